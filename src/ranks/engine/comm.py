@@ -1,0 +1,116 @@
+"""The collectives that the engine uses, for one rank or many, on the CPU, on CUDA, or several ranks on one GPU.
+
+Tensors go through the device's own backend (NCCL on CUDA) where every rank has a GPU of its own; otherwise through
+gloo, staged in host memory. Small facts (flags, names) always go through gloo.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+T = TypeVar("T")
+
+
+class Pending(Protocol):
+    """A collective under way; `wait` returns once its result may be used on the current stream."""
+
+    def wait(self) -> None: ...
+
+
+class _Done:
+    def wait(self) -> None:
+        return None
+
+
+class _Work:
+    """An asynchronous collective on a tensor, copied back to the device where it was staged."""
+
+    def __init__(self, work: dist.Work, staged: Tensor | None = None, target: Tensor | None = None) -> None:
+        self.work, self.staged, self.target = work, staged, target
+
+    def wait(self) -> None:
+        self.work.wait()
+        if self.staged is not None and self.target is not None:
+            self.target.copy_(self.staged, non_blocking=True)
+
+
+class Comm:
+    """`rank` of `size`; with size 1 nothing is sent. `staged`: device tensors travel through host memory."""
+
+    def __init__(self, rank: int, size: int, *, staged: bool) -> None:
+        self.rank, self.size, self.staged = rank, size, staged
+
+    def sum_async(self, tensor: Tensor) -> Pending:
+        """All-reduce a contiguous tensor in place."""
+        if self.size == 1:
+            return _Done()
+        if self.staged:
+            host = tensor.cpu()
+            return _Work(self._all_reduce(host, async_op=True), host, tensor)
+        return _Work(self._all_reduce(tensor, async_op=True))
+
+    def _all_reduce(self, tensor: Tensor, *, async_op: bool, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> dist.Work:
+        work = dist.all_reduce(tensor, op=op, async_op=async_op)
+        assert work is not None
+        return work
+
+    def exchange(self, out: Tensor, inp: Tensor, out_sizes: list[int], in_sizes: list[int]) -> None:
+        """All-to-all of uneven runs of 1-D tensors."""
+        if self.staged:
+            host_out = torch.empty(out.shape, dtype=out.dtype)
+            dist.all_to_all_single(host_out, inp.cpu(), out_sizes, in_sizes)
+            out.copy_(host_out)
+        else:
+            dist.all_to_all_single(out, inp, out_sizes, in_sizes)
+
+    def gather_equal(self, mine: Tensor) -> list[Tensor]:
+        """Every rank's tensor, in rank order; all have the same shape."""
+        if self.size == 1:
+            return [mine]
+        source = mine.cpu() if self.staged else mine.contiguous()
+        out = [torch.empty_like(source) for _ in range(self.size)]
+        dist.all_gather(out, source)
+        return [t.to(mine.device) for t in out]
+
+    def broadcast(self, tensor: Tensor, source: int = 0) -> None:
+        """Rank `source`'s values, in place, everywhere."""
+        if self.size == 1:
+            return
+        if self.staged:
+            host = tensor.cpu()
+            dist.broadcast(host, source)
+            tensor.copy_(host)
+        else:
+            dist.broadcast(tensor, source)
+
+    def gather_objects(self, mine: T) -> list[T]:
+        """Every rank's small Python object (JSON-like facts), in rank order. Sent only between our own ranks."""
+        if self.size == 1:
+            return [mine]
+        out: list[T] = [mine] * self.size
+        dist.all_gather_object(out, mine)
+        return out
+
+    def sum_host(self, values: list[float]) -> list[float]:
+        """Sum small float64 facts over ranks, through the host."""
+        if self.size == 1:
+            return values
+        tensor = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+
+    def max_host(self, value: float) -> float:
+        """The greatest of one fact over ranks."""
+        if self.size == 1:
+            return value
+        tensor = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+        return float(tensor)
+
+    def barrier(self) -> None:
+        if self.size > 1:
+            self.sum_host([0.0])

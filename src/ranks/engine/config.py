@@ -1,0 +1,139 @@
+"""Settings of the engine. Imports no torch, so that the command line can show them at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from ranks.engine.errors import UserError
+
+T = TypeVar("T")
+Precision = Literal["fp32", "bf16", "fp64"]
+FREE = "free"
+
+
+def free(default: T) -> T:
+    """A config field that may change between sessions of one run (cadences, more iterations): not part of its identity."""
+    return field(default=default, metadata={FREE: True})
+
+
+def identity_of(config: Any) -> dict[str, Any]:
+    """The fields of a frozen dataclass that make a run what it is: all but those marked `free`."""
+    out: dict[str, Any] = {}
+    for f in fields(config):
+        if not f.metadata.get(FREE):
+            value = getattr(config, f.name)
+            out[f.name] = identity_of(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+    return out
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How a run is carried out, for every workload alike."""
+
+    seed: int = 0
+    """Every random draw is keyed by it."""
+    exact: bool = False
+    """The same bits on any number of ranks (level L3)."""
+    shards: int | None = None
+    """Slices of a global batch that ranks carry; 64, or 8 under --exact."""
+    shares: tuple[int, ...] | None = free(None)
+    """Shards per rank in proportion, such as 5,3; equal without it."""
+    precision: Precision = "fp32"
+    """Arithmetic of the forward pass; weights are float32 (fp64: all in float64, for proofs)."""
+    threads: int | None = None
+    """CPU threads per rank; 1 under --exact, else the cores divided by the ranks."""
+    micro_batch: int | None = None
+    """Items that one forward pass takes at most; without it a whole shard (exact) or all that a rank carries (fast)."""
+    deterministic: bool = False
+    """Deterministic algorithms on CUDA also without --exact (on the CPU they are always on)."""
+    name: str | None = free(None)
+    """Name of the run folder; the workload's name without it."""
+    runs_dir: Path = free(Path("runs"))
+    """Where run folders stand."""
+    save_every: str = free("5m")
+    """A checkpoint at least this often: 500 (iterations), or 30s, 5m, 1h."""
+    max_time: str | None = free(None)
+    """Stop, saved and with exit code 0, after this time: 90s, 10m, 2h."""
+
+    @property
+    def num_shards(self) -> int:
+        return self.shards if self.shards is not None else (8 if self.exact else 64)
+
+    def resolved(self) -> RunConfig:
+        """With the number of shards filled in, and the threads that --exact fixes."""
+        return replace(self, shards=self.num_shards, threads=self.threads or (1 if self.exact else None))
+
+    def __post_init__(self) -> None:
+        if self.shards is not None and self.shards < 1:
+            raise UserError(f"--shards {self.shards}", "a run needs at least one shard", "give --shards 1 or more")
+        if self.micro_batch is not None and self.micro_batch < 1:
+            raise UserError(f"--micro-batch {self.micro_batch}", "a forward pass needs at least one item", "give --micro-batch 1 or more")
+        if self.threads is not None and self.threads < 1:
+            raise UserError(f"--threads {self.threads}", "a rank needs at least one thread", "give --threads 1 or more")
+        if self.shares is not None and (min(self.shares, default=0) < 0 or sum(self.shares) == 0):
+            raise UserError(f"--shares {self.shares}", "shares are not negative and not all zero", "give one number per rank, such as 5,3")
+        Cadence.parse(self.save_every, "--save-every")
+        if self.max_time is not None:
+            seconds(self.max_time, "--max-time")
+
+
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: str, flag: str) -> float:
+    """'90s' -> 90.0. Raises UserError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if match is None:
+        raise UserError(f"{flag} {text}", "that is no length of time", f"write it with its unit, such as {flag} 90s, 10m or 2h")
+    return float(match[1]) * UNITS_S[match[2]]
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """How often to save: every so many iterations, or every so many seconds."""
+
+    iterations: int | None
+    interval_s: float | None
+
+    @classmethod
+    def parse(cls, text: str, flag: str) -> Cadence:
+        """'500' -> iterations, '5m' -> seconds. Raises UserError."""
+        if re.fullmatch(r"[1-9]\d*", text.strip()):
+            return cls(int(text), None)
+        return cls(None, seconds(text, flag))
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the learning rate follows batch and time."""
+
+    lr: float = 1e-3
+    """Learning rate at the base batch."""
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    clip_norm: float | None = 1.0
+    """Global gradient norm is clipped to this; none turns it off."""
+    schedule: Literal["constant", "cosine", "linear"] = "cosine"
+    """How the rate falls to zero after the warm-up."""
+    warmup_updates: int = 0
+    schedule_updates: int | None = None
+    """Updates at which the schedule ends; without it, the run's iterations."""
+    lr_rule: Literal["none", "linear", "sqrt"] = "none"
+    """How the rate follows the global batch, against --optim.base-batch."""
+    base_batch: int | None = None
+    """The global batch that --optim.lr was chosen for."""
+
+    def resolve(self, *, global_batch: int, updates: int) -> OptimConfig:
+        """The rate for this global batch, the schedule's end for this many updates. Raises UserError."""
+        if self.lr_rule != "none" and self.base_batch is None:
+            raise UserError(
+                f"--optim.lr-rule {self.lr_rule}", "no base batch to scale from", "state it with --optim.base-batch N"
+            )
+        ratio = global_batch / (self.base_batch or global_batch)
+        scale = {"none": 1.0, "linear": ratio, "sqrt": ratio**0.5}[self.lr_rule]
+        end = self.schedule_updates if self.schedule_updates is not None else updates
+        return replace(self, lr=self.lr * scale, schedule_updates=None if self.schedule == "constant" else end)

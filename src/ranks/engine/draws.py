@@ -1,0 +1,88 @@
+"""Random numbers without a generator: each draw is a hash of (seed, purpose, step, item id).
+
+Nothing advances, so nothing has to be saved, and nobody's luck depends on which rank computes it. Bits, integers and
+uniforms are the same on every device; the other distributions are computed in float64 and promised within one class
+of device, since logarithm and cosine differ between libraries.
+
+The hash is the finaliser of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"),
+applied to the item and then to the index of the draw. Torch's int64 arithmetic wraps alike on every device.
+
+Legend: N items, D draws of each item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed 64-bit integer
+_MIX_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
+_MIX_2 = -7723592293110705685  # 0x94D049BB133111EB
+
+
+def key(seed: int, purpose: str, step: int) -> int:
+    """The signed 64-bit key of one purpose at one step."""
+    digest = hashlib.blake2b(f"{seed}/{purpose}/{step}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _shift_right(x: Tensor, n: int) -> Tensor:
+    return (x >> n) & ((1 << (64 - n)) - 1)
+
+
+def _mix(x: Tensor) -> Tensor:
+    x = (x ^ _shift_right(x, 30)) * _MIX_1
+    x = (x ^ _shift_right(x, 27)) * _MIX_2
+    return x ^ _shift_right(x, 31)
+
+
+def bits(key: int, item_ids: Tensor, num: int) -> Tensor:
+    """int64[N, num] of random bits for int64[N] item ids."""
+    index_D = torch.arange(1, num + 1, device=item_ids.device, dtype=torch.int64)
+    item_N = _mix(item_ids.to(torch.int64) * _GOLDEN + key)
+    return _mix(item_N[:, None] + index_D * _GOLDEN)
+
+
+def uniform(key: int, item_ids: Tensor, num: int) -> Tensor:
+    """float64[N, num] in [0, 1), the same bits on every device."""
+    return _shift_right(bits(key, item_ids, num), 11).to(torch.float64) * 2.0**-53
+
+
+def integers(key: int, item_ids: Tensor, num: int, high: int) -> Tensor:
+    """int64[N, num] in [0, high), high < 2**31, the same bits on every device."""
+    if not 0 < high < 2**31:
+        raise ValueError(f"high must lie in 1..2**31-1, it is {high}")
+    return (_shift_right(bits(key, item_ids, num), 32) * high) >> 32
+
+
+def normal(key: int, item_ids: Tensor, num: int) -> Tensor:
+    """float64[N, num] standard normal (Box & Muller 1958)."""
+    u_ND = uniform(key, item_ids, 2 * num)
+    radius = torch.sqrt(-2.0 * torch.log1p(-u_ND[:, :num]))
+    return radius * torch.cos(2.0 * math.pi * u_ND[:, num:])
+
+
+def gumbel(key: int, item_ids: Tensor, num: int) -> Tensor:
+    """float64[N, num] standard Gumbel: the arg max of logits + gumbel samples their softmax."""
+    u_ND = uniform(key, item_ids, num) + 2.0**-54
+    return -torch.log(-torch.log(u_ND))
+
+
+def permutation(key: int, n: int) -> Tensor:
+    """int64[n]: a random order of 0..n-1 (on the CPU)."""
+    return torch.argsort(bits(key, torch.arange(n), 1)[:, 0], stable=True)
+
+
+def torch_seed(seed: int, step: int, shard: int) -> int:
+    """What torch's own generators are seeded with before a shard's forward pass (nn.Dropout draws from them)."""
+    return key(seed, "torch", step * 65_536 + shard) & (2**63 - 1)
+
+
+def numpy_generator(seed: int, purpose: str, step: int, item: int) -> np.random.Generator:
+    """A NumPy generator for one item, for making data on the CPU (Philox, Salmon et al. 2011, keyed by all four)."""
+    digest = hashlib.blake2b(f"{seed}/{purpose}/{step}/{item}".encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

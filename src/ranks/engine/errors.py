@@ -1,0 +1,31 @@
+"""What can end a run, and the exit code each ending has."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Bad input: what was asked, what was found, what to do. Exit code 2, and nothing is lost."""
+
+    exit_code = 2
+
+    def __init__(self, asked: str, found: str, do: str) -> None:
+        super().__init__(f"asked: {asked}\nfound: {found}\n   do: {do}")
+        self.asked, self.found, self.do = asked, found, do
+
+
+class GaveUp(Exception):
+    """The run cannot go on by itself (non-finite losses, restarts without progress). Exit code 3."""
+
+    exit_code = 3
+
+
+class Stopped(Exception):
+    """A signal ended the run after its last boundary was saved. Exit code 128 + signal number."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by signal {signum}")
+        self.signum = signum
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signum

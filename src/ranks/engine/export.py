@@ -1,0 +1,144 @@
+"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
+
+`model.py` is the source of the model's classes, cut out of the module they stand in together with the functions,
+constants and imports that they use, and a `load` function that builds the net and loads the weights strictly.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import nn
+
+from ranks.engine.errors import UserError
+from ranks.engine.state import split_state
+
+LOADER = '''
+
+def load(folder: str) -> "{name}":
+    """The net with its weights, from a folder that holds config.json and model.safetensors."""
+    import json
+    import struct
+    from pathlib import Path
+
+    model = {name}(**json.loads((Path(folder) / "config.json").read_text())["arguments"])
+    raw = (Path(folder) / "model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    kinds = {{"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "F16": torch.float16,
+             "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool}}
+    weights = {{}}
+    for key, entry in json.loads(raw[8 : 8 + size]).items():
+        if key != "__metadata__":
+            start, stop = entry["data_offsets"]
+            data = bytearray(raw[8 + size + start : 8 + size + stop])
+            flat = torch.frombuffer(data, dtype=kinds[entry["dtype"]]) if data else torch.empty(0, dtype=kinds[entry["dtype"]])
+            weights[key] = flat.reshape(entry["shape"])
+    model.load_state_dict(weights)
+    return model.eval()
+'''
+ALLOWED = {"torch", "math", "typing", "collections", "dataclasses", "functools", "itertools", "__future__"}
+
+
+def arguments_of(model: nn.Module) -> dict[str, Any]:
+    """The constructor's arguments, read from attributes of the same names. Raises UserError where one is missing."""
+    arguments: dict[str, Any] = {}
+    for name in list(inspect.signature(type(model)).parameters):
+        value = getattr(model, name, None)
+        try:
+            arguments[name] = json.loads(json.dumps(value))
+        except TypeError:
+            value = None
+        if value is None and not hasattr(model, name) or isinstance(value, nn.Module):
+            raise UserError(
+                f"to export {type(model).__name__}",
+                f"its constructor argument {name!r} is not stored as a plain attribute",
+                f"write self.{name} = {name} in __init__, so that the net can be built again elsewhere",
+            )
+    return arguments
+
+
+def export_model(model: nn.Module, folder: Path) -> Path:
+    """Write the three files, all or none. Raises UserError where the model's source needs more than torch."""
+    name = type(model).__name__
+    config = {"class": name, "arguments": arguments_of(model)}
+    source = standalone_source(type(model)) + LOADER.format(name=name)
+    tensors, _ = split_state(model.state_dict())
+    weights = safetensors.torch.save(tensors, {"class": name})
+    config["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    if folder.exists():
+        shutil.copytree(folder, temporary)
+    temporary.mkdir(parents=True, exist_ok=True)
+    (temporary / "model.safetensors").write_bytes(weights)
+    (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    (temporary / "model.py").write_text(source)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(temporary, folder)
+    return folder
+
+
+def standalone_source(cls: type) -> str:
+    """The class and all that it uses of its own module, as a module that imports only torch and the standard library."""
+    module = sys.modules[cls.__module__]
+    path = getattr(module, "__file__", None)
+    text = Path(path).read_text() if path else inspect.getsource(module)
+    tree = ast.parse(text)
+    defined: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        for name in _names_bound(node):
+            defined[name] = node
+    needed: set[int] = set()
+    queue, seen = [cls.__name__], set[str]()
+    while queue:
+        name = queue.pop()
+        if name in seen or name not in defined:
+            continue
+        seen.add(name)
+        node = defined[name]
+        needed.add(id(node))
+        queue += [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    lines = text.splitlines()
+    parts = ["from __future__ import annotations", "", "import torch"]
+    for node in tree.body:
+        if id(node) not in needed:
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            _refuse_foreign(node, cls)
+            parts.append(ast.unparse(node))
+        else:
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+            parts += ["", textwrap.dedent("\n".join(lines[first - 1 : node.end_lineno]))]
+    return "\n".join(parts) + "\n"
+
+
+def _names_bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Import):
+        return [(a.asname or a.name).split(".")[0] for a in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [a.asname or a.name for a in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+
+
+def _refuse_foreign(node: ast.Import | ast.ImportFrom, cls: type) -> None:
+    names = [a.name for a in node.names] if isinstance(node, ast.Import) else ["." * node.level + (node.module or "")]
+    for name in names:
+        if name.split(".")[0] not in ALLOWED:
+            raise UserError(
+                f"to export {cls.__name__}",
+                f"its source needs {name}",
+                "let the model's classes use only torch and the standard library",
+            )

@@ -1,0 +1,118 @@
+"""The folder of a run: who owns it, what run it holds. Imports no torch, so that the command line can look first.
+
+A run folder appears whole, with checkpoint 0 in it: it is built beside its place and renamed once. Its lock is a
+hidden file beside it, `.NAME.lock`, held with flock by every process of the run (the launcher opens it, the ranks
+inherit it), so it ends with the last of them and holds between containers that share the file system.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ranks.engine.errors import UserError
+
+RUN_FILE = "run.json"
+CONFIG_FILE = "run_config.json"
+METRICS_FILE = "metrics.jsonl"
+EVENTS_FILE = "events.jsonl"
+SESSIONS_FILE = "sessions.jsonl"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`path`: runs/NAME. The name is one path component of letters, digits, `.`, `_`, `-`. Raises UserError."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", self.path.name):
+            raise UserError(
+                f"--name {self.path.name!r}", "no name for a folder", "use letters, digits, '.', '_' and '-', at most 100"
+            )
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / RUN_FILE).is_file()
+
+    def lock(self, patience_s: float = 0.0) -> int:
+        """Take the run for this process and those that inherit the descriptor. Raises UserError naming the owner."""
+        path = self.path.parent / f".{self.path.name}.lock"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(
+                f"to train in {self.path}", f"{path.parent}: {error.strerror}", "choose a folder that can be written with --runs-dir"
+            ) from error
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.05)
+                    continue
+                owner = os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unnamed process"
+                os.close(descriptor)
+                raise UserError(
+                    f"to train in {self.path}", f"the run is in use by {owner}", "wait for it, stop it, or choose another --name"
+                ) from None
+        os.ftruncate(descriptor, 0)
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {started}".encode(), 0)
+        os.set_inheritable(descriptor, True)
+        return descriptor
+
+    def read_run(self) -> dict[str, Any]:
+        """run.json. Raises UserError where it is damaged."""
+        try:
+            return cast(dict[str, Any], json.loads((self.path / RUN_FILE).read_text()))
+        except (OSError, ValueError) as error:
+            raise UserError(f"to read {self.path / RUN_FILE}", f"{error}", "restore the file, or choose another --name") from error
+
+    def check_identity(self, identity: Mapping[str, Any]) -> None:
+        """Raises UserError that lists the differences where the folder holds another run."""
+        differences = differing(self.read_run()["identity"], identity)
+        if differences:
+            raise UserError(
+                f"to continue {self.path}",
+                "it is another run: " + "; ".join(differences),
+                "choose another --name, or give the settings that the run began with",
+            )
+
+    def temporary(self) -> Path:
+        """A fresh place to build the folder in; leftovers of earlier tries are removed (the lock must be held)."""
+        for old in self.path.parent.glob(f".{self.path.name}.tmp-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        path = self.path.parent / f".{self.path.name}.tmp-{os.getpid()}"
+        path.mkdir()
+        return path
+
+
+def differing(before: Any, now: Any, name: str = "") -> list[str]:
+    """`name: before -> now` for each leaf that differs between two JSON trees."""
+    before, now = _plain(before), _plain(now)
+    if isinstance(before, dict) and isinstance(now, dict):
+        old, new = cast(dict[str, Any], before), cast(dict[str, Any], now)
+        keys = sorted(old.keys() | new.keys())
+        return [d for k in keys for d in differing(old.get(k), new.get(k), f"{name}.{k}" if name else k)]
+    return [] if before == now else [f"{name} was {json.dumps(before)}, now {json.dumps(now)}"]
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))

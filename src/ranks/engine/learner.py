@@ -1,0 +1,336 @@
+"""The model, its optimiser, and the one way to update them: `Learner.step`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from ranks.engine import draws, optim
+from ranks.engine.batch import MicroBatch, StepBatch
+from ranks.engine.clock import StepClock
+from ranks.engine.config import OptimConfig, identity_of
+from ranks.engine.errors import GaveUp, UserError
+from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
+from ranks.engine.loss import Loss
+from ranks.engine.precision import autocast
+from ranks.engine.step import Job, StepStats
+from ranks.engine.vote import Flags, Found, Vote, VoteLayout
+from ranks.engine.world import World
+
+B = TypeVar("B")
+LossFunction = Callable[[Any, B], Loss]
+MAX_NON_FINITE_LOSSES = 3
+
+
+class Learner:
+    """`model`: on this rank's device, the same weights on every rank. `updates`: optimiser steps, skipped ones too."""
+
+    def __init__(self, model: nn.Module, config: OptimConfig, world: World) -> None:
+        """`config`: resolved (`OptimConfig.resolve`). Raises UserError where the model cannot be trained."""
+        self.world, self.config = world, config
+        self.model = model.to(world.device, torch.get_default_dtype())
+        for tensor in [*self.model.parameters(), *self.model.buffers()]:
+            world.comm.broadcast(tensor.data)
+        self.updates = 0
+        self.max_cost: float | None = None
+        """What a micro-batch may cost, found by running out of memory; none while nothing was found."""
+        self.layout = VoteLayout(world.size)
+        self.gradients = FlatGradients(self.model, self.layout.length)
+        self.reduction: Reduction = (
+            ExactReduction(self.gradients, world.comm, world.deal)
+            if world.exact
+            else FastReduction(self.gradients, world.comm)
+        )
+        self.optimizer = optim.adamw(self.gradients.parameters, config)
+        self._names: dict[str, list[str]] = {}
+        self._pending: Job | None = None
+        self._non_finite_losses = 0
+        self._buffers_moved = False
+        world.drains.append(self.drain)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What of the learner makes a run what it is."""
+        return {"optim": identity_of(self.config), "parameters": self.num_parameters}
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What was found by measuring: reused on resume by the same deal, measured afresh by another."""
+        return {"max_cost": self.max_cost}
+
+    @measured.setter
+    def measured(self, found: Mapping[str, Any]) -> None:
+        self.max_cost = found["max_cost"]
+
+    def step(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> StepStats:
+        """One update from one global batch, of which this rank carries `batch`.
+
+        Every rank calls it, also one without items. Nothing waits for the device: the vote of the update before is read
+        once this one's passes are enqueued. Raises GaveUp after three non-finite losses in a row.
+        """
+        job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
+        self._passes(job)
+        self._settle(job)
+        self._update(job)
+        self.updates += 1
+        self._pending = job
+        return job.stats
+
+    def drain(self) -> None:
+        """Read the last vote; the model is then what all ranks agreed on."""
+        self._settle(None)
+        if self._buffers_moved:
+            self._average_buffers()
+
+    def rehearse(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> float:
+        """Seconds that one update takes on the slowest rank, from two rehearsals of the passes; nothing is updated."""
+        job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
+        seconds = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            self._local_passes(job)
+            if self.world.device.type == "cuda":
+                torch.cuda.synchronize(self.world.device)
+            seconds = time.perf_counter() - start
+        self.gradients.zero()
+        return self.world.comm.max_host(seconds)
+
+    # One step -------------------------------------------------------------------------------------------------------
+
+    def _passes(self, job: Job) -> None:
+        """All forward and backward passes of this rank, then its facts and the last bucket on their way."""
+        if not self.model.training:
+            self.model.train()
+        self.reduction.begin()
+        key = _name_of(job.loss_fn)
+        found, requests, retry = Found(), self.world.requests(), False
+        try:
+            if self.world.exact:
+                found = self._passes_by_shard(job, requests)
+            else:
+                pieces = job.batch.split(self.max_cost, self.world.config.micro_batch)
+                for piece in pieces:
+                    if piece is pieces[-1] and key in self._names:
+                        self.reduction.before_last_backward()
+                    self._pass(job, piece, found)
+        except torch.OutOfMemoryError:
+            retry = job.out_of_memory = True
+        if retry and self.world.exact:
+            raise UserError(
+                "--exact", "a rank ran out of memory", "give --micro-batch N: under --exact it is part of the run"
+            )
+        job.clock.mark("compute")
+        if not self.world.exact:
+            flags = Flags(requests.term, requests.int, requests.save, requests.time_up, retry)
+            self._vote(job, found, flags)
+        if key not in self._names:
+            self._agree_on_names(key, found.names)
+        job.stats.names = self._names[key]
+        if found.names and found.names != job.stats.names:
+            raise ValueError(f"{key} gave the metrics {found.names}, at first {job.stats.names}: keep them the same")
+        self.reduction.launch()
+
+    def _passes_by_shard(self, job: Job, requests: Flags) -> Found:
+        found = shard_found = Found()
+        flags = requests
+        for piece in job.batch.by_shard(self.world.config.micro_batch):
+            self._pass(job, piece, shard_found)
+            if piece.last:
+                self._vote(job, shard_found, flags)
+                self.reduction.end_shard(piece.shard)
+                found = shard_found if shard_found.names else found
+                shard_found, flags = Found(), Flags()
+        return found
+
+    def _pass(self, job: Job, piece: MicroBatch, found: Found) -> None:
+        if len(piece.ids) == 0:
+            return
+        self._seed(job.update, piece.shard)
+        job.clock.mark("compute")
+        batch = job.batch.gather(piece.ids)
+        job.clock.mark("data")
+        job.largest_cost = max(job.largest_cost, piece.cost)
+        versions = self._buffer_versions() if job.update == 0 or self.world.exact else None
+        with autocast(self.world.config, self.world.device):
+            loss = job.loss_fn(self.model, batch)
+        if versions is not None and versions != self._buffer_versions():
+            self._refuse_or_average_buffers()
+        loss.sum.backward()  # type: ignore[no-untyped-call]
+        found.add(loss)
+
+    def _seed(self, update: int, shard: int) -> None:
+        seed = draws.torch_seed(self.world.seed, update, shard)
+        torch.default_generator.manual_seed(seed)
+        if self.world.device.type == "cuda":
+            torch.cuda.default_generators[self.world.device.index or 0].manual_seed(seed)
+
+    def _vote(self, job: Job, found: Found, flags: Flags) -> None:
+        host = torch.zeros(self.layout.num_host, dtype=self.gradients.tail.dtype, pin_memory=self.world.device.type == "cuda")
+        host[self.layout.first_flag : self.layout.first_count] = torch.tensor(flags.numbers(), dtype=host.dtype)
+        self.layout.add(self.gradients.tail, host, self.world.rank, found)
+        job.keep_alive.append(host)
+
+    def _agree_on_names(self, key: str, names: list[str]) -> None:
+        """A rank without items learns the metrics' names from the others, once for each loss function."""
+        every = [n for n in self.world.comm.gather_objects(names) if n]
+        if any(n != every[0] for n in every):
+            raise ValueError(f"ranks disagree on the metrics of {key}: {every}")
+        self._names[key] = every[0] if every else []
+
+    def _update(self, job: Job) -> None:
+        """Divide by the global count, clip by the global norm, update unless something was not finite."""
+        self.reduction.wait()
+        job.clock.mark("communication")
+        tail, layout = self.gradients.tail, self.layout
+        count = tail[0]
+        norm = torch.linalg.vector_norm(self.gradients.grads) / count
+        faults = tail[layout.first_fault :].sum() + tail[layout.first_flag + 4]
+        good = torch.isfinite(norm) & (faults == 0)
+        scale = count.reciprocal()
+        if self.config.clip_norm is not None:
+            scale = scale * (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        self.gradients.grads.mul_(scale)
+        optimizer = cast(Any, self.optimizer)
+        optimizer.grad_scale, optimizer.found_inf = None, (~good).to(torch.float32)
+        for group in self.optimizer.param_groups:
+            group["lr"] = optim.learning_rate(self.config, job.update)
+        self.optimizer.step()
+        job.stats.post(torch.cat([tail, norm[None]]), layout)
+        job.clock.mark("compute")
+
+    # The vote of the update before ------------------------------------------------------------------------------------
+
+    def _settle(self, current: Job | None) -> None:
+        """Act on the vote of the update before; `current` has its passes done but is not yet an update."""
+        job, self._pending = self._pending, None
+        if job is None:
+            return
+        vote = job.stats.read()
+        redo = False
+        while vote.flags.retry:
+            self.reduction.wait()
+            self._split_smaller(job, current)
+            self._passes(job)
+            self._update(job)
+            vote, redo = job.stats.read(), True
+        if redo and current is not None:
+            self._passes(current)
+        self.world.decide(vote.flags)
+        if vote.skipped:
+            self._diagnose(job, vote, current)
+        self._non_finite_losses = self._non_finite_losses + 1 if vote.non_finite_ranks else 0
+        if self._non_finite_losses >= MAX_NON_FINITE_LOSSES:
+            raise GaveUp(
+                f"{MAX_NON_FINITE_LOSSES} losses in a row were not finite, the last at update {job.update} "
+                f"on rank {vote.non_finite_ranks}; the newest checkpoint holds finite weights"
+            )
+
+    def _split_smaller(self, job: Job, current: Job | None) -> None:
+        largest = self.world.comm.max_host(max(job.largest_cost, current.largest_cost if current else 0.0))
+        single = self.world.comm.max_host(float(job.out_of_memory and job.single_item))
+        if single:
+            raise GaveUp(f"update {job.update}: a single item does not fit into the memory of its device")
+        self.max_cost = largest / 2
+        job.largest_cost, job.out_of_memory = 0.0, False
+        if self.world.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.world.emit({"event": "warning", "text": f"out of memory: micro-batches now cost at most {self.max_cost:g}"})
+
+    def _diagnose(self, job: Job, vote: Vote, current: Job | None) -> None:
+        """Find rank and tensor by computing the skipped step again, each rank its own part."""
+        if current is not None:
+            self.reduction.wait()
+        kept = self.gradients.flat.clone()
+        loss_finite, tensor = self._local_passes(job)
+        self.gradients.flat.copy_(kept)
+        for rank, (finite, name) in enumerate(self.world.comm.gather_objects((loss_finite, tensor))):
+            if not finite or name is not None:
+                self.world.emit(
+                    {"event": "skipped_update", "update": job.update, "rank": rank, "tensor": name, "loss_finite": finite}
+                )
+
+    def _local_passes(self, job: Job) -> tuple[bool, str | None]:
+        """This rank's passes alone: whether the loss is finite, and the first tensor whose gradient is not."""
+        self.gradients.zero()
+        loss_finite = True
+        pieces = job.batch.by_shard if self.world.exact else partial(job.batch.split, self.max_cost)
+        for piece in pieces(self.world.config.micro_batch):
+            found = Found()
+            self._pass(job, piece, found)
+            loss_finite = loss_finite and (not found.sums or bool(torch.isfinite(found.sums[0])))
+        return loss_finite, self.gradients.non_finite()
+
+    # Buffers that a forward pass changes ------------------------------------------------------------------------------
+
+    def _buffer_versions(self) -> list[int]:
+        return [b._version for b in self.model.buffers()]
+
+    def _refuse_or_average_buffers(self) -> None:
+        if self.world.exact:
+            raise UserError(
+                "--exact", "the model's forward pass changes its buffers (BatchNorm does)", "use GroupNorm or LayerNorm"
+            )
+        if not self._buffers_moved:
+            self._buffers_moved = True
+            self.world.emit({"event": "warning", "text": "buffers changed by the forward pass are averaged over ranks"})
+
+    def _average_buffers(self) -> None:
+        for buffer in self.model.buffers():
+            if buffer.is_floating_point():
+                self.world.comm.sum_async(buffer).wait()
+                buffer.div_(self.world.size)
+
+    # State ------------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights and optimiser moments by parameter name, and the counters."""
+        by_name = dict(zip(self.gradients.names, self.gradients.parameters, strict=True))
+        moments = {name: dict(self.optimizer.state[p]) for name, p in by_name.items() if p in self.optimizer.state}
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": moments,
+            "updates": self.updates,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises UserError naming the differences; nothing is half loaded."""
+        load_weights(self.model, state["model"])
+        by_name = dict(zip(self.gradients.names, self.gradients.parameters, strict=True))
+        self.optimizer.state.clear()
+        for name, moments in state.get("optimizer", {}).items():
+            p = by_name[name]
+            self.optimizer.state[p] = {
+                k: v.clone() if k == "step" and p.device.type == "cpu" else v.to(p.device, copy=True)
+                for k, v in moments.items()
+            }
+        self.updates = int(state["updates"])
+        self.gradients.attach()
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Load all weights, or none: raises UserError listing missing, unknown and differently shaped tensors."""
+    own = model.state_dict()
+    wrong = [f"missing {n}" for n in own if n not in weights] + [f"unknown {n}" for n in weights if n not in own]
+    wrong += [
+        f"{n} is {tuple(weights[n].shape)}, the model wants {tuple(t.shape)}"
+        for n, t in own.items()
+        if n in weights and weights[n].shape != t.shape
+    ]
+    if wrong:
+        more = f", and {len(wrong) - 6} more" if len(wrong) > 6 else ""
+        raise UserError("to load weights", "; ".join(wrong[:6]) + more, "use the config that these weights were made with")
+    model.load_state_dict(dict(weights))
+
+
+def _name_of(loss_fn: Callable[..., Any]) -> str:
+    inner = loss_fn.func if isinstance(loss_fn, partial) else loss_fn
+    return f"{inner.__module__}.{getattr(inner, '__qualname__', type(inner).__name__)}"

@@ -1,0 +1,43 @@
+"""What a loss function returns: a sum over items and their count, never a mean.
+
+The learner divides once, by the count of all ranks together. Then neither the number of ranks nor the micro-batch
+changes the mathematics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+Metric = Tensor | tuple[Tensor, Tensor | int]
+
+
+@dataclass(frozen=True, init=False)
+class Loss:
+    """`sum`: 0-d, the sum over items of each item's own (normalised) loss. `count`: the number of items.
+
+    Metrics are tensors with one value per item, or a pair (sum, count) where they count something else (nodes, steps).
+    """
+
+    sum: Tensor
+    count: int
+    metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
+
+    def __init__(self, sum: Tensor, count: int, **metrics: Metric) -> None:
+        if sum.ndim != 0:
+            raise ValueError(f"Loss.sum must be 0-d, it has shape {tuple(sum.shape)}: add up the items")
+        object.__setattr__(self, "sum", sum)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "metrics", metrics)
+
+    def parts(self) -> tuple[list[str], list[Tensor], list[Tensor | int]]:
+        """Names, 0-d sums and counts: the loss first, then the metrics in the order they were given."""
+        names, sums, counts = ["loss"], [self.sum.detach()], [self.count]
+        out_counts: list[Tensor | int] = list(counts)
+        for name, metric in self.metrics.items():
+            total, count = metric if isinstance(metric, tuple) else (metric.sum(), metric.numel())
+            names.append(name)
+            sums.append(total.detach())
+            out_counts.append(count)
+        return names, sums, out_counts

@@ -1,0 +1,34 @@
+"""What a rank's arithmetic is: threads, determinism, autocast, the default float type."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import torch.utils.deterministic
+
+from ranks.engine.config import RunConfig
+
+
+def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
+    """Set torch's process-wide switches for a run."""
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float64 if config.precision == "fp64" else torch.float32)
+    deterministic = config.exact or config.deterministic or device.type == "cpu"
+    torch.use_deterministic_algorithms(deterministic)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    if device.type == "cuda":
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = not deterministic
+        torch.backends.cuda.matmul.allow_tf32 = not config.exact
+        torch.backends.cudnn.allow_tf32 = not config.exact
+
+
+def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
+    """bf16 autocast with float32 weights, or nothing."""
+    if config.precision == "bf16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()

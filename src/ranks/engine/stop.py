@@ -1,0 +1,59 @@
+"""Signals, seen at once: a thread reads the wake-up descriptor, so a collective in progress cannot hide them.
+
+(A Python signal handler runs only when the main thread returns to Python, which inside a collective takes seconds.)
+Before the first boundary and after the loop a signal ends the process at once: there is nothing to lose. In between
+it becomes a flag, which the next vote carries to all ranks. A second signal always ends the process at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _ignore(signum: int, frame: FrameType | None) -> None:
+    """The handler that must exist for the wake-up descriptor to be written."""
+
+
+class StopSignal:
+    """`received`: the signal number, 0 while there was none. `deferred`: a signal waits for the next boundary."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.deferred = False
+        self._reader, self._writer = socket.socketpair()
+        self._previous: dict[signal.Signals, object] = {}
+
+    def install(self) -> None:
+        """Only the main thread may do this; elsewhere (a notebook's worker, a test's thread) signals stay as they are."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for signum in SIGNALS:
+            self._previous[signum] = signal.signal(signum, _ignore)
+        threading.Thread(target=self._watch, name="ranks-stop", daemon=True).start()
+
+    def uninstall(self) -> None:
+        if self._previous:
+            signal.set_wakeup_fd(-1)
+            for signum, handler in self._previous.items():
+                signal.signal(signum, handler)  # type: ignore[arg-type]
+            self._previous.clear()
+            self._writer.close()
+
+    def _watch(self) -> None:
+        while data := self._reader.recv(1):
+            if data[0] not in SIGNALS:
+                continue
+            if self.received or not self.deferred:
+                sys.stdout.flush()
+                os._exit(128 + data[0])
+            self.received = data[0]
+        self._reader.close()

@@ -1,0 +1,66 @@
+"""A data set as a stream of global batches: a pure function of the iteration, so that there is nothing to keep.
+
+An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be short.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from ranks.engine import draws
+from ranks.engine.batch import ShardItems, StepBatch
+from ranks.engine.errors import UserError
+from ranks.engine.world import World
+
+B = TypeVar("B", covariant=True)
+T = TypeVar("T")
+
+
+class Dataset(Protocol[B]):
+    """`gather`: int64[N] item ids -> a batch on the rank's device. `cost`: float64[len], or none where all cost 1.
+    `sha256`: of the data, for the run's identity."""
+
+    @property
+    def cost(self) -> Tensor | None: ...
+    @property
+    def sha256(self) -> str: ...
+    def __len__(self) -> int: ...
+    def gather(self, ids: Tensor) -> B: ...
+
+
+class Stream(Generic[T]):
+    """`at(iteration)`: this rank's part of that iteration's global batch."""
+
+    def __init__(self, dataset: Dataset[T], global_batch: int, world: World, purpose: str) -> None:
+        if len(dataset) == 0:
+            raise UserError("to train", f"the {purpose} data holds no item", "give data that holds some")
+        if global_batch < 1:
+            raise UserError(f"--global-batch {global_batch}", "a batch needs an item", "give --global-batch 1 or more")
+        self.dataset, self.world, self.purpose = dataset, world, purpose
+        self.global_batch = min(global_batch, len(dataset))
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    @property
+    def iterations_per_epoch(self) -> int:
+        return -(-len(self.dataset) // self.global_batch)
+
+    def at(self, iteration: int) -> StepBatch[T]:
+        """Shard s of the batch takes its items `[s*B//S, (s+1)*B//S)`."""
+        epoch, position = divmod(iteration, self.iterations_per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = draws.permutation(draws.key(self.world.seed, f"order/{self.purpose}", epoch), len(self.dataset))
+        batch = self._order[position * self.global_batch : (position + 1) * self.global_batch]
+        cost = self.dataset.cost
+        shards = [(s, batch[items.start : items.stop]) for s, items in self.world.shard_items(len(batch))]
+        return StepBatch(
+            tuple(ShardItems(s, ids, cost[ids] if cost is not None else None) for s, ids in shards), self.dataset.gather
+        )
+
+
+def stream(dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train") -> Stream[T]:
+    """The stream of a data set's global batches."""
+    return Stream(dataset, global_batch, world, purpose)
