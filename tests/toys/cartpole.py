@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ranks import Learner, Loss, OptimConfig, Run, ShardItems, StepBatch, Summary, World, acting, draws, free
+
+SHAPE = "on-policy"
 
 
 @dataclass(frozen=True)
@@ -113,22 +114,35 @@ class CartPole:
 
 
 class Collector:
-    """Acts in this rank's environments: shard by shard under --exact, all at once otherwise."""
+    """Acts in this rank's environments: shard by shard under --exact, all at once otherwise.
+
+    Environments are dealt in whole blocks of `cfg.minibatches`, so that every minibatch is local to its rank.
+    """
 
     TENSORS = ("episode_B", "obs_BF", "first_B", "state_BH")
 
     def __init__(self, cfg: Config, world: World) -> None:
         self.cfg, self.world = cfg, world
-        mine = [ids for _, ids in world.shard_items(cfg.global_batch)] if world.exact else [world.items(cfg.global_batch)]
-        self.groups = [CartPole(ids, world.seed, cfg.hidden, world.device) for ids in mine]
+        self.num_blocks = cfg.global_batch // cfg.minibatches
+        mine = [b for _, b in world.shard_items(self.num_blocks)] if world.exact else [world.items(self.num_blocks)]
+        ids = [range(b.start * cfg.minibatches, b.stop * cfg.minibatches) for b in mine]
+        self.groups = [CartPole(group, world.seed, cfg.hidden, world.device) for group in ids]
+
+    def gather(self, rows_B: Tensor) -> Tensor:
+        """One row of each environment, from all ranks, in id order."""
+        size = self.cfg.minibatches
+        blocks = rows_B.reshape(len(rows_B) // size, size, *rows_B.shape[1:])
+        return self.world.gather_rows(blocks, self.num_blocks).flatten(0, 1)
 
     def collect(self, policy: RecurrentPolicy, iteration: int) -> Rollout:
         """[T, B] of experience with advantages, normalised over all environments of all ranks."""
         with acting(policy):
             rollout = cat([self._collect(policy, group, iteration) for group in self.groups])
         self.world.check_stop()
-        moments_B2 = torch.stack([rollout.advantage_TB.double().sum(0), rollout.advantage_TB.double().square().sum(0)], 1)
-        total_2 = self.world.gather_rows(moments_B2, self.cfg.global_batch).cpu().cumsum(0)[-1]
+        moments_B2 = torch.stack(
+            [rollout.advantage_TB.double().sum(0), rollout.advantage_TB.double().square().sum(0)], 1
+        )
+        total_2 = self.gather(moments_B2).cpu().cumsum(0)[-1]
         mean, square = (total_2 / (self.cfg.horizon * self.cfg.global_batch)).tolist()
         return replace(rollout, advantage_TB=(rollout.advantage_TB - mean) / (square - mean * mean + 1e-8) ** 0.5)
 
@@ -152,7 +166,7 @@ class Collector:
     def state_dict(self) -> dict[str, Any]:
         """By environment id, gathered from all ranks."""
         own = {n: torch.cat([getattr(g, n).to(self.world.device) for g in self.groups]) for n in self.TENSORS}
-        return {n: self.world.gather_rows(rows, self.cfg.global_batch) for n, rows in own.items()}
+        return {n: self.gather(rows) for n, rows in own.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for group in self.groups:
@@ -162,7 +176,7 @@ class Collector:
 
 
 def gae(reward_TB: Tensor, value_TB: Tensor, discount_TB: Tensor, last_B: Tensor, lam: float) -> Tensor:
-    """A_t = delta_t + discount_t * lambda * A_{t+1}, delta_t = r_t + discount_t * V_{t+1} - V_t (arXiv 1506.02438, eq. 16)."""
+    """A_t = delta_t + discount_t * lambda * A_{t+1}; delta_t = r_t + discount_t * V_{t+1} - V_t (eq. 16 there)."""
     next_TB = torch.cat([value_TB[1:], last_B[None]])
     delta_TB = reward_TB + discount_TB * next_TB - value_TB
     out, running = [], torch.zeros_like(last_B)
@@ -172,8 +186,10 @@ def gae(reward_TB: Tensor, value_TB: Tensor, discount_TB: Tensor, last_B: Tensor
     return torch.stack(out).flip(0)
 
 
-def minibatches(rollout: Rollout, cfg: Config, world: World, iteration: int, epoch: int) -> Iterator[StepBatch[Rollout]]:
-    """Each takes one environment from every block of `cfg.minibatches` consecutive ids: local, and alike on any deal."""
+def minibatches(
+    rollout: Rollout, cfg: Config, world: World, iteration: int, epoch: int
+) -> Iterator[StepBatch[Rollout]]:
+    """Each takes one environment from every block of `cfg.minibatches` consecutive ids: alike on any deal."""
     blocks = cfg.global_batch // cfg.minibatches
     key = draws.key(world.seed, "minibatch", iteration * cfg.epochs + epoch)
     order_KM = draws.bits(key, torch.arange(blocks), cfg.minibatches).argsort(1)
@@ -214,7 +230,7 @@ def train(cfg: Config, world: World) -> Summary:
                 if steps[-1].read().values["approx_kl"] > cfg.target_kl:
                     break
             run.log(steps[-1])
-            ended = world.gather_rows((1.0 - rollout.discount_TB).sum(0), cfg.global_batch).double().sum()
+            ended = collector.gather((1.0 - rollout.discount_TB).sum(0)).double().sum()
             run.log({"ep_len_mean": cfg.horizon * cfg.global_batch / max(1.0, float(ended))}, prefix="rollout")
     return run.finish(export=policy)
 
@@ -223,5 +239,5 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """Mean length of the stretches between falls, over one long rollout from fresh environments."""
     collector = Collector(replace(cfg, horizon=200), world)
     rollout = collector.collect(model, 10**6)  # type: ignore[arg-type]
-    ended = world.gather_rows((1.0 - rollout.discount_TB).sum(0), cfg.global_batch).double().sum()
+    ended = collector.gather((1.0 - rollout.discount_TB).sum(0)).double().sum()
     return {"ep_len_mean": 200 * cfg.global_batch / max(1.0, float(ended))}

@@ -33,7 +33,7 @@ class ImageBatch:
 
 
 class Gratings:
-    """Images 8x8: one of four directions, a random phase and noise; image i is a pure function of (seed, purpose, i)."""
+    """Images 8x8: one of four directions, a random phase, noise; image i is a pure function of (seed, purpose, i)."""
 
     cost = None
 
@@ -89,7 +89,11 @@ def train(cfg: Config, world: World) -> Summary:
     images = stream(data, cfg.global_batch, world)
     learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
     with Run.open(cfg, world, keep=dict(learner=learner), data=data.sha256) as run:
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=learner.rehearse(image_loss, images.at(0)))
+        run.plan(
+            global_batch=cfg.global_batch,
+            iterations=cfg.iterations,
+            iteration_s=learner.rehearse(image_loss, images.at(0)),
+        )
         for iteration in run.iterations(cfg.iterations):
             run.log(learner.step(image_loss, images.at(iteration)))
             if run.every(cfg.eval_every):

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ranks import Learner, Loss, OptimConfig, Run, ShardItems, StepBatch, Summary, World, acting, draws, free
 
+SHAPE = "self-play"
 LINES = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
 
 

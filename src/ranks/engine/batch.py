@@ -6,12 +6,17 @@ item is: a sample, an environment, a position of a game.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import lru_cache
+from itertools import accumulate
+from typing import Generic, TypeVar, overload
 
 import torch
 from torch import Tensor
+
+from ranks.engine.deal import Deal
 
 B = TypeVar("B")
 
@@ -36,16 +41,69 @@ class MicroBatch:
 
 
 @dataclass(frozen=True)
-class StepBatch(Generic[B]):
-    """`shards`: every shard this rank carries, in order, empty ones too. `gather`: item ids -> a batch on the device."""
+class Shards(Sequence[ShardItems]):
+    """The shards of one rank as ranges of one tensor: shard `numbers[i]` holds `ids[starts[i]:starts[i + 1]]`.
 
-    shards: tuple[ShardItems, ...]
+    A shard is cut out when it is asked for; fused passes need none of them.
+    """
+
+    numbers: Sequence[int]
+    starts: Sequence[int]
+    ids: Tensor
+    cost: Tensor | None
+
+    @classmethod
+    def of(cls, shards: Sequence[ShardItems]) -> Shards:
+        """From shards that were cut out already."""
+        if isinstance(shards, Shards):
+            return shards
+        starts = list(accumulate((len(s.ids) for s in shards), initial=0))
+        ids = torch.cat([s.ids for s in shards]) if shards else torch.empty(0, dtype=torch.int64)
+        costed = any(s.cost is not None for s in shards)
+        cost = torch.cat([_costs(s.ids, s.cost) for s in shards]) if costed else None
+        return cls([s.shard for s in shards], starts, ids, cost)
+
+    @classmethod
+    def dealt(cls, ids: Tensor, deal: Deal, rank: int, cost: Tensor | None = None) -> Shards:
+        """A rank's part of a global batch: `ids` int64[B], `cost` float64[B], both of the whole batch."""
+        shards, part, starts = _part(deal, rank, len(ids))
+        return cls(shards, starts, ids[part], cost[part] if cost is not None else None)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> ShardItems: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ShardItems]: ...
+    def __getitem__(self, index: int | slice) -> ShardItems | Sequence[ShardItems]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = self.numbers[index]
+        first = index % len(self)
+        part = slice(self.starts[first], self.starts[first + 1])
+        return ShardItems(number, self.ids[part], self.cost[part] if self.cost is not None else None)
+
+    def shard_of(self, position: int) -> int:
+        """The shard that holds item `position` of `ids`."""
+        return self.numbers[bisect_right(self.starts, position) - 1]
+
+
+@dataclass(frozen=True, init=False)
+class StepBatch(Generic[B]):
+    """`shards`: all that this rank carries, in order, empty ones too. `gather`: item ids -> a batch on the device."""
+
+    shards: Shards
     gather: Callable[[Tensor], B]
+
+    def __init__(self, shards: Sequence[ShardItems], gather: Callable[[Tensor], B]) -> None:
+        object.__setattr__(self, "shards", Shards.of(shards))
+        object.__setattr__(self, "gather", gather)
 
     @property
     def cost(self) -> float:
         """What this rank's items cost together: items, or nodes + edges, or frames."""
-        return float(sum(_costs(s).sum() for s in self.shards))
+        return float(self.shards.cost.sum()) if self.shards.cost is not None else float(len(self.shards.ids))
 
     def by_shard(self, max_items: int | None) -> Iterator[MicroBatch]:
         """Micro-batches that never cross a shard; exactly one or more per shard, an empty one for an empty shard."""
@@ -56,31 +114,39 @@ class StepBatch(Generic[B]):
 
     def split(self, max_cost: float | None, max_items: int | None = None) -> list[MicroBatch]:
         """All items of the rank, shards fused, in pieces of at most `max_cost` and `max_items` (an item at least)."""
-        nonempty = [s for s in self.shards if len(s.ids)]
-        if not nonempty:
+        shards, ids = self.shards, self.shards.ids
+        if len(ids) == 0:
             return []
-        ids = torch.cat([s.ids for s in nonempty])
-        shard_N = [s.shard for s in nonempty for _ in range(len(s.ids))]
         if max_cost is None and max_items is None:
-            return [MicroBatch(shard_N[0], ids, self.cost, True)]
-        cost_N = torch.cat([_costs(s) for s in nonempty]).tolist()
+            return [MicroBatch(shards.shard_of(0), ids, self.cost, True)]
+        cost_N = _costs(ids, shards.cost).tolist()
         starts = _starts(cost_N, max_cost, max_items)
         stops = [*starts[1:], len(cost_N)]
         return [
-            MicroBatch(shard_N[a], ids[a:b], sum(cost_N[a:b]), b == len(cost_N))
+            MicroBatch(shards.shard_of(a), ids[a:b], sum(cost_N[a:b]), b == len(cost_N))
             for a, b in zip(starts, stops, strict=True)
         ]
 
 
-def _costs(shard: ShardItems) -> Tensor:
-    return shard.cost if shard.cost is not None else torch.ones(len(shard.ids), dtype=torch.float64)
+def _costs(ids: Tensor, cost: Tensor | None) -> Tensor:
+    return cost if cost is not None else torch.ones(len(ids), dtype=torch.float64)
+
+
+@lru_cache(maxsize=64)
+def _part(deal: Deal, rank: int, num_items: int) -> tuple[range, slice, list[int]]:
+    """A rank's shards, its part of the items, and where in that part each shard begins (and the last one ends)."""
+    shards = deal.shards_of(rank)
+    bounds = [s * num_items // deal.num_shards for s in range(shards.start, shards.stop + 1)]
+    return shards, slice(bounds[0], bounds[-1]), [b - bounds[0] for b in bounds]
 
 
 def _starts(costs: Sequence[float], max_cost: float | None, max_items: int | None) -> list[int]:
     """Greedy cuts: a piece starts where adding the item would pass a limit."""
     starts, total = [0], 0.0
     for i, cost in enumerate(costs):
-        full = (max_cost is not None and total + cost > max_cost) or (max_items is not None and i - starts[-1] >= max_items)
+        full = (max_cost is not None and total + cost > max_cost) or (
+            max_items is not None and i - starts[-1] >= max_items
+        )
         if full and i > starts[-1]:
             starts.append(i)
             total = 0.0

@@ -6,13 +6,15 @@ import time
 
 import torch
 
+Mark = float | torch.cuda.Event
+
 
 class StepClock:
     """Splits one update into data, compute and exposed communication; on CUDA by events, so that nothing waits."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
-        self._marks: list[tuple[str, float | torch.cuda.Event]] = []
+        self._marks: list[tuple[str, Mark]] = []
         self.mark("start")
 
     def mark(self, phase: str) -> None:
@@ -28,11 +30,14 @@ class StepClock:
         """Seconds by phase since the last reading; call it once the device has passed the last mark."""
         seconds = {"data": 0.0, "compute": 0.0, "communication": 0.0}
         for (_, before), (phase, after) in zip(self._marks, self._marks[1:], strict=False):
-            if isinstance(before, float):
-                assert isinstance(after, float)
-                seconds[phase] += after - before
-            else:
-                assert not isinstance(after, float)
-                seconds[phase] += before.elapsed_time(after) / 1000
+            seconds[phase] += _between(before, after)
         self._marks = self._marks[-1:]
         return seconds
+
+
+def _between(before: Mark, after: Mark) -> float:
+    if isinstance(before, torch.cuda.Event) and isinstance(after, torch.cuda.Event):
+        return before.elapsed_time(after) / 1000
+    assert isinstance(before, float)
+    assert isinstance(after, float)
+    return after - before

@@ -53,7 +53,9 @@ class Comm:
             return _Work(self._all_reduce(host, async_op=True), host, tensor)
         return _Work(self._all_reduce(tensor, async_op=True))
 
-    def _all_reduce(self, tensor: Tensor, *, async_op: bool, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> dist.Work:
+    def _all_reduce(
+        self, tensor: Tensor, *, async_op: bool, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM
+    ) -> dist.Work:
         work = dist.all_reduce(tensor, op=op, async_op=async_op)
         assert work is not None
         return work

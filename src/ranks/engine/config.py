@@ -15,7 +15,7 @@ FREE = "free"
 
 
 def free(default: T) -> T:
-    """A config field that may change between sessions of one run (cadences, more iterations): not part of its identity."""
+    """A config field that may change between sessions of one run (cadences, iterations): no part of its identity."""
     return field(default=default, metadata={FREE: True})
 
 
@@ -25,7 +25,9 @@ def identity_of(config: Any) -> dict[str, Any]:
     for f in fields(config):
         if not f.metadata.get(FREE):
             value = getattr(config, f.name)
-            out[f.name] = identity_of(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+            out[f.name] = (
+                identity_of(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+            )
     return out
 
 
@@ -70,11 +72,19 @@ class RunConfig:
         if self.shards is not None and self.shards < 1:
             raise UserError(f"--shards {self.shards}", "a run needs at least one shard", "give --shards 1 or more")
         if self.micro_batch is not None and self.micro_batch < 1:
-            raise UserError(f"--micro-batch {self.micro_batch}", "a forward pass needs at least one item", "give --micro-batch 1 or more")
+            raise UserError(
+                f"--micro-batch {self.micro_batch}",
+                "a forward pass needs at least one item",
+                "give --micro-batch 1 or more",
+            )
         if self.threads is not None and self.threads < 1:
             raise UserError(f"--threads {self.threads}", "a rank needs at least one thread", "give --threads 1 or more")
         if self.shares is not None and (min(self.shares, default=0) < 0 or sum(self.shares) == 0):
-            raise UserError(f"--shares {self.shares}", "shares are not negative and not all zero", "give one number per rank, such as 5,3")
+            raise UserError(
+                f"--shares {self.shares}",
+                "shares are not negative and not all zero",
+                "give one number per rank, such as 5,3",
+            )
         Cadence.parse(self.save_every, "--save-every")
         if self.max_time is not None:
             seconds(self.max_time, "--max-time")
@@ -87,7 +97,9 @@ def seconds(text: str, flag: str) -> float:
     """'90s' -> 90.0. Raises UserError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
     if match is None:
-        raise UserError(f"{flag} {text}", "that is no length of time", f"write it with its unit, such as {flag} 90s, 10m or 2h")
+        raise UserError(
+            f"{flag} {text}", "that is no length of time", f"write it with its unit, such as {flag} 90s, 10m or 2h"
+        )
     return float(match[1]) * UNITS_S[match[2]]
 
 
@@ -108,7 +120,7 @@ class Cadence:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the learning rate follows batch and time."""
+    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the rate follows batch and time."""
 
     lr: float = 1e-3
     """Learning rate at the base batch."""

@@ -23,12 +23,16 @@ class Deal:
         """Equal runs, or runs in proportion to `shares`. Raises UserError."""
         if num_ranks > num_shards:
             raise UserError(
-                f"{num_ranks} ranks", f"the run has {num_shards} shards", f"use at most {num_shards} ranks, or more --shards"
+                f"{num_ranks} ranks",
+                f"the run has {num_shards} shards",
+                f"use at most {num_shards} ranks, or more --shards",
             )
         weights = shares if shares is not None else (1,) * num_ranks
         if len(weights) != num_ranks:
             raise UserError(
-                f"--shares {','.join(map(str, weights))}", f"{num_ranks} ranks", "give one share per rank, or set --ranks"
+                f"--shares {','.join(map(str, weights))}",
+                f"{num_ranks} ranks",
+                "give one share per rank, or set --ranks",
             )
         total, done, bounds = sum(weights), 0, [0]
         for weight in weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import torch
@@ -15,7 +15,7 @@ from ranks.engine.world import World
 
 
 @contextmanager
-def acting(model: nn.Module) -> Iterator[None]:
+def acting(model: nn.Module) -> Generator[None]:
     """The model in evaluation mode without gradients, then as it was."""
     training = model.training
     model.eval()

@@ -41,7 +41,8 @@ def load(folder: str) -> "{name}":
         if key != "__metadata__":
             start, stop = entry["data_offsets"]
             data = bytearray(raw[8 + size + start : 8 + size + stop])
-            flat = torch.frombuffer(data, dtype=kinds[entry["dtype"]]) if data else torch.empty(0, dtype=kinds[entry["dtype"]])
+            dtype = kinds[entry["dtype"]]
+            flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
             weights[key] = flat.reshape(entry["shape"])
     model.load_state_dict(weights)
     return model.eval()
@@ -58,7 +59,7 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
             arguments[name] = json.loads(json.dumps(value))
         except TypeError:
             value = None
-        if value is None and not hasattr(model, name) or isinstance(value, nn.Module):
+        if (value is None and not hasattr(model, name)) or isinstance(value, nn.Module):
             raise UserError(
                 f"to export {type(model).__name__}",
                 f"its constructor argument {name!r} is not stored as a plain attribute",
@@ -89,7 +90,7 @@ def export_model(model: nn.Module, folder: Path) -> Path:
 
 
 def standalone_source(cls: type) -> str:
-    """The class and all that it uses of its own module, as a module that imports only torch and the standard library."""
+    """The class and all that it uses of its own module, as a module that imports torch and the standard library."""
     module = sys.modules[cls.__module__]
     path = getattr(module, "__file__", None)
     text = Path(path).read_text() if path else inspect.getsource(module)

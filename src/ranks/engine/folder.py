@@ -30,15 +30,18 @@ SESSIONS_FILE = "sessions.jsonl"
 
 @dataclass(frozen=True)
 class RunFolder:
-    """`path`: runs/NAME. The name is one path component of letters, digits, `.`, `_`, `-`. Raises UserError."""
+    """`path`: runs/NAME."""
 
     path: Path
 
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", self.path.name):
+    @classmethod
+    def of(cls, runs_dir: Path, name: str) -> RunFolder:
+        """The folder of a run's name. Raises UserError where that is more than one plain path component."""
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
             raise UserError(
-                f"--name {self.path.name!r}", "no name for a folder", "use letters, digits, '.', '_' and '-', at most 100"
+                f"--name {name!r}", "no name for a folder", "use letters, digits, '.', '_' and '-', at most 100"
             )
+        return cls(runs_dir / name)
 
     @property
     def checkpoints(self) -> Path:
@@ -56,7 +59,9 @@ class RunFolder:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise UserError(
-                f"to train in {self.path}", f"{path.parent}: {error.strerror}", "choose a folder that can be written with --runs-dir"
+                f"to train in {self.path}",
+                f"{path.parent}: {error.strerror}",
+                "choose a folder that can be written with --runs-dir",
             ) from error
         deadline = time.monotonic() + patience_s
         while True:
@@ -70,7 +75,9 @@ class RunFolder:
                 owner = os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unnamed process"
                 os.close(descriptor)
                 raise UserError(
-                    f"to train in {self.path}", f"the run is in use by {owner}", "wait for it, stop it, or choose another --name"
+                    f"to train in {self.path}",
+                    f"the run is in use by {owner}",
+                    "wait for it, stop it, or choose another --name",
                 ) from None
         os.ftruncate(descriptor, 0)
         started = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -83,7 +90,9 @@ class RunFolder:
         try:
             return cast(dict[str, Any], json.loads((self.path / RUN_FILE).read_text()))
         except (OSError, ValueError) as error:
-            raise UserError(f"to read {self.path / RUN_FILE}", f"{error}", "restore the file, or choose another --name") from error
+            raise UserError(
+                f"to read {self.path / RUN_FILE}", f"{error}", "restore the file, or choose another --name"
+            ) from error
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
         """Raises UserError that lists the differences where the folder holds another run."""

@@ -54,7 +54,10 @@ class FlatGradients:
         self.grads, self.tail = self.flat[:end], self.flat[end:]
         self.offsets = offsets
         self.buckets, self.bucket_of = self._cut(bucket_bytes)
-        self.attach()
+        spans = zip(self.parameters, offsets, strict=False)
+        self.views = [self.flat[start : start + p.numel()].view(p.shape) for p, start in spans]
+        for p, view in zip(self.parameters, self.views, strict=True):
+            p.grad = view
 
     def _cut(self, bucket_bytes: int) -> tuple[list[Bucket], list[int]]:
         limit = max(1, bucket_bytes // self.flat.element_size())
@@ -70,18 +73,13 @@ class FlatGradients:
         buckets.append(Bucket(start, len(self.flat), count))
         return buckets, bucket_of
 
-    def attach(self) -> None:
-        """Point every parameter's gradient into the buffer."""
-        for p, start in zip(self.parameters, self.offsets, strict=False):
-            p.grad = self.flat[start : start + p.numel()].view(p.shape)
-
     def zero(self) -> None:
         self.flat.zero_()
 
     def non_finite(self) -> str | None:
         """The name of the first parameter whose gradient is not finite (synchronises; for a diagnosis only)."""
-        for name, p in zip(self.names, self.parameters, strict=True):
-            if p.grad is not None and not bool(torch.isfinite(p.grad).all()):
+        for name, view in zip(self.names, self.views, strict=True):
+            if not bool(torch.isfinite(view).all()):
                 return name
         return None
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+ENCODER = json.JSONEncoder(allow_nan=False)
+
 
 def strict(value: Any) -> Any:
     """NaN and infinities become null, since strict JSON has neither."""
@@ -26,10 +28,14 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open(path, "ab")
+        self._file = path.open("ab")
 
     def append(self, row: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(strict(row), allow_nan=False).encode() + b"\n")
+        try:
+            text = ENCODER.encode(row)
+        except ValueError:
+            text = ENCODER.encode(strict(row))
+        self._file.write(text.encode() + b"\n")
         self._file.flush()
 
     def sync(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients,
 from ranks.engine.loss import Loss
 from ranks.engine.precision import autocast
 from ranks.engine.step import Job, StepStats
-from ranks.engine.vote import Flags, Found, Vote, VoteLayout
+from ranks.engine.vote import NONE, Ballot, Flags, Found, Vote, VoteLayout
 from ranks.engine.world import World
 
 B = TypeVar("B")
@@ -41,12 +42,13 @@ class Learner:
         """What a micro-batch may cost, found by running out of memory; none while nothing was found."""
         self.layout = VoteLayout(world.size)
         self.gradients = FlatGradients(self.model, self.layout.length)
+        self.ballot = Ballot(self.layout, self.gradients.tail, world.rank)
         self.reduction: Reduction = (
             ExactReduction(self.gradients, world.comm, world.deal)
             if world.exact
             else FastReduction(self.gradients, world.comm)
         )
-        self.optimizer = optim.adamw(self.gradients.parameters, config)
+        self.optimizer = optim.AdamW(self.gradients.parameters, config)
         self._names: dict[str, list[str]] = {}
         self._pending: Job | None = None
         self._non_finite_losses = 0
@@ -130,8 +132,7 @@ class Learner:
             )
         job.clock.mark("compute")
         if not self.world.exact:
-            flags = Flags(requests.term, requests.int, requests.save, requests.time_up, retry)
-            self._vote(job, found, flags)
+            self.ballot.fill(found, replace(requests, retry=True) if retry else requests)
         if key not in self._names:
             self._agree_on_names(key, found.names)
         job.stats.names = self._names[key]
@@ -145,10 +146,10 @@ class Learner:
         for piece in job.batch.by_shard(self.world.config.micro_batch):
             self._pass(job, piece, shard_found)
             if piece.last:
-                self._vote(job, shard_found, flags)
+                self.ballot.fill(shard_found, flags)
                 self.reduction.end_shard(piece.shard)
                 found = shard_found if shard_found.names else found
-                shard_found, flags = Found(), Flags()
+                shard_found, flags = Found(), NONE
         return found
 
     def _pass(self, job: Job, piece: MicroBatch, found: Found) -> None:
@@ -173,12 +174,6 @@ class Learner:
         if self.world.device.type == "cuda":
             torch.cuda.default_generators[self.world.device.index or 0].manual_seed(seed)
 
-    def _vote(self, job: Job, found: Found, flags: Flags) -> None:
-        host = torch.zeros(self.layout.num_host, dtype=self.gradients.tail.dtype, pin_memory=self.world.device.type == "cuda")
-        host[self.layout.first_flag : self.layout.first_count] = torch.tensor(flags.numbers(), dtype=host.dtype)
-        self.layout.add(self.gradients.tail, host, self.world.rank, found)
-        job.keep_alive.append(host)
-
     def _agree_on_names(self, key: str, names: list[str]) -> None:
         """A rank without items learns the metrics' names from the others, once for each loss function."""
         every = [n for n in self.world.comm.gather_objects(names) if n]
@@ -190,21 +185,16 @@ class Learner:
         """Divide by the global count, clip by the global norm, update unless something was not finite."""
         self.reduction.wait()
         job.clock.mark("communication")
-        tail, layout = self.gradients.tail, self.layout
-        count = tail[0]
-        norm = torch.linalg.vector_norm(self.gradients.grads) / count
-        faults = tail[layout.first_fault :].sum() + tail[layout.first_flag + 4]
-        good = torch.isfinite(norm) & (faults == 0)
-        scale = count.reciprocal()
+        grads, ballot = self.gradients.grads, self.ballot
+        total_norm, divisor = torch.linalg.vector_norm(grads), ballot.items
+        norm = torch.div(total_norm, ballot.items, out=ballot.norm)
         if self.config.clip_norm is not None:
-            scale = scale * (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
-        self.gradients.grads.mul_(scale)
-        optimizer = cast(Any, self.optimizer)
-        optimizer.grad_scale, optimizer.found_inf = None, (~good).to(torch.float32)
-        for group in self.optimizer.param_groups:
-            group["lr"] = optim.learning_rate(self.config, job.update)
-        self.optimizer.step()
-        job.stats.post(torch.cat([tail, norm[None]]), layout)
+            divisor = torch.maximum(divisor, torch.add(total_norm, divisor, alpha=1e-6) / self.config.clip_norm)
+        grads.div_(divisor)
+        fault = torch.add(ballot.guard.sum(), norm, alpha=0)  # 0 times a norm that is not finite is NaN
+        lr = optim.learning_rate(self.config, job.update)
+        self.optimizer.update(self.gradients.views, lr, skip=fault.ne(0).to(torch.float32))
+        job.stats.post(ballot.tail.clone(), self.layout)
         job.clock.mark("compute")
 
     # The vote of the update before ------------------------------------------------------------------------------------
@@ -218,7 +208,7 @@ class Learner:
         redo = False
         while vote.flags.retry:
             self.reduction.wait()
-            self._split_smaller(job, current)
+            self._split_smaller(job)
             self._passes(job)
             self._update(job)
             vote, redo = job.stats.read(), True
@@ -234,8 +224,8 @@ class Learner:
                 f"on rank {vote.non_finite_ranks}; the newest checkpoint holds finite weights"
             )
 
-    def _split_smaller(self, job: Job, current: Job | None) -> None:
-        largest = self.world.comm.max_host(max(job.largest_cost, current.largest_cost if current else 0.0))
+    def _split_smaller(self, job: Job) -> None:
+        largest = self.world.comm.max_host(job.largest_cost)
         single = self.world.comm.max_host(float(job.out_of_memory and job.single_item))
         if single:
             raise GaveUp(f"update {job.update}: a single item does not fit into the memory of its device")
@@ -243,7 +233,9 @@ class Learner:
         job.largest_cost, job.out_of_memory = 0.0, False
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.world.emit({"event": "warning", "text": f"out of memory: micro-batches now cost at most {self.max_cost:g}"})
+        self.world.emit(
+            {"event": "warning", "text": f"out of memory: micro-batches now cost at most {self.max_cost:g}"}
+        )
 
     def _diagnose(self, job: Job, vote: Vote, current: Job | None) -> None:
         """Find rank and tensor by computing the skipped step again, each rank its own part."""
@@ -255,7 +247,13 @@ class Learner:
         for rank, (finite, name) in enumerate(self.world.comm.gather_objects((loss_finite, tensor))):
             if not finite or name is not None:
                 self.world.emit(
-                    {"event": "skipped_update", "update": job.update, "rank": rank, "tensor": name, "loss_finite": finite}
+                    {
+                        "event": "skipped_update",
+                        "update": job.update,
+                        "rank": rank,
+                        "tensor": name,
+                        "loss_finite": finite,
+                    }
                 )
 
     def _local_passes(self, job: Job) -> tuple[bool, str | None]:
@@ -293,27 +291,14 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and optimiser moments by parameter name, and the counters."""
-        by_name = dict(zip(self.gradients.names, self.gradients.parameters, strict=True))
-        moments = {name: dict(self.optimizer.state[p]) for name, p in by_name.items() if p in self.optimizer.state}
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": moments,
-            "updates": self.updates,
-        }
+        optimizer = self.optimizer.state_dict(self.gradients.names)
+        return {"model": self.model.state_dict(), "optimizer": optimizer, "updates": self.updates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises UserError naming the differences; nothing is half loaded."""
         load_weights(self.model, state["model"])
-        by_name = dict(zip(self.gradients.names, self.gradients.parameters, strict=True))
-        self.optimizer.state.clear()
-        for name, moments in state.get("optimizer", {}).items():
-            p = by_name[name]
-            self.optimizer.state[p] = {
-                k: v.clone() if k == "step" and p.device.type == "cpu" else v.to(p.device, copy=True)
-                for k, v in moments.items()
-            }
+        self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])
-        self.gradients.attach()
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -327,7 +312,9 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     ]
     if wrong:
         more = f", and {len(wrong) - 6} more" if len(wrong) > 6 else ""
-        raise UserError("to load weights", "; ".join(wrong[:6]) + more, "use the config that these weights were made with")
+        raise UserError(
+            "to load weights", "; ".join(wrong[:6]) + more, "use the config that these weights were made with"
+        )
     model.load_state_dict(dict(weights))
 
 

@@ -54,9 +54,7 @@ def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str 
     return cast(dict[str, Any], json.loads(json.dumps(found)))
 
 
-def open_folder(
-    folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None
-) -> Opened:
+def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None) -> Opened:
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank calls it."""
     who = identity(world, config, keep, data)
     found = _first_rank(world, lambda: _look(folder, world, who))
@@ -67,7 +65,9 @@ def open_folder(
     loaded = checkpoint.read(path)
     if loaded.state.keys() != keep.keys():
         raise UserError(
-            f"to continue from {path}", f"it keeps {sorted(loaded.state)}, this program {sorted(keep)}", "choose another --name"
+            f"to continue from {path}",
+            f"it keeps {sorted(loaded.state)}, this program {sorted(keep)}",
+            "choose another --name",
         )
     for name, kept in keep.items():
         kept.load_state_dict(loaded.state[name])
@@ -76,9 +76,7 @@ def open_folder(
             kept.measured = measured[name]
     cut = {METRICS_FILE: int(loaded.manifest["metrics_bytes"]), EVENTS_FILE: int(loaded.manifest["events_bytes"])}
     session = _session(world, "resumed", loaded.iteration, folder.path / METRICS_FILE)
-    return Opened(
-        loaded.iteration, True, float(loaded.manifest["time_s"]), loaded.fingerprint, session, cut, damaged
-    )
+    return Opened(loaded.iteration, True, float(loaded.manifest["time_s"]), loaded.fingerprint, session, cut, damaged)
 
 
 def _first_rank(world: World, act: Callable[[], T]) -> T:
@@ -116,7 +114,9 @@ def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, l
 def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], state: HostState) -> Opened:
     try:
         place = folder.temporary()
-        _write_json(place / CONFIG_FILE, {"workload": world.workload, "engine": asdict(world.config), "config": asdict(config)})
+        _write_json(
+            place / CONFIG_FILE, {"workload": world.workload, "engine": asdict(world.config), "config": asdict(config)}
+        )
         run_facts = {
             "identity": who,
             "versions": facts.versions(),
@@ -128,14 +128,16 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
         for name in (METRICS_FILE, EVENTS_FILE):
             (place / name).touch()
         about = {"time_s": 0.0, "score": None, "ranks": world.size, "metrics_bytes": 0, "events_bytes": 0}
-        measured = {"deal": list(world.deal.bounds)}
+        measured: dict[str, Any] = {"deal": list(world.deal.bounds)}
         measured.update({n: {"max_cost": None} for n in state.rest})
         path = checkpoint.write(place / "checkpoints", 0, state, {**about, "measured": measured})
         found = checkpoint.read_manifest(path)["fingerprint"]
         os.rename(place, folder.path)
     except OSError as error:
         raise UserError(
-            f"to begin a run in {folder.path}", f"{error.strerror or error}", "give a folder that can be written with --runs-dir"
+            f"to begin a run in {folder.path}",
+            f"{error.strerror or error}",
+            "give a folder that can be written with --runs-dir",
         ) from error
     return Opened(0, False, 0.0, found, _session(world, "opened", 0, None))
 

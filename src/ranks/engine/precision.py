@@ -16,8 +16,9 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float64 if config.precision == "fp64" else torch.float32)
     deterministic = config.exact or config.deterministic or device.type == "cpu"
-    torch.use_deterministic_algorithms(deterministic)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    # The same switch as use_deterministic_algorithms, which imports the compiler: a second at each start of a rank.
+    torch.set_deterministic_debug_mode("error" if deterministic else "default")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     if device.type == "cuda":
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -27,7 +28,7 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
         torch.backends.cudnn.allow_tf32 = not config.exact
 
 
-def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
+def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[object]:
     """bf16 autocast with float32 weights, or nothing."""
     if config.precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)

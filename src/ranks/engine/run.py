@@ -67,7 +67,7 @@ class Run:
         `config`: the workload's frozen dataclass; `keep`: everything whose state the run must not lose, by name;
         `data`: a hash of the training data. Raises UserError: run in use, of another identity, no checkpoint intact.
         """
-        folder = RunFolder(world.config.runs_dir / (world.config.name or Path(world.workload).stem))
+        folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
         run = cls(folder, world, keep)
         world.stop.deferred = True
         opened = opening.open_folder(folder, world, config, run.keep, data)
@@ -129,7 +129,7 @@ class Run:
         self._ended = decided.time_up
 
     def every(self, num_iterations: int) -> bool:
-        """Whether this iteration is one of every `num_iterations`, or the last. The model is then what all agreed on."""
+        """Whether this iteration is one of every `num_iterations`, or the last; the model is then agreed on."""
         due = (self.iteration + 1) % num_iterations == 0 or self.iteration + 1 == self.total
         if due:
             self.world.drain()
@@ -180,7 +180,9 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike."""
         if isinstance(error, Stopped) and self._row is not None and self._snapshot is not None:
             if self.iteration != self._saved_iteration:

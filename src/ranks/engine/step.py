@@ -31,7 +31,7 @@ class StepStats:
         self._vote: Vote | None = None
 
     def post(self, numbers: Tensor, layout: VoteLayout) -> None:
-        """`numbers`: the summed tail and the gradient's norm; copied to pinned memory while the device goes on."""
+        """`numbers`: the summed tail; copied to pinned memory while the device goes on."""
         self._device, self._layout, self._vote = numbers, layout, None
         if numbers.device.type == "cuda":
             self._host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
@@ -42,9 +42,10 @@ class StepStats:
             self._host = numbers
 
     def __getitem__(self, name: str) -> Tensor:
-        assert self._device is not None and self._layout is not None
+        assert self._device is not None
+        assert self._layout is not None
         if name == "grad_norm":
-            return self._device[-1]
+            return self._device[self._layout.norm]
         index = self.names.index(name)
         return self._device[self._layout.first_sum + index] / self._device[self._layout.first_count + index]
 
@@ -56,11 +57,11 @@ class StepStats:
     def read(self) -> Vote:
         """The numbers, on the host."""
         if self._vote is None:
-            assert self._host is not None and self._layout is not None
+            assert self._host is not None
+            assert self._layout is not None
             if self._event is not None:
                 self._event.synchronize()
-            numbers = self._host.tolist()
-            self._vote = self._layout.read(numbers[:-1], numbers[-1], self.names)
+            self._vote = self._layout.read(self._host.tolist(), self.names)
             for phase, seconds in self.clock.read().items():
                 self.spent[phase] += seconds
             self.spent["items"] += self._vote.count
@@ -78,7 +79,6 @@ class Job:
     spent: dict[str, float]
     largest_cost: float = 0.0
     out_of_memory: bool = False
-    keep_alive: list[Tensor] = field(default_factory=list[Tensor])
     stats: StepStats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +87,6 @@ class Job:
     @property
     def single_item(self) -> bool:
         """Whether this rank's largest micro-batch was one item already."""
-        return bool(self.batch.shards) and self.largest_cost > 0 and self.largest_cost <= self._dearest_item()
-
-    def _dearest_item(self) -> float:
-        costs = [float(s.cost.max()) if s.cost is not None else 1.0 for s in self.batch.shards if len(s.ids)]
-        return max(costs, default=0.0)
+        cost = self.batch.shards.cost
+        dearest = 1.0 if cost is None else float(cost.max()) if len(cost) else 0.0
+        return 0 < self.largest_cost <= dearest

@@ -2,7 +2,8 @@
 
 (A Python signal handler runs only when the main thread returns to Python, which inside a collective takes seconds.)
 Before the first boundary and after the loop a signal ends the process at once: there is nothing to lose. In between
-it becomes a flag, which the next vote carries to all ranks. A second signal always ends the process at once.
+it becomes a flag, which the next vote carries to all ranks. A Ctrl-C after it ends the process at once; another SIGTERM
+does not, since whoever stops a whole group (Slurm, systemd) signals ranks and launcher, and the launcher passes it on.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class StopSignal:
         self._previous: dict[signal.Signals, object] = {}
 
     def install(self) -> None:
-        """Only the main thread may do this; elsewhere (a notebook's worker, a test's thread) signals stay as they are."""
+        """Only the main thread may do this; elsewhere (a notebook's worker) signals stay as they are."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._writer.setblocking(False)
@@ -52,8 +53,8 @@ class StopSignal:
         while data := self._reader.recv(1):
             if data[0] not in SIGNALS:
                 continue
-            if self.received or not self.deferred:
+            if not self.deferred or (self.received and data[0] == signal.SIGINT):
                 sys.stdout.flush()
                 os._exit(128 + data[0])
-            self.received = data[0]
+            self.received = self.received or data[0]
         self._reader.close()

@@ -4,9 +4,10 @@ The tail has the gradients' own type (float32 or float64), which holds counts ex
 ranks like everything else in the bucket, so a flag is "how many ranks say so", and each rank has a slot of its own
 for its fault. No collective is spent on it, and the host reads it one update later, without waiting.
 
-    host facts, known when the bucket is sent     | device facts
-    count | stop | int | save | time | retry |    | loss and metric sums | non-finite loss of each rank
-    metric counts                                 |
+    loss and metric sums | metric counts, items, term | int | save | time_up | retry | fault of each rank | norm
+    found on the device  | host facts, known when the bucket is sent                 | on the device      | after it
+
+A rank's fault slot is 0 while its loss is finite and NaN otherwise. The norm is filled in after the reduction.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Flags:
     retry: bool = False
 
     def numbers(self) -> list[float]:
-        return [float(getattr(self, name)) for name in FLAGS]
+        return [float(f) for f in (self.term, self.int, self.save, self.time_up, self.retry)]
+
+
+NONE = Flags()
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,12 @@ class Vote:
     @property
     def skipped(self) -> bool:
         """The update was not made: a loss or the gradient was not finite, or a rank ran out of memory."""
-        return bool(self.non_finite_ranks) or self.flags.retry or self.grad_norm != self.grad_norm or self.grad_norm == float("inf")
+        return (
+            bool(self.non_finite_ranks)
+            or self.flags.retry
+            or self.grad_norm != self.grad_norm
+            or self.grad_norm == float("inf")
+        )
 
 
 class VoteLayout:
@@ -58,41 +67,55 @@ class VoteLayout:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.first_flag = 1
-        self.first_count = 1 + len(FLAGS)
-        self.num_host = self.first_count + MAX_METRICS
-        self.first_sum = self.num_host
-        self.first_fault = self.first_sum + MAX_METRICS
-        self.length = self.first_fault + size
+        self.first_sum = 0
+        self.first_count = MAX_METRICS
+        self.items = 2 * MAX_METRICS
+        self.first_flag = self.items + 1
+        self.retry = self.items + len(FLAGS)
+        self.first_fault = self.retry + 1
+        self.norm = self.first_fault + size
+        self.length = self.norm + 1
 
-    def read(self, numbers: list[float], grad_norm: float, names: list[str]) -> Vote:
+    def read(self, numbers: list[float], names: list[str]) -> Vote:
         """Numbers of the summed tail -> a vote."""
         counts = numbers[self.first_count : self.first_count + len(names)]
         sums = numbers[self.first_sum : self.first_sum + len(names)]
+        flags = numbers[self.first_flag : self.first_fault]
         return Vote(
-            count=round(numbers[0]),
-            flags=Flags(*(numbers[self.first_flag + i] > 0 for i in range(len(FLAGS)))),
+            count=round(numbers[self.items]),
+            flags=Flags(*(n > 0 for n in flags)) if any(flags) else NONE,
             values={name: s / c if c else float("nan") for name, s, c in zip(names, sums, counts, strict=True)},
-            grad_norm=grad_norm,
-            non_finite_ranks=[r for r in range(self.size) if not numbers[self.first_fault + r] == 0.0],
+            grad_norm=numbers[self.norm],
+            non_finite_ranks=[r for r in range(self.size) if numbers[self.first_fault + r] != 0.0],
         )
 
-    def add(self, tail: Tensor, host: Tensor, rank: int, found: Found) -> None:
-        """Add this rank's facts, and what its passes found, to its tail; nothing waits for the device.
 
-        `host`: float[num_host], pinned where the device is not the CPU.
-        """
-        host[0] = found.count
-        host[self.first_count : self.first_count + len(found.host_counts)] = torch.tensor(
-            found.host_counts, dtype=host.dtype
-        )
-        tail[: self.num_host].add_(host.to(tail.device, non_blocking=True))
+class Ballot:
+    """One rank's tail, with the parts that every update needs cut out once.
+
+    `items`: 0-d, the count of all items. `guard`: sums to 0 unless the update must be skipped. `norm`: 0-d.
+    """
+
+    def __init__(self, layout: VoteLayout, tail: Tensor, rank: int) -> None:
+        self.layout, self.tail = layout, tail
+        self.items, self.norm = tail[layout.items], tail[layout.norm]
+        self.guard = tail[layout.retry : layout.norm]
+        self._fault = tail[layout.first_fault + rank]
+        self._host = tail[layout.first_count : layout.first_fault]
+        self._view = self._host.numpy() if tail.device.type == "cpu" else None
+
+    def fill(self, found: Found, flags: Flags) -> None:
+        """Write this rank's facts, and what its passes found, into its tail of zeros; nothing waits for the device."""
+        facts = [*found.host_counts, *[0.0] * (MAX_METRICS - len(found.host_counts)), found.count, *flags.numbers()]
+        if self._view is not None:
+            self._view[:] = facts
+        else:
+            self._host.copy_(torch.tensor(facts, dtype=self.tail.dtype, pin_memory=True), non_blocking=True)
         if found.sums:
-            stacked = torch.stack(found.sums).to(tail.dtype)
-            tail[self.first_sum : self.first_sum + len(stacked)].add_(stacked)
-            tail[self.first_fault + rank].add_((~torch.isfinite(stacked[0])).to(tail.dtype))
+            torch.stack(found.sums, out=self.tail[: len(found.sums)])
+            torch.mul(found.sums[0], 0, out=self._fault)
             for index, count in found.device_counts.items():
-                tail[self.first_count + index].add_(count)
+                self.tail[self.layout.first_count + index].add_(count)
 
 
 class Found:

@@ -20,10 +20,10 @@ from ranks.engine import precision
 from ranks.engine.comm import Comm
 from ranks.engine.config import RunConfig
 from ranks.engine.deal import Deal, shard_items
-from ranks.engine.environment import Environment
+from ranks.engine.environment import Environment, available_cores
 from ranks.engine.errors import Stopped, UserError
 from ranks.engine.stop import StopSignal
-from ranks.engine.vote import Flags
+from ranks.engine.vote import NONE, Flags
 
 
 class World:
@@ -38,7 +38,9 @@ class World:
         self.deal = Deal.make(self.config.num_shards, self.size, self.config.shares)
         if self.exact and any(len(self.deal.shards_of(r)) == 0 for r in range(self.size)):
             raise UserError(
-                f"--exact with shares {self.config.shares}", "a rank without shards", "give each rank one shard at least"
+                f"--exact with shares {self.config.shares}",
+                "a rank without shards",
+                "give each rank one shard at least",
             )
         self.stop = StopSignal()
         self.interruptible = False
@@ -60,7 +62,7 @@ class World:
         config = config or RunConfig()
         environment = Environment.detect(config.runs_dir)
         chosen = torch.device(device or environment.device or _default_device(environment.local_rank))
-        threads = config.resolved().threads or int(os.environ.get("OMP_NUM_THREADS") or _cores())
+        threads = config.resolved().threads or int(os.environ.get("OMP_NUM_THREADS") or available_cores())
         precision.set_up(config, chosen, threads)
         torch.manual_seed(config.seed)
         if environment.world_size > 1 and not dist.is_initialized():
@@ -100,7 +102,7 @@ class World:
         return [(s, shard_items(s, count, self.shards)) for s in self.deal.shards_of(self.rank)]
 
     def gather_rows(self, rows: Tensor, count: int) -> Tensor:
-        """This rank's rows [n, ...] (one for each of `items(count)`) -> all rows [count, ...] in id order, everywhere."""
+        """This rank's rows [n, ...] (one for each of `items(count)`) -> all rows [count, ...] in id order."""
         if self.size == 1:
             return rows
         sizes = [len(self.deal.items_of(r, count)) for r in range(self.size)]
@@ -116,7 +118,7 @@ class World:
     def decide(self, flags: Flags) -> None:
         """Take in an agreed vote; a decision stays until it is acted on."""
         old = self.decided
-        if flags != Flags() or old != Flags():
+        if flags != NONE or old != NONE:
             self.decided = Flags(
                 old.term or flags.term, old.int or flags.int, old.save or flags.save, old.time_up or flags.time_up
             )
@@ -157,10 +159,6 @@ class World:
 
 def _default_device(local_rank: int) -> str:
     return f"cuda:{local_rank % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _init_process_group(environment: Environment, device: torch.device) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine import draws
-from ranks.engine.batch import ShardItems, StepBatch
+from ranks.engine.batch import Shards, StepBatch
 from ranks.engine.errors import UserError
 from ranks.engine.world import World
 
@@ -52,13 +52,13 @@ class Stream(Generic[T]):
         epoch, position = divmod(iteration, self.iterations_per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._order = draws.permutation(draws.key(self.world.seed, f"order/{self.purpose}", epoch), len(self.dataset))
+            self._order = draws.permutation(
+                draws.key(self.world.seed, f"order/{self.purpose}", epoch), len(self.dataset)
+            )
         batch = self._order[position * self.global_batch : (position + 1) * self.global_batch]
         cost = self.dataset.cost
-        shards = [(s, batch[items.start : items.stop]) for s, items in self.world.shard_items(len(batch))]
-        return StepBatch(
-            tuple(ShardItems(s, ids, cost[ids] if cost is not None else None) for s, ids in shards), self.dataset.gather
-        )
+        shards = Shards.dealt(batch, self.world.deal, self.world.rank, cost[batch] if cost is not None else None)
+        return StepBatch(shards, self.dataset.gather)
 
 
 def stream(dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train") -> Stream[T]:

@@ -1,0 +1,137 @@
+"""What one `ranks train` command line asks for: preset < --config FILE < flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+from ranks.cli.config_file import encode, overlay, read_object
+from ranks.cli.parse import FLATTENED, Advice, Switch, nearest, parse
+from ranks.engine.config import RunConfig
+from ranks.engine.errors import UserError
+from ranks.engine.folder import RunFolder
+from ranks.workloads import load
+
+BATCH = Advice(
+    "a batch here is always the global one, which all GPUs together carry in each update",
+    "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
+)
+ADVICE = {
+    "--batch-size": BATCH,
+    "--batch": BATCH,
+    "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),
+    "--epochs": Advice("a run is counted in iterations, each one global batch or one rollout", "give --iterations N"),
+    "--resume": Advice("a run that exists is continued by itself", "give the same --name and the same settings"),
+    "--num-gpus": Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2"),
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Where to train, and from which settings to start."""
+
+    gpus: str = "all"
+    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
+    ranks: int | None = None
+    """Processes; one per GPU without it. With 1 everything runs in this process, so that a debugger works."""
+    max_restarts: int = 3
+    """How often killed ranks are started again from the newest checkpoint before the run gives up."""
+    preset: str | None = None
+    """Settings that the workload names."""
+    config: Path | None = None
+    """A JSON file as --print-config prints it; it overrides the preset, and flags override both."""
+    print_config: Annotated[bool, Switch] = False
+    """Print the resolved settings as JSON and exit."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One resolved command line."""
+
+    workload: str
+    module: ModuleType
+    launch: Launch
+    engine: RunConfig
+    config: Any
+    """The workload's own Config."""
+
+    def as_json(self) -> str:
+        """What --print-config prints and --config reads."""
+        parts = {"workload": self.workload, "engine": encode(self.engine), "config": encode(self.config)}
+        return json.dumps(parts, indent=2)
+
+
+def resolve(workload: str, argv: Sequence[str]) -> Settings:
+    """Read a whole command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises UserError."""
+    module = load(workload)
+    config = initial_config(workload, module, value_of("--preset", argv))
+    engine = RunConfig()
+    file = value_of("--config", argv)
+    if file is not None:
+        engine, config = with_file(Path(file), workload, engine, config)
+    shared = {f.name for f in fields(config)} & {f.name for part in (Launch, RunConfig) for f in fields(part)}
+    if shared:
+        found = f"{module.Config.__name__} has fields that are flags of every run: {', '.join(sorted(shared))}"
+        raise UserError(f"ranks train {workload}", found, "rename them in the workload")
+    target: Callable[..., Any] = make_dataclass(
+        "Train",
+        [
+            ("launch", Annotated[Launch, FLATTENED], field(default=Launch())),
+            ("engine", Annotated[RunConfig, FLATTENED], field(default=engine)),
+            ("config", Annotated[type(config), FLATTENED], field(default=config)),
+        ],
+        frozen=True,
+    )
+    about = description(workload, module)
+    asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=ADVICE, pairs=True)
+    named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
+    if "/" in str(named.name):
+        raise UserError(f"--name {named.name}", "a run's name is no path", "choose the place with --runs-dir")
+    RunFolder.of(named.runs_dir, str(named.name))
+    return Settings(workload, module, asked.launch, named, asked.config)
+
+
+def initial_config(workload: str, module: ModuleType, preset: str | None) -> Any:
+    """The workload's Config, or one of its presets. Raises UserError with the nearest name."""
+    if preset is None:
+        return module.Config()
+    presets: Mapping[str, Callable[[], Any]] = getattr(module, "PRESETS", {})
+    if preset not in presets:
+        listed = f"{workload} has {', '.join(presets) or 'none'}"
+        raise UserError(f"--preset {preset}", "no such preset", nearest(preset, list(presets), listed))
+    return presets[preset]()
+
+
+def with_file(path: Path, workload: str, engine: RunConfig, config: Any) -> tuple[RunConfig, Any]:
+    """Engine and workload settings overridden by a JSON file. Raises UserError."""
+    asked = f"--config {path}"
+    content = read_object(path, asked)
+    unknown = set(content) - {"workload", "engine", "config"}
+    if unknown:
+        do = nearest(min(unknown), ["workload", "engine", "config"], "its keys are workload, engine and config")
+        raise UserError(asked, f"the file has a key {min(unknown)}", do)
+    if content.get("workload", workload) != workload:
+        raise UserError(asked, f"that file is of {content['workload']}", f"ranks train {content['workload']} {asked}")
+    engine = overlay(engine, content.get("engine", {}), asked, "engine")
+    return engine, overlay(config, content.get("config", {}), asked, "config")
+
+
+def value_of(flag: str, argv: Sequence[str]) -> str | None:
+    """What the command line gives to a flag, before it is read as a whole."""
+    for index, argument in enumerate(argv):
+        if argument == flag and index + 1 < len(argv):
+            return argv[index + 1]
+        if argument.startswith(flag + "="):
+            return argument.removeprefix(flag + "=")
+    return None
+
+
+def description(workload: str, module: ModuleType) -> str:
+    """The head of the help page."""
+    presets = ", ".join(getattr(module, "PRESETS", {}))
+    first = (module.__doc__ or workload).strip().splitlines()[0]
+    return first + (f" Presets: {presets}." if presets else "")

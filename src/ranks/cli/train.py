@@ -1,0 +1,163 @@
+"""`ranks train`: one command line, which becomes a launcher, the only rank, or one rank among many."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import pdb
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ranks.cli.settings import Settings, resolve
+from ranks.engine.config import RunConfig
+from ranks.engine.environment import Environment
+from ranks.engine.errors import Stopped, UserError
+from ranks.engine.folder import SESSIONS_FILE, RunFolder
+from ranks.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from ranks.watch.console import View
+
+HELP = "Train a workload on all that this machine has: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
+
+
+def train(argv: Sequence[str]) -> int:
+    """Resolve the settings, then join as a rank or start the ranks. Returns the exit code."""
+    if not argv or argv[0].startswith("-"):
+        return without_workload(argv)
+    settings = resolve(argv[0], argv[1:])
+    if settings.launch.print_config:
+        print(settings.as_json())
+        return 0
+    environment = Environment.detect(settings.engine.runs_dir)
+    if environment.kind == "alone":
+        return start(settings, argv)
+    return join(settings, environment)
+
+
+def without_workload(argv: Sequence[str]) -> int:
+    """The help page, or what is missing."""
+    listed = ", ".join(WORKLOADS)
+    if not {"-h", "--help"} & set(argv[:1]):
+        raise UserError("ranks train", "no workload was named", f"name one of {listed}, or your own file: ./FILE.py")
+    print(f"{HELP}\n\nworkloads: {listed}\nall flags of one, with its presets: ranks train WORKLOAD --help")
+    return 0
+
+
+def start(settings: Settings, argv: Sequence[str]) -> int:
+    """Deal ranks to devices. One rank runs here, where a debugger sees it; several are supervised."""
+    from ranks.launch.placement import place
+
+    engine, asked = settings.engine, settings.launch
+    placement = place(
+        asked.gpus,
+        asked.ranks,
+        shards=engine.num_shards,
+        shares=engine.shares,
+        threads=engine.threads,
+        exact=engine.exact,
+    )
+    deterministic = engine.exact or engine.deterministic
+    if placement.ranks == 1:
+        if placement.note:
+            print(placement.note)
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # must be set before CUDA starts
+        return run_here(settings, placement.devices[0], watched=True)
+
+    from ranks.launch.run import launch_run
+
+    folder = run_folder(engine)
+    return launch_run(
+        worker_command(argv),
+        placement,
+        folder.path,
+        lock_fd=folder.lock(),
+        deterministic=deterministic,
+        max_restarts=asked.max_restarts,
+        progress=partial(newest_iteration, folder),
+        record=partial(record, folder),
+    )
+
+
+def join(settings: Settings, environment: Environment) -> int:
+    """Be the rank that the environment describes. A launcher of ours learns from a file why this rank ended."""
+    try:
+        # our own launcher draws the console view; under torchrun and Slurm the first rank does
+        return run_here(settings, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
+    except Stopped as end:
+        return end.exit_code
+    except Exception as error:
+        if environment.error_file is None:
+            raise
+        from ranks.launch.failure import report_exception
+
+        return report_exception(error, environment.rank, environment.error_file)
+
+
+def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
+    """Join the world and train in this process."""
+    from ranks.engine.world import World
+
+    with contextlib.ExitStack() as stack:
+        if watched:
+            from ranks.watch.console import View
+            from ranks.watch.tensorboard import Board
+
+            path = run_folder(settings.engine).path
+            stack.enter_context(Board(path))
+            view = stack.enter_context(View(path))
+            stack.callback(setattr, sys, "breakpointhook", sys.breakpointhook)
+            sys.breakpointhook = debugger_without(view)
+        world = World.join(settings.engine, device=device, workload=settings.workload)
+        try:
+            settings.module.train(settings.config, world)
+        except Stopped:
+            world.leave()
+            raise
+        world.leave()
+    return 0
+
+
+def debugger_without(view: View) -> Callable[..., object]:
+    """What `breakpoint()` calls: the progress bar leaves the terminal to the debugger."""
+    usual = sys.breakpointhook
+
+    def hook(*args: object, **kwargs: object) -> object:
+        view.__exit__()
+        sys.breakpointhook = usual
+        if os.environ.get("PYTHONBREAKPOINT"):
+            return usual(*args, **kwargs)
+        frame = inspect.currentframe()
+        return pdb.Pdb().set_trace(frame.f_back if frame else None)  # where the caller stands, not here
+
+    return hook
+
+
+def worker_command(argv: Sequence[str]) -> list[str]:
+    """The same command line for each rank, which finds the same packages as this process does."""
+    here = sys.path[0] in ("", os.getcwd())
+    return [sys.executable, *([] if here else ["-P"]), "-m", "ranks", "train", *argv]
+
+
+def run_folder(engine: RunConfig) -> RunFolder:
+    """Where the run stands."""
+    return RunFolder.of(engine.runs_dir, str(engine.name))
+
+
+def newest_iteration(folder: RunFolder) -> int:
+    """How far the checkpoints reach; it grows when work was kept."""
+    return max((int(path.name) for path in folder.checkpoints.glob("[0-9]*")), default=-1)
+
+
+def record(folder: RunFolder, fact: dict[str, Any]) -> None:
+    """Note a failure or a restart where it is never cut."""
+    if folder.exists:
+        from ranks.engine.journal import Journal
+
+        journal = Journal(folder.path / SESSIONS_FILE)
+        journal.append({**fact, "time": fact["time_s"]})
+        journal.close()

@@ -1,0 +1,90 @@
+"""`ranks launch SCRIPT`: any script written for torchrun, under our supervision. The one file here that imports torch.
+
+The script's ranks meet in a store that this process holds on a socket bound to 127.0.0.1, a new one for each attempt:
+torchrun's own listens on all interfaces, and keeps one store for all attempts, in which gloo then reads addresses of
+ranks that are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import uuid
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+
+from ranks.engine.errors import UserError
+from ranks.launch.environ import rank_environ
+from ranks.launch.gpus import Gpus, find_gpus
+from ranks.launch.output import Channel
+from ranks.launch.placement import place
+from ranks.launch.supervise import Job, Supervisor
+
+
+def launch_script(
+    script: Path, args: Sequence[str] = (), *, gpus: str | None = None, ranks: int | None = None, max_restarts: int = 3
+) -> int:
+    """Run `script args` as ranks until all end well; after any failure start all again, `max_restarts` times.
+
+    Exit codes: 0; 1 failed with `max_restarts` 0; 3 gave up; 130/143 stopped by a signal. All ranks print to the
+    terminal, each failure's traceback is printed once. Raises UserError.
+    """
+    if not script.is_file():
+        raise UserError(f"launch {script}", "there is no such file", "give the path of a Python script")
+    if max_restarts < 0:
+        raise UserError(f"--max-restarts {max_restarts}", "that is below zero", "give 0 or more")
+    found = find_gpus() if gpus != "none" else Gpus(0)
+    placement = place(gpus, ranks, found=found)
+    if placement.note is not None:
+        _say(placement.note)
+    cards = list(dict.fromkeys(int(d.removeprefix("cuda:")) for d in placement.devices if d != "cpu"))
+    run_id = uuid.uuid4().hex
+    env = rank_environ(placement.threads, deterministic=False) | {
+        "CUDA_VISIBLE_DEVICES": ",".join(map(found.physical, cards)),  # the script picks cuda:LOCAL_RANK
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_NAME": "default",
+        "ROLE_WORLD_SIZE": str(placement.ranks),
+        "TORCHELASTIC_RUN_ID": run_id,
+        "TORCHELASTIC_MAX_RESTARTS": str(max_restarts),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    job = Job(
+        (sys.executable, str(script), *args),
+        placement.devices,
+        env,
+        _tcp_store,
+        shown=frozenset(range(placement.ranks)),
+        max_restarts=max_restarts,
+        restart_always=True,
+    )
+    return Supervisor(job, say=_say, show=_show).run()
+
+
+@contextlib.contextmanager
+def _tcp_store(attempt: int, private: Path) -> Generator[Mapping[str, str]]:
+    """A store of this attempt alone, on a free port of the loopback interface."""
+    from torch._C._distributed_c10d import TCPStore
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        port: int = listener.getsockname()[1]
+        store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False, master_listen_fd=listener.detach())
+    yield {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RESTART_COUNT": str(attempt),
+    }
+    del store
+
+
+def _say(text: str) -> None:
+    print(f"ranks: {text}", file=sys.stderr, flush=True)
+
+
+def _show(rank: int, channel: Channel, text: str) -> None:
+    stream = sys.stdout if channel == "out" else sys.stderr
+    stream.write(text)
+    stream.flush()

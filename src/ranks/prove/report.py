@@ -1,0 +1,107 @@
+"""What a proof found: each check printed as it is made, all of them with their raw values in one JSON file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ranks.engine import facts
+from ranks.engine.journal import strict
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison: what was looked at, what was found, what it must be."""
+
+    name: str
+    found: str
+    bound: str
+    ok: bool
+
+
+class Report:
+    """`raw`: everything measured, by name; it goes into the file as it is."""
+
+    def __init__(self, proof: str, workload: str, settings: Mapping[str, Any]) -> None:
+        self.proof, self.workload, self.settings = proof, workload, dict(settings)
+        self.checks: list[Check] = []
+        self.raw: dict[str, Any] = {}
+        self.begun = time.time()
+        print(f"ranks prove {proof} {workload}", flush=True)
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def section(self, title: str) -> None:
+        print(f"\n{title}", flush=True)
+
+    def say(self, text: str) -> None:
+        print(f"  {text}", flush=True)
+
+    def check(self, name: str, found: object, bound: str, ok: bool) -> bool:
+        """Note and print one comparison."""
+        self.checks.append(Check(name, str(found), bound, ok))
+        print(f"  {'ok  ' if ok else 'FAIL'}  {name:<44} {found}  ({bound})", flush=True)
+        return ok
+
+    def broke_off(self, name: str, problem: Exception) -> None:
+        """Note that an experiment ended otherwise than it must; `problem`'s first line says how."""
+        first, _, rest = str(problem).partition("\n")
+        self.check(f"{name} carried out", first.rstrip(":"), "every command ends as it must", False)
+        for line in rest.splitlines():
+            self.say(f"  | {line}")
+        self.raw["broke_off"] = str(problem)
+
+    def goal(self, name: str, found: object, goal: str, met: bool) -> None:
+        """Note and print a figure that depends on the machine: it is held against a goal, which decides nothing."""
+        self.raw.setdefault("goals", {})[name] = {"found": str(found), "goal": goal, "met": met}
+        print(f"  {'met ' if met else 'miss'}  {name:<44} {found}  (goal: {goal})", flush=True)
+
+    def finish(self, folder: Path) -> int:
+        """Write the file, print the verdict; the exit code."""
+        verdict = "PASS" if self.ok else "FAIL"
+        day = time.strftime("%Y-%m-%d", time.gmtime(self.begun))
+        path = folder / f"{self.proof}_{Path(self.workload).stem}_{day}.json"
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        content = {
+            "proof": self.proof,
+            "workload": Path(self.workload).name,
+            "verdict": verdict,
+            "command": " ".join(["ranks", *sys.argv[1:]]),
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.begun)),
+            "seconds": round(time.time() - self.begun, 1),
+            "settings": self.settings,
+            "versions": facts.versions(),
+            "hardware": facts.hardware(device),
+            "git": facts.git_commit(),
+            "checks": [asdict(check) for check in self.checks],
+            "raw": self.raw,
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(strict(content), indent=1, default=str) + "\n")
+        failed = [check.name for check in self.checks if not check.ok]
+        print(f"\n{verdict}: {len(self.checks) - len(failed)} of {len(self.checks)} checks hold; raw values in {path}")
+        for name in failed:
+            print(f"  failed: {name}")
+        return 0 if verdict == "PASS" else 1
+
+
+def lines_of(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """A table as aligned lines of text."""
+    cells = [[str(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that `share` of all values do not exceed; NaN of none."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-int(share * 100) * len(ordered) // 100) - 1)] if ordered else float("nan")

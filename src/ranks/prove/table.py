@@ -1,0 +1,47 @@
+"""`ranks prove table`: a workload's results beside those of other ways, each with the bar that was set for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranks.engine.errors import UserError
+from ranks.prove.report import Report, lines_of
+from ranks.workloads import load
+
+
+def main(workload: str, /, *, quick: bool = False, out: Path = Path("results")) -> int:
+    """Make a workload's table and hold each row against its bar.
+
+    Args:
+        workload: Its name, or the path of your own file.
+        quick: Fewer cases, the same comparison.
+        out: Folder of the result file.
+    """
+    table: Callable[..., Mapping[str, Any]] | None = getattr(load(workload), "table", None)
+    if table is None:
+        raise UserError(
+            f"ranks prove table {workload}", "the workload has no table", "define table(quick) in its module"
+        )
+    report = Report("table", workload, {"quick": quick})
+    result = table(quick=quick)
+    rows: Sequence[Mapping[str, Any]] = result["rows"]
+    columns = [name for name in rows[0] if name not in ("bar", "passed")]
+    report.section("\n".join(lines_of(columns, [[shown(row[name]) for name in columns] for row in rows])))
+    report.section("Bars")
+    for row in rows:
+        if row.get("passed") is not None:
+            name = " ".join(str(value) for value in row.values() if isinstance(value, str) and value != row["bar"])
+            figures = ", ".join(f"{n} {shown(row[n])}" for n in columns if not isinstance(row[n], str))
+            report.check(name, figures, str(row["bar"]), bool(row["passed"]))
+    report.check("table", "all rows", "the table's own verdict", bool(result["passed"]))
+    for name, fact in result.get("facts", {}).items():
+        report.say(f"{name}: {fact}")
+    report.raw = dict(result)
+    return report.finish(out)
+
+
+def shown(value: Any) -> str:
+    """Numbers with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,59 @@
+"""The workloads: found by name in one table, or by the path of a user's own file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from ranks.engine.errors import UserError
+
+WORKLOADS: dict[str, str] = {"graph-coloring": "ranks.workloads.graph_coloring"}
+
+
+def load(name_or_path: str) -> ModuleType:
+    """The workload's module. Raises UserError with the nearest name, or saying what the file lacks."""
+    if name_or_path in WORKLOADS:
+        return import_module(WORKLOADS[name_or_path])
+    if name_or_path.endswith(".py") or "/" in name_or_path:
+        return _load_file(Path(name_or_path))
+    close = difflib.get_close_matches(name_or_path, WORKLOADS, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}? " if close else ""
+    listed = ", ".join(WORKLOADS)
+    raise UserError(
+        f"the workload '{name_or_path}'",
+        "there is none of that name",
+        f"{hint}(there is: {listed}; your own file is given by its path, ./FILE.py)",
+    )
+
+
+def _load_file(path: Path) -> ModuleType:
+    asked = f"the workload in {path}"
+    if not path.is_file():
+        raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
+    resolved = path.resolve()
+    name = f"ranks_user_{resolved.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(resolved):
+        return known
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise UserError(asked, "it is no Python file", "give the path of a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    folder = str(resolved.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    missing = [part for part in ("Config", "build", "train", "evaluate") if not hasattr(module, part)]
+    if missing:
+        del sys.modules[name]
+        raise UserError(asked, f"it does not define {', '.join(missing)}", "see a whole one with `ranks new NAME`")
+    return module

@@ -1,0 +1,44 @@
+"""graph-coloring: a recurrent net colours graphs, trained without a single reference colouring."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ranks.workloads.graph_coloring.config import PRESETS, Config
+
+if TYPE_CHECKING:
+    from ranks.workloads.graph_coloring.hard_table import table
+    from ranks.workloads.graph_coloring.onnx_export import example_inputs, export_extra
+    from ranks.workloads.graph_coloring.training import build, train
+    from ranks.workloads.graph_coloring.validation import evaluate
+
+COMMANDS: dict[str, str] = {"solve": "ranks.workloads.graph_coloring.solve:solve"}
+
+_HOME = {
+    "build": "training",
+    "train": "training",
+    "evaluate": "validation",
+    "table": "hard_table",
+    "example_inputs": "onnx_export",
+    "export_extra": "onnx_export",
+}
+
+__all__ = [
+    "COMMANDS",
+    "PRESETS",
+    "Config",
+    "build",
+    "evaluate",
+    "example_inputs",
+    "export_extra",
+    "table",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Everything that needs torch is loaded when it is first asked for (no submodule may have one of these names)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,58 @@
+"""A small run of one's own workload, trained once, which the tests of the command line look at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.main import main
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def ranks(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """One command line in a process of its own."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "ranks", *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with spirals.py and runs/spirals, of 20 iterations."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert ranks("new", "spirals", cwd=folder).returncode == 0
+    flags = ["--ranks", "1", "--iterations", "20", "--eval-every", "10", "--gpus", "none"]
+    done = ranks("train", "./spirals.py", *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def trained(trained_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to spoil, and the place to be."""
+    shutil.copytree(trained_once, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[[Sequence[str]], str]:
+    """Carry out a command line that must be refused: exit code 2, and three lines that say asked, found, do."""
+
+    def run(argv: Sequence[str]) -> str:
+        assert main(argv) == 2
+        message = capsys.readouterr().err
+        lines = message.splitlines()
+        assert [line[:7] for line in lines] == ["asked: ", "found: ", "   do: "], message
+        assert all(len(line) > 9 for line in lines), message
+        return message
+
+    return run

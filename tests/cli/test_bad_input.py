@@ -1,0 +1,163 @@
+"""Every wrong command line gets exit code 2 and one clear answer: what was asked, what was found, what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ranks.engine.folder import RunFolder
+
+Refused = Callable[[Sequence[str]], str]
+GC = ["train", "graph-coloring"]
+WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
+    "command": (["trian"], "did you mean train?"),
+    "workload command": (["graph-coloring", "sovle"], "did you mean solve?"),
+    "proof": (["prove", "same-rnu", "graph-coloring"], "did you mean same-run?"),
+    "no workload": (["train"], "graph-coloring"),
+    "workload": (["train", "graph-colouring"], "did you mean graph-coloring?"),
+    "file": (["train", "./missing.py"], "ranks new"),
+    "flag": ([*GC, "--iteratoins", "5"], "did you mean --iterations?"),
+    "flag with =": ([*GC, "--optim.rl=5"], "did you mean --optim.lr?"),
+    "flag beside a bad value": ([*GC, "--seed", "x", "--exat"], "did you mean --exact?"),
+    "extra word": ([*GC, "quickly"], "no further argument"),
+    "batch size": ([*GC, "--batch-size", "64"], "give --global-batch N"),
+    "short lr": ([*GC, "--lr", "0.1"], "--optim.lr"),
+    "whole number": ([*GC, "--seed", "x"], "'x' is not a whole number"),
+    "number": ([*GC, "--optim.lr", "fast"], "'fast' is not a number"),
+    "value left out": ([*GC, "--seed"], "no value for --seed"),
+    "choice": ([*GC, "--precision", "fp8"], "'fp32', 'bf16', 'fp64'"),
+    "gpu": ([*GC, "--gpus", "0,973"], "GPU"),
+    "gpu words": ([*GC, "--gpus", "both"], "--gpus both"),
+    "more ranks than shards": ([*GC, "--gpus", "none", "--ranks", "9", "--shards", "8"], "8 shards"),
+    "no ranks": ([*GC, "--gpus", "none", "--ranks", "0"], "at least one rank"),
+    "shares as words": ([*GC, "--shares", "5,x"], "'x' is not a whole number"),
+    "shares all zero": ([*GC, "--shares", "0,0"], "shares"),
+    "shares for other ranks": ([*GC, "--gpus", "none", "--ranks", "2", "--shares", "5,3,1"], "3 shares for 2 ranks"),
+    "no shards": ([*GC, "--shards", "0"], "--shards 0"),
+    "time without unit": ([*GC, "--max-time", "10"], "10m"),
+    "save cadence": ([*GC, "--save-every", "often"], "--save-every often"),
+    "preset": ([*GC, "--preset", "dmeo"], "did you mean demo?"),
+    "config file": ([*GC, "--config", "missing.json"], "No such file"),
+    "run name": ([*GC, "--name", "a b"], "letters"),
+    "run name as a path": ([*GC, "--name", "../elsewhere"], "--runs-dir"),
+    "evaluate without a run": (["evaluate"], "no value for RUN"),
+    "unknown run": (["evaluate", "nothing"], "no run nothing"),
+    "unknown run to export": (["export", "nothing"], "no run nothing"),
+    "unknown run to fingerprint": (["fingerprint", "nothing"], "no run nothing"),
+    "name of a new file": (["new", "2fast"], "no Python name"),
+    "launch without a script": (["launch", "--ranks", "2"], "no script"),
+    "launch of a missing script": (["launch", "--gpus", "none", "missing.py"], "missing.py"),
+    "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
+    "flag of runs": (["runs", "--jsno"], "did you mean --json?"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_A_RUN)
+def test_refused_before_anything_starts(
+    case: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv, answer = WITHOUT_A_RUN[case]
+    assert answer in refused(argv)
+    assert list(tmp_path.iterdir()) == []
+
+
+CONFIG_FILES: dict[str, tuple[str, str]] = {
+    "not JSON": ("{", "not JSON"),
+    "no object": ("[1]", "no JSON object"),
+    "unknown part": ('{"enigne": {}}', "did you mean engine?"),
+    "unknown key": ('{"config": {"iteratoins": 3}}', "did you mean iterations?"),
+    "unknown nested key": ('{"config": {"optim": {"weigth_decay": 3}}}', "did you mean weight_decay?"),
+    "wrong type": ('{"config": {"iterations": "many"}}', "not a whole number"),
+    "true is no number": ('{"config": {"optim": {"lr": true}}}', "not a number"),
+    "wrong length": ('{"config": {"optim": {"betas": [0.9]}}}', "a list of 2"),
+    "wrong choice": ('{"engine": {"precision": "fp8"}}', "one of fp32, bf16, fp64"),
+    "another workload": ('{"workload": "chess"}', "of chess"),
+    "no object inside": ('{"config": {"optim": 3}}', "not an object"),
+    "impossible value": ('{"engine": {"shards": 0}}', "--shards 0"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIG_FILES)
+def test_config_files_that_do_not_fit(case: str, refused: Refused, tmp_path: Path) -> None:
+    text, answer = CONFIG_FILES[case]
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    assert answer in refused([*GC, "--config", str(path)])
+
+
+WITH_A_RUN: dict[str, tuple[list[str], str]] = {
+    "nearest run": (["evaluate", "spirls"], "did you mean spirals?"),
+    "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
+    "checkpoint by a word": (["export", "spirals", "--checkpoint", "newest"], "latest"),
+    "new over an old file": (["new", "spirals"], "there already"),
+    "another identity": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--hidden", "8"], "was 64, now 8"),
+    "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
+}
+
+
+@pytest.mark.parametrize("case", WITH_A_RUN)
+def test_refused_beside_a_run(case: str, refused: Refused, trained: Path) -> None:
+    argv, answer = WITH_A_RUN[case]
+    before = newest_checkpoint(trained).stat().st_mtime_ns
+    assert answer in refused(argv)
+    assert newest_checkpoint(trained).stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("num_ranks", ["1", "2"])
+def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: Path) -> None:
+    descriptor = RunFolder(Path("runs/spirals")).lock()
+    try:
+        message = refused(["train", "./spirals.py", "--ranks", num_ranks, "--gpus", "none"])
+    finally:
+        os.close(descriptor)
+    assert f"process {os.getpid()}" in message
+
+
+def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
+    refused: Refused, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ranks.cli.main import main
+
+    newest = newest_checkpoint(trained)
+    weights = newest / "learner.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 1
+    weights.write_bytes(content)
+    assert "learner.safetensors" in refused(["fingerprint", str(newest)])
+    assert "learner.safetensors" in refused(["evaluate", "spirals", "--checkpoint", newest.name])
+    assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    shown = capsys.readouterr()
+    assert "iteration 10" in shown.out
+    assert "learner.safetensors" in shown.err
+
+
+def test_a_newer_checkpoint_format_is_refused(refused: Refused, trained: Path) -> None:
+    from ranks.engine import checkpoint
+
+    manifest = checkpoint.read_manifest(newest_checkpoint(trained))
+    body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}
+    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint._sealed(body))
+    assert "update ranks" in refused(["fingerprint", str(newest_checkpoint(trained))])
+
+
+def test_settings_of_a_run_that_were_spoiled(refused: Refused, trained: Path) -> None:
+    path = trained / "runs" / "spirals" / "run_config.json"
+    settings = json.loads(path.read_text())
+    settings["config"]["hidden"] = "wide"
+    path.write_text(json.dumps(settings))
+    assert "config.hidden" in refused(["evaluate", "spirals"])
+
+
+def test_flags_of_a_workload_must_not_shadow_those_of_every_run(refused: Refused, trained: Path) -> None:
+    path = trained / "spirals.py"
+    path.write_text(path.read_text().replace("hidden: int = 64", "hidden: int = 64\n    seed: int = 3"))
+    assert "seed" in refused(["train", "./spirals.py", "--print-config"])
+
+
+def newest_checkpoint(folder: Path) -> Path:
+    return max((folder / "runs" / "spirals" / "checkpoints").glob("[0-9]*"))

@@ -1,0 +1,83 @@
+"""Flags from signatures: commas, none, one-letter flags, switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from ranks.cli.parse import Positional, Switch, call, flags_of, parse
+from ranks.engine.errors import UserError
+
+
+def solve(
+    file: str, /, *, k: int | None = None, no_net: bool = False, sizes: tuple[int, ...] = (1, 2)
+) -> tuple[object, ...]:
+    """A command as a workload writes it.
+
+    Args:
+        file: The graph.
+        k: How many colours.
+    """
+    return file, k, no_net, sizes
+
+
+@pytest.mark.parametrize(
+    ("argv", "result"),
+    [
+        (["a.col"], ("a.col", None, False, (1, 2))),
+        (["-", "-k", "3"], ("-", 3, False, (1, 2))),
+        (["--k", "3", "a.col", "--no-net"], ("a.col", 3, True, (1, 2))),
+        (["a.col", "-k", "none", "--sizes", "4,5,6"], ("a.col", None, False, (4, 5, 6))),
+    ],
+)
+def test_a_function_is_called_with_what_was_typed(argv: list[str], result: tuple[object, ...]) -> None:
+    assert call(solve, argv, prog="ranks w solve") == result
+
+
+@pytest.mark.parametrize(
+    ("argv", "answer"),
+    [
+        ([], "no value for FILE"),
+        (["a.col", "-k", "many"], "'many' is not a whole number"),
+        (["a.col", "--no-nte"], "did you mean --no-net?"),
+        (["a.col", "b.col"], "no further argument"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused(argv: list[str], answer: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        call(solve, argv, prog="ranks w solve")
+    assert answer in str(refusal.value)
+
+
+def test_an_error_inside_the_command_is_its_own() -> None:
+    def fails(*, x: int = 1) -> None:
+        raise SystemExit(7)
+
+    with pytest.raises(SystemExit) as end:
+        call(fails, [], prog="ranks fails")
+    assert end.value.code == 7
+
+
+@dataclass(frozen=True)
+class Flags:
+    """A page."""
+
+    run: Positional[str]
+    """Which."""
+    place: Path = Path("a")
+    pair: tuple[float, float] = (0.5, 1.0)
+    exact: bool = False
+    once: Annotated[bool, Switch] = False
+
+
+def test_a_dataclass_is_filled() -> None:
+    assert parse(Flags, ["r", "--place", "b", "--pair", "1,2"], prog="p") == Flags("r", Path("b"), (1.0, 2.0))
+    assert parse(Flags, ["r", "--exact", "--no-exact"], prog="p", pairs=True) == Flags("r")
+
+
+def test_the_flags_that_there_are() -> None:
+    assert flags_of(Flags, pairs=True) == ["-h", "--help", "--place", "--pair", "--exact", "--no-exact", "--once"]
+    assert "--no-exact" not in flags_of(Flags)

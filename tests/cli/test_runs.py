@@ -1,0 +1,71 @@
+"""The table of runs, from folders as runs leave them behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranks.cli.main import main
+from ranks.engine.folder import RunFolder
+
+
+def make_run(folder: Path, rows: list[dict[str, Any]], sessions: list[str], ragged: str = "") -> None:
+    folder.mkdir(parents=True)
+    (folder / "run_config.json").write_text(json.dumps({"workload": "./mine.py", "engine": {}, "config": {}}))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + ragged)
+    (folder / "sessions.jsonl").write_text("".join(json.dumps({"event": event}) + "\n" for event in sessions))
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+    assert main(["runs", "--json"]) == 0
+    return {line["name"]: line for line in json.loads(capsys.readouterr().out)}
+
+
+def test_how_far_each_run_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"iteration": 0, "train/loss": 2.0, "val/loss": 3.0}, {"iteration": 1, "train/loss": 1.5}]
+    make_run(Path("runs/whole"), rows, ["opened", "finished"])
+    make_run(Path("runs/broken"), rows[:1], ["opened", "resumed"], ragged='{"iteration": 1, "tra')
+    make_run(Path("runs/fresh"), [], ["opened"])
+    make_run(Path("runs/.whole.tmp-1"), rows, ["opened"])
+    lines = listed(capsys)
+    assert set(lines) == {"whole", "broken", "fresh"}
+    whole = lines["whole"]
+    assert (whole["iterations"], whole["train_loss"], whole["val_loss"]) == (2, 1.5, 3.0)
+    assert (whole["state"], whole["workload"]) == ("finished", "mine")
+    assert whole["size_bytes"] == sum(path.stat().st_size for path in Path("runs/whole").iterdir())
+    assert (lines["broken"]["state"], lines["broken"]["iterations"]) == ("killed", 1)
+    assert (lines["fresh"]["iterations"], lines["fresh"]["train_loss"]) == (0, None)
+
+
+def test_a_run_that_is_held_is_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(Path("runs/held"), [], ["opened"])
+    descriptor = RunFolder(Path("runs/held")).lock()
+    assert listed(capsys)["held"]["state"] == "running"
+    os.close(descriptor)
+    assert listed(capsys)["held"]["state"] == "killed"
+
+
+def test_the_table_has_one_line_for_each_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["runs"]) == 0
+    assert "no runs" in capsys.readouterr().out
+    make_run(Path("runs/one"), [{"iteration": 1234, "train/loss": 0.123456}], ["opened", "stopped"])
+    make_run(Path("runs/a-longer-name"), [], ["opened"])
+    assert main(["runs"]) == 0
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["run", "workload"]
+    assert first.startswith("a-longer-name  mine")
+    assert second.split()[:5] == ["one", "mine", "1,235", "0.1235", "-"]
+    assert "stopped" in second

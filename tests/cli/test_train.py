@@ -1,0 +1,81 @@
+"""The ways in which one command line becomes ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FLAGS = ["--gpus", "none", "--eval-every", "10"]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def fingerprint(folder: Path, run: str) -> str:
+    command = [sys.executable, "-m", "ranks", "fingerprint", run]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_alone_launched_and_under_torchrun_it_is_the_same_exact_run(trained: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "ranks"]
+    ours = [sys.executable, "-m", "ranks"]
+    for name, start, more in (
+        ("one", ours, ["--ranks", "1"]),
+        ("two", ours, ["--ranks", "2"]),
+        ("torch", torchrun, []),
+    ):
+        argv = [*start, "train", "./spirals.py", *FLAGS, "--exact", "--iterations", "12", "--name", name, *more]
+        done = subprocess.run(argv, cwd=trained, env=environment(), capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert "shards" in done.stdout, "the plan was not shown"
+    assert fingerprint(trained, "one") == fingerprint(trained, "two") == fingerprint(trained, "torch")
+
+
+@pytest.mark.parametrize("num_ranks", ["1", "2"])
+def test_an_error_in_the_workload_ends_with_its_place(num_ranks: str, trained: Path) -> None:
+    path = trained / "spirals.py"
+    path.write_text(path.read_text().replace("    return Net(cfg.hidden)", "    return Net(1 // (cfg.hidden - 64))"))
+    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--name", "new", "--ranks", num_ranks]
+    done = subprocess.run(argv, cwd=trained, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert done.stderr.count("ZeroDivisionError") == 1
+    line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "1 // " in text)
+    assert f"spirals.py:{line}" in done.stderr or f'spirals.py", line {line}' in done.stderr
+    assert not (trained / "runs" / "new").exists()
+
+
+def test_breakpoints_stop_where_they_stand(trained: Path) -> None:
+    path = trained / "spirals.py"
+    path.write_text(
+        path.read_text().replace("    points_BD, class_B = batch", "    breakpoint()\n    points_BD, class_B = batch")
+    )
+    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--name", "new", "--ranks", "1"]
+    done = subprocess.run(
+        argv, cwd=trained, env=environment(), input="p len(batch)\nq\n", capture_output=True, text=True, timeout=300
+    )
+    assert "-> points_BD, class_B = batch" in done.stdout
+    assert "(Pdb) 2" in done.stdout
+
+
+def test_a_stop_is_saved_and_says_so_by_its_exit_code(trained: Path) -> None:
+    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--ranks", "1", "--name", "long"]
+    argv += ["--iterations", "1000000"]
+    process = subprocess.Popen(
+        argv, cwd=trained, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("iteration"):
+            break
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    run = trained / "runs" / "long"
+    reached = max(int(path.name) for path in (run / "checkpoints").glob("[0-9]*"))
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == reached > 0

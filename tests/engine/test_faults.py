@@ -1,0 +1,243 @@
+"""What one rank suffers, all ranks answer alike: non-finite numbers, no memory, changing buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ranks import GaveUp, Learner, Loss, OptimConfig, RunConfig, UserError, World, stream
+from tests.engine.group import again, run_ranks
+from tests.engine.test_gradients import PLAIN, Net, Points, gradient_of, point_loss
+
+BAD_ITEM = 3
+ITEMS = 16
+
+
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(5, 3)
+        with torch.no_grad():
+            self.linear.weight.fill_(0.1)
+            self.linear.bias.fill_(0.2)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return self.linear(x_BF)
+
+
+def data() -> Points:
+    """Item 3 has a first feature that no other item has."""
+    points = Points(ITEMS, False)
+    points.x_NF = points.x_NF.float()
+    points.x_NF[BAD_ITEM, 0] = 1000.0
+    return points
+
+
+def nan_loss(model: nn.Module, x_BF: Tensor) -> Loss:
+    factor_B = torch.where(x_BF[:, 0] == 1000.0, float("nan"), 1.0)
+    return Loss((model(x_BF).square().sum(1) * factor_B).sum(), len(x_BF))
+
+
+def infinite_slope(model: nn.Module, x_BF: Tensor) -> Loss:
+    """A finite loss whose gradient is not: the square root of nought."""
+    each_B = model(x_BF).square().sum(1)
+    return Loss(each_B.sum() + (each_B[x_BF[:, 0] == 1000.0] * 0.0).sqrt().sum(), len(x_BF))
+
+
+def mild_loss(model: nn.Module, x_BF: Tensor) -> Loss:
+    return Loss(model(x_BF)[x_BF[:, 0] != 1000.0].square().sum(), len(x_BF))
+
+
+def one_bad_update(world: World, loss_name: str) -> dict[str, Any]:
+    events: list[dict[str, Any]] = []
+    world.emit = events.append
+    points = data()
+    learner = Learner(Line(), PLAIN, world)
+    batches = stream(points, ITEMS, world)
+    losses = {"nan_loss": nan_loss, "infinite_slope": infinite_slope}
+    learner.step(mild_loss, batches.at(0))
+    learner.drain()
+    before = learner.model.linear.weight.detach().clone()
+    bad = learner.step(losses[loss_name], batches.at(1))
+    learner.step(mild_loss, batches.at(2))
+    carries_it = any(BAD_ITEM in s.ids.tolist() for s in batches.at(1).shards)
+    learner.drain()
+    return {
+        "skipped": bad.read().skipped,
+        "events": events,
+        "carries_it": carries_it,
+        "weight": learner.model.linear.weight.detach().tolist(),
+        "moved": bool((learner.model.linear.weight != before).any()),
+        "updates": learner.updates,
+        "optimizer_step": float(learner.state_dict()["optimizer"]["step"]),
+    }
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("loss_name", ["nan_loss", "infinite_slope"])
+def test_a_nan_on_one_rank_skips_the_update_on_all_and_is_named(loss_name: str, exact: bool, tmp_path: Path) -> None:
+    config = RunConfig(shards=8, exact=exact)
+    results = run_ranks(3, one_bad_update, loss_name, config=config, tmp_path=tmp_path)
+    guilty = [rank for rank, r in enumerate(results) if r["carries_it"]]
+    for r in results:
+        assert r["skipped"]
+        assert r["moved"], "the updates around it count"
+        assert (r["updates"], r["optimizer_step"]) == (3, 2.0)
+        assert r["weight"] == results[0]["weight"]
+        assert torch.isfinite(torch.tensor(r["weight"])).all()
+        skipped = [e for e in r["events"] if e["event"] == "skipped_update"]
+        assert [(e["rank"], e["update"]) for e in skipped] == [(guilty[0], 1)]
+        assert skipped[0]["tensor"] in ("linear.weight", "linear.bias")
+        assert skipped[0]["loss_finite"] == (loss_name == "infinite_slope")
+
+
+def three_bad_updates(world: World) -> str:
+    learner = Learner(Line(), PLAIN, world)
+    batches = stream(data(), ITEMS, world)
+    try:
+        for iteration in range(5):
+            learner.step(nan_loss, batches.at(iteration))
+    except GaveUp as error:
+        return f"{learner.updates}: {error}"
+    return "went on"
+
+
+def test_three_non_finite_losses_in_a_row_end_the_run(tmp_path: Path) -> None:
+    for text in run_ranks(2, three_bad_updates, config=RunConfig(shards=8), tmp_path=tmp_path):
+        assert text.startswith("3: 3 losses in a row were not finite, the last at update 2")
+
+
+LIMIT = 3
+
+
+def hungry_loss(model: nn.Module, x_BF: Tensor) -> Loss:
+    if len(x_BF) > LIMIT and bool((x_BF[:, 0] == 1000.0).any()):
+        raise torch.OutOfMemoryError("a device that holds three items")
+    return point_loss(model, x_BF)
+
+
+def out_of_memory(world: World) -> dict[str, Any]:
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    points = Points(ITEMS, False)
+    points.x_NF[BAD_ITEM, 0] = 1000.0
+    batches = stream(points, ITEMS, deal)
+    learner = Learner(Net(), PLAIN, deal)
+    learner.step(hungry_loss, batches.at(0))
+    gradient_is_late = learner.state_dict()["optimizer"]["step"].item() == 0.0
+    learner.step(hungry_loss, batches.at(1))
+    learner.drain()
+    calm = Learner(Net(), PLAIN, deal)
+    for iteration in range(2):
+        calm.step(point_loss, batches.at(iteration))
+    calm.drain()
+    gap = max(
+        float((a - b).norm() / b.norm())
+        for a, b in zip(learner.model.parameters(), calm.model.parameters(), strict=True)
+    )
+    return {"gap": gap, "late": gradient_is_late, "max_cost": learner.max_cost, "updates": learner.updates}
+
+
+def test_out_of_memory_on_one_rank_is_retried_smaller_by_all(tmp_path: Path) -> None:
+    results = run_ranks(2, out_of_memory, config=RunConfig(precision="fp64"), tmp_path=tmp_path)
+    for r in results:
+        assert r["late"], "the update must wait for the retry"
+        assert r["gap"] < 1e-12
+        assert r["max_cost"] is not None
+        assert r["max_cost"] <= 4
+        assert r["updates"] == 2
+    assert results[0]["max_cost"] == results[1]["max_cost"]
+
+
+def single_item_too_large(world: World) -> str:
+    def never(model: nn.Module, x_BF: Tensor) -> Loss:
+        if bool((x_BF[:, 0] == 1000.0).any()):
+            raise torch.OutOfMemoryError("a device that holds nothing")
+        return point_loss(model, x_BF)
+
+    learner = Learner(Line(), PLAIN, world)
+    learner.step(never, stream(data(), ITEMS, world).at(0))
+    try:
+        learner.drain()
+    except GaveUp as error:
+        return str(error)
+    return "went on"
+
+
+def test_an_item_that_never_fits_ends_the_run(tmp_path: Path) -> None:
+    for text in run_ranks(2, single_item_too_large, config=RunConfig(shards=8), tmp_path=tmp_path):
+        assert "a single item does not fit" in text
+
+
+class Normed(nn.Module):
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(5, 3), nn.BatchNorm1d(3)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return self.dropout(self.norm(self.linear(x_BF)))
+
+
+def moving_buffers(world: World, exact: bool) -> Any:
+    deal = again(world, RunConfig(shards=8, exact=exact))
+    torch.manual_seed(0)
+    learner = Learner(Normed(0.0), PLAIN, deal)
+    try:
+        learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+        learner.drain()
+    except UserError as error:
+        return error.do
+    return learner.model.norm.running_mean.tolist()
+
+
+def test_buffers_that_a_forward_changes_are_refused_under_exact_and_averaged_otherwise(tmp_path: Path) -> None:
+    config = RunConfig(shards=8)
+    assert run_ranks(2, moving_buffers, True, config=config, tmp_path=tmp_path) == ["use GroupNorm or LayerNorm"] * 2
+    first, second = run_ranks(2, moving_buffers, False, config=config, tmp_path=tmp_path)
+    assert first == second
+
+
+class Dropped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(5, 64)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return self.dropout(self.linear(x_BF))
+
+
+def with_dropout(world: World) -> list[float]:
+    deal = again(world, RunConfig(shards=8, exact=True))
+    torch.manual_seed(0)
+    learner = Learner(Dropped(), PLAIN, deal)
+    for iteration in range(3):
+        learner.step(point_loss, stream(data(), ITEMS, deal).at(iteration))
+    learner.drain()
+    return learner.model.linear.bias.tolist()
+
+
+def test_dropout_keeps_the_bits_on_any_deal(tmp_path: Path) -> None:
+    config = RunConfig(shards=8, exact=True)
+    alone = run_ranks(1, with_dropout, config=config, tmp_path=tmp_path)[0]
+    assert run_ranks(3, with_dropout, config=config, tmp_path=tmp_path) == [alone] * 3
+    assert len(set(alone)) > 8
+
+
+def clipped(world: World) -> float:
+    deal = again(world, RunConfig(shards=4, precision="fp64"))
+    config = OptimConfig(lr=1e-2, clip_norm=0.5, schedule="constant")
+    learner = Learner(Net(), config, deal)
+    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, deal).at(0))
+    learner.drain()
+    return float(torch.cat([g.flatten() for g in gradient_of(learner).values()]).norm())
+
+
+def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
+    assert run_ranks(2, clipped, config=RunConfig(precision="fp64"), tmp_path=tmp_path) == pytest.approx(
+        [0.5, 0.5], abs=1e-6
+    )

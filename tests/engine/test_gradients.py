@@ -1,0 +1,169 @@
+"""The gradient of any split of a batch is the one-process full-batch gradient."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ranks import Learner, Loss, OptimConfig, RunConfig, World, stream
+from tests.engine.group import again, run_ranks
+
+CASES = 50
+PLAIN = OptimConfig(lr=1e-2, clip_norm=None, schedule="constant")
+
+
+class Net(nn.Module):
+    """Two layers and one that is never used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.inner, self.outer, self.unused = nn.Linear(5, 7), nn.Linear(7, 3), nn.Linear(4, 4)
+        for p in self.parameters():
+            p.data = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return self.outer(torch.tanh(self.inner(x_BF)))
+
+
+class Points:
+    sha256 = "points"
+
+    def __init__(self, n: int, ragged: bool) -> None:
+        generator = torch.Generator().manual_seed(n)
+        self.x_NF = torch.randn(n, 5, generator=generator, dtype=torch.float64)
+        self.cost = torch.randint(1, 9, (n,), generator=generator).double() if ragged else None
+
+    def __len__(self) -> int:
+        return len(self.x_NF)
+
+    def gather(self, ids: Tensor) -> Tensor:
+        return self.x_NF[ids]
+
+
+def point_loss(model: nn.Module, x_BF: Tensor) -> Loss:
+    each_B = model(x_BF).square().sum(1) + model(x_BF).sin().sum(1)
+    return Loss(each_B.sum(), len(x_BF), first=x_BF[:, 0])
+
+
+@dataclass(frozen=True)
+class Case:
+    items: int
+    global_batch: int
+    iteration: int
+    config: RunConfig
+    ragged: bool
+
+    @classmethod
+    def draw(cls, luck: random.Random, size: int) -> Case:
+        exact = luck.random() < 0.4
+        shards = luck.randint(size, 16)
+        shares = None
+        if luck.random() < 0.5:
+            shares = (*(luck.randint(1 if exact else 0, 5) for _ in range(size - 1)), luck.randint(1, 5))
+        items = luck.randint(1, 40)
+        global_batch = luck.randint(1, 24)
+        epoch = -(-items // min(items, global_batch))
+        config = RunConfig(
+            exact=exact,
+            shards=shards * (4 if exact and shares else 1),
+            shares=shares,
+            micro_batch=luck.choice([None, None, 1, 2, 5]),
+            precision="fp64",
+        )
+        return cls(
+            items, global_batch, luck.choice([0, epoch - 1, luck.randint(0, 3 * epoch)]), config, luck.random() < 0.5
+        )
+
+
+def gradient_of(learner: Learner) -> dict[str, Tensor]:
+    """The averaged gradient of the first update, from AdamW's first moment: m = (1 - beta1) g."""
+    moments = learner.state_dict()["optimizer"]["exp_avg"]
+    return {name: m / (1.0 - PLAIN.betas[0]) for name, m in moments.items()}
+
+
+def worst_difference(world: World, cases: list[Case]) -> tuple[float, int]:
+    worst, without_work = 0.0, 0
+    for case in cases:
+        deal = again(world, case.config)
+        data = Points(case.items, case.ragged)
+        batch = stream(data, case.global_batch, deal).at(case.iteration)
+        without_work += not any(len(s.ids) for s in batch.shards)
+        learner = Learner(Net(), PLAIN, deal)
+        stats = learner.step(point_loss, batch)
+        learner.drain()
+        every = deal.comm.gather_objects([i for s in batch.shards for i in s.ids.tolist()])
+        ids = torch.tensor([i for mine in every for i in mine], dtype=torch.int64)
+        full = Net()
+        loss = point_loss(full, data.gather(ids))
+        (loss.sum / loss.count).backward()
+        mine = gradient_of(learner)
+        for name, p in full.named_parameters():
+            wanted = p.grad if p.grad is not None else torch.zeros_like(p)
+            worst = max(worst, float((mine[name] - wanted).norm() / wanted.norm().clamp(min=1e-30)))
+        assert stats.read().count == len(ids)
+        assert stats.read().values["first"] == pytest.approx(float(data.x_NF[ids, 0].mean()), abs=1e-12)
+    return worst, without_work
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_fifty_random_splits_give_the_full_batch_gradient(size: int, tmp_path: Path) -> None:
+    luck = random.Random(size)
+    cases = [Case.draw(luck, size) for _ in range(CASES)]
+    results = run_ranks(size, worst_difference, cases, config=RunConfig(precision="fp64", shards=16), tmp_path=tmp_path)
+    assert max(worst for worst, _ in results) <= 1e-12
+    assert size == 1 or sum(idle for _, idle in results) > 0, "no case had a rank without work: the draw is too tame"
+
+
+def dropped_shard(model: nn.Module, x_BF: Tensor) -> Loss:
+    """A broken loss: it forgets the first item of each micro-batch but counts it."""
+    loss = point_loss(model, x_BF[1:]) if len(x_BF) > 1 else point_loss(model, x_BF)
+    return Loss(loss.sum, len(x_BF))
+
+
+def broken(world: World) -> float:
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    data = Points(32, False)
+    learner = Learner(Net(), PLAIN, deal)
+    learner.step(dropped_shard, stream(data, 32, deal).at(0))
+    learner.drain()
+    full = Net()
+    loss = point_loss(full, data.x_NF)
+    (loss.sum / loss.count).backward()
+    return max(
+        float((gradient_of(learner)[n] - p.grad).norm() / p.grad.norm())
+        for n, p in full.named_parameters()
+        if p.grad is not None
+    )
+
+
+def test_a_forgotten_item_is_seen(tmp_path: Path) -> None:
+    assert min(run_ranks(2, broken, config=RunConfig(precision="fp64"), tmp_path=tmp_path)) > 1e-6
+
+
+def exact_fingerprints(world: World, deals: list[tuple[int, ...] | None]) -> list[list[float]]:
+    out = []
+    for shares in deals:
+        deal = again(world, RunConfig(exact=True, shards=13, shares=shares))
+        learner = Learner(Net().float(), PLAIN, deal)
+        data = Points(50, False)
+        data.x_NF = data.x_NF.float()
+        for iteration in range(3):
+            learner.step(point_loss, stream(data, 29, deal).at(iteration))
+        learner.drain()
+        out.append([float(p.double().sum()) for p in learner.model.parameters()])
+    return out
+
+
+def test_exact_mode_gives_the_same_bits_on_any_deal_of_thirteen_shards(tmp_path: Path) -> None:
+    config = RunConfig(exact=True, shards=13)
+    alone = run_ranks(1, exact_fingerprints, [None], config=config, tmp_path=tmp_path)[0][0]
+    for size, deals in ((2, [None, (1, 12), (5, 3)]), (3, [None, (1, 11, 1)]), (4, [None, (2, 9, 1, 1)])):
+        for rank in run_ranks(size, exact_fingerprints, deals, config=config, tmp_path=tmp_path):
+            assert all(deal == alone for deal in rank)
+    assert replace(config, shards=8).num_shards == 8

@@ -1,0 +1,240 @@
+"""A run's folder: whole or not there, owned by one, continued only as what it was, and never half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ranks import Run, RunConfig, Stopped, UserError, World
+from ranks.engine.folder import RunFolder
+from ranks.engine.journal import read_rows
+from tests.toys import images
+
+CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)
+
+
+class Crash(Exception):
+    """Stands for a process that ends between two iterations."""
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[RunConfig]:
+    yield RunConfig(name="r", runs_dir=tmp_path / "runs", threads=1, shards=8, save_every="3")
+    for descriptor in os.listdir("/proc/self/fd"):
+        target = Path(f"/proc/self/fd/{descriptor}")
+        if target.is_symlink() and str(tmp_path) in os.readlink(target):
+            os.close(int(descriptor))
+
+
+def release(config: RunConfig) -> None:
+    """Close the lock, as the end of the process would."""
+    for descriptor in os.listdir("/proc/self/fd"):
+        target = f"/proc/self/fd/{descriptor}"
+        if os.path.islink(target) and os.readlink(target).endswith(f".{config.name}.lock"):
+            os.close(int(descriptor))
+
+
+def train(config: RunConfig, cfg: images.Config = CONFIG, crash_at: int | None = None) -> images.Summary:
+    world = World.join(config, workload="images")
+    original = Run.every
+
+    def every(self: Run, num_iterations: int) -> bool:
+        if self.iteration == crash_at:
+            raise Crash
+        return original(self, num_iterations)
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Run, "every", every)
+            return images.train(cfg, world)
+    finally:
+        world.leave()
+        release(config)
+
+
+def rows(config: RunConfig) -> list[dict[str, Any]]:
+    return read_rows(config.runs_dir / "r" / "metrics.jsonl")
+
+
+def test_a_run_leaves_what_it_promises(runs: RunConfig) -> None:
+    summary = train(runs)
+    folder = runs.runs_dir / "r"
+    assert {p.name for p in folder.iterdir()} == {
+        *("run.json", "run_config.json", "metrics.jsonl", "events.jsonl", "sessions.jsonl", "checkpoints", "export"),
+    }
+    assert summary.complete
+    assert [r["iteration"] for r in rows(runs)] == list(range(12))
+    assert "val/loss" in rows(runs)[3]
+    assert "val/loss" not in rows(runs)[4]
+    for row in rows(runs):
+        parts = sum(row[f"time/{p}_s"] for p in ("data", "compute", "communication", "evaluation", "save", "other"))
+        assert parts == pytest.approx(row["time/iteration_s"], abs=2e-3)
+    identity = json.loads((folder / "run.json").read_text())["identity"]
+    assert identity["engine"]["seed"] == 0
+    assert "eval_every" not in identity["config"]
+
+
+def test_a_crash_and_a_resume_give_the_straight_run_and_each_iteration_once(runs: RunConfig) -> None:
+    straight = train(replace(runs, runs_dir=runs.runs_dir / "straight"))
+    with pytest.raises(Crash):
+        train(runs, crash_at=7)
+    assert [r["iteration"] for r in rows(runs)][-1] >= 5
+    resumed = train(runs)
+    assert resumed.fingerprint == straight.fingerprint
+    assert [r["iteration"] for r in rows(runs)] == list(range(12))
+    sessions = read_rows(runs.runs_dir / "r" / "sessions.jsonl")
+    assert [s["event"] for s in sessions] == ["opened", "resumed", "finished"]
+
+
+def test_more_iterations_continue_a_finished_run(runs: RunConfig) -> None:
+    cfg = replace(CONFIG, optim=replace(CONFIG.optim, schedule_updates=20))
+    assert train(runs, cfg).iteration == 12
+    longer = train(runs, replace(cfg, iterations=20))
+    straight = train(replace(runs, runs_dir=runs.runs_dir / "straight"), replace(cfg, iterations=20))
+    assert (longer.iteration, longer.fingerprint) == (20, straight.fingerprint)
+
+
+def test_another_identity_is_refused_and_the_differences_are_listed(runs: RunConfig) -> None:
+    train(runs)
+    before = (runs.runs_dir / "r" / "metrics.jsonl").read_bytes()
+    with pytest.raises(UserError) as error:
+        train(replace(runs, seed=1), replace(CONFIG, width=8))
+    assert "engine.seed was 0, now 1" in error.value.found
+    assert "config.width was 16, now 8" in error.value.found
+    with pytest.raises(UserError, match=r"schedule_updates was 12, now 20"):
+        train(runs, replace(CONFIG, iterations=20))
+    assert (runs.runs_dir / "r" / "metrics.jsonl").read_bytes() == before
+
+
+def test_shares_cadences_and_name_may_change(runs: RunConfig) -> None:
+    with pytest.raises(Crash):
+        train(runs, crash_at=5)
+    summary = train(replace(runs, save_every="2m", max_time="1h"), replace(CONFIG, eval_every=6))
+    assert summary.complete
+
+
+def test_a_run_in_use_is_refused_by_its_owner(runs: RunConfig) -> None:
+    train(runs)
+    held = subprocess.Popen(["flock", "-x", str(runs.runs_dir / ".r.lock"), "sleep", "60"], stdout=subprocess.DEVNULL)
+    try:
+        while subprocess.run(["flock", "-n", str(runs.runs_dir / ".r.lock"), "true"], check=False).returncode == 0:
+            pass
+        with pytest.raises(UserError, match=r"the run is in use by process \d+ on"):
+            RunFolder(runs.runs_dir / "r").lock()
+    finally:
+        subprocess.run(["pkill", "-P", str(held.pid)], check=False)
+        held.wait()
+
+
+def test_a_damaged_checkpoint_is_named_and_the_older_one_taken(runs: RunConfig) -> None:
+    straight = train(replace(runs, runs_dir=runs.runs_dir / "straight"))
+    with pytest.raises(Crash):
+        train(runs, crash_at=10)
+    newest = sorted((runs.runs_dir / "r" / "checkpoints").iterdir())[-1]
+    (newest / "learner.safetensors").write_bytes(b"\0" * 100)
+    assert train(runs).fingerprint == straight.fingerprint
+    warnings = [e["text"] for e in read_rows(runs.runs_dir / "r" / "events.jsonl") if e["event"] == "warning"]
+    assert any(f"{newest.name}/learner.safetensors: 100 bytes" in text for text in warnings)
+
+
+def test_no_intact_checkpoint_is_an_error_that_names_the_files(runs: RunConfig) -> None:
+    train(runs)
+    for path in (runs.runs_dir / "r" / "checkpoints").iterdir():
+        (path / "state.json").unlink()
+    with pytest.raises(UserError, match=r"no intact checkpoint: .*state.json: missing"):
+        train(runs)
+
+
+def test_a_bad_name_is_refused(runs: RunConfig) -> None:
+    for name in ("../elsewhere", "a/b", "", ".hidden", "x" * 101):
+        with pytest.raises(UserError, match="no name for a folder"):
+            RunFolder.of(runs.runs_dir, name)
+
+
+def full_disk(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir(parents=True)
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], check=False).returncode
+    ):
+        pytest.skip("mounting a small tmpfs needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    yield from full_disk(tmp_path / "small", "700k")
+
+
+def test_a_full_disk_is_one_error_and_older_checkpoints_stay(small_disk: Path, runs: RunConfig) -> None:
+    config = replace(runs, runs_dir=small_disk)
+    with pytest.raises(Crash):
+        train(config, crash_at=4)
+    free = shutil.disk_usage(small_disk).free
+    (small_disk / "ballast").write_bytes(b"\0" * max(0, free - 8192))
+    with pytest.raises(UserError, match="older checkpoints are intact") as error:
+        train(config)
+    assert "MiB free" in error.value.found
+    checkpoints = small_disk / "r" / "checkpoints"
+    assert [p.name for p in checkpoints.iterdir() if p.name.startswith(".")] == []
+    (small_disk / "ballast").unlink()
+    assert train(config).complete
+
+
+def test_a_folder_that_cannot_be_written_is_one_error(runs: RunConfig, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(UserError, match="choose a folder that can be written"):
+        train(replace(runs, runs_dir=tmp_path / "file"))
+
+
+def test_max_time_ends_the_run_saved_and_incomplete(runs: RunConfig) -> None:
+    summary = train(replace(runs, max_time="0.000001s"), replace(CONFIG, iterations=100_000))
+    assert not summary.complete
+    assert (runs.runs_dir / "r" / "checkpoints" / f"{summary.iteration:08d}" / "manifest.json").exists()
+
+
+def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> None:
+    world = World.join(runs, workload="images")
+    seen: list[int] = []
+    original = Run.log
+
+    def log(self: Run, *args: Any, **kwargs: Any) -> None:
+        seen.append(self.iteration)
+        if self.iteration == 4:
+            os.kill(os.getpid(), 15)
+        original(self, *args, **kwargs)
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Run, "log", log)
+            with pytest.raises(Stopped) as stopped:
+                images.train(
+                    replace(CONFIG, iterations=1000, optim=replace(CONFIG.optim, schedule_updates=1000)), world
+                )
+    finally:
+        world.leave()
+        release(runs)
+    assert stopped.value.exit_code == 143
+    saved = [int(p.name) for p in (runs.runs_dir / "r" / "checkpoints").iterdir()]
+    assert max(saved) == seen[-1] + 1
+    assert [r["iteration"] for r in rows(runs)] == list(range(max(saved)))
+
+
+def test_the_state_of_a_run_is_finite_and_its_fingerprint_is_the_manifests(runs: RunConfig) -> None:
+    summary = train(runs)
+    manifest = json.loads((runs.runs_dir / "r" / "checkpoints" / "00000012" / "manifest.json").read_text())
+    assert manifest["finite"] is True
+    assert manifest["fingerprint"] == summary.fingerprint
+    assert torch.isfinite(torch.tensor(manifest["time_s"]))

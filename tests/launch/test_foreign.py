@@ -1,0 +1,81 @@
+"""`ranks launch`: a script for torchrun with gloo recovers from a kill, and nothing listens beyond loopback."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ranks.engine.errors import UserError
+from ranks.launch.foreign import launch_script
+
+ALL_REDUCE = """
+import torch, torch.distributed as dist
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+dist.init_process_group("gloo")
+total = torch.tensor([rank + 1.0])
+dist.all_reduce(total)
+if attempt == 0:
+    touch(f"meeting{rank}")
+    wait_for("looked")
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+dist.all_reduce(total)
+print("rank", rank, "of", os.environ["LOCAL_WORLD_SIZE"], "attempt", attempt, "total", total.item(), sys.argv[1:])
+dist.destroy_process_group()
+"""
+LAUNCH = "import sys\nfrom pathlib import Path\nfrom ranks.launch.foreign import launch_script\n"
+
+
+def command(folder: Path, call: str) -> list[str]:
+    script = folder / "script.py"
+    return [sys.executable, "-c", f"{LAUNCH}script = Path({str(script)!r})\nsys.exit(launch_script({call}))"]
+
+
+def test_a_torchrun_script_recovers_and_opens_no_port_beyond_loopback(start: Any, tmp_path: Path) -> None:
+    launcher = start(ALL_REDUCE, command=command(tmp_path, "script, ['--flag', 'x'], gpus='none', ranks=2"))
+    launcher.wait_for("meeting0", "meeting1")
+    listening = [
+        connection.laddr.ip
+        for process in launcher.left()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening
+    assert set(listening) <= {"127.0.0.1", "::1"}
+    (tmp_path / "looked").touch()
+    code, out, err = launcher.end()
+    assert code == 0, err
+    assert sorted(out.splitlines()) == [f"rank {r} of 2 attempt 1 total 6.0 ['--flag', 'x']" for r in (0, 1)]
+    assert "rank 1 was ended by SIGKILL" in err
+    assert launcher.left() == []
+    assert launcher.private_folders() == []
+
+
+def test_any_failure_starts_again_until_the_restarts_are_used_up(start: Any, tmp_path: Path) -> None:
+    script = (
+        "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\ntouch(f'start{attempt}')\nraise ValueError('always')\n"
+    )
+    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=1"))
+    code, out, err = launcher.end()
+    assert code == 3
+    assert err.count(": ValueError: always") == 2
+    assert len(list(tmp_path.glob("start*"))) == 2
+    assert "Traceback" not in out + err
+
+
+def test_without_restarts_a_failure_is_exit_1(start: Any, tmp_path: Path) -> None:
+    launcher = start(
+        "raise ValueError('once')\n", command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=0")
+    )
+    code, _, err = launcher.end()
+    assert code == 1
+    assert err.count(": ValueError: once") == 1
+
+
+def test_a_missing_script_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        launch_script(tmp_path / "none.py", gpus="none")

@@ -1,0 +1,68 @@
+"""What of a rank's output reaches the terminal, and when."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from ranks.launch.output import HELD_S, Output
+
+
+class Pipe:
+    """An Output whose rank is this test."""
+
+    def __init__(self) -> None:
+        reader, self.writer = os.pipe()
+        self.shown = ""
+        self.log = io.BytesIO()
+        self.output = Output(0, "err", reader, self.log, self._show)
+
+    def _show(self, rank: int, channel: str, text: str) -> None:
+        self.shown += text
+
+    def write(self, text: str, now_s: float = 0.0) -> None:
+        os.write(self.writer, text.encode())
+        assert self.output.pump(now_s)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    os.close(pipe.writer)
+
+
+TRACEBACK = "Traceback (most recent call last):\n  File 'x'\nValueError: x\n"
+
+
+def test_whole_lines_pass_at_once_and_a_part_after_a_tick(pipe: Pipe) -> None:
+    pipe.write("one\ntw")
+    assert pipe.shown == "one\n"
+    pipe.output.tick(1.0)
+    assert pipe.shown == "one\ntw"
+    pipe.output.close(failed=False)
+    assert pipe.log.getvalue() == b"one\ntw"
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_the_traceback_of_a_rank_that_ends_is_left_to_the_report(pipe: Pipe, prefix: str) -> None:
+    pipe.write("before\n" + prefix + TRACEBACK[:20])
+    pipe.write(TRACEBACK[20:])
+    pipe.output.close(failed=True)
+    assert pipe.shown == "before\n"
+    assert pipe.log.getvalue().endswith(TRACEBACK.encode())
+    assert TRACEBACK.encode() in pipe.output.tail
+
+
+def test_the_traceback_of_a_rank_that_lives_on_is_shown(pipe: Pipe) -> None:
+    pipe.write(TRACEBACK, now_s=0.0)
+    pipe.output.tick(HELD_S / 2)
+    assert pipe.shown == ""
+    pipe.output.tick(HELD_S * 2)
+    assert pipe.shown == TRACEBACK
+    pipe.write("after\n")
+    pipe.output.close(failed=False)
+    assert pipe.shown == TRACEBACK + "after\n"

@@ -1,0 +1,243 @@
+"""What the launcher does when its ranks end, well or badly. The scripts import no torch."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import Any
+
+import pytest
+
+STOP_SAVED = """
+def stop(signum, frame):
+    touch(f"saved{rank}-{signum}")
+    sys.exit(128 + signum)
+signal.signal(signal.SIGTERM, stop)
+signal.signal(signal.SIGINT, stop)
+touch(f"ready{rank}")
+time.sleep(60)
+"""
+
+ERROR = """
+from ranks.engine.errors import GaveUp, UserError
+from ranks.launch.failure import report_exception
+def end(error):
+    try:
+        raise error
+    except Exception as raised:
+        sys.exit(report_exception(raised, rank, Path(os.environ["RANKS_ERROR_FILE"])))
+"""
+
+
+def sessions(launcher: Any) -> list[dict[str, Any]]:
+    path = launcher.folder / "sessions.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_each_rank_gets_its_place_and_nothing_of_another_launcher(start: Any) -> None:
+    launcher = start(
+        "import json\n"
+        "(folder / f'env{rank}').write_text(json.dumps(dict(os.environ)))\n"
+        "print('hello from', rank)\n"
+        "(folder / 'runs' / 'x').mkdir(exist_ok=True)\n"
+    )
+    code, out, _ = launcher.end()
+    assert code == 0
+    assert out.splitlines() == ["hello from 0"]
+    for rank in (0, 1):
+        env = json.loads((launcher.folder / f"env{rank}").read_text())
+        assert (env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["LOCAL_WORLD_SIZE"]) == (str(rank),) * 2 + (
+            "2",
+            "2",
+        )
+        assert env["GLOO_SOCKET_IFNAME"] == env["NCCL_SOCKET_IFNAME"] == "lo"
+        assert (env["OMP_NUM_THREADS"], env["RANKS_DEVICE"], env["RANKS_ATTEMPT"]) == ("1", "cpu", "0")
+        assert env["RANKS_STORE"].startswith(str(launcher.folder / "tmp"))
+        assert "MASTER_ADDR" not in env
+        assert (launcher.folder / "runs" / "x" / "logs" / f"rank{rank}.log").read_text() == f"hello from {rank}\n"
+    assert launcher.private_folders() == []
+    assert [p.name for p in (launcher.folder / "runs").iterdir()] == ["x"]
+    assert launcher.left() == []
+
+
+def test_a_killed_rank_starts_all_again_and_takes_its_own_children_along(start: Any) -> None:
+    launcher = start(
+        "import subprocess\n"
+        "touch(f'start{attempt}-{rank}')\n"
+        "if attempt == 0:\n"
+        "    subprocess.Popen(['sleep', '60'])\n"
+        "    touch(f'child{rank}')\n"
+        "    if rank == 1:\n"
+        "        wait_for('child0')\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    time.sleep(60)\n"
+    )
+    code, _, err = launcher.end()
+    assert code == 0
+    assert "rank 1 was ended by SIGKILL" in err
+    assert {p.name for p in launcher.folder.glob("start*")} == {"start0-0", "start0-1", "start1-0", "start1-1"}
+    assert [fact["event"] for fact in sessions(launcher)] == ["failed", "restarted"]
+    assert launcher.left() == []
+    assert launcher.private_folders() == []
+
+
+def test_an_exception_is_shown_once_with_rank_and_place_and_hides_behind_no_lost_connection(start: Any) -> None:
+    launcher = start(
+        ERROR + "(folder / 'runs' / 'x').mkdir(exist_ok=True)\n"
+        "if rank == 0:\n"
+        "    touch('lost')\n"
+        "    end(RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:1'))\n"
+        "wait_for('lost')\n"
+        "time.sleep(0.5)\n"
+        "end(ValueError('bad sample'))\n"
+    )
+    code, out, err = launcher.end()
+    assert code == 1
+    line = next(
+        n for n, text in enumerate((launcher.folder / "script.py").read_text().splitlines(), 1) if "raise error" in text
+    )
+    assert err.splitlines()[0] == f"rank 1 failed (at script.py:{line}): ValueError: bad sample"
+    assert (out + err).count("bad sample") == 1 + err.count("end(ValueError('bad sample'))")
+    assert "Connection closed" not in out + err
+    assert f"log: {launcher.folder}/runs/x/logs/rank1.log" in err
+    log = (launcher.folder / "runs" / "x" / "logs" / "rank1.log").read_text()
+    assert log.startswith("Traceback (most recent call last)")
+    assert log.rstrip().endswith("ValueError: bad sample")
+    assert [fact["kind"] for fact in sessions(launcher)] == ["user"]
+
+
+def test_a_failure_before_the_run_folder_is_there_shows_its_whole_traceback(start: Any) -> None:
+    launcher = start(
+        "def a():\n    1 / 0\ndef b():\n    a()\ndef c():\n    b()\ndef d():\n    c()\n"
+        "if rank == 0:\n    d()\ntime.sleep(60)\n"
+    )
+    code, _, err = launcher.end()
+    assert code == 1
+    assert "ZeroDivisionError: division by zero" in err.splitlines()[0]
+    assert all(f"in {name}\n" in err for name in "abcd")
+    assert list((launcher.folder / "runs").iterdir()) == []
+
+
+def test_bad_input_is_three_lines_and_exit_2(start: Any) -> None:
+    launcher = start(ERROR + "end(UserError('--shards 0', 'no shard', 'give more'))\n")
+    code, out, err = launcher.end()
+    assert (code, out) == (2, "")
+    assert err.splitlines() == ["asked: --shards 0", "found: no shard", "   do: give more"]
+
+
+def test_a_rank_that_gives_up_ends_the_run_with_exit_3(start: Any) -> None:
+    launcher = start(ERROR + "end(GaveUp('three losses were not finite')) if rank == 1 else time.sleep(60)\n")
+    code, _, err = launcher.end()
+    assert code == 3
+    assert "rank 1 failed" in err
+    assert "three losses were not finite" in err
+
+
+def test_an_exit_without_a_word_is_named(start: Any) -> None:
+    code, _, err = start("os._exit(7) if rank == 1 else time.sleep(60)\n").end()
+    assert code == 1
+    assert "rank 1 ended with exit code 7" in err
+
+
+def test_it_gives_up_after_three_restarts_without_progress(start: Any) -> None:
+    launcher = start(
+        "touch(f'start{attempt}-{rank}')\nos.kill(os.getpid(), signal.SIGSEGV) if rank else time.sleep(60)\n"
+    )
+    code, _, err = launcher.end()
+    assert code == 3
+    assert len(list(launcher.folder.glob("start*-1"))) == 4
+    assert "gave up: 4 starts in a row failed without progress" in err
+    assert sessions(launcher)[-1]["event"] == "gave_up"
+
+
+def test_progress_earns_new_restarts(start: Any) -> None:
+    launcher = start(
+        "if rank == 1 and attempt < 5:\n"
+        "    (folder / 'progress').write_text(str(1 + attempt // 2))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "time.sleep(60 if attempt < 5 else 0)\n"
+    )
+    assert launcher.end()[0] == 0
+    assert [fact["event"] for fact in sessions(launcher)] == ["failed", "restarted"] * 5
+
+
+@pytest.mark.parametrize(
+    ("sent", "arrives", "code"),
+    [(signal.SIGTERM, 15, 143), (signal.SIGHUP, 15, 143), (signal.SIGINT, 2, 130)],
+)
+def test_a_stop_is_passed_on_and_waited_for(start: Any, sent: signal.Signals, arrives: int, code: int) -> None:
+    launcher = start(STOP_SAVED)
+    launcher.wait_for("ready0", "ready1")
+    launcher.process.send_signal(sent)
+    assert launcher.end()[0] == code
+    assert {p.name for p in launcher.folder.glob("saved*")} == {f"saved0-{arrives}", f"saved1-{arrives}"}
+    assert launcher.private_folders() == []
+    assert sessions(launcher) == []
+
+
+def test_a_second_ctrl_c_kills_at_once(start: Any) -> None:
+    launcher = start(
+        "signal.signal(signal.SIGINT, lambda *a: touch(f'asked{rank}'))\ntouch(f'ready{rank}')\nwait_for('never')\n"
+    )
+    launcher.wait_for("ready0", "ready1")
+    launcher.process.send_signal(signal.SIGINT)
+    launcher.wait_for("asked0", "asked1")
+    launcher.process.send_signal(signal.SIGINT)
+    assert launcher.end()[0] == 130
+    assert launcher.left() == []
+
+
+def test_ranks_that_stop_by_a_signal_of_their_own_end_the_run_as_stopped(start: Any) -> None:
+    launcher = start(
+        "if rank == 1:\n    touch('one')\n    sys.exit(143)\nwait_for('one')\ntime.sleep(0.3)\nsys.exit(143)\n"
+    )
+    assert launcher.end()[0] == 143
+    assert sessions(launcher) == []
+
+
+def test_a_stop_before_the_ranks_can_save_ends_as_stopped(start: Any) -> None:
+    launcher = start("touch(f'ready{rank}')\ntime.sleep(60)\n")
+    launcher.wait_for("ready0", "ready1")
+    launcher.process.terminate()
+    assert launcher.end()[0] == 143
+    assert list((launcher.folder / "runs").iterdir()) == []
+
+
+def test_a_crash_while_stopping_is_no_clean_stop(start: Any) -> None:
+    launcher = start(
+        "signal.signal(signal.SIGTERM, lambda *a: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "touch(f'ready{rank}')\n"
+        "time.sleep(60)\n"
+    )
+    launcher.wait_for("ready0", "ready1")
+    launcher.process.terminate()
+    code, _, err = launcher.end()
+    assert code == 1
+    assert "was ended by SIGKILL" in err
+
+
+def gone_within(launcher: Any, limit_s: float) -> bool:
+    deadline = time.monotonic() + limit_s
+    while launcher.left():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_killed_launcher_leaves_no_process_and_no_private_folder(start: Any) -> None:
+    launcher = start("import subprocess\nsubprocess.Popen(['sleep', '60'])\ntouch(f'ready{rank}')\ntime.sleep(60)\n")
+    launcher.wait_for("ready0", "ready1")
+    assert len(launcher.left()) >= 5  # launcher, two ranks, their two children
+    launcher.process.kill()
+    assert gone_within(launcher, 5.0), launcher.left()
+    assert launcher.private_folders() == []
+
+
+@pytest.mark.parametrize("delay_s", [0.15, 0.2, 0.25, 0.3, 0.35, 0.4])
+def test_a_launcher_killed_while_it_starts_leaves_nothing(start: Any, delay_s: float) -> None:
+    launcher = start("time.sleep(60)\n", ranks=4)
+    time.sleep(delay_s)
+    launcher.process.kill()
+    assert gone_within(launcher, 5.0), launcher.left()

@@ -1,0 +1,83 @@
+"""Trees of processes are found, seen listening, and killed, whatever they start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranks.prove import processes
+from ranks.prove.processes import Listening, ProofError, Tree
+from ranks.prove.report import lines_of, percentile
+
+LISTENER = "import socket, time; s = socket.create_server(('{}', 0)); print('ready', flush=True); time.sleep(60)"
+
+
+def listen(address: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a sampler sees of a marked process that listens on `address`."""
+    monkeypatch.setenv(processes.MARK, f"{os.getpid()}-test")
+    process = subprocess.Popen([sys.executable, "-c", LISTENER.format(address)], stdout=subprocess.PIPE)
+    monkeypatch.delenv(processes.MARK)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        watch = Listening()
+        watch.sample()
+        assert watch.addresses
+        return watch.beyond_loopback
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_listener_beyond_loopback_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listen("0.0.0.0", monkeypatch) == ["0.0.0.0"]
+
+
+def test_a_listener_on_loopback_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listen("127.0.0.1", monkeypatch) == []
+
+
+def test_a_foreign_listener_is_not_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)):
+        watch = Listening()
+        watch.sample()
+        assert not watch.addresses
+
+
+def test_a_tree_is_killed_with_all_that_left_its_group(tmp_path: Path) -> None:
+    script = tmp_path / "spawn.py"
+    script.write_text(
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        "time.sleep(60)\n"
+    )
+    tree = Tree(["launch", "--ranks", "2", str(script)], tmp_path / "log", tmp_path)
+    assert tree.until(lambda: len(tree.members()) >= 6, 60), tree.tail()
+    assert len(tree.ranks()) >= 2
+    tree.kill()
+    assert tree.members() == []
+    assert tree.code == 137
+
+
+def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+    script = tmp_path / "hang.py"
+    script.write_text("import time; time.sleep(60)")
+    tree = Tree(["launch", "--ranks", "1", str(script)], tmp_path / "log", tmp_path)
+    with pytest.raises(ProofError, match="nothing happened"):
+        tree.wait(1.0)
+    assert tree.members() == []
+
+
+def test_percentile_is_a_value_that_was_measured() -> None:
+    assert percentile([4.0, 1.0, 3.0, 2.0], 0.5) == 2.0
+    assert percentile([4.0, 1.0, 3.0, 2.0], 0.95) == 4.0
+    assert percentile([7.0], 0.5) == 7.0
+
+
+def test_columns_of_a_table_stand_below_each_other() -> None:
+    assert lines_of(("a", "bb"), [(10, 2), (3, "x")]) == ["a   bb", "10  2", "3   x"]

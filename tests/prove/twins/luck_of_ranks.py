@@ -1,0 +1,24 @@
+"""The toy of cart poles, broken on purpose: the luck of an environment depends on the rank that carries it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "toys"))
+import cartpole
+from cartpole import Config, build, evaluate
+
+from ranks import Summary, World, draws
+
+__all__ = ["Config", "build", "evaluate", "train"]
+SHAPE = "on-policy"
+right_key = draws.key
+
+
+def train(cfg: Config, world: World) -> Summary:
+    def key(seed: int, purpose: str, step: int) -> int:
+        return right_key(seed, f"{purpose}/{world.rank}" if purpose in ("act", "reset") else purpose, step)
+
+    draws.key = key
+    return cartpole.train(cfg, world)

@@ -1,0 +1,113 @@
+"""The rooms of the house, read from the code: a room stands above all that it imports."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import graphlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "ranks"
+FLOORS = {"cli": 5, "prove": 4, "workloads": 3, "launch": 3, "experience": 2, "watch": 2, "engine": 1}
+ONLY = {"engine": {"torch", "numpy", "safetensors"}}
+"""Rooms that may use no other packages than these and the standard library."""
+FILES = sorted(SOURCE.rglob("*.py"))
+MODULES = {
+    ".".join(["ranks", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__"): path
+    for path in FILES
+}
+
+
+@functools.cache
+def imports(path: Path) -> set[str]:
+    """The modules that a file imports, also inside functions; of `from a import b`, a.b where that is a module."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None, f"{path}: a relative import"
+            assert node.level == 0, f"{path}: a relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in MODULES else node.module)
+    return found
+
+
+def room(module: str) -> str:
+    """'ranks.engine.world' -> 'engine'; the files beside the rooms belong to none."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and (SOURCE / parts[1]).is_dir() else ""
+
+
+def own_imports() -> list[tuple[str, str]]:
+    return [(module, other) for module, path in MODULES.items() for other in imports(path) if other.startswith("ranks")]
+
+
+def test_every_folder_is_a_room_with_a_floor() -> None:
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+    assert folders == set(FLOORS)
+
+
+def test_a_room_imports_only_rooms_below_it() -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, other in own_imports()
+        if room(module) and room(other) and room(module) != room(other) and FLOORS[room(module)] <= FLOORS[room(other)]
+    ]
+    assert wrong == []
+
+
+def test_no_file_imports_itself_by_a_detour() -> None:
+    graph = {module: {other for other in imports(path) if other in MODULES} for module, path in MODULES.items()}
+    try:
+        tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_no_workload_imports_another_and_proofs_know_only_the_contract() -> None:
+    def workload(module: str) -> str:
+        return module.split(".")[2] if module.startswith("ranks.workloads.") else ""
+
+    wrong = [
+        f"{module} imports {other}"
+        for module, other in own_imports()
+        if workload(other) and ((workload(module) not in ("", workload(other))) or room(module) == "prove")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(ONLY))
+def test_packages_that_a_room_may_use(name: str) -> None:
+    allowed = ONLY[name] | set(sys.stdlib_module_names) | {"ranks"}
+    used = {(m, other) for m, p in MODULES.items() if room(m) == name for other in imports(p)}
+    assert [f"{m} imports {other}" for m, other in sorted(used) if other.split(".")[0] not in allowed] == []
+
+
+def test_only_the_command_line_knows_tyro() -> None:
+    users = {module for module, path in MODULES.items() if any(o.split(".")[0] == "tyro" for o in imports(path))}
+    assert users == {"ranks.cli.parse"}
+
+
+def test_models_import_only_torch_and_the_standard_library() -> None:
+    allowed = {"torch"} | set(sys.stdlib_module_names)
+    models = [path for path in SOURCE.glob("workloads/*/model.py")]
+    wrong = [(str(p), other) for p in models for other in imports(p) if other.split(".")[0] not in allowed]
+    assert models
+    assert wrong == []
+
+
+def test_configs_and_help_import_no_torch() -> None:
+    light = ["ranks", "ranks.cli.main", "ranks.cli.settings", "ranks.workloads"]
+    light += [f"ranks.engine.{name}" for name in ("config", "errors", "environment", "folder")]
+    configs = [module for module in MODULES if module.startswith("ranks.workloads.") and module.endswith(".config")]
+    assert configs
+    packages = [module.removesuffix(".config") for module in configs]
+    for module in [*light, *configs, *packages]:
+        code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0, f"{module} imports torch"

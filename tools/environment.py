@@ -1,0 +1,145 @@
+"""Make the environment in .venv: `python3 tools/environment.py demo|test`. Standard library only, Python 3.7+.
+
+A torch that the asking Python already has (2.11 or newer) is used and left alone; otherwise pip installs one of the
+range in constraints.txt. What is there already is not made again, and a broken or half-made .venv is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+CONSTRAINTS = ROOT / "constraints.txt"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+OLDEST_PYTHON = (3, 11)
+OLDEST_TORCH = (2, 11)
+
+
+def main() -> None:
+    """Bring .venv to what `demo` or `test` needs."""
+    check_python()
+    os.chdir(ROOT)
+    outer_torch = None if inside_venv() else torch_of(sys.executable)
+    make_venv(share=outer_torch is not None)
+    pip("pip itself", "--upgrade", "pip>=25.1")  # the first that reads dependency groups
+    torch = torch_of(PYTHON) or install_torch()
+    keep_torch = VENV / "keep-torch.txt"
+    keep_torch.write_text(f"torch=={torch}\n")
+    pip("ranks, and what graph-coloring needs", "-c", str(keep_torch), "-e", ".[graph-coloring]")
+    if "test" in sys.argv[1:]:
+        pip("the tools of the tests", "-c", str(keep_torch), "--group", "test")
+
+
+def check_python() -> None:
+    """One clear line where Python is too old."""
+    found = sys.version_info[:2]
+    if found < OLDEST_PYTHON:
+        needed = ".".join(map(str, OLDEST_PYTHON))
+        sys.exit(
+            f"ranks needs Python {needed} or newer, and {sys.executable} is {found[0]}.{found[1]}: "
+            f"name another, such as PYTHON=python{needed}, after make"
+        )
+
+
+def inside_venv() -> bool:
+    """Whether the asking Python is that of .venv itself (an activated environment)."""
+    return VENV.exists() and Path(sys.prefix).resolve() == VENV.resolve()
+
+
+def output_of(*command: object) -> str | None:
+    """What a command prints, or None where it fails."""
+    try:
+        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return None
+    return done.stdout.decode().strip() if done.returncode == 0 else None
+
+
+def torch_of(python: object) -> str | None:
+    """The version of torch that this Python imports, if it is new enough."""
+    version = output_of(python, "-c", "import torch; print(torch.__version__)")
+    return version if version and release(version) >= OLDEST_TORCH else None
+
+
+def release(version: str) -> tuple[int, ...]:
+    """'2.13.0+cpu' -> (2, 13)."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def make_venv(share: bool) -> None:
+    """.venv of the asking Python; with `share` it sees that Python's packages, also those of an environment."""
+    works = output_of(PYTHON, "-m", "pip", "--version") is not None
+    if inside_venv() or (works and output_of(PYTHON, "-V") == output_of(sys.executable, "-V")):
+        return
+    say(f"environment in .venv, of {sys.executable}" + (" with its torch" if share else ""))
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    options = ["--system-site-packages"] if share else []
+    if subprocess.run([sys.executable, "-m", "venv", *options, str(VENV)], stdout=subprocess.DEVNULL).returncode != 0:
+        sys.exit(f"{sys.executable} lacks its venv module (Debian and Ubuntu: apt install python3-venv)")
+    if share and sys.prefix != sys.base_prefix:  # --system-site-packages does not reach an outer environment's packages
+        outer = [path for path in sys.path if path.endswith("site-packages")]
+        inner = output_of(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+        Path(str(inner), "outer.pth").write_text("\n".join(outer) + "\n")
+
+
+def install_torch() -> str:
+    """Install a torch of the tested range, saying first how much that is, and return its version."""
+    limits = re.findall(r"torch>=([\d.]+),<([\d.]+)", CONSTRAINTS.read_text())[0]
+    lowest, below = release(limits[0]), release(limits[1])
+    listed = json.loads(output_of(PYTHON, "-m", "pip", "index", "versions", "--json", "torch") or '{"versions": []}')
+    offered = [version for version in listed["versions"] if lowest <= release(version) < below]
+    small = sys.platform == "darwin" or "+cpu" in "".join(offered[:1])
+    index: list[str] = []
+    if not small and not has_nvidia() and reachable(f"{CPU_INDEX}/torch/"):
+        small, index = True, ["--extra-index-url", CPU_INDEX]
+    size = "the CPU build, about 200 MB to download" if small else "the CUDA build, about 3 GB to download"
+    pip(f"torch: {size}", "-c", str(CONSTRAINTS), *index, "torch")
+    version = torch_of(PYTHON)
+    if version is None:
+        sys.exit(f"torch was installed but cannot be imported; see: {PYTHON} -c 'import torch'")
+    return version
+
+
+def has_nvidia() -> bool:
+    """Whether this machine has an NVIDIA driver."""
+    return shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia/version").exists()
+
+
+def reachable(url: str) -> bool:
+    """Whether an index answers within five seconds."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def pip(what: str, *arguments: str) -> None:
+    """One quiet pip install, and one line that says what it is for."""
+    say(what)
+    command = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(f"{done.stderr.decode().strip()}\nset-up: pip failed; mend the cause above and call make again")
+
+
+def say(what: str) -> None:
+    """One line per stage."""
+    print(f"set-up: {what}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nset-up: interrupted; call make again to go on")
