@@ -38,6 +38,8 @@ PART_S = 120.0
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
 WORKLOADS = {"graph-coloring": "graph-coloring", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
+THREADS = 1
+"""CPU threads of each rank, so that 1 and 4 ranks compute alike and a CPU's figures can be repeated."""
 
 
 # The parts, each carried out by a process of its own ------------------------------------------------------------------
@@ -52,11 +54,13 @@ def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> di
     from ranks.workloads.graph_coloring.generators import GeneratedGraphs
     from ranks.workloads.graph_coloring.training import coloring_loss
 
-    world = World.join(RunConfig(precision=precision, exact=exact), device=device, workload="graph-coloring")
+    world = World.join(
+        RunConfig(precision=precision, exact=exact, threads=THREADS), device=device, workload="graph-coloring"
+    )
     cfg = load("graph-coloring").Config()
     graphs = stream(GeneratedGraphs(cfg.data, 0, "train", world.device), batch, world)
     learner = Learner(load("graph-coloring").build(cfg), cfg.optim.resolve(global_batch=batch, updates=10_000), world)
-    loss = partial(coloring_loss, cfg=cfg)
+    loss = partial(coloring_loss, cfg=cfg, lead_in=cfg.lead_in // 2)
     start = time.perf_counter()
     ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
     data_s = (time.perf_counter() - start) / len(ready)
@@ -117,7 +121,7 @@ def training_loop(device: str, workload: str, iterations: int, precision: str) -
     from ranks.workloads import load
 
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
-        config = RunConfig(precision=precision, runs_dir=Path(folder), name="run")
+        config = RunConfig(precision=precision, threads=THREADS, runs_dir=Path(folder), name="run")
         world = World.join(config, device=device, workload=workload)
         module = load(workload)
         summary = module.train(replace(module.Config(), iterations=iterations), world)
@@ -145,11 +149,11 @@ def synchronising_calls(device: str, workload: str) -> dict[str, Any]:
 
     if not device.startswith("cuda"):
         return {"left_out": "only CUDA counts synchronising calls"}
-    world = World.join(RunConfig(), device=device, workload=workload)
+    world = World.join(RunConfig(threads=THREADS), device=device, workload=workload)
     cfg = load(workload).Config()
     graphs = stream(GeneratedGraphs(cfg.data, 0, "train", world.device), 32, world)
     learner = Learner(load(workload).build(cfg), cfg.optim.resolve(global_batch=32, updates=100), world)
-    loss = partial(coloring_loss, cfg=cfg)
+    loss = partial(coloring_loss, cfg=cfg, lead_in=cfg.lead_in // 2)
     step = graphs.at(0)
     whole = step.gather(step.shards.ids)
     batch = StepBatch(step.shards, lambda ids: whole)

@@ -43,7 +43,7 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "preset": ([*GC, "--preset", "dmeo"], "did you mean demo?"),
     "config file": ([*GC, "--config", "missing.json"], "No such file"),
     "run name": ([*GC, "--name", "a b"], "letters"),
-    "run name as a path": ([*GC, "--name", "../elsewhere"], "--runs-dir"),
+    "run name as a path": ([*GC, "--name", "../elsewhere"], "letters"),
     "evaluate without a run": (["evaluate"], "no value for RUN"),
     "unknown run": (["evaluate", "nothing"], "no run nothing"),
     "unknown run to export": (["export", "nothing"], "no run nothing"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_every_contiguous_deal_adds_up_to_the_same_bits(num_shards: int) -> None
     results = set()
     for bounds in deals(num_shards):
         values: dict[Node, torch.Tensor] = {}
-        for first, last in zip(bounds, bounds[1:], strict=False):
+        for first, last in pairwise(bounds):
             sums = PartialSums()
             for shard in range(first, last):
                 sums.push(shard, leaves[shard])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .conftest import TOYS, TWINS, Outcome
 
 Prove = Callable[..., Outcome]
-SMALL = ("--quick", "--iterations", "160")
+SMALL = ("--quick", "--iterations", "1200")
 
 
 def test_kills_lose_nothing(prove: Prove) -> None:

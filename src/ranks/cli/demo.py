@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import FrameType
 
@@ -63,7 +64,8 @@ def write_graph(path: Path) -> None:
     """A hard 3-colourable graph of 50 nodes that training never saw, in the DIMACS format."""
     from ranks.workloads.graph_coloring.hard_instances import hard_three_colourable
 
-    graph = hard_three_colourable(seed=0, purpose="demo", n=50, item=0)
+    graphs = (hard_three_colourable(seed=0, purpose="demo", n=50, item=item) for item in count())
+    graph = next(graph for graph in graphs if graph.degrees().min() > 0)  # a lone vertex spoils the picture
     edges = [f"e {u + 1} {v + 1}" for u, v in graph.edges_E2.tolist()]
     head = ["c 3-colourable, and with one more edge no longer", f"p edge {graph.n} {graph.num_edges}"]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from ranks.cli.run_folder import SavedRun
 from ranks.engine import checkpoint
 from ranks.engine.checkpoint import Checkpoint
 from ranks.engine.errors import UserError
-from ranks.engine.learner import load_weights
+from ranks.engine.weights import load_weights
 
 
 def choose(run_folder: Path, which: str) -> Checkpoint:

@@ -89,9 +89,7 @@ def resolve(workload: str, argv: Sequence[str]) -> Settings:
     about = description(workload, module)
     asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=ADVICE, pairs=True)
     named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
-    if "/" in str(named.name):
-        raise UserError(f"--name {named.name}", "a run's name is no path", "choose the place with --runs-dir")
-    RunFolder.of(named.runs_dir, str(named.name))
+    RunFolder.of(named.runs_dir, str(named.name))  # refuses what is no name for a folder
     return Settings(workload, module, asked.launch, named, asked.config)
 
 

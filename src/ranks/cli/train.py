@@ -95,7 +95,10 @@ def join(settings: Settings, environment: Environment) -> int:
             raise
         from ranks.launch.failure import report_exception
 
-        return report_exception(error, environment.rank, environment.error_file)
+        code = report_exception(error, environment.rank, environment.error_file)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # at once: winding the process group up would wait for ranks that wait for this one
 
 
 def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ranks.engine import draws, optim
 from ranks.engine.batch import MicroBatch, StepBatch
+from ranks.engine.buffers import Buffers
 from ranks.engine.clock import StepClock
 from ranks.engine.config import OptimConfig, identity_of
 from ranks.engine.errors import GaveUp, UserError
@@ -21,6 +22,7 @@ from ranks.engine.loss import Loss
 from ranks.engine.precision import autocast
 from ranks.engine.step import Job, StepStats
 from ranks.engine.vote import NONE, Ballot, Flags, Found, Vote, VoteLayout
+from ranks.engine.weights import load_weights
 from ranks.engine.world import World
 
 B = TypeVar("B")
@@ -52,7 +54,7 @@ class Learner:
         self._names: dict[str, list[str]] = {}
         self._pending: Job | None = None
         self._non_finite_losses = 0
-        self._buffers_moved = False
+        self.buffers = Buffers(self.model, world)
         world.drains.append(self.drain)
 
     @property
@@ -90,13 +92,11 @@ class Learner:
     def drain(self) -> None:
         """Read the last vote; the model is then what all ranks agreed on."""
         self._settle(None)
-        if self._buffers_moved:
-            self._average_buffers()
 
     def rehearse(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> float:
         """Seconds that one update takes on the slowest rank, from two rehearsals of the passes; nothing is updated."""
         job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
-        seconds = 0.0
+        seconds, kept = 0.0, [b.clone() for b in self.model.buffers()]
         for _ in range(2):
             start = time.perf_counter()
             self._local_passes(job)
@@ -104,6 +104,8 @@ class Learner:
                 torch.cuda.synchronize(self.world.device)
             seconds = time.perf_counter() - start
         self.gradients.zero()
+        for buffer, before in zip(self.model.buffers(), kept, strict=True):
+            buffer.copy_(before)
         return self.world.comm.max_host(seconds)
 
     # One step -------------------------------------------------------------------------------------------------------
@@ -160,11 +162,11 @@ class Learner:
         batch = job.batch.gather(piece.ids)
         job.clock.mark("data")
         job.largest_cost = max(job.largest_cost, piece.cost)
-        versions = self._buffer_versions() if job.update == 0 or self.world.exact else None
+        versions = self.buffers.versions() if self.world.exact or _name_of(job.loss_fn) not in self._names else None
         with autocast(self.world.config, self.world.device):
             loss = job.loss_fn(self.model, batch)
-        if versions is not None and versions != self._buffer_versions():
-            self._refuse_or_average_buffers()
+        if versions is not None and versions != self.buffers.versions():
+            self.buffers.changed()
         loss.sum.backward()  # type: ignore[no-untyped-call]
         found.add(loss)
 
@@ -175,8 +177,10 @@ class Learner:
             torch.cuda.default_generators[self.world.device.index or 0].manual_seed(seed)
 
     def _agree_on_names(self, key: str, names: list[str]) -> None:
-        """A rank without items learns the metrics' names from the others, once for each loss function."""
-        every = [n for n in self.world.comm.gather_objects(names) if n]
+        """A rank without items learns the metrics' names, and of moving buffers, once for each loss function."""
+        told = self.world.comm.gather_objects((names, self.buffers.moving))
+        self.buffers.moving = any(moving for _, moving in told)
+        every = [n for n, _ in told if n]
         if any(n != every[0] for n in every):
             raise ValueError(f"ranks disagree on the metrics of {key}: {every}")
         self._names[key] = every[0] if every else []
@@ -194,6 +198,8 @@ class Learner:
         fault = torch.add(ballot.guard.sum(), norm, alpha=0)  # 0 times a norm that is not finite is NaN
         lr = optim.learning_rate(self.config, job.update)
         self.optimizer.update(self.gradients.views, lr, skip=fault.ne(0).to(torch.float32))
+        if self.buffers.moving:
+            self.buffers.average(had_items=len(job.batch.shards.ids) > 0)
         job.stats.post(ballot.tail.clone(), self.layout)
         job.clock.mark("compute")
 
@@ -267,26 +273,6 @@ class Learner:
             loss_finite = loss_finite and (not found.sums or bool(torch.isfinite(found.sums[0])))
         return loss_finite, self.gradients.non_finite()
 
-    # Buffers that a forward pass changes ------------------------------------------------------------------------------
-
-    def _buffer_versions(self) -> list[int]:
-        return [b._version for b in self.model.buffers()]
-
-    def _refuse_or_average_buffers(self) -> None:
-        if self.world.exact:
-            raise UserError(
-                "--exact", "the model's forward pass changes its buffers (BatchNorm does)", "use GroupNorm or LayerNorm"
-            )
-        if not self._buffers_moved:
-            self._buffers_moved = True
-            self.world.emit({"event": "warning", "text": "buffers changed by the forward pass are averaged over ranks"})
-
-    def _average_buffers(self) -> None:
-        for buffer in self.model.buffers():
-            if buffer.is_floating_point():
-                self.world.comm.sum_async(buffer).wait()
-                buffer.div_(self.world.size)
-
     # State ------------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -299,23 +285,6 @@ class Learner:
         load_weights(self.model, state["model"])
         self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])
-
-
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load all weights, or none: raises UserError listing missing, unknown and differently shaped tensors."""
-    own = model.state_dict()
-    wrong = [f"missing {n}" for n in own if n not in weights] + [f"unknown {n}" for n in weights if n not in own]
-    wrong += [
-        f"{n} is {tuple(weights[n].shape)}, the model wants {tuple(t.shape)}"
-        for n, t in own.items()
-        if n in weights and weights[n].shape != t.shape
-    ]
-    if wrong:
-        more = f", and {len(wrong) - 6} more" if len(wrong) > 6 else ""
-        raise UserError(
-            "to load weights", "; ".join(wrong[:6]) + more, "use the config that these weights were made with"
-        )
-    model.load_state_dict(dict(weights))
 
 
 def _name_of(loss_fn: Callable[..., Any]) -> str:

@@ -15,7 +15,7 @@ from ranks.prove.trainings import LIMIT_S, Training
 
 Target = Literal["rank", "launcher", "all"]
 TARGETS: tuple[Target, ...] = ("rank", "rank", "launcher", "all")
-DONE_SHARE = 0.95
+DONE_SHARE = 0.9
 """The last kill of a run strikes before this share of its iterations."""
 
 
@@ -58,6 +58,8 @@ class KilledRun:
         self.kills: list[Kill] = []
         self.begun_s = time.monotonic()
         self.sessions = 0
+        self.known: tuple[list[int], list[int]] = ([], [])
+        """All processes, and the ranks among them, as found when the newest kill was prepared."""
         self.tree = run.start()
 
     def go_through(self, num_kills: int, inside: Sequence[bool]) -> list[Kill]:
@@ -87,13 +89,14 @@ class KilledRun:
     def _aim(self, when_s: float, limit: int, inside: bool) -> bool:
         """Wait for the moment; False where the run ended first."""
         run = self.run
-        if inside and not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
-            return False
+        if inside:
+            if not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
+                return False
+            self.known = (self.tree.members(), self.tree.ranks())  # no time to look for them while a save lasts
         if not self.tree.until(lambda: time.monotonic() >= when_s or run.num_rows >= limit, LIMIT_S):
             return False
         if not inside:
             return True
-        self.known = (self.tree.members(), self.tree.ranks())
         if not self.tree.until(lambda: run.saving, LIMIT_S, 0.0005):
             return False
         time.sleep(self.chance.uniform(0, self.straight.save_s / 3))

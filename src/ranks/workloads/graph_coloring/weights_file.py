@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 from ranks.engine.errors import UserError
-from ranks.engine.learner import load_weights
+from ranks.engine.weights import load_weights
 from ranks.workloads.graph_coloring.model import ColouringNet
 
 SHIPPED = Path(__file__).parent / "weights"

@@ -1,0 +1,152 @@
+"""The pages say what works: their files and commands are run as they stand there, their links lead somewhere."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.main import COMMANDS
+from ranks.workloads import WORKLOADS
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "LOG.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+
+
+def files_of(page: Path) -> dict[str, str]:
+    """The named files of a page: blocks that begin with ```python NAME.py."""
+    return dict(re.findall(r"```python (\S+\.py)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+
+
+def commands_of(page: Path) -> list[str]:
+    """The shell blocks of a page, in order."""
+    return re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `ranks`, `torchrun` and `python` are those of this test."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name, module in (("ranks", "-m ranks"), ("torchrun", "-m torch.distributed.run"), ("python", "")):
+        path = bin_ / name
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        path.chmod(0o755)
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    places = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    kept = {k: v for k, v in os.environ.items() if k not in places and not k.startswith("RANKS_")}
+    return {**kept, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def run(command: str, folder: Path, shell: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-ec", command], cwd=folder, env=shell, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"$ {command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def iterations_of(metrics: Path) -> list[int]:
+    return [json.loads(line)["iteration"] for line in metrics.read_text(encoding="utf-8").splitlines()]
+
+
+def test_your_ddp_loop(tmp_path: Path, shell: dict[str, str]) -> None:
+    page = ROOT / "docs" / "your-ddp-loop.md"
+    files = files_of(page)
+    assert set(files) == {"plain_ddp.py", "with_ranks.py"}
+    losses: dict[str, float] = {}
+    for name, file, command in (
+        ("plain", "plain_ddp.py", "ranks launch --gpus none --ranks 2 plain_ddp.py"),
+        ("two", "with_ranks.py", "torchrun --standalone --nproc-per-node 2 with_ranks.py"),
+        ("one", "with_ranks.py", "python with_ranks.py"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / file).write_text(files[file])
+        said = run(command, folder, {**shell, "CUDA_VISIBLE_DEVICES": ""})
+        losses[name] = float(re.findall(r"loss (\d+\.\d+)", said)[-1])
+    for name in ("one", "two"):
+        assert iterations_of(tmp_path / name / "runs" / "with_ranks" / "metrics.jsonl") == list(range(200))
+        assert (tmp_path / name / "runs" / "with_ranks" / "export" / "model.py").is_file()
+    assert losses["one"] == pytest.approx(losses["two"], abs=0.002)
+    assert max(losses.values()) < 0.2, "one of the loops did not learn"
+
+
+def test_ten_changed_lines() -> None:
+    files = files_of(ROOT / "docs" / "your-ddp-loop.md")
+    before, after = (files[name].splitlines() for name in ("plain_ddp.py", "with_ranks.py"))
+    added = [line[2:] for line in difflib.ndiff(before, after) if line.startswith("+ ") and line[2:].strip()]
+    marked = [int(m[1]) for line in added if (m := re.search(r"# (\d+)\b", line))]
+    assert marked == list(range(1, 11))
+    others = [line for line in added if not re.search(r"# \d+\b", line)]
+    assert [line.split()[0] for line in others] == ["from", "print(f\"loss"], others
+
+
+def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
+    page = ROOT / "docs" / "first-workload.md"
+    for name, text in files_of(page).items():
+        (tmp_path / name).write_text(text)
+    for block in commands_of(page):
+        run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""})
+    folder = tmp_path / "runs" / "my_task"
+    assert iterations_of(folder / "metrics.jsonl") == list(range(3000))
+    sessions = [json.loads(line)["event"] for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    assert sessions[0] == "opened", sessions
+    assert "resumed" in sessions, sessions
+    assert sessions[-1] == "finished", sessions
+    code = "import runpy, sys; runpy.run_path('use.py'); print(sorted({m.split('.')[0] for m in sys.modules}))"
+    without = {k: v for k, v in shell.items() if k != "PYTHONPATH"}
+    imported = run(f'python -c "{code}"', tmp_path, without).splitlines()[-1]
+    assert "'torch'" in imported
+    assert "'ranks'" not in imported
+    assert "'safetensors'" not in imported
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'src="([^"]+)"', text)
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    typed = re.findall(r"^(?:\$ )?(?:python -m )?ranks ([a-z][a-z-]*)", text, re.MULTILINE)
+    typed += re.findall(r"`ranks ([a-z][a-z-]*)", text)
+    assert set(typed) - set(COMMANDS) - set(WORKLOADS) == set()
+
+
+def test_named_files_exist() -> None:
+    """Paths of the repository that the pages name in code type."""
+    named = {
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(r"`((?:src|tests|benchmarks|docs|tools)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    }
+    assert [(page, path) for page, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_picture_is_the_scripts() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "draw_shards.py"))
+    assert script["PICTURE"].read_text(encoding="utf-8") == script["drawing"]()
+
+
+def test_the_figures_are_the_results() -> None:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        script = runpy.run_path(str(ROOT / "benchmarks" / "figures.py"))
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert script["with_figures"](text) == text, "python benchmarks/figures.py brings the README up to date"
+
+
