@@ -121,10 +121,11 @@ def training_loop(device: str, workload: str, iterations: int, precision: str) -
     from ranks.workloads import load
 
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
-        config = RunConfig(precision=precision, threads=THREADS, runs_dir=Path(folder), name="run")
-        world = World.join(config, device=device, workload=workload)
+        place = RunConfig(precision=precision, threads=THREADS, runs_dir=Path(folder), name="run")
+        world = World.join(place, device=device, workload=workload)
         module = load(workload)
-        summary = module.train(replace(module.Config(), iterations=iterations), world)
+        config = replace(module.Config(), iterations=iterations)
+        summary = module.train(replace(config, eval_graphs=8) if hasattr(config, "eval_graphs") else config, world)
         rows = read_rows(summary.folder / "metrics.jsonl")
         finished = [e for e in read_rows(summary.folder / "events.jsonl") if e["event"] == "finished"][-1]
     later = rows[len(rows) // 5 :]
@@ -214,7 +215,8 @@ def same_bits(device: str, workload: str, iterations: int) -> dict[str, Any]:
         for num_ranks in (1, 4):
             start = time.perf_counter()
             name = f"of-{num_ranks}"
-            run = ranks_train(workload, name, Path(folder), device, num_ranks, "--iterations", str(iterations))
+            flags = ["--iterations", str(iterations), *([] if workload in TOYS.values() else ["--eval-graphs", "8"])]
+            run = ranks_train(workload, name, Path(folder), device, num_ranks, *flags)
             found[f"ranks_{num_ranks}"] = end_of(run, Path(folder), name)
             seconds[f"ranks_{num_ranks}"] = time.perf_counter() - start
     equal = len(set(found.values())) == 1
@@ -287,18 +289,22 @@ def plan(device: str, command_line: bool) -> list[tuple[str, str, dict[str, Any]
     def add(name: str, function: Callable[..., Any], **arguments: Any) -> None:
         parts.append((name, function.__name__, {"device": device, **arguments}))
 
+    def add_same_bits(name: str) -> None:
+        if command_line:
+            add(f"L3 {name}", same_bits, workload=WORKLOADS[name], iterations=4)
+
+    add_same_bits("graph-coloring")
     if command_line:
-        for name, workload in WORKLOADS.items():
-            add(f"L3 {name}", same_bits, workload=workload, iterations=4 if name in TOYS else 6)
         add("survive", survives, workload=TOYS["images"], iterations=400)
     add("synchronising calls", synchronising_calls, workload="graph-coloring")
     for batch in (32, 256, 1024) if gpu else (16, 32):
         for precision in ("fp32", "bf16"):
             add(f"updates {precision} {batch}", coloring_updates, precision=precision, batch=batch, exact=False)
     add("updates exact", coloring_updates, precision="fp32", batch=256 if gpu else 32, exact=True)
-    loops = {"graph-coloring": 60 if gpu else 15, "images": 300, "cartpole": 6, "tictactoe": 6}
-    for name, iterations in loops.items():
+    for name, iterations in {"graph-coloring": 60 if gpu else 10, "images": 300, "cartpole": 6, "tictactoe": 6}.items():
         add(f"loop {name}", training_loop, workload=WORKLOADS[name], iterations=iterations, precision="fp32")
+    for name in TOYS:
+        add_same_bits(name)
     return parts
 
 

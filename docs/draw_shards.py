@@ -26,7 +26,9 @@ def drawing() -> str:
         "<title>One run of eight shards, carried by one, two, three or four ranks</title>",
         f'<rect width="{width}" height="{height}" fill="{PAPER}"/>',
         _text(24, 32, "A run is made of items and shards, not of GPUs", 18, bold=True),
-        _text(24, 54, "8 shards of a global batch; each bar is a rank, which carries a contiguous run of them", 13, FAINT),
+        _text(
+            24, 54, "8 shards of a global batch; each bar is a rank, which carries a contiguous run of them", 13, FAINT
+        ),
     ]
     for row, (name, shards) in enumerate(DEALS):
         y = TOP + row * ROW
@@ -36,7 +38,9 @@ def drawing() -> str:
         shard = 0
         for rank, count in enumerate(shards):
             x = LEFT + shard * CELL + rank * GAP
-            parts.append(f'<rect x="{x}" y="{y + 6}" width="{count * CELL}" height="38" rx="7" fill="{COLOURS[rank]}"/>')
+            parts.append(
+                f'<rect x="{x}" y="{y + 6}" width="{count * CELL}" height="38" rx="7" fill="{COLOURS[rank]}"/>'
+            )
             for i in range(count):
                 centre = x + i * CELL + CELL // 2
                 parts.append(_text(centre, y + 31, str(shard + i), 15, PAPER, middle=True))

@@ -17,7 +17,13 @@ from ranks.cli.main import COMMANDS
 from ranks.workloads import WORKLOADS
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "LOG.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "LOG.md",
+    ROOT / "CHANGELOG.md",
+    *(ROOT / "docs").glob("*.md"),
+]
 
 
 def files_of(page: Path) -> dict[str, str]:
@@ -86,7 +92,7 @@ def test_ten_changed_lines() -> None:
     marked = [int(m[1]) for line in added if (m := re.search(r"# (\d+)\b", line))]
     assert marked == list(range(1, 11))
     others = [line for line in added if not re.search(r"# \d+\b", line)]
-    assert [line.split()[0] for line in others] == ["from", "print(f\"loss"], others
+    assert [line.split()[0] for line in others] == ["from", 'print(f"loss'], others
 
 
 def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
@@ -148,5 +154,3 @@ def test_the_figures_are_the_results() -> None:
         sys.path.remove(str(ROOT / "benchmarks"))
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert script["with_figures"](text) == text, "python benchmarks/figures.py brings the README up to date"
-
-

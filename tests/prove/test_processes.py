@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,17 @@ def test_percentile_is_a_value_that_was_measured() -> None:
 
 def test_columns_of_a_table_stand_below_each_other() -> None:
     assert lines_of(("a", "bb"), [(10, 2), (3, "x")]) == ["a   bb", "10  2", "3   x"]
+
+
+def test_an_interrupted_proof_leaves_nothing_running(tmp_path: Path) -> None:
+    toy = Path(__file__).parent.parent / "toys" / "images.py"
+    argv = [sys.executable, "-m", "ranks", "prove", "same-run", str(toy), "--out", str(tmp_path)]
+    proof = subprocess.Popen(argv, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not processes.marked(f"{proof.pid}-") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes.marked(f"{proof.pid}-")
+    proof.terminate()
+    assert proof.wait(60) == 143
+    assert processes.marked(f"{proof.pid}-") == []
+    assert list(tmp_path.glob("proof-*")) == []

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from ranks.engine.deal import shard_items
 from ranks.engine.loss import Loss
 from ranks.engine.precision import autocast
 from ranks.engine.world import World
@@ -26,24 +27,25 @@ def acting(model: nn.Module) -> Generator[None]:
         model.train(training)
 
 
-def evaluate_by_shard(world: World, num_items: int, fn: Callable[[Tensor], Loss]) -> dict[str, float]:
-    """Means of `fn`'s loss and metrics over `num_items` items.
+def evaluate_by_shard(
+    world: World, num_items: int, fn: Callable[[Tensor], Loss], max_items: int = 256
+) -> dict[str, float]:
+    """Means of `fn`'s loss and metrics over `num_items` items, each of which is seen once.
 
-    `fn` gets int64 item ids of one shard, never of two, so what it computes does not depend on the deal; the sums are
-    merged in float64 in shard order. Every rank calls it and gets the same numbers. `fn` sets evaluation mode itself
-    (`acting`).
+    `fn` gets int64 item ids and sets evaluation mode itself (`acting`). Under --exact they are those of one shard,
+    whoever carries it, so the figures are the same bits on any deal; in fast mode a rank's items are fused, at most
+    `max_items` of them. Sums are merged in float64 in item order. Every rank calls it and gets the same numbers.
     """
     start = time.perf_counter()
     mine: list[tuple[int, dict[str, tuple[float, float]]]] = []
-    most = max(len(world.deal.shards_of(r)) for r in range(world.size))
-    shards = world.shard_items(num_items)
-    for turn in range(most):
+    pieces = _pieces(world, num_items, max_items)
+    for turn in range(max(len(p) for p in pieces)):
         world.check_stop()
-        if turn < len(shards) and len(shards[turn][1]):
-            shard, items = shards[turn]
+        if turn < len(pieces[world.rank]):
+            items = pieces[world.rank][turn]
             with autocast(world.config, world.device):
                 names, sums, counts = fn(torch.tensor(items)).parts()
-            mine.append((shard, {n: (float(s), float(c)) for n, s, c in zip(names, sums, counts, strict=True)}))
+            mine.append((items.start, {n: (float(s), float(c)) for n, s, c in zip(names, sums, counts, strict=True)}))
     every = sorted((part for parts in world.comm.gather_objects(mine) for part in parts), key=lambda part: part[0])
     totals: dict[str, tuple[float, float]] = {}
     for _, part in every:
@@ -52,3 +54,12 @@ def evaluate_by_shard(world: World, num_items: int, fn: Callable[[Tensor], Loss]
             totals[name] = (old[0] + total, old[1] + count)
     world.spent["evaluation"] += time.perf_counter() - start
     return {name: total / count if count else float("nan") for name, (total, count) in totals.items()}
+
+
+def _pieces(world: World, num_items: int, max_items: int) -> list[list[range]]:
+    """The non-empty runs of items that each rank passes at once."""
+    if world.exact:
+        shards = [shard_items(s, num_items, world.shards) for s in range(world.shards)]
+        return [[shards[s] for s in world.deal.shards_of(r) if len(shards[s])] for r in range(world.size)]
+    mine = [world.deal.items_of(r, num_items) for r in range(world.size)]
+    return [[items[i : i + max_items] for i in range(0, len(items), max_items)] for items in mine]

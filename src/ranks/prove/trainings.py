@@ -6,6 +6,8 @@ import contextlib
 import math
 import re
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,10 +74,12 @@ def place() -> Generator[Place]:
         found = Place(Path(folder))
         found.runs.mkdir()
         found.scratch.mkdir()
+        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             yield found
         finally:
             end_all()
+            signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True)

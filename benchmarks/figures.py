@@ -1,0 +1,91 @@
+"""Writes the README's table of figures from the result files: `python benchmarks/figures.py`.
+
+Each row names the command that made it, the date and the hardware. A figure without a result file has no row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS, ROOT
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
+HEAD = ["| What | Measured | Command | When, where |", "|---|---|---|---|"]
+
+
+def rows(folder: Path = RESULTS) -> Iterator[str]:
+    """One line of the table for each figure, from the newest file of each kind and hardware."""
+    newest: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        kind = "engine" if "ranks_2" in content else f"workloads {content['device']}" if "parts" in content else ""
+        if kind and content["origin"]["date"] >= newest.get(kind, content)["origin"]["date"]:
+            newest[kind] = content
+    for kind, content in sorted(newest.items()):
+        for what, measured in engine(content) if kind == "engine" else workloads(content):
+            yield f"| {what} | {measured} | `{command_of(content['origin'])}` | {where(content['origin'])} |"
+
+
+def engine(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    small, one, two = found["ranks_1"]["small"], found["ranks_1"]["10ms"], found["ranks_2"]["10ms"]
+    yield (
+        "the engine's CPU time a step, over a bare loop, everything logged, 1 rank",
+        ranged(small, "engine_over_bare_us", "µs"),
+    )
+    yield (
+        f"wall time of a step against DDP, 2 ranks, {two['ddp_step_ms']['median']:.0f} ms steps",
+        ranged(two, "engine_to_ddp", "x"),
+    )
+    yield "`--exact` against fast, 1 rank", ranged(one, "exact_to_fast", "x")
+    yield "`--exact` against fast, 2 ranks", ranged(two, "exact_to_fast", "x")
+
+
+def workloads(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, part in found["parts"].items():
+        if not part["ok"]:
+            yield f"{name}, {found['device']}", "**failed**, see the file"
+            continue
+        got = part["found"]
+        if "graphs_per_s" in got:
+            memory = got["peak_memory_bytes"] / 2**20
+            yield (
+                f"graph-coloring, {name}, {found['device']}",
+                f"{got['graphs_per_s']:,.0f} graphs/s, {got['nodes_per_s']:,.0f} nodes/s, {memory:,.0f} MiB",
+            )
+        elif name.startswith("L3"):
+            yield f"same bits on 1 and 4 ranks: {name[3:]}, {found['device']}", "equal fingerprints"
+
+
+def ranged(part: dict[str, Any], name: str, unit: str) -> str:
+    """'56 µs (47 to 75)'."""
+    low, middle, high = (f"{part[name][key]:.3g}" for key in ("p25", "median", "p75"))
+    return f"{middle} {unit} ({low} to {high})"
+
+
+def command_of(origin: dict[str, Any]) -> str:
+    """The command without the folder that it was started from."""
+    words = str(origin["command"]).split()
+    return " ".join([words[0], "benchmarks/" + Path(words[1]).name, *words[2:]])
+
+
+def where(origin: dict[str, Any]) -> str:
+    hardware = origin["hardware"]
+    device = hardware.get("gpu") or f"{hardware['cores']} cores of {hardware['cpu']}"
+    return f"{origin['date'][:10]}, {device}, torch {origin['versions']['torch']}"
+
+
+def with_figures(text: str) -> str:
+    """The README with its table made anew."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    lines = list(rows())
+    table = [*HEAD, *lines] if lines else ["No result is committed yet."]
+    return "\n".join([before + BEGIN, "", *table, "", END + after])
+
+
+if __name__ == "__main__":
+    README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")
