@@ -241,3 +241,18 @@ def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
     assert run_ranks(2, clipped, config=RunConfig(precision="fp64"), tmp_path=tmp_path) == pytest.approx(
         [0.5, 0.5], abs=1e-6
     )
+
+
+def warned_of_luck(world: World, model_name: str) -> list[str]:
+    events: list[dict[str, Any]] = []
+    deal = again(world, RunConfig(shards=8))
+    deal.emit = events.append
+    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, deal)
+    learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+    learner.drain()
+    return [e["text"] for e in events if "draws random numbers" in e.get("text", "")]
+
+
+def test_dropout_in_fast_mode_is_warned_of(tmp_path: Path) -> None:
+    assert len(run_ranks(1, warned_of_luck, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
+    assert run_ranks(1, warned_of_luck, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]

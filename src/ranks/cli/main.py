@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -25,7 +26,8 @@ COMMANDS = {
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script. Before a run takes over its signals, SIGTERM ends the process with 143 as it does later."""
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))
     sys.exit(main(sys.argv[1:]))
 
 

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from ranks.engine import draws, optim
+from ranks.engine import optim
 from ranks.engine.batch import MicroBatch, StepBatch
 from ranks.engine.buffers import Buffers
 from ranks.engine.clock import StepClock
 from ranks.engine.config import OptimConfig, identity_of
 from ranks.engine.errors import GaveUp, UserError
+from ranks.engine.generators import Generators
 from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
 from ranks.engine.loss import Loss
 from ranks.engine.precision import autocast
@@ -54,7 +55,7 @@ class Learner:
         self._names: dict[str, list[str]] = {}
         self._pending: Job | None = None
         self._non_finite_losses = 0
-        self.buffers = Buffers(self.model, world)
+        self.buffers, self.generators = Buffers(self.model, world), Generators(world.device)
         world.drains.append(self.drain)
 
     @property
@@ -157,30 +158,33 @@ class Learner:
     def _pass(self, job: Job, piece: MicroBatch, found: Found) -> None:
         if len(piece.ids) == 0:
             return
-        self._seed(job.update, piece.shard)
+        self.generators.seed(self.world.seed, job.update, piece.shard)
         job.clock.mark("compute")
         batch = job.batch.gather(piece.ids)
         job.clock.mark("data")
         job.largest_cost = max(job.largest_cost, piece.cost)
-        versions = self.buffers.versions() if self.world.exact or _name_of(job.loss_fn) not in self._names else None
+        first = _name_of(job.loss_fn) not in self._names
+        luck = self.generators.states() if first else None
+        versions = self.buffers.versions() if first or self.world.exact else None
         with autocast(self.world.config, self.world.device):
             loss = job.loss_fn(self.model, batch)
         if versions is not None and versions != self.buffers.versions():
             self.buffers.changed()
+        if luck is not None and luck != self.generators.states():
+            self.generators.used = True
         loss.sum.backward()  # type: ignore[no-untyped-call]
         found.add(loss)
 
-    def _seed(self, update: int, shard: int) -> None:
-        seed = draws.torch_seed(self.world.seed, update, shard)
-        torch.default_generator.manual_seed(seed)
-        if self.world.device.type == "cuda":
-            torch.cuda.default_generators[self.world.device.index or 0].manual_seed(seed)
-
     def _agree_on_names(self, key: str, names: list[str]) -> None:
-        """A rank without items learns the metrics' names, and of moving buffers, once for each loss function."""
-        told = self.world.comm.gather_objects((names, self.buffers.moving))
-        self.buffers.moving = any(moving for _, moving in told)
-        every = [n for n, _ in told if n]
+        """Once for each loss function: its metrics' names, which a rank without items does not know, and what its
+        passes were seen to do.
+        """
+        told = self.world.comm.gather_objects((names, self.buffers.moving, self.generators.used))
+        self.buffers.moving = any(moving for _, moving, _ in told)
+        if not self.world.exact and any(used for _, _, used in told):
+            text = "the forward pass draws random numbers (dropout): without --exact the number of ranks changes them"
+            self.world.emit({"event": "warning", "text": text})
+        every = [n for n, _, _ in told if n]
         if any(n != every[0] for n in every):
             raise ValueError(f"ranks disagree on the metrics of {key}: {every}")
         self._names[key] = every[0] if every else []

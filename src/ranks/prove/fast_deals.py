@@ -19,6 +19,8 @@ FREE_LOSS = 1e-6
 FIRST_LOSS = 1e-5
 """Relative difference of the first iteration's loss where a sampled action may not flip yet."""
 EXPERIENCE = "rollout/"
+ONE_THREAD = ("--threads", "1")
+"""For each rank, so that four of them do not wait for each other's threads on a small machine."""
 
 
 def L2(
@@ -64,7 +66,8 @@ def L2(
 
 def session(base: Training, iterations: int, precision: str) -> tuple[str, ...]:
     """One sitting of a run up to `iterations`; its last checkpoints stay."""
-    return (*base.flags, "--precision", precision, "--save-every", "1", "--iterations", str(iterations))
+    sitting = ("--precision", precision, "--save-every", "1", "--iterations", str(iterations))
+    return (*base.flags, *ONE_THREAD, *sitting)
 
 
 def free_losses(run: Training) -> list[float]:
@@ -82,7 +85,7 @@ def L1(report: Report, base: Training, deals: Sequence[Deal]) -> None:
     )
     first: dict[str, dict[str, float]] = {}
     for index, deal in enumerate(deals):
-        run = base.under(f"first-{index}", deal, (*base.flags, "--iterations", "1"))
+        run = base.under(f"first-{index}", deal, (*base.flags, *ONE_THREAD, "--iterations", "1"))
         run.complete()
         first[deal.label] = {k: v for k, v in run.rows[0].items() if k.startswith(EXPERIENCE) or k == "train/loss"}
     want = first[deals[0].label]

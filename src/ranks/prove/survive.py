@@ -54,7 +54,7 @@ class Proof:
     def training(self, name: str, ranks: int, mode: str) -> Training:
         evaluates = hasattr(load(self.workload).Config(), "eval_every")
         flags = (
-            *(["--exact"] if mode == "exact" else ["--deterministic"]),
+            *(["--exact"] if mode == "exact" else ["--deterministic", "--threads", "1"]),
             *("--iterations", str(self.iterations), "--save-every", str(self.save_every)),
             *(["--eval-every", str(self.evaluate_every)] if evaluates else []),
         )

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -74,12 +75,16 @@ def place() -> Generator[Place]:
         found = Place(Path(folder))
         found.runs.mkdir()
         found.scratch.mkdir()
-        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        before = signal.signal(signal.SIGTERM, _terminated)
         try:
             yield found
         finally:
             end_all()
             signal.signal(signal.SIGTERM, before)
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    sys.exit(128 + signum)
 
 
 @dataclass(frozen=True)

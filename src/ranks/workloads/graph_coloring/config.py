@@ -58,8 +58,8 @@ class ModelConfig:
 
     width: int = 32
     """Numbers that describe one node in one colour."""
-    rounds: int = 64
-    """Rounds of message passing of the exported net; more or fewer can be run later."""
+    rounds: int = 16
+    """Rounds of the exported net in one call (solve and the table run more); many rounds amplify rounding."""
     damping: float = 0.75
     """Strength of messages in evaluation, against training: below 1 the net goes on searching where it would settle."""
 

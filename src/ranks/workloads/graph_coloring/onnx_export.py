@@ -10,9 +10,10 @@ import contextlib
 import copy
 import hashlib
 import io
+import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -83,8 +84,7 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
         _needed(package)
     any_size = torch.export.Dim.DYNAMIC
     free = ({0: any_size, 1: any_size}, {1: any_size}, {0: any_size})
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")  # torch's exporter warns about its own internals
+    with _quiet():
         program: Any = torch.onnx.export(
             model,
             example_inputs(model),
@@ -107,6 +107,19 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
     return cast(bytes, proto.SerializeToString())
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch's exporter prints, warns and logs about its own internals."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def compare(model: nn.Module, content: bytes) -> float:
