@@ -27,7 +27,7 @@ def rows(folder: Path = RESULTS) -> Iterator[str]:
             newest[kind] = content
     for kind, content in sorted(newest.items()):
         for what, measured in engine(content) if kind == "engine" else workloads(content):
-            yield f"| {what} | {measured} | `{command_of(content['origin'])}` | {where(content['origin'])} |"
+            yield f"| {what} | {measured} | `{content['origin']['command']}` | {where(content['origin'])} |"
 
 
 def engine(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -64,12 +64,6 @@ def ranged(part: dict[str, Any], name: str, unit: str) -> str:
     """'56 µs (47 to 75)'."""
     low, middle, high = (f"{part[name][key]:.3g}" for key in ("p25", "median", "p75"))
     return f"{middle} {unit} ({low} to {high})"
-
-
-def command_of(origin: dict[str, Any]) -> str:
-    """The command without the folder that it was started from."""
-    words = str(origin["command"]).split()
-    return " ".join([words[0], "benchmarks/" + Path(words[1]).name, *words[2:]])
 
 
 def where(origin: dict[str, Any]) -> str:

@@ -110,7 +110,7 @@ def origin() -> dict[str, Any]:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "commit": facts.git_commit(),
         "versions": facts.versions(),
         "hardware": facts.hardware(device),

@@ -13,7 +13,7 @@ import io
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -110,7 +110,7 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None, None, None]:
     """Torch's exporter prints, warns and logs about its own internals."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
