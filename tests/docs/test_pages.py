@@ -102,7 +102,7 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     for block in commands_of(page):
         run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""})
     folder = tmp_path / "runs" / "my_task"
-    assert iterations_of(folder / "metrics.jsonl") == list(range(3000))
+    assert iterations_of(folder / "metrics.jsonl") == list(range(1000))
     sessions = [json.loads(line)["event"] for line in (folder / "sessions.jsonl").read_text().splitlines()]
     assert sessions[0] == "opened", sessions
     assert "resumed" in sessions, sessions

@@ -1,4 +1,4 @@
-"""`ranks prove survive` on a toy, and on a twin whose state no checkpoint holds."""
+"""`ranks prove survive` on a toy, and on a twin whose luck no checkpoint holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_stops_lose_nothing(prove: Prove) -> None:
     assert len(outcome.file["raw"]["stops"]) == 5
 
 
-def test_a_twin_that_forgets_is_seen(prove: Prove) -> None:
-    outcome = prove("survive", TWINS / "forgetful.py", *SMALL, "--runs", "1", "--kills", "1", "--sigterms", "0")
+def test_a_twin_with_unkeyed_noise_is_seen(prove: Prove) -> None:
+    outcome = prove("survive", TWINS / "unkeyed_noise.py", *SMALL, "--runs", "1", "--kills", "1", "--sigterms", "0")
     assert outcome.code == 1, outcome.printed
     assert "runs with the straight run's end" in outcome.failed
