@@ -136,7 +136,7 @@ class Collector:
 
     def collect(self, policy: RecurrentPolicy, iteration: int) -> Rollout:
         """[T, B] of experience with advantages, normalised over all environments of all ranks."""
-        with acting(policy):
+        with acting(policy, self.world):
             rollout = cat([self._collect(policy, group, iteration) for group in self.groups])
         self.world.check_stop()
         moments_B2 = torch.stack(

@@ -93,7 +93,7 @@ class SelfPlay:
     def play(self, net: Net, iteration: int) -> Positions:
         """All positions of the games that ended, from all ranks, ordered by game."""
         finished, ended, tick = list[tuple[int, int, list[int], int, float]](), 0.0, 0
-        with acting(net):
+        with acting(net, self.world):
             while ended < self.cfg.games_per_iteration:
                 self.world.check_stop()
                 before = len(finished)

@@ -153,7 +153,7 @@ def run_folder(engine: RunConfig) -> RunFolder:
 
 def newest_iteration(folder: RunFolder) -> int:
     """How far the checkpoints reach; it grows when work was kept."""
-    return max((int(path.name) for path in folder.checkpoints.glob("[0-9]*")), default=-1)
+    return max((int(path.name) for path in folder.checkpoints.glob("[0-9]*") if path.name.isdigit()), default=-1)
 
 
 def record(folder: RunFolder, fact: dict[str, Any]) -> None:

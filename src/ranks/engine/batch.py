@@ -7,7 +7,7 @@ item is: a sample, an environment, a position of a game.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -32,9 +32,11 @@ class ShardItems:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What one forward and backward pass takes. `shard`: the first shard it belongs to; `last`: it ends that shard."""
+    """What one forward and backward pass takes. `shard`: the first it belongs to, from its item `offset` on; `last`: it
+    ends that shard."""
 
     shard: int
+    offset: int
     ids: Tensor
     cost: float
     last: bool
@@ -84,9 +86,10 @@ class Shards(Sequence[ShardItems]):
         part = slice(self.starts[first], self.starts[first + 1])
         return ShardItems(number, self.ids[part], self.cost[part] if self.cost is not None else None)
 
-    def shard_of(self, position: int) -> int:
-        """The shard that holds item `position` of `ids`."""
-        return self.numbers[bisect_right(self.starts, position) - 1]
+    def place_of(self, position: int) -> tuple[int, int]:
+        """The shard that holds item `position` of `ids`, and the item's place in that shard."""
+        index = bisect_right(self.starts, position) - 1
+        return self.numbers[index], position - self.starts[index]
 
 
 @dataclass(frozen=True, init=False)
@@ -105,12 +108,15 @@ class StepBatch(Generic[B]):
         """What this rank's items cost together: items, or nodes + edges, or frames."""
         return float(self.shards.cost.sum()) if self.shards.cost is not None else float(len(self.shards.ids))
 
-    def by_shard(self, max_items: int | None) -> Iterator[MicroBatch]:
-        """Micro-batches that never cross a shard; exactly one or more per shard, an empty one for an empty shard."""
+    def by_shard(self, max_items: int | None) -> list[MicroBatch]:
+        """Micro-batches that never cross a shard; one or more per shard, an empty one for an empty shard."""
+        out: list[MicroBatch] = []
         for s in self.shards:
-            pieces = torch.split(s.ids, max_items) if max_items and len(s.ids) else (s.ids,)
-            for i, ids in enumerate(pieces):
-                yield MicroBatch(s.shard, ids, float(len(ids)), i + 1 == len(pieces))
+            step = max_items or max(1, len(s.ids))
+            for offset in range(0, max(1, len(s.ids)), step):
+                ids = s.ids[offset : offset + step]
+                out.append(MicroBatch(s.shard, offset, ids, float(len(ids)), offset + step >= len(s.ids)))
+        return out
 
     def split(self, max_cost: float | None, max_items: int | None = None) -> list[MicroBatch]:
         """All items of the rank, shards fused, in pieces of at most `max_cost` and `max_items` (an item at least)."""
@@ -118,12 +124,12 @@ class StepBatch(Generic[B]):
         if len(ids) == 0:
             return []
         if max_cost is None and max_items is None:
-            return [MicroBatch(shards.shard_of(0), ids, self.cost, True)]
+            return [MicroBatch(*shards.place_of(0), ids, self.cost, True)]
         cost_N = _costs(ids, shards.cost).tolist()
         starts = _starts(cost_N, max_cost, max_items)
         stops = [*starts[1:], len(cost_N)]
         return [
-            MicroBatch(shards.shard_of(a), ids[a:b], sum(cost_N[a:b]), b == len(cost_N))
+            MicroBatch(*shards.place_of(a), ids[a:b], sum(cost_N[a:b]), b == len(cost_N))
             for a, b in zip(starts, stops, strict=True)
         ]
 

@@ -23,6 +23,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from ranks.engine.disk import writing
 from ranks.engine.errors import UserError
 from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
 
@@ -77,38 +78,37 @@ def write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, An
     """Write one checkpoint into `folder` (checkpoints/). Raises UserError where the disk is full or read-only."""
     final = folder / f"{iteration:08d}"
     temporary = folder / f"{TEMPORARY}{iteration:08d}-{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        files = {f"{name}.safetensors": safetensors.torch.save(t) for name, t in state.tensors.items() if t}
-        files[STATE] = canonical_json(state.rest)
-        manifest = {
-            **facts,
-            "format": FORMAT,
-            "iteration": iteration,
-            "fingerprint": state.fingerprint(),
-            "finite": all_finite(state.flat()),
-            "files": {n: {"bytes": len(b), "sha256": hashlib.sha256(b).hexdigest()} for n, b in files.items()},
-        }
-        for name, content in files.items():
-            _write_durably(temporary / name, content)
-        _write_durably(temporary / MANIFEST, _sealed(manifest))
-        _verified_files(temporary, iteration)
-        _sync_folder(temporary)
-        if final.exists():
-            shutil.rmtree(final)
-        os.rename(temporary, final)
-        _sync_folder(folder)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        free = shutil.disk_usage(folder).free if folder.exists() else 0
-        raise UserError(
-            f"to save a checkpoint in {folder}",
-            f"{error.strerror or error} ({free / 2**20:.1f} MiB free); older checkpoints are intact",
-            "free some space or mend the folder's rights, then run the same command again",
-        ) from error
+    with writing(f"to save a checkpoint in {folder}", folder):
+        try:
+            _write(temporary, iteration, state, facts)
+            if final.exists():
+                shutil.rmtree(final)
+            os.rename(temporary, final)
+            _sync_folder(folder)
+        except OSError:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
     return final
+
+
+def _write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, Any]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files = {f"{name}.safetensors": safetensors.torch.save(t) for name, t in state.tensors.items() if t}
+    files[STATE] = canonical_json(state.rest)
+    manifest = {
+        **facts,
+        "format": FORMAT,
+        "iteration": iteration,
+        "fingerprint": state.fingerprint(),
+        "finite": all_finite(state.flat()),
+        "files": {n: {"bytes": len(b), "sha256": hashlib.sha256(b).hexdigest()} for n, b in files.items()},
+    }
+    for name, content in files.items():
+        _write_durably(folder / name, content)
+    _write_durably(folder / MANIFEST, _sealed(manifest))
+    _verified_files(folder, iteration)
+    _sync_folder(folder)
 
 
 def read(path: Path) -> Checkpoint:
@@ -172,8 +172,9 @@ def rotate(folder: Path) -> None:
     for path in paths:
         if path not in keep:
             doomed = path.with_name(f"{TEMPORARY}old-{path.name}")
-            shutil.rmtree(doomed, ignore_errors=True)
-            os.rename(path, doomed)
+            with writing(f"to delete the old checkpoint {path}", folder):
+                shutil.rmtree(doomed, ignore_errors=True)
+                os.rename(path, doomed)
             shutil.rmtree(doomed, ignore_errors=True)
 
 
@@ -188,6 +189,14 @@ def best(folder: Path) -> Path | None:
         if score is not None:
             scored.append((float(score), path))
     return min(scored)[1] if scored else None
+
+
+def set_aside(folder: Path, newer_than: int) -> None:
+    """Move damaged checkpoints, which a run will not continue from, out of the way of rotation (owner only)."""
+    for path in listing(folder):
+        if int(path.name) > newer_than:
+            shutil.rmtree(path.with_name(f"damaged-{path.name}"), ignore_errors=True)
+            os.rename(path, path.with_name(f"damaged-{path.name}"))
 
 
 def sweep(folder: Path) -> None:

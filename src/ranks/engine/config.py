@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -138,6 +139,26 @@ class OptimConfig:
     """How the rate follows the global batch, against --optim.base-batch."""
     base_batch: int | None = None
     """The global batch that --optim.lr was chosen for."""
+
+    def __post_init__(self) -> None:
+        refused = {
+            "lr": not 0 < self.lr < math.inf,
+            "weight-decay": not 0 <= self.weight_decay < math.inf,
+            "betas": not all(0 <= beta < 1 for beta in self.betas),
+            "eps": not 0 < self.eps < math.inf,
+            "clip-norm": self.clip_norm is not None and not self.clip_norm > 0,
+            "warmup-updates": self.warmup_updates < 0,
+            "schedule-updates": self.schedule_updates is not None and self.schedule_updates < 1,
+            "base-batch": self.base_batch is not None and self.base_batch < 1,
+        }
+        for name, bad in refused.items():
+            if bad:
+                value = getattr(self, name.replace("-", "_"))
+                raise UserError(
+                    f"--optim.{name} {value}",
+                    "rates, eps, norms and counts are positive numbers, betas lie in [0, 1)",
+                    "give one that is; --optim.clip-norm None turns clipping off",
+                )
 
     def resolve(self, *, global_batch: int, updates: int) -> OptimConfig:
         """The rate for this global batch, the schedule's end for this many updates. Raises UserError."""

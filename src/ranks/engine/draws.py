@@ -77,9 +77,9 @@ def permutation(key: int, n: int) -> Tensor:
     return torch.argsort(bits(key, torch.arange(n), 1)[:, 0], stable=True)
 
 
-def torch_seed(seed: int, step: int, shard: int) -> int:
-    """What torch's own generators are seeded with before a shard's forward pass (nn.Dropout draws from them)."""
-    return key(seed, "torch", step * 65_536 + shard) & (2**63 - 1)
+def torch_seed(seed: int, step: int, shard: int, offset: int) -> int:
+    """What torch's own generators are seeded with before a pass that begins `offset` items into a shard."""
+    return key(seed, f"torch/{shard}/{offset}", step) & (2**63 - 1)
 
 
 def numpy_generator(seed: int, purpose: str, step: int, item: int) -> np.random.Generator:

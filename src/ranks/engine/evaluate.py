@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +16,12 @@ from ranks.engine.world import World
 
 
 @contextmanager
-def acting(model: nn.Module) -> Generator[None]:
-    """The model in evaluation mode without gradients, then as it was."""
+def acting(model: nn.Module, world: World | None = None) -> Generator[None]:
+    """The model in evaluation mode without gradients, in the run's precision where `world` is given; then as it was."""
     training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), autocast(world.config, world.device) if world is not None else nullcontext():
             yield
     finally:
         model.train(training)

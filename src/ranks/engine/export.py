@@ -68,11 +68,17 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
     return arguments
 
 
+def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
+    """The contents of config.json and model.py. Raises UserError where the model cannot be built again elsewhere."""
+    name = type(model).__name__
+    config = {"class": name, "arguments": arguments_of(model)}
+    return config, standalone_source(type(model)) + LOADER.format(name=name)
+
+
 def export_model(model: nn.Module, folder: Path) -> Path:
     """Write the three files, all or none. Raises UserError where the model's source needs more than torch."""
     name = type(model).__name__
-    config = {"class": name, "arguments": arguments_of(model)}
-    source = standalone_source(type(model)) + LOADER.format(name=name)
+    config, source = describe(model)
     tensors, _ = split_state(model.state_dict())
     weights = safetensors.torch.save(tensors, {"class": name})
     config["weights_sha256"] = hashlib.sha256(weights).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ranks.engine import draws
+from ranks.engine.batch import MicroBatch
 
 
 class Generators:
@@ -16,9 +17,9 @@ class Generators:
         if device.type == "cuda":
             self._all.append(torch.cuda.default_generators[device.index or 0])
 
-    def seed(self, seed: int, update: int, shard: int) -> None:
-        """Make the next pass a function of (seed, update, shard)."""
-        number = draws.torch_seed(seed, update, shard)
+    def seed(self, seed: int, update: int, piece: MicroBatch) -> None:
+        """Make the next pass a function of (seed, update, shard, place in the shard)."""
+        number = draws.torch_seed(seed, update, piece.shard, piece.offset)
         for generator in self._all:
             generator.manual_seed(number)
 

@@ -54,10 +54,25 @@ class FlatGradients:
         self.grads, self.tail = self.flat[:end], self.flat[end:]
         self.offsets = offsets
         self.buckets, self.bucket_of = self._cut(bucket_bytes)
-        spans = zip(self.parameters, offsets, strict=False)
-        self.views = [self.flat[start : start + p.numel()].view(p.shape) for p, start in spans]
+        self.views = [self._view(name, p, start) for (name, p), start in zip(named, offsets, strict=False)]
+        self.bind()
+
+    def _view(self, name: str, parameter: nn.Parameter, start: int) -> Tensor:
+        """Part of the buffer, with the parameter's own strides: the fused kernel walks both side by side."""
+        span = 1 + sum((n - 1) * stride for n, stride in zip(parameter.shape, parameter.stride(), strict=True))
+        if parameter.numel() and span != parameter.numel():
+            raise UserError(
+                "to train this model",
+                f"{name} has gaps or overlaps in memory",
+                "make it contiguous: p.data.contiguous()",
+            )
+        return self.flat.as_strided(parameter.shape, parameter.stride(), start)
+
+    def bind(self) -> None:
+        """Point every parameter's gradient into the buffer, also where a `zero_grad` has taken it away."""
         for p, view in zip(self.parameters, self.views, strict=True):
-            p.grad = view
+            if p.grad is not view:
+                p.grad = view
 
     def _cut(self, bucket_bytes: int) -> tuple[list[Bucket], list[int]]:
         limit = max(1, bucket_bytes // self.flat.element_size())
@@ -74,6 +89,7 @@ class FlatGradients:
         return buckets, bucket_of
 
     def zero(self) -> None:
+        self.bind()
         self.flat.zero_()
 
     def non_finite(self) -> str | None:

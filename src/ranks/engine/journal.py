@@ -6,8 +6,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, cast
+
+from ranks.engine.disk import writing
 
 ENCODER = json.JSONEncoder(allow_nan=False)
 
@@ -28,28 +31,39 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = path.open("ab")
+        with self._writing():
+            self._file = path.open("ab")
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(f"to write {self.path}", self.path.parent)
 
     def append(self, row: Mapping[str, Any]) -> None:
         try:
             text = ENCODER.encode(row)
         except ValueError:
             text = ENCODER.encode(strict(row))
-        self._file.write(text.encode() + b"\n")
-        self._file.flush()
+        try:
+            self._file.write(text.encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            with self._writing():
+                raise error
 
     def sync(self) -> int:
         """Make what was written durable; its length in bytes."""
-        os.fsync(self._file.fileno())
-        return self._file.tell()
+        with self._writing():
+            os.fsync(self._file.fileno())
+            return self._file.tell()
 
     def cut(self, length: int) -> None:
-        """Drop everything behind the first `length` bytes."""
-        self._file.truncate(length)
-        self._file.seek(length)
+        """Drop everything behind the first `length` bytes, as far as there are so many."""
+        with self._writing():
+            self._file.truncate(min(length, self.path.stat().st_size))
+            self._file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what it could not write was reported when it was written
+            self._file.close()
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 
 from ranks.engine import optim
+from ranks.engine.alone import Alone
 from ranks.engine.batch import MicroBatch, StepBatch
 from ranks.engine.buffers import Buffers
 from ranks.engine.clock import StepClock
@@ -22,7 +22,7 @@ from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients,
 from ranks.engine.loss import Loss
 from ranks.engine.precision import autocast
 from ranks.engine.step import Job, StepStats
-from ranks.engine.vote import NONE, Ballot, Flags, Found, Vote, VoteLayout
+from ranks.engine.vote import NONE, Ballot, Flags, Found, VoteLayout
 from ranks.engine.weights import load_weights
 from ranks.engine.world import World
 
@@ -56,6 +56,7 @@ class Learner:
         self._pending: Job | None = None
         self._non_finite_losses = 0
         self.buffers, self.generators = Buffers(self.model, world), Generators(world.device)
+        self.alone = Alone(self.gradients, self.buffers, self._pieces, self._pass)
         world.drains.append(self.drain)
 
     @property
@@ -95,19 +96,17 @@ class Learner:
         self._settle(None)
 
     def rehearse(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> float:
-        """Seconds that one update takes on the slowest rank, from two rehearsals of the passes; nothing is updated."""
+        """Seconds that one update takes on the slowest rank, from two rehearsals of the passes; nothing is updated.
+
+        Micro-batches that do not fit the memory are split smaller by all ranks. Raises GaveUp where an item does not.
+        """
         job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
-        seconds, kept = 0.0, [b.clone() for b in self.model.buffers()]
-        for _ in range(2):
-            start = time.perf_counter()
-            self._local_passes(job)
-            if self.world.device.type == "cuda":
-                torch.cuda.synchronize(self.world.device)
-            seconds = time.perf_counter() - start
-        self.gradients.zero()
-        for buffer, before in zip(self.model.buffers(), kept, strict=True):
-            buffer.copy_(before)
-        return self.world.comm.max_host(seconds)
+        self.alone.passes(job)
+        outcome = self.alone.passes(job)
+        while self.world.comm.max_host(float(not outcome.fits)):
+            self._split_smaller(job)
+            outcome = self.alone.passes(job)
+        return self.world.comm.max_host(outcome.seconds)
 
     # One step -------------------------------------------------------------------------------------------------------
 
@@ -117,36 +116,39 @@ class Learner:
             self.model.train()
         self.reduction.begin()
         key = _name_of(job.loss_fn)
+        self.buffers.begin(first=key not in self._names)
         found, requests, retry = Found(), self.world.requests(), False
         try:
             if self.world.exact:
                 found = self._passes_by_shard(job, requests)
             else:
-                pieces = job.batch.split(self.max_cost, self.world.config.micro_batch)
+                pieces = self._pieces(job)
                 for piece in pieces:
                     if piece is pieces[-1] and key in self._names:
                         self.reduction.before_last_backward()
                     self._pass(job, piece, found)
         except torch.OutOfMemoryError:
             retry = job.out_of_memory = True
-        if retry and self.world.exact:
-            raise UserError(
-                "--exact", "a rank ran out of memory", "give --micro-batch N: under --exact it is part of the run"
-            )
+            if self.world.exact:
+                raise _no_memory_under_exact() from None
         job.clock.mark("compute")
         if not self.world.exact:
             self.ballot.fill(found, replace(requests, retry=True) if retry else requests)
         if key not in self._names:
             self._agree_on_names(key, found.names)
-        job.stats.names = self._names[key]
+        job.stats.names = self._names.get(key, [])
         if found.names and found.names != job.stats.names:
             raise ValueError(f"{key} gave the metrics {found.names}, at first {job.stats.names}: keep them the same")
         self.reduction.launch()
 
+    def _pieces(self, job: Job) -> list[MicroBatch]:
+        max_items = self.world.config.micro_batch
+        return job.batch.by_shard(max_items) if self.world.exact else job.batch.split(self.max_cost, max_items)
+
     def _passes_by_shard(self, job: Job, requests: Flags) -> Found:
         found = shard_found = Found()
         flags = requests
-        for piece in job.batch.by_shard(self.world.config.micro_batch):
+        for piece in self._pieces(job):
             self._pass(job, piece, shard_found)
             if piece.last:
                 self.ballot.fill(shard_found, flags)
@@ -158,7 +160,7 @@ class Learner:
     def _pass(self, job: Job, piece: MicroBatch, found: Found) -> None:
         if len(piece.ids) == 0:
             return
-        self.generators.seed(self.world.seed, job.update, piece.shard)
+        self.generators.seed(self.world.seed, job.update, piece)
         job.clock.mark("compute")
         batch = job.batch.gather(piece.ids)
         job.clock.mark("data")
@@ -187,7 +189,8 @@ class Learner:
         every = [n for n, _, _ in told if n]
         if any(n != every[0] for n in every):
             raise ValueError(f"ranks disagree on the metrics of {key}: {every}")
-        self._names[key] = every[0] if every else []
+        if every:  # nobody knows where every rank ran out of memory: the retry will tell
+            self._names[key] = every[0]
 
     def _update(self, job: Job) -> None:
         """Divide by the global count, clip by the global norm, update unless something was not finite."""
@@ -201,11 +204,11 @@ class Learner:
         grads.div_(divisor)
         fault = torch.add(ballot.guard.sum(), norm, alpha=0)  # 0 times a norm that is not finite is NaN
         lr = optim.learning_rate(self.config, job.update)
-        self.optimizer.update(self.gradients.views, lr, skip=fault.ne(0).to(torch.float32))
-        if self.buffers.moving:
-            self.buffers.average(had_items=len(job.batch.shards.ids) > 0)
-        job.stats.post(ballot.tail.clone(), self.layout)
+        skip = fault.ne(0).to(torch.float32)
+        self.optimizer.update(self.gradients.views, lr, skip)
+        self.buffers.settle(len(job.batch.shards.ids) > 0, skip)
         job.clock.mark("compute")
+        job.stats.post(ballot.tail.clone(), self.layout)
 
     # The vote of the update before ------------------------------------------------------------------------------------
 
@@ -219,6 +222,7 @@ class Learner:
         while vote.flags.retry:
             self.reduction.wait()
             self._split_smaller(job)
+            self.buffers.rewind()
             self._passes(job)
             self._update(job)
             vote, redo = job.stats.read(), True
@@ -226,7 +230,7 @@ class Learner:
             self._passes(current)
         self.world.decide(vote.flags)
         if vote.skipped:
-            self._diagnose(job, vote, current)
+            self._diagnose(job)
         self._non_finite_losses = self._non_finite_losses + 1 if vote.non_finite_ranks else 0
         if self._non_finite_losses >= MAX_NON_FINITE_LOSSES:
             raise GaveUp(
@@ -235,6 +239,8 @@ class Learner:
             )
 
     def _split_smaller(self, job: Job) -> None:
+        if self.world.exact:
+            raise _no_memory_under_exact()
         largest = self.world.comm.max_host(job.largest_cost)
         single = self.world.comm.max_host(float(job.out_of_memory and job.single_item))
         if single:
@@ -247,35 +253,14 @@ class Learner:
             {"event": "warning", "text": f"out of memory: micro-batches now cost at most {self.max_cost:g}"}
         )
 
-    def _diagnose(self, job: Job, vote: Vote, current: Job | None) -> None:
+    def _diagnose(self, job: Job) -> None:
         """Find rank and tensor by computing the skipped step again, each rank its own part."""
-        if current is not None:
-            self.reduction.wait()
-        kept = self.gradients.flat.clone()
-        loss_finite, tensor = self._local_passes(job)
-        self.gradients.flat.copy_(kept)
-        for rank, (finite, name) in enumerate(self.world.comm.gather_objects((loss_finite, tensor))):
+        self.reduction.wait()
+        outcome = self.alone.passes(job)
+        for rank, (finite, name) in enumerate(self.world.comm.gather_objects((outcome.loss_finite, outcome.tensor))):
             if not finite or name is not None:
-                self.world.emit(
-                    {
-                        "event": "skipped_update",
-                        "update": job.update,
-                        "rank": rank,
-                        "tensor": name,
-                        "loss_finite": finite,
-                    }
-                )
-
-    def _local_passes(self, job: Job) -> tuple[bool, str | None]:
-        """This rank's passes alone: whether the loss is finite, and the first tensor whose gradient is not."""
-        self.gradients.zero()
-        loss_finite = True
-        pieces = job.batch.by_shard if self.world.exact else partial(job.batch.split, self.max_cost)
-        for piece in pieces(self.world.config.micro_batch):
-            found = Found()
-            self._pass(job, piece, found)
-            loss_finite = loss_finite and (not found.sums or bool(torch.isfinite(found.sums[0])))
-        return loss_finite, self.gradients.non_finite()
+                facts = {"update": job.update, "rank": rank, "tensor": name, "loss_finite": finite}
+                self.world.emit({"event": "skipped_update", **facts})
 
     # State ------------------------------------------------------------------------------------------------------------
 
@@ -289,6 +274,10 @@ class Learner:
         load_weights(self.model, state["model"])
         self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])
+
+
+def _no_memory_under_exact() -> UserError:
+    return UserError("--exact", "a rank ran out of memory", "give --micro-batch N: under --exact it is part of the run")
 
 
 def _name_of(loss_fn: Callable[..., Any]) -> str:

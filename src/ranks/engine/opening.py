@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import torch
-
 from ranks.engine import checkpoint, facts
 from ranks.engine.checkpoint import HostState
 from ranks.engine.config import identity_of
@@ -35,11 +33,6 @@ class Opened:
     session: dict[str, Any]
     cut: dict[str, int] = field(default_factory=dict[str, int])
     damaged: list[str] = field(default_factory=list[str])
-
-
-def threads() -> int:
-    """CPU threads of this rank."""
-    return torch.get_num_threads()
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -108,6 +101,7 @@ def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, l
             "no intact checkpoint: " + ("; ".join(damaged) or "the folder holds none"),
             "restore one from a copy, or begin again under another --name",
         )
+    checkpoint.set_aside(folder.checkpoints, newest.iteration)
     return newest.path, damaged
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from torch import nn
 from ranks.engine import checkpoint, opening
 from ranks.engine.checkpoint import HostState
 from ranks.engine.config import Cadence, seconds
-from ranks.engine.errors import Stopped
-from ranks.engine.export import export_model
+from ranks.engine.errors import Stopped, UserError
+from ranks.engine.export import describe, export_model
 from ranks.engine.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.engine.journal import Journal, read_rows
 from ranks.engine.learner import Learner
+from ranks.engine.plan import plan
 from ranks.engine.rows import Row, close_row, peak_memory_bytes, time_split
 from ranks.engine.sessions import goodput
 from ranks.engine.state import Stateful
@@ -82,6 +84,8 @@ class Run:
         world.clock_requests = run._clock_requests
         for problem in opened.damaged:
             run._emit({"event": "warning", "text": f"damaged checkpoint passed over: {problem}"})
+        for learner in (k for k in keep.values() if isinstance(k, Learner)):
+            run._warn_of_export(learner.model)
         run._emit({"event": "resumed" if opened.resumed else "opened", "checkpoint_iteration": run.iteration})
         return run
 
@@ -142,38 +146,17 @@ class Run:
         self._row.entries.append((prefix, values))
 
     def save(self, score: float | None = None) -> None:
-        """Ask for a checkpoint at the end of this iteration. `score`: lower is better; the best is never deleted."""
-        self._save_wanted, self._score = True, score
+        """Ask for a checkpoint at the end of this iteration. `score`: lower is better, the best is never deleted; one
+        that is not finite counts as none.
+        """
+        self._save_wanted = True
+        self._score = score if score is not None and math.isfinite(score) else None
 
     def plan(self, *, global_batch: int, iterations: int, iteration_s: float | None = None) -> None:
-        """State what is about to be done, before step 0."""
-        devices = self.world.comm.gather_objects(str(self.world.device))
+        """State what is about to be done, before step 0. `iteration_s`: as measured by `Learner.rehearse`."""
         learner = next((k for k in self.keep.values() if isinstance(k, Learner)), None)
-        left = iterations - self.iteration
-        self._emit(
-            {
-                "event": "plan",
-                "workload": self.world.workload,
-                "folder": str(self.folder.path),
-                "ranks": self.world.size,
-                "devices": devices,
-                "shards": self.world.shards,
-                "shards_per_rank": [len(self.world.deal.shards_of(r)) for r in range(self.world.size)],
-                "global_batch": global_batch,
-                "items_per_shard": global_batch / self.world.shards,
-                "parameters": learner.num_parameters if learner else None,
-                "lr": learner.config.lr if learner else None,
-                "lr_rule": learner.config.lr_rule if learner else None,
-                "schedule": learner.config.schedule if learner else None,
-                "precision": self.world.config.precision,
-                "mode": "exact" if self.world.exact else "fast",
-                "threads": opening.threads(),
-                "start_iteration": self.iteration,
-                "iterations": iterations,
-                "iteration_s": iteration_s,
-                "expected_s": iteration_s * left if iteration_s is not None else None,
-            }
-        )
+        facts = plan(self.world, learner, global_batch, self.iteration, iterations, iteration_s)
+        self._emit({**facts, "folder": str(self.folder.path)})
 
     # The end ----------------------------------------------------------------------------------------------------------
 
@@ -197,11 +180,10 @@ class Run:
         self._drain()
         if self.iteration != self._saved_iteration:
             self._save()
-        self.world.stop.deferred = False
         complete = self.iteration >= self.total
         metrics: dict[str, float] = {}
         if self.world.rank == 0:
-            exported = export_model(export, self.folder.path / "export") if export is not None else None
+            exported = self._export(export) if export is not None else None
             self._session("finished")
             rows = read_rows(self.folder.path / METRICS_FILE)
             for row in rows:
@@ -219,8 +201,23 @@ class Run:
                     "export": str(exported) if exported else None,
                 }
             )
+        self.world.stop.deferred = False
         self._close()
         return Summary(self.folder.path, self.iteration, complete, metrics, self._fingerprint)
+
+    def _warn_of_export(self, model: nn.Module) -> None:
+        """Say before step 0, not after the last one, that a model cannot be exported."""
+        try:
+            describe(model)
+        except UserError as error:
+            self._emit({"event": "warning", "text": f"cannot be exported: {error.found}; {error.do}"})
+
+    def _export(self, model: nn.Module) -> Path | None:
+        try:
+            return export_model(model, self.folder.path / "export")
+        except UserError as error:
+            self._emit({"event": "warning", "text": f"not exported: {error.found}; {error.do}"})
+            return None
 
     # Inside -----------------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,8 @@ class World:
             _init_process_group(environment, chosen)
         comm = Comm(environment.rank, environment.world_size, staged=False)
         if chosen.type == "cuda":
-            places = comm.gather_objects((socket.gethostname(), str(chosen)))
+            card = str(getattr(torch.cuda.get_device_properties(chosen), "uuid", chosen))
+            places = comm.gather_objects((socket.gethostname(), card))
             comm.staged = len(set(places)) < len(places)
         world = cls(config, environment, chosen, comm, workload or Path(sys.argv[0]).stem)
         world.stop.install()
@@ -168,5 +169,6 @@ def _init_process_group(environment: Environment, device: torch.device) -> None:
     if environment.store is None:
         dist.init_process_group(backend)
         return
+    environment.store.parent.mkdir(parents=True, exist_ok=True)
     store = dist.FileStore(str(environment.store), environment.world_size)
     dist.init_process_group(backend, store=store, rank=environment.rank, world_size=environment.world_size)

@@ -60,7 +60,7 @@ class ModelConfig:
     """Numbers that describe one node in one colour."""
     rounds: int = 16
     """Rounds of the exported net in one call (solve and the table run more); many rounds amplify rounding."""
-    damping: float = 0.75
+    damping: float = 0.85
     """Strength of messages in evaluation, against training: below 1 the net goes on searching where it would settle."""
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=3e-3, weight_decay=1e-4, warmup_updates=30)
     global_batch: int = 32
     """Graphs of one update, all ranks together."""
-    iterations: int = free(4800)
+    iterations: int = free(4500)
     """Updates of the whole run."""
     rounds: int = 16
     """Rounds of message passing that an update learns from."""
@@ -125,7 +125,7 @@ def demo() -> Config:
 
 def hard() -> Config:
     """At most ten minutes on 2 CPU cores: the net of the table."""
-    return replace(Config(), iterations=4800, eval_every=600)
+    return replace(Config(), eval_every=500)
 
 
 PRESETS: dict[str, Callable[[], Config]] = {"demo": demo, "hard": hard}

@@ -81,7 +81,7 @@ class ColouringNet(nn.Module):
     little less keeps on searching, and finds more proper colourings within its rounds.
     """
 
-    def __init__(self, width: int = 32, rounds: int = 16, damping: float = 0.75) -> None:
+    def __init__(self, width: int = 32, rounds: int = 16, damping: float = 0.85) -> None:
         super().__init__()
         self.width, self.rounds, self.damping = width, rounds, damping
         self.start = nn.Linear(1, width)
