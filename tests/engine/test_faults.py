@@ -256,3 +256,109 @@ def warned_of_luck(world: World, model_name: str) -> list[str]:
 def test_dropout_in_fast_mode_is_warned_of(tmp_path: Path) -> None:
     assert len(run_ranks(1, warned_of_luck, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
     assert run_ranks(1, warned_of_luck, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
+
+
+def nobody_fits(world: World) -> dict[str, Any]:
+    """Every rank runs out of memory in its first micro-batch, so that at first nobody knows the metrics' names."""
+
+    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
+        if len(x_BF) > LIMIT:
+            raise torch.OutOfMemoryError("a device that holds three items")
+        return point_loss(model, x_BF)
+
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, deal)
+    learner, calm = Learner(Net(), PLAIN, deal), Learner(Net(), PLAIN, deal)
+    learner.step(loss, batches.at(0))
+    learner.drain()
+    calm.step(point_loss, batches.at(0))
+    calm.drain()
+    rehearsed = Learner(Net(), PLAIN, deal)
+    seconds = rehearsed.rehearse(loss, batches.at(0))
+    weights = [p.detach() for p in learner.model.parameters()]
+    gap = max(float((a - b).norm()) for a, b in zip(weights, calm.model.parameters(), strict=True))
+    untouched = all(torch.equal(a, b) for a, b in zip(rehearsed.model.parameters(), Net().parameters(), strict=True))
+    return {"gap": gap, "seconds": seconds, "costs": (learner.max_cost, rehearsed.max_cost), "untouched": untouched}
+
+
+def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_rehearsal(tmp_path: Path) -> None:
+    for r in run_ranks(2, nobody_fits, config=RunConfig(precision="fp64"), tmp_path=tmp_path):
+        assert r["gap"] < 1e-12
+        assert r["costs"] == (2.0, 2.0)
+        assert r["seconds"] > 0
+        assert r["untouched"]
+
+
+def norms_after_a_skipped_update(world: World) -> dict[str, Any]:
+    """A NaN in the data on one rank: the update is skipped, and BatchNorm's statistics with it."""
+    deal = again(world, RunConfig(shards=8))
+    torch.manual_seed(0)
+    points = data()
+    learner = Learner(Normed(0.0), PLAIN, deal)
+    batches = stream(points, ITEMS, deal)
+    learner.step(point_loss, batches.at(0))
+    learner.drain()
+    before = learner.model.norm.running_mean.clone()
+    points.x_NF[BAD_ITEM] = float("nan")
+    skipped = learner.step(point_loss, batches.at(1))
+    learner.drain()
+    return {"skipped": skipped.read().skipped, "kept": torch.equal(before, learner.model.norm.running_mean)}
+
+
+def test_a_skipped_update_leaves_moving_buffers_as_they_were(tmp_path: Path) -> None:
+    for r in run_ranks(2, norms_after_a_skipped_update, config=RunConfig(shards=8), tmp_path=tmp_path):
+        assert r == {"skipped": True, "kept": True}
+
+
+class Strided(nn.Module):
+    """A weight that is the transpose of a contiguous tensor."""
+
+    def __init__(self, transposed: bool) -> None:
+        super().__init__()
+        weight = torch.arange(15.0, dtype=torch.float64).reshape(5, 3) / 10
+        self.weight = nn.Parameter(weight.t().contiguous().t() if transposed else weight)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return x_BF @ self.weight
+
+
+def with_strides(world: World) -> tuple[bool, float]:
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, deal)
+    learners = [Learner(Strided(transposed), PLAIN, deal) for transposed in (True, False)]
+    for iteration in range(3):
+        for learner in learners:
+            learner.step(point_loss, batches.at(iteration))
+            learner.model.zero_grad()
+    for learner in learners:
+        learner.drain()
+    strided, plain = (learner.model.weight.detach() for learner in learners)
+    return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
+
+
+def test_strides_and_a_stray_zero_grad_change_nothing(tmp_path: Path) -> None:
+    contiguous, gap = run_ranks(1, with_strides, config=RunConfig(precision="fp64"), tmp_path=tmp_path)[0]
+    assert not contiguous
+    assert gap < 1e-12
+
+
+def masks_by_micro_batch(world: World) -> list[list[float]]:
+    """Which dropout masks two items of one shard get, each in a micro-batch of its own."""
+    deal = again(world, RunConfig(shards=1, exact=True, micro_batch=1))
+    seen: list[list[float]] = []
+
+    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
+        seen.append(nn.functional.dropout(torch.ones(64), 0.5).tolist())
+        return point_loss(model, x_BF)
+
+    learner = Learner(Line(), PLAIN, deal)
+    points = data()
+    learner.step(loss, stream(points, 2, deal).at(0))
+    learner.drain()
+    return seen
+
+
+def test_micro_batches_of_a_shard_draw_different_dropout_masks(tmp_path: Path) -> None:
+    config = RunConfig(shards=1, exact=True, micro_batch=1)
+    first, second = run_ranks(1, masks_by_micro_batch, config=config, tmp_path=tmp_path)[0]
+    assert first != second

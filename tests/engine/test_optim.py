@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -58,3 +60,22 @@ def test_adamw_equals_torchs_and_skips_on_the_device() -> None:
     assert float(mine.step) == 5.0
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b.detach(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"lr": 0.0},
+        {"lr": float("nan")},
+        {"clip_norm": 0.0},
+        {"betas": (0.9, 1.0)},
+        {"eps": -1.0},
+        {"warmup_updates": -1},
+        {"schedule_updates": 0},
+        {"base_batch": -2},
+        {"weight_decay": -0.1},
+    ],
+)
+def test_settings_that_cannot_train_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="--optim"):
+        OptimConfig(**bad)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from ranks import Run, RunConfig, Stopped, UserError, World
+from ranks.engine import checkpoint
 from ranks.engine.folder import RunFolder
 from ranks.engine.journal import read_rows
 from tests.toys import images
@@ -238,3 +239,41 @@ def test_the_state_of_a_run_is_finite_and_its_fingerprint_is_the_manifests(runs:
     assert manifest["finite"] is True
     assert manifest["fingerprint"] == summary.fingerprint
     assert torch.isfinite(torch.tensor(manifest["time_s"]))
+
+
+def test_damaged_checkpoints_do_not_push_verified_ones_out(runs: RunConfig) -> None:
+    with pytest.raises(Crash):
+        train(runs, crash_at=10)
+    checkpoints = runs.runs_dir / "r" / "checkpoints"
+    newer = [p for p in checkpoints.iterdir() if int(p.name) > 6]
+    for path in newer:
+        (path / "learner.safetensors").write_bytes(b"")
+    with pytest.raises(Crash):
+        train(runs, crash_at=9)
+    verified = [int(p.name) for p in checkpoint.listing(checkpoints) if checkpoint.read(p)]
+    assert verified == [6, 8, 9]
+    assert len(newer) == 2
+    assert {p.name for p in checkpoints.iterdir() if p.name.startswith("damaged-")} == {
+        f"damaged-{p.name}" for p in newer
+    }
+
+
+def test_a_score_that_is_not_finite_counts_as_none(runs: RunConfig) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(images, "evaluate", lambda model, cfg, world: {"loss": float("nan")})
+        assert train(runs).complete
+    manifest = json.loads((runs.runs_dir / "r" / "checkpoints" / "00000012" / "manifest.json").read_text())
+    assert manifest["score"] is None
+    assert rows(runs)[-1]["val/loss"] is None
+
+
+def test_a_model_that_cannot_be_exported_is_warned_of_and_still_trains(runs: RunConfig) -> None:
+    class Local(images.Net):
+        def __init__(self, width: int, dropout: float, extra: int = 3) -> None:
+            super().__init__(width, dropout)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(images, "build", lambda cfg: Local(cfg.width, cfg.dropout))
+        assert train(runs).complete
+    texts = [e["text"] for e in read_rows(runs.runs_dir / "r" / "events.jsonl") if e["event"] == "warning"]
+    assert any(t.startswith("cannot be exported") and "extra" in t for t in texts)
