@@ -13,6 +13,8 @@ from typing import Any
 from measure import RESULTS, ROOT
 
 README = ROOT / "README.md"
+COLORING = ROOT / "docs" / "graph-coloring.md"
+PROOFS = ROOT / "results"
 BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
 HEAD = ["| What | Measured | Command | When, where |", "|---|---|---|---|"]
 
@@ -21,13 +23,44 @@ def rows(folder: Path = RESULTS) -> Iterator[str]:
     """One line of the table for each figure, from the newest file of each kind and hardware."""
     newest: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read(path)
         kind = "engine" if "ranks_2" in content else f"workloads {content['device']}" if "parts" in content else ""
         if kind and content["origin"]["date"] >= newest.get(kind, content)["origin"]["date"]:
             newest[kind] = content
     for kind, content in sorted(newest.items()):
         for what, measured in engine(content) if kind == "engine" else workloads(content):
             yield f"| {what} | {measured} | `{content['origin']['command']}` | {where(content['origin'])} |"
+
+
+def proofs(folder: Path = PROOFS) -> Iterator[str]:
+    """One line for each proof, from its newest file."""
+    newest = {(p["proof"], p["workload"]): p for p in map(read, sorted(folder.glob("*.json")))}
+    for (proof, workload), found in sorted(newest.items()):
+        held = sum(check["ok"] for check in found["checks"])
+        told = f"{found['verdict']}, {held} of {len(found['checks'])} checks"
+        goals: dict[str, Any] = found["raw"].get("goals", {})
+        told += "".join(f"; {name}: {goal['found']} (goal: {goal['goal']})" for name, goal in goals.items())
+        yield f"| {proof}, {Path(workload).stem} | {told} | `{found['command']}` | {where(found)} |"
+
+
+def colourings(folder: Path = PROOFS) -> Iterator[str]:
+    """The rows of the newest table of graph-coloring, and what made them."""
+    found = max((read(p) for p in folder.glob("table_graph-coloring_*.json")), key=lambda p: p["date"], default=None)
+    if found is None:
+        yield "No result is committed yet."
+        return
+    yield "| nodes | way | solved | of | CPU seconds a graph |"
+    yield "|---|---|---|---|---|"
+    for row in found["raw"]["rows"]:
+        share = f"{row['solved'] / row['graphs']:.1%}"
+        yield f"| {row['nodes']} | {row['way']} | {share} | {row['graphs']} | {row['cpu_s']:.4f} |"
+    facts = found["raw"]["facts"]
+    yield ""
+    yield f"`{found['command']}`, {where(found)}, seed {facts['seed']}, weights {facts['weights_sha256'][:12]}."
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def engine(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -72,14 +105,24 @@ def where(origin: dict[str, Any]) -> str:
     return f"{origin['date'][:10]}, {device}, torch {origin['versions']['torch']}"
 
 
-def with_figures(text: str) -> str:
-    """The README with its table made anew."""
+def with_lines(text: str, lines: list[str]) -> str:
+    """A page with the part between its markers made anew."""
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    lines = list(rows())
-    table = [*HEAD, *lines] if lines else ["No result is committed yet."]
-    return "\n".join([before + BEGIN, "", *table, "", END + after])
+    return "\n".join([before + BEGIN, "", *lines, "", END + after])
+
+
+def with_figures(text: str) -> str:
+    """The README with its table made anew."""
+    lines = [*rows(), *proofs()]
+    return with_lines(text, [*HEAD, *lines] if lines else ["No result is committed yet."])
+
+
+def with_colourings(text: str) -> str:
+    """The page of graph-coloring with its table made anew."""
+    return with_lines(text, list(colourings()))
 
 
 if __name__ == "__main__":
     README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")
+    COLORING.write_text(with_colourings(COLORING.read_text(encoding="utf-8")), encoding="utf-8")

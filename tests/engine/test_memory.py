@@ -1,0 +1,105 @@
+"""Out of memory is agreed on by all ranks, and the step is made again in smaller micro-batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ranks import GaveUp, Learner, Loss, RunConfig, World, stream
+from tests.engine.group import again, run_ranks
+from tests.engine.test_faults import BAD_ITEM, ITEMS, Line, data
+from tests.engine.test_gradients import PLAIN, Net, Points, point_loss
+
+LIMIT = 3
+
+
+def hungry_loss(model: nn.Module, x_BF: Tensor) -> Loss:
+    if len(x_BF) > LIMIT and bool((x_BF[:, 0] == 1000.0).any()):
+        raise torch.OutOfMemoryError("a device that holds three items")
+    return point_loss(model, x_BF)
+
+
+def out_of_memory(world: World) -> dict[str, Any]:
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    points = Points(ITEMS, False)
+    points.x_NF[BAD_ITEM, 0] = 1000.0
+    batches = stream(points, ITEMS, deal)
+    learner = Learner(Net(), PLAIN, deal)
+    learner.step(hungry_loss, batches.at(0))
+    gradient_is_late = learner.state_dict()["optimizer"]["step"].item() == 0.0
+    learner.step(hungry_loss, batches.at(1))
+    learner.drain()
+    calm = Learner(Net(), PLAIN, deal)
+    for iteration in range(2):
+        calm.step(point_loss, batches.at(iteration))
+    calm.drain()
+    gap = max(
+        float((a - b).norm() / b.norm())
+        for a, b in zip(learner.model.parameters(), calm.model.parameters(), strict=True)
+    )
+    return {"gap": gap, "late": gradient_is_late, "max_cost": learner.max_cost, "updates": learner.updates}
+
+
+def test_out_of_memory_on_one_rank_is_retried_smaller_by_all(tmp_path: Path) -> None:
+    results = run_ranks(2, out_of_memory, config=RunConfig(precision="fp64"), tmp_path=tmp_path)
+    for r in results:
+        assert r["late"], "the update must wait for the retry"
+        assert r["gap"] < 1e-12
+        assert r["max_cost"] is not None
+        assert r["max_cost"] <= 4
+        assert r["updates"] == 2
+    assert results[0]["max_cost"] == results[1]["max_cost"]
+
+
+def single_item_too_large(world: World) -> str:
+    def never(model: nn.Module, x_BF: Tensor) -> Loss:
+        if bool((x_BF[:, 0] == 1000.0).any()):
+            raise torch.OutOfMemoryError("a device that holds nothing")
+        return point_loss(model, x_BF)
+
+    learner = Learner(Line(), PLAIN, world)
+    learner.step(never, stream(data(), ITEMS, world).at(0))
+    try:
+        learner.drain()
+    except GaveUp as error:
+        return str(error)
+    return "went on"
+
+
+def test_an_item_that_never_fits_ends_the_run(tmp_path: Path) -> None:
+    for text in run_ranks(2, single_item_too_large, config=RunConfig(shards=8), tmp_path=tmp_path):
+        assert "a single item does not fit" in text
+
+
+def nobody_fits(world: World) -> dict[str, Any]:
+    """Every rank runs out of memory in its first micro-batch, so that at first nobody knows the metrics' names."""
+
+    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
+        if len(x_BF) > LIMIT:
+            raise torch.OutOfMemoryError("a device that holds three items")
+        return point_loss(model, x_BF)
+
+    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, deal)
+    learner, calm = Learner(Net(), PLAIN, deal), Learner(Net(), PLAIN, deal)
+    learner.step(loss, batches.at(0))
+    learner.drain()
+    calm.step(point_loss, batches.at(0))
+    calm.drain()
+    rehearsed = Learner(Net(), PLAIN, deal)
+    seconds = rehearsed.rehearse(loss, batches.at(0))
+    weights = [p.detach() for p in learner.model.parameters()]
+    gap = max(float((a - b).norm()) for a, b in zip(weights, calm.model.parameters(), strict=True))
+    untouched = all(torch.equal(a, b) for a, b in zip(rehearsed.model.parameters(), Net().parameters(), strict=True))
+    return {"gap": gap, "seconds": seconds, "costs": (learner.max_cost, rehearsed.max_cost), "untouched": untouched}
+
+
+def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_rehearsal(tmp_path: Path) -> None:
+    for r in run_ranks(2, nobody_fits, config=RunConfig(precision="fp64"), tmp_path=tmp_path):
+        assert r["gap"] < 1e-12
+        assert r["costs"] == (2.0, 2.0)
+        assert r["seconds"] > 0
+        assert r["untouched"]
