@@ -207,5 +207,5 @@ def test_trains_evaluates_and_exports(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"] == {
         "width": 8,
         "rounds": 4,
-        "damping": 0.75,
+        "damping": Config().model.damping,
     }
