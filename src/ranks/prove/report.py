@@ -75,7 +75,7 @@ class Report:
             "proof": self.proof,
             "workload": Path(self.workload).name,
             "verdict": verdict,
-            "command": " ".join(["ranks", *sys.argv[1:]]),
+            "command": " ".join(["ranks", *without_place(sys.argv[1:])]),
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.begun)),
             "seconds": round(time.time() - self.begun, 1),
             "settings": self.settings,
@@ -105,3 +105,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that `share` of all values do not exceed; NaN of none."""
     ordered = sorted(values)
     return ordered[max(0, -(-int(share * 100) * len(ordered) // 100) - 1)] if ordered else float("nan")
+
+
+def without_place(argv: Sequence[str]) -> list[str]:
+    """A command line without `--out FOLDER`, which says where its result lies and nothing about what was done."""
+    at = argv.index("--out") if "--out" in argv else len(argv)
+    return [*argv[:at], *argv[at + 2 :]]
