@@ -66,15 +66,20 @@ def read(path: Path) -> dict[str, Any]:
 def engine(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     small, one, two = found["ranks_1"]["small"], found["ranks_1"]["10ms"], found["ranks_2"]["10ms"]
     yield (
-        "the engine's CPU time a step, over a bare loop, everything logged, 1 rank",
+        "the engine's CPU time a step, over a bare loop with an all-reduce, everything logged, 1 rank",
         ranged(small, "engine_over_bare_us", "µs"),
+    )
+    yield (
+        "the same over a bare loop without an all-reduce",
+        ranged(small, "engine_over_bare_without_all_reduce_us", "µs"),
     )
     yield (
         f"wall time of a step against DDP, 2 ranks, {two['ddp_step_ms']['median']:.0f} ms steps",
         ranged(two, "engine_to_ddp", "x"),
     )
-    yield "`--exact` against fast, 1 rank", ranged(one, "exact_to_fast", "x")
-    yield "`--exact` against fast, 2 ranks", ranged(two, "exact_to_fast", "x")
+    for part, ranks in ((small, "1 rank"), (one, "1 rank"), (two, "2 ranks")):
+        step_ms = part["ddp_step_ms" if part is two else "bare_step_ms"]["median"]
+        yield f"`--exact` against fast, {ranks}, {step_ms:.1f} ms steps", ranged(part, "exact_to_fast", "x")
 
 
 def workloads(found: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -19,9 +19,10 @@ def test_supervised_holds(prove: Prove, level: str) -> None:
     assert outcome.file["raw"][level]
 
 
+@pytest.mark.parametrize("level", ["L1", "L3"])
 @pytest.mark.parametrize("toy", ["cartpole", "tictactoe"])
-def test_experience_holds(prove: Prove, toy: str) -> None:
-    outcome = prove("same-run", TOYS / f"{toy}.py", "--quick", "--level", "L1")
+def test_experience_holds(prove: Prove, toy: str, level: str) -> None:
+    outcome = prove("same-run", TOYS / f"{toy}.py", "--quick", "--level", level)
     assert outcome.code == 0, outcome.printed
 
 

@@ -43,7 +43,7 @@ def test_the_summary() -> None:
         "  val/loss    0.1235",
         "  val/solved  0.98",
         "  time        3 min 03 s, data 10%, compute 80%, communication 10%",
-        "  goodput     97.3% of that time was useful work",
+        "  goodput     97.3% of the wall time of all sessions was useful work",
         "  peak memory 1.5 GiB",
         "  run folder  runs/x",
         "  checkpoints runs/x/checkpoints",

@@ -54,7 +54,7 @@ def demo(argv: Sequence[str]) -> int:
         f"weights for plain PyTorch, and ONNX:   {run / 'export'}/",
         f"a graph, and its colouring:            {graph}, {solution}",
         f"the colouring as a picture:            {picture}",
-        "next: ranks graph-coloring solve YOUR.col --draw YOUR.png, or a workload of your own: ranks new my_task",
+        "next: source .venv/bin/activate; ranks graph-coloring solve YOUR.col --draw YOUR.png, or: ranks new my_task",
         sep="\n",
     )
     return 0

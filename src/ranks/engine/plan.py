@@ -34,6 +34,7 @@ def plan(
         "parameters": learner.num_parameters if learner is not None else None,
         "lr": config.lr if config is not None else None,
         "lr_rule": config.lr_rule if config is not None else None,
+        "base_batch": config.base_batch if config is not None else None,
         "schedule": config.schedule if config is not None else None,
         "precision": world.config.precision,
         "mode": "exact" if world.exact else "fast",

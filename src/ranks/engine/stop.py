@@ -1,8 +1,8 @@
 """Signals, seen at once: a thread reads the wake-up descriptor, so a collective in progress cannot hide them.
 
 (A Python signal handler runs only when the main thread returns to Python, which inside a collective takes seconds.)
-Before the first boundary and after the loop a signal ends the process at once: there is nothing to lose. In between
-it becomes a flag, which the next vote carries to all ranks. A Ctrl-C after it ends the process at once; another SIGTERM
+Before `Run.open` and after `Run.finish` a signal ends the process at once: there is nothing to lose. In between it
+becomes a flag, which the next vote carries to all ranks. A Ctrl-C after it ends the process at once; another SIGTERM
 does not, since whoever stops a whole group (Slurm, systemd) signals ranks and launcher, and the launcher passes it on.
 """
 

@@ -109,5 +109,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def without_place(argv: Sequence[str]) -> list[str]:
     """A command line without `--out FOLDER`, which says where its result lies and nothing about what was done."""
-    at = argv.index("--out") if "--out" in argv else len(argv)
-    return [*argv[:at], *argv[at + 2 :]]
+    kept = [part for part in argv if not part.startswith("--out=")]
+    at = kept.index("--out") if "--out" in kept else len(kept)
+    return [*kept[:at], *kept[at + 2 :]]

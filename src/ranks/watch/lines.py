@@ -17,7 +17,8 @@ def plan_lines(plan: Row) -> list[str]:
     devices = [str(d) for d in cast("list[Any]", plan.get("devices") or [])]
     shards, items = _number(plan.get("shards")), _number(plan.get("items_per_shard"))
     batch, start = _number(plan.get("global_batch")), _number(plan.get("start_iteration") or None)
-    rule = clean(str(plan.get("lr_rule") or ""))
+    base = _number(plan.get("base_batch"))
+    rule = clean(str(plan.get("lr_rule") or "")) + (f" against a base batch of {base}" if base else "")
     rows = [
         ("ranks", _join(_number(plan.get("ranks")), _on(devices), _counted(plan.get("threads"), "thread", " each"))),
         ("shards", shards),
@@ -87,7 +88,10 @@ def summary_lines(finished: Row, run_dir: Path) -> list[str]:
     rows = [
         *((clean(key), _number(value)) for key, value in metrics.items()),
         ("time", _join(duration(finished.get("seconds")), parts)),
-        ("goodput", f"{goodput:.1%} of that time was useful work" if isinstance(goodput, float) else ""),
+        (
+            "goodput",
+            f"{goodput:.1%} of the wall time of all sessions was useful work" if isinstance(goodput, float) else "",
+        ),
         ("peak memory", size(finished.get("peak_memory_bytes"))),
         ("run folder", str(run_dir)),
         ("checkpoints", str(run_dir / "checkpoints")),

@@ -124,7 +124,7 @@ def demo() -> Config:
 
 
 def hard() -> Config:
-    """At most ten minutes on 2 CPU cores: the net of the table."""
+    """About ten minutes on 2 CPU cores: the net of the table."""
     return replace(Config(), eval_every=500)
 
 
