@@ -115,7 +115,8 @@ def _quiet() -> Generator[None, None, None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        nowhere = io.StringIO()
+        with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             warnings.simplefilter("ignore")
             yield
     finally:
