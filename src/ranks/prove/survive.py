@@ -222,7 +222,8 @@ def stop_runs(proof: Proof, sigterms: int) -> None:
         "the last boundary saved, or nothing begun; exit code 143",
         held == len(stops),
     )
-    report.check("phases", counted(stops), "spread", len(counted(stops)) >= min(4, sigterms))
+    phases = min(4, 1 + sigterms // 10)  # where a stop lands is chance: a few stops need not be spread
+    report.check("phases", counted(stops), f"at least {phases}", len(counted(stops)) >= phases)
     report.check("runs continued to their end", wrong or "all alike", "the straight run's end", not wrong)
     report.say(f"from SIGTERM to the end of the command: median {median(s.seconds for s in stops):.2f} s")
     report.raw["stops"] = [asdict(stop) for stop in stops]
