@@ -119,8 +119,9 @@ def origin() -> dict[str, Any]:
 
 
 def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) -> Path:
-    """One JSON file: the origin, then the figures."""
+    """One JSON file: the origin, then the figures; paths in it begin at the root of the repository."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=2).replace(f"{ROOT}/", "")
+    path.write_text(text + "\n", encoding="utf-8")
     return path
