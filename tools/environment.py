@@ -34,7 +34,7 @@ def main() -> None:
     torch = torch_of(PYTHON) or install_torch()
     keep_torch = VENV / "keep-torch.txt"
     keep_torch.write_text(f"torch=={torch}\n")
-    pip("ranks, and what graph-coloring needs", "-c", str(keep_torch), "-e", ".[graph-coloring]")
+    pip("ranks, and what graph-coloring and chess need", "-c", str(keep_torch), "-e", ".[graph-coloring,chess]")
     if "test" in sys.argv[1:]:
         pip("the tools of the tests", "-c", str(keep_torch), "--group", "test")
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ranks.engine.config import OptimConfig as OptimConfig
     from ranks.engine.config import RunConfig as RunConfig
     from ranks.engine.config import free as free
-    from ranks.engine.errors import GaveUp as GaveUp
-    from ranks.engine.errors import Stopped as Stopped
-    from ranks.engine.errors import UserError as UserError
     from ranks.engine.evaluate import acting as acting
     from ranks.engine.evaluate import evaluate_by_shard as evaluate_by_shard
     from ranks.engine.learner import Learner as Learner
@@ -27,13 +24,16 @@ if TYPE_CHECKING:
     from ranks.engine.run import Run as Run
     from ranks.engine.run import Summary as Summary
     from ranks.engine.world import World as World
+    from ranks.errors import GaveUp as GaveUp
+    from ranks.errors import Stopped as Stopped
+    from ranks.errors import UserError as UserError
     from ranks.experience.dataset import Stream as Stream
     from ranks.experience.dataset import stream as stream
 
 HOMES = {
     "ranks.engine.batch": ("ShardItems", "StepBatch"),
     "ranks.engine.config": ("OptimConfig", "RunConfig", "free"),
-    "ranks.engine.errors": ("GaveUp", "Stopped", "UserError"),
+    "ranks.errors": ("GaveUp", "Stopped", "UserError"),
     "ranks.engine.evaluate": ("acting", "evaluate_by_shard"),
     "ranks.engine.learner": ("Learner",),
     "ranks.engine.loss": ("Loss",),

@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 
 from ranks.cli.parse import Positional, Switch, call, flags_of, parse
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 def solve(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.workloads.graph_coloring.checker import check_sol, problems
 from ranks.workloads.graph_coloring.formats import memory_estimate, read_col, write_sol
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from ranks.engine.errors import GaveUp, UserError
 from ranks.engine.export import export_model
+from ranks.errors import GaveUp, UserError
 from ranks.workloads import WORKLOADS, load
 from ranks.workloads.graph_coloring import hard_table, onnx_export
 from ranks.workloads.graph_coloring.checker import check_sol

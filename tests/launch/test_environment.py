@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranks.engine.environment import Environment, available_cores
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 OURS = {
     **{"RANKS_STORE": "/s", "RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "3"},

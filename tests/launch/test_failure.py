@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.errors import GaveUp, UserError
+from ranks.errors import GaveUp, UserError
 from ranks.launch.failure import kind_of, of_ended, parse_traceback, report_exception
 
 TRACEBACK = """warming up

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.launch.foreign import launch_script
 
 ALL_REDUCE = """

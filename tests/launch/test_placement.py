@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.launch.gpus import Gpus, visible_devices
 from ranks.launch.placement import place
 

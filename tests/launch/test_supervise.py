@@ -20,7 +20,7 @@ time.sleep(60)
 """
 
 ERROR = """
-from ranks.engine.errors import GaveUp, UserError
+from ranks.errors import GaveUp, UserError
 from ranks.launch.failure import report_exception
 def end(error):
     try:

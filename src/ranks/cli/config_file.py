@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from ranks.cli.parse import nearest
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 T = TypeVar("T")
 WANTED: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}

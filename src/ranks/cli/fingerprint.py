@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranks.cli.parse import Positional, parse
 from ranks.cli.run_folder import find_folder
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 @dataclass(frozen=True)

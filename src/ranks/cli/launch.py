@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.parse import parse
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 PROG = "ranks launch"
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from ranks import __version__
-from ranks.engine.errors import GaveUp, Stopped, UserError
+from ranks.errors import GaveUp, Stopped, UserError
 
 COMMANDS = {
     "train": ("train a workload, or your own file, on all that this machine has", "ranks.cli.train:train"),

@@ -18,7 +18,7 @@ from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 T = TypeVar("T")
 Switch = FlagCreatePairsOff

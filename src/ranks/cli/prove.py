@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from ranks.cli.parse import call, nearest
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 PROOFS = {
     "same-run": (

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from ranks.cli.run_folder import SavedRun
 from ranks.engine import checkpoint
 from ranks.engine.checkpoint import Checkpoint
-from ranks.engine.errors import UserError
 from ranks.engine.weights import load_weights
+from ranks.errors import UserError
 
 
 def choose(run_folder: Path, which: str) -> Checkpoint:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from ranks.cli.config_file import encode, overlay, read_object
 from ranks.cli.parse import FLATTENED, Advice, Switch, nearest, parse
 from ranks.engine.config import RunConfig
-from ranks.engine.errors import UserError
 from ranks.engine.folder import RunFolder
+from ranks.errors import UserError
 from ranks.workloads import load
 
 BATCH = Advice(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ranks.cli.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.environment import Environment
-from ranks.engine.errors import Stopped, UserError
 from ranks.engine.folder import SESSIONS_FILE, RunFolder
+from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ranks.engine.errors import UserError
 from ranks.engine.world import World
+from ranks.errors import UserError
 
 
 class Buffers:

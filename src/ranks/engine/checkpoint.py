@@ -24,8 +24,8 @@ import safetensors.torch
 from torch import Tensor
 
 from ranks.engine.disk import writing
-from ranks.engine.errors import UserError
 from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
+from ranks.errors import UserError
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 T = TypeVar("T")
 Precision = Literal["fp32", "bf16", "fp64"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 def shard_items(shard: int, num_items: int, num_shards: int) -> range:

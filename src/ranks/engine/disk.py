@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 @contextmanager

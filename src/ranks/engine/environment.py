@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 Kind = Literal["alone", "ranks", "torchrun", "slurm"]
 

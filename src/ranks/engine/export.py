@@ -20,8 +20,8 @@ from typing import Any
 import safetensors.torch
 from torch import nn
 
-from ranks.engine.errors import UserError
 from ranks.engine.state import split_state
+from ranks.errors import UserError
 
 LOADER = '''
 

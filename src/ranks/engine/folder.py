@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 RUN_FILE = "run.json"
 CONFIG_FILE = "run_config.json"

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ranks.engine.comm import Comm, Pending
 from ranks.engine.deal import Deal
-from ranks.engine.errors import UserError
 from ranks.engine.tree import PartialSums, aligned_nodes, finish
+from ranks.errors import UserError
 
 ALIGN = 16
 BUCKET_BYTES = 25 * 2**20

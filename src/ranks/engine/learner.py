@@ -16,7 +16,6 @@ from ranks.engine.batch import MicroBatch, StepBatch
 from ranks.engine.buffers import Buffers
 from ranks.engine.clock import StepClock
 from ranks.engine.config import OptimConfig, identity_of
-from ranks.engine.errors import GaveUp, UserError
 from ranks.engine.generators import Generators
 from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
 from ranks.engine.loss import Loss
@@ -25,6 +24,7 @@ from ranks.engine.step import Job, StepStats
 from ranks.engine.vote import NONE, Ballot, Flags, Found, VoteLayout
 from ranks.engine.weights import load_weights
 from ranks.engine.world import World
+from ranks.errors import GaveUp, UserError
 
 B = TypeVar("B")
 LossFunction = Callable[[Any, B], Loss]

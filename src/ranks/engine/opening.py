@@ -13,11 +13,11 @@ from typing import Any, TypeVar, cast
 from ranks.engine import checkpoint, facts
 from ranks.engine.checkpoint import HostState
 from ranks.engine.config import identity_of
-from ranks.engine.errors import UserError
 from ranks.engine.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, RUN_FILE, RunFolder
 from ranks.engine.learner import Learner
 from ranks.engine.state import Stateful
 from ranks.engine.world import World
+from ranks.errors import UserError
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from torch import nn
 from ranks.engine import checkpoint, opening
 from ranks.engine.checkpoint import HostState
 from ranks.engine.config import Cadence, seconds
-from ranks.engine.errors import Stopped, UserError
 from ranks.engine.export import describe, export_model
 from ranks.engine.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.engine.journal import Journal, read_rows
@@ -26,6 +25,7 @@ from ranks.engine.sessions import goodput
 from ranks.engine.state import Stateful
 from ranks.engine.step import StepStats
 from ranks.engine.world import World
+from ranks.errors import Stopped, UserError
 
 RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

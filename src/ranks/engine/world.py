@@ -21,9 +21,9 @@ from ranks.engine.comm import Comm
 from ranks.engine.config import RunConfig
 from ranks.engine.deal import Deal, shard_items
 from ranks.engine.environment import Environment, available_cores
-from ranks.engine.errors import Stopped, UserError
 from ranks.engine.stop import StopSignal
 from ranks.engine.vote import NONE, Flags
+from ranks.errors import Stopped, UserError
 
 
 class World:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ranks.engine import draws
 from ranks.engine.batch import Shards, StepBatch
-from ranks.engine.errors import UserError
 from ranks.engine.world import World
+from ranks.errors import UserError
 
 B = TypeVar("B", covariant=True)
 T = TypeVar("T")

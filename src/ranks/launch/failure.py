@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ranks.engine.errors import GaveUp, UserError
+from ranks.errors import GaveUp, UserError
 
 Kind = Literal["signal", "user", "user_error", "gave_up", "peer", "exit"]
 EXIT_CODES: dict[str, int] = {"user_error": UserError.exit_code, "gave_up": GaveUp.exit_code}

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.launch.environ import rank_environ
 from ranks.launch.gpus import Gpus, find_gpus
 from ranks.launch.output import Channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ranks.engine.environment import available_cores
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.launch.gpus import Gpus, find_gpus
 
 MAX_CPU_RANKS = 8

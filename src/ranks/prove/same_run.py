@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.prove.exact_deals import L3
 from ranks.prove.fast_deals import L1, L2
 from ranks.prove.processes import ProofError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.prove.report import Report, lines_of
 from ranks.workloads import load
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 WORKLOADS: dict[str, str] = {"graph-coloring": "ranks.workloads.graph_coloring"}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ranks.engine.config import OptimConfig, free
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 
 
 @dataclass(frozen=True)

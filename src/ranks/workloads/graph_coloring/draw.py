@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs import Graph, Ints
 
 MOST_DRAWN_NODES = 200

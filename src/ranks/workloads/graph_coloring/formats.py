@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs import Graph, Ints
 
 READ_BYTES_PER_EDGE = 120

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks.engine.draws import numpy_generator
-from ranks.engine.errors import GaveUp, UserError
+from ranks.errors import GaveUp, UserError
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.generators import fresh_noise, random_graph
 from ranks.workloads.graph_coloring.graphs import Graph, collate

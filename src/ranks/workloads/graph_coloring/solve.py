@@ -16,7 +16,7 @@ import torch
 
 from ranks.engine.config import seconds
 from ranks.engine.draws import numpy_generator
-from ranks.engine.errors import UserError
+from ranks.errors import UserError
 from ranks.workloads.graph_coloring.checker import problems
 from ranks.workloads.graph_coloring.classical import dsatur
 from ranks.workloads.graph_coloring.decode import best_round

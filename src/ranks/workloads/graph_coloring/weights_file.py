@@ -16,8 +16,8 @@ import safetensors
 import safetensors.torch
 import torch
 
-from ranks.engine.errors import UserError
 from ranks.engine.weights import load_weights
+from ranks.errors import UserError
 from ranks.workloads.graph_coloring.model import ColouringNet
 
 SHIPPED = Path(__file__).parent / "weights"

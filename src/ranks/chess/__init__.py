@@ -1,0 +1,1 @@
+"""The chess core: rules, notation, players, rating."""

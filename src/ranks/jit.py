@@ -1,0 +1,66 @@
+"""How kernels are compiled: by Numba, once for each version of our source, with the machine code kept on disk.
+
+Numba looks only at the file in which a cached function stands, so an edit of a function that it calls from another file
+would go unseen. Here the folder of the cache is named by a hash over all files that hold jitted code: any edit there
+compiles afresh, and processes that compile at the same time write files of equal content and rename them into place.
+
+Two traps, both of Numba: a cached function that calls itself crashes the second process that loads it, and uint64 with
+int64 silently becomes float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numba.core.config
+
+F = TypeVar("F", bound=Callable[..., Any])
+SETTINGS: Any = numba.core.config
+ROOMS = ("chess", "search")
+"""The rooms whose sources name the cache folder."""
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Where the machine code of this version of our source is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
+    here = Path(__file__).resolve().parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(path for room in ROOMS for path in (here / room).rglob("*.py")):
+        digest.update(str(path.relative_to(here)).encode() + b"\0" + path.read_bytes())
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME")
+    root = Path(given) if given else (Path(home) if home else Path.home() / ".cache") / "ranks"
+    return root / f"kernels-{digest.hexdigest()[:16]}"
+
+
+def kernel(signature: str | Any) -> Callable[[F], F]:
+    """Compile a function at once for one explicit signature, cached on disk, run without the GIL."""
+    announce()
+
+    def compile_it(function: F) -> F:
+        before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder())
+        try:
+            return cast(F, numba.njit([signature], cache=True, nogil=True, error_model="numpy")(function))
+        finally:
+            SETTINGS.CACHE_DIR = before
+
+    return compile_it
+
+
+def helper(function: F) -> F:
+    """A function that kernels call; it is compiled into them."""
+    return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+@functools.cache
+def announce() -> None:
+    """One line on stderr where the first compilation is about to happen, since it takes seconds."""
+    if not cache_folder().exists():
+        print("ranks: compiling the kernels for this processor, once (about 10 s)", file=sys.stderr, flush=True)
