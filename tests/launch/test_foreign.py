@@ -63,6 +63,7 @@ def test_any_failure_starts_again_until_the_restarts_are_used_up(start: Any, tmp
     code, out, err = launcher.end()
     assert code == 3
     assert err.count(": ValueError: always") == 2
+    assert err.endswith("gave up: 2 starts in a row failed\n")
     assert len(list(tmp_path.glob("start*"))) == 2
     assert "Traceback" not in out + err
 

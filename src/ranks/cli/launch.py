@@ -16,7 +16,7 @@ PROG = "ranks launch"
 class Flags:
     """Run a script that was written for torchrun: ranks launch [FLAGS] SCRIPT ARGS...
 
-    Killed workers are restarted, nothing is left behind, and no port beyond loopback is opened."""
+    After any failure of a rank all start again, nothing is left behind, and no port beyond loopback is opened."""
 
     gpus: str = "all"
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
