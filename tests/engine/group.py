@@ -12,6 +12,9 @@ from typing import Any
 
 from ranks import RunConfig, World
 
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["pytest", "ranks.engine.run"])  # torch is imported once, not by each rank
+
 
 def join(config: RunConfig) -> World:
     return World.join(config, workload="test")
@@ -41,12 +44,11 @@ def _rank(
 
 def run_ranks(size: int, function: Callable[..., Any], *args: Any, config: RunConfig, tmp_path: Path) -> list[Any]:
     """`function(world, *args)` on every rank, at the same time; its results in rank order."""
-    context = multiprocessing.get_context("spawn")
     store = tmp_path / f"store-{size}-{len(list(tmp_path.iterdir()))}"
     processes, pipes = [], []
     for rank in range(size):
-        mine, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_rank, args=(function, config, rank, size, str(store), theirs, args))
+        mine, theirs = FORKED.Pipe(duplex=False)
+        process = FORKED.Process(target=_rank, args=(function, config, rank, size, str(store), theirs, args))
         process.start()
         theirs.close()
         processes.append(process)

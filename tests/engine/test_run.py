@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from ranks import Run, RunConfig, Stopped, UserError, World
 from ranks.engine import checkpoint
 from ranks.engine.folder import RunFolder
 from ranks.engine.journal import read_rows
+from tests.engine.group import run_ranks
 from tests.toys import images
 
 CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)
@@ -204,6 +206,27 @@ def test_max_time_ends_the_run_saved_and_incomplete(runs: RunConfig) -> None:
     summary = train(replace(runs, max_time="0.000001s"), replace(CONFIG, iterations=100_000))
     assert not summary.complete
     assert (runs.runs_dir / "r" / "checkpoints" / f"{summary.iteration:08d}" / "manifest.json").exists()
+
+
+def test_max_time_counts_from_the_first_attempt_of_a_supervised_command(runs: RunConfig) -> None:
+    world = World.join(replace(runs, max_time="1h"), workload="images")
+    world.environment = replace(world.environment, attempt=1, begun_ns=time.monotonic_ns() - 3600 * 10**9)
+    try:
+        assert images.train(CONFIG, world).iteration == 0
+    finally:
+        world.leave()
+        release(runs)
+
+
+def summary_of(world: World) -> images.Summary:
+    return images.train(CONFIG, world)
+
+
+def test_every_rank_is_told_what_the_run_came_to(runs: RunConfig, tmp_path: Path) -> None:
+    first, second = run_ranks(2, summary_of, config=runs, tmp_path=tmp_path)
+    assert first == second
+    assert first.fingerprint == checkpoint.read(runs.runs_dir / "r" / "checkpoints" / "00000012").fingerprint
+    assert first.metrics["val/loss"] == rows(runs)[-1]["val/loss"]
 
 
 def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> None:

@@ -12,6 +12,7 @@ from ranks.errors import UserError
 OURS = {
     **{"RANKS_STORE": "/s", "RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "3"},
     **{"RANKS_DEVICE": "cuda:0", "RANKS_ATTEMPT": "2", "RANKS_LOCK_FD": "7", "RANKS_ERROR_FILE": "/e"},
+    "RANKS_BEGUN_NS": "5",
 }
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "x"}
 SLURM = {
@@ -22,7 +23,7 @@ SLURM = {
 
 def test_our_own_ranks_know_everything() -> None:
     assert Environment.detect(environ=OURS) == Environment(
-        *("ranks", 1, 1, 3, 3, "cuda:0", Path("/s"), 2, 7, Path("/e")),
+        *("ranks", 1, 1, 3, 3, "cuda:0", Path("/s"), 2, 7, Path("/e"), 5),
     )
 
 

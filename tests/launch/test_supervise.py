@@ -64,7 +64,7 @@ def test_each_rank_gets_its_place_and_nothing_of_another_launcher(start: Any) ->
 def test_a_killed_rank_starts_all_again_and_takes_its_own_children_along(start: Any) -> None:
     launcher = start(
         "import subprocess\n"
-        "touch(f'start{attempt}-{rank}')\n"
+        "(folder / f'start{attempt}-{rank}').write_text(os.environ['RANKS_BEGUN_NS'])\n"
         "if attempt == 0:\n"
         "    subprocess.Popen(['sleep', '60'])\n"
         "    touch(f'child{rank}')\n"
@@ -76,7 +76,9 @@ def test_a_killed_rank_starts_all_again_and_takes_its_own_children_along(start: 
     code, _, err = launcher.end()
     assert code == 0
     assert "rank 1 was ended by SIGKILL" in err
-    assert {p.name for p in launcher.folder.glob("start*")} == {"start0-0", "start0-1", "start1-0", "start1-1"}
+    starts = {p.name: p.read_text() for p in launcher.folder.glob("start*")}
+    assert starts.keys() == {"start0-0", "start0-1", "start1-0", "start1-1"}
+    assert len(set(starts.values())) == 1, "the time limit of a command counts from its first attempt"
     assert [fact["event"] for fact in sessions(launcher)] == ["failed", "restarted"]
     assert launcher.left() == []
     assert launcher.private_folders() == []
@@ -170,7 +172,9 @@ def test_a_stop_is_passed_on_and_waited_for(start: Any, sent: signal.Signals, ar
     launcher = start(STOP_SAVED)
     launcher.wait_for("ready0", "ready1")
     launcher.process.send_signal(sent)
-    assert launcher.end()[0] == code
+    ended, _, err = launcher.end()
+    assert ended == code
+    assert err.startswith(f"{sent.name}: passed on to the ranks, waiting for them to stop")
     assert {p.name for p in launcher.folder.glob("saved*")} == {f"saved0-{arrives}", f"saved1-{arrives}"}
     assert launcher.private_folders() == []
     assert sessions(launcher) == []
@@ -184,7 +188,9 @@ def test_a_second_ctrl_c_kills_at_once(start: Any) -> None:
     launcher.process.send_signal(signal.SIGINT)
     launcher.wait_for("asked0", "asked1")
     launcher.process.send_signal(signal.SIGINT)
-    assert launcher.end()[0] == 130
+    code, _, err = launcher.end()
+    assert code == 130
+    assert err.endswith("killed; what was saved before is kept\n")
     assert launcher.left() == []
 
 

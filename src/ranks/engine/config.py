@@ -59,7 +59,7 @@ class RunConfig:
     save_every: str = free("5m")
     """A checkpoint at least this often: 500 (iterations), or 30s, 5m, 1h."""
     max_time: str | None = free(None)
-    """Stop, saved and with exit code 0, after this time: 90s, 10m, 2h."""
+    """Stop, saved and with exit code 0, after this time of one command, its restarts included: 90s, 10m, 2h."""
 
     @property
     def num_shards(self) -> int:

@@ -32,6 +32,8 @@ class Environment:
     """The inherited descriptor that holds the run folder's lock."""
     error_file: Path | None = None
     """Where this process writes the exception that ends it."""
+    begun_ns: int | None = None
+    """When our launcher started the first attempt, by `time.monotonic_ns()`."""
 
     @classmethod
     def detect(cls, runs_dir: Path = Path("runs"), environ: Mapping[str, str] = os.environ) -> Environment:
@@ -64,6 +66,7 @@ class Environment:
             attempt=_integer(environ, "RANKS_ATTEMPT" if kind == "ranks" else "TORCHELASTIC_RESTART_COUNT", 0),
             lock_fd=_integer(environ, "RANKS_LOCK_FD") if "RANKS_LOCK_FD" in environ else None,
             error_file=Path(environ["RANKS_ERROR_FILE"]) if "RANKS_ERROR_FILE" in environ else None,
+            begun_ns=_integer(environ, "RANKS_BEGUN_NS") if "RANKS_BEGUN_NS" in environ else None,
         )
 
     @classmethod

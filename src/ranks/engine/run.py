@@ -32,7 +32,7 @@ RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run came to. `metrics`: the last value of each; `complete`: it did all its iterations."""
+    """What a run came to, alike on every rank. `metrics`: the last value of each; `complete`: it did all iterations."""
 
     folder: Path
     iteration: int
@@ -59,7 +59,10 @@ class Run:
         self._row: Row | None = None
         self._rows: list[Row] = []
         self._cadence = Cadence.parse(world.config.save_every, "--save-every")
-        self._max_time_s = seconds(world.config.max_time, "--max-time") if world.config.max_time else None
+        self._ends_s = math.inf
+        if world.config.max_time is not None:
+            begun_s = (world.environment.begun_ns or time.monotonic_ns()) / 1e9
+            self._ends_s = begun_s + seconds(world.config.max_time, "--max-time")
         self._journals: dict[str, Journal] = {}
 
     @classmethod
@@ -176,7 +179,7 @@ class Run:
             self._close()
 
     def finish(self, export: nn.Module | None = None) -> Summary:
-        """Save, export the weights, and sum up."""
+        """Save, export the weights, and sum up. Every rank calls it."""
         self._drain()
         if self.iteration != self._saved_iteration:
             self._save()
@@ -201,9 +204,10 @@ class Run:
                     "export": str(exported) if exported else None,
                 }
             )
+        metrics, fingerprint = self.world.comm.gather_objects((metrics, self._fingerprint))[0]
         self.world.stop.deferred = False
         self._close()
-        return Summary(self.folder.path, self.iteration, complete, metrics, self._fingerprint)
+        return Summary(self.folder.path, self.iteration, complete, metrics, fingerprint)
 
     def _warn_of_export(self, model: nn.Module) -> None:
         """Say before step 0, not after the last one, that a model cannot be exported."""
@@ -229,7 +233,7 @@ class Run:
     def _clock_requests(self) -> tuple[bool, bool]:
         now = time.perf_counter()
         save = self._cadence.interval_s is not None and now - self._saved_at > self._cadence.interval_s
-        return save, self._max_time_s is not None and now - self._began > self._max_time_s
+        return save, time.monotonic() > self._ends_s
 
     def _drain(self) -> None:
         self.world.drain()

@@ -10,7 +10,8 @@ PLACE = frozenset(
     [
         *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
         *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE"),
-        *("RANKS_STORE", "RANKS_ATTEMPT", "RANKS_LOCK_FD", "RANKS_ERROR_FILE", "RANKS_DEVICE", "RANKS_PARENT"),
+        *("RANKS_STORE", "RANKS_ATTEMPT", "RANKS_BEGUN_NS", "RANKS_LOCK_FD", "RANKS_ERROR_FILE"),
+        *("RANKS_DEVICE", "RANKS_PARENT"),
     ]
 )
 """Variables by which a launcher tells a process its place."""

@@ -1,9 +1,11 @@
 """Start the ranks of one machine, watch them, start all of them again when one is lost, pass a stop on to them.
 
     start all -> watch -> all ended 0              -> 0
-                       -> stopped by a signal      -> 130 / 143, after the ranks have saved
+                       -> stopped by a signal      -> 130 / 143, after the ranks have stopped
                        -> a rank raised            -> the others are killed; 1, 2 (bad input) or 3 (gave up)
                        -> a rank was killed        -> the others are killed; start all again, while there is progress
+
+A script that knows nothing of us (`restart_always`) is started again after any failure, so many times.
 
 One loop in the main thread sleeps until a signal, output or the end of a rank (SIGCHLD) wakes it.
 """
@@ -93,6 +95,7 @@ class Supervisor:
         self.stop_signal = 0
         """The signal by which the run is being stopped: SIGTERM or SIGINT, 0 for none."""
         self.kill_now = False
+        self.begun_ns = time.monotonic_ns()
         self.ticked_s = time.monotonic()
 
     def run(self) -> int:
@@ -127,7 +130,8 @@ class Supervisor:
             best = max(best, now)
             self._explain(result)
             if without_progress > self.job.max_restarts:
-                self.say(f"gave up: {without_progress} starts in a row failed without progress")
+                saved = "" if self.job.restart_always else " without progress"  # a script's progress is unknown
+                self.say(f"gave up: {without_progress} starts in a row failed{saved}")
                 self._record("gave_up", attempts=number + 1)
                 return EXIT_CODES["gave_up"] if self.job.max_restarts else 1
             number += 1
@@ -169,6 +173,7 @@ class Supervisor:
             "LOCAL_WORLD_SIZE": world_size,
             "RANKS_DEVICE": self.job.devices[rank],
             "RANKS_ATTEMPT": str(number),
+            "RANKS_BEGUN_NS": str(self.begun_ns),
             "RANKS_ERROR_FILE": str(error_file),
             "RANKS_PARENT": str(os.getpid()),
         }
@@ -207,8 +212,8 @@ class Supervisor:
                 if signum == signal.SIGINT:
                     self.kill_now = True
             else:
-                how = "Ctrl-C again ends them at once" if signum == signal.SIGINT else "waiting for the ranks to save"
-                self.say(f"{signal_name(signum)}: stopping after the current step; {how}")
+                again = "; Ctrl-C again ends them at once" if signum == signal.SIGINT else ""
+                self.say(f"{signal_name(signum)}: passed on to the ranks, waiting for them to stop{again}")
                 self._stop(attempt, signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM)
 
     def _stop(self, attempt: Attempt, signum: int) -> None:
@@ -224,7 +229,7 @@ class Supervisor:
                 failure = of_ended(process.rank, process.code or 0, process.error_file, process.tail())
                 attempt.failures[process.rank] = failure
         if self.kill_now:
-            self.say("killed; the newest checkpoint is kept")
+            self.say("killed; what was saved before is kept")
             return 128 + signal.SIGINT
         stopped = [p for p in attempt.ranks if p.code is not None and self._stopped_by(p)]
         causes = [f for f in attempt.failures.values() if f.kind != "peer"]
