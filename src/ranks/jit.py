@@ -23,8 +23,8 @@ import numba.core.config
 
 F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS: Any = numba.core.config
-ROOMS = ("chess", "search")
-"""The rooms whose sources name the cache folder."""
+JITTED = ("chess/core", "search")
+"""The folders that hold all jitted code; their sources name the cache folder."""
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
     """Where the machine code of this version of our source is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
     here = Path(__file__).resolve().parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(path for room in ROOMS for path in (here / room).rglob("*.py")):
+    for path in sorted(path for folder in JITTED for path in (here / folder).rglob("*.py")):
         digest.update(str(path.relative_to(here)).encode() + b"\0" + path.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME")
@@ -55,8 +55,9 @@ def kernel(signature: str | Any) -> Callable[[F], F]:
 
 
 def helper(function: F) -> F:
-    """A function that kernels call; it is compiled into them."""
-    return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+    """A function that kernels call and Python cannot: it is compiled into them."""
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, numba.njit(**options)(function))
 
 
 @functools.cache

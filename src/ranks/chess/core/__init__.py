@@ -1,0 +1,1 @@
+"""The rules of chess as jitted functions on bitboards, and nothing else."""

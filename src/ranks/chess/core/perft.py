@@ -1,0 +1,60 @@
+"""Perft: the number of sequences of so many legal moves, the usual test of move generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ranks.chess.core.moves import MAX_MOVES, Moves
+from ranks.chess.core.position import WORDS
+from ranks.chess.core.rules import CHECK, LEGAL, legal, play
+from ranks.chess.core.tables import Words
+from ranks.jit import kernel
+from ranks.search.game import MOVES, PLAY_TYPE, STATES
+
+Counts = NDArray[np.int64]
+COUNTS = types.Array(types.int64, 1, "C")
+
+
+def perft(start: Words, depth: int) -> int:
+    """The number of sequences of `depth` legal moves from row 0; the last move of each is counted and not made."""
+    if depth == 0:
+        return 1
+    rows = np.empty((depth, WORDS), np.uint64)
+    rows[0] = start[0]
+    return _perft(rows, np.empty(depth * MAX_MOVES, np.uint16), np.zeros(depth, np.int64), legal, play)
+
+
+def divide(start: Words, depth: int) -> dict[int, int]:
+    """`perft` of depth - 1 behind each legal move, by move, in the order of generation."""
+    moves = np.empty(MAX_MOVES, np.uint16)
+    num_moves = legal(start, 0, moves, 0) % CHECK
+    after = np.empty((1, WORDS), np.uint64)
+    counts: dict[int, int] = {}
+    for move in moves[:num_moves]:
+        play(start, 0, after, 0, move)
+        counts[int(move)] = perft(after, depth - 1)
+    return counts
+
+
+@kernel(types.int64(STATES, MOVES, COUNTS, types.FunctionType(LEGAL), PLAY_TYPE))
+def _perft(rows: Words, moves: Moves, left: Counts, legal: Callable[..., int], play: Callable[..., None]) -> int:
+    """Depth first without recursion: rows[level], its moves from 218 * level on, and how many of them are left."""
+    depth = len(left)
+    total, level, arrived = 0, 0, True
+    while level >= 0:
+        if arrived:
+            left[level] = legal(rows, level, moves, level * MAX_MOVES) % CHECK
+        if level == depth - 1:
+            total += left[level]
+            left[level] = 0
+        if left[level] == 0:
+            level, arrived = level - 1, False
+            continue
+        left[level] -= 1
+        play(rows, level, rows, level + 1, moves[level * MAX_MOVES + left[level]])
+        level, arrived = level + 1, True
+    return total

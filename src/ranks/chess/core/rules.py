@@ -1,0 +1,123 @@
+"""Chess as the search and the players use it: play a move, look at a position, list its moves, play at random."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ranks.chess.core.bits import ONE
+from ranks.chess.core.moves import MAX_MOVES, Moves, generate
+from ranks.chess.core.position import HALF_MOVES, REPETITION, WORDS, Position, dead, key_of, load, make, store
+from ranks.chess.core.tables import Words
+from ranks.jit import helper, kernel
+from ranks.search.game import DRAWN, LOOK, LOST, MOVES, PLAY, STATES, Game
+
+KEY_WORD = 12
+CLOCKS_WORD = 11
+FIFTY_MOVES = np.uint64(100)
+
+
+@helper
+def repetitions(p: Position, keys: Words, begin: int, end: int) -> int:
+    """How often a position has stood before, by keys[begin:end] of the positions before it, oldest first."""
+    reach = min(np.int64(p.clocks & HALF_MOVES), end - begin)
+    found = 0
+    for back in range(4, reach + 1, 2):
+        found += keys[np.uint64(end - back)] == p.key
+    return found
+
+
+@helper
+def status(p: Position, keys: Words, begin: int, end: int, moves: Moves, at: int) -> tuple[int, int]:
+    """`Game.look` of a position, and how often it has stood before.
+
+    Drawn: stalemate, dead position, 50 moves of each side without capture or pawn move, the third repetition; mate
+    comes before them (FIDE Laws of Chess 2023, 5.2, 9.2, 9.3; the claims of article 9 are taken as made)."""
+    stop, check = generate(p, moves, at)
+    if stop == at:
+        return (LOST if check else DRAWN), 0
+    repeated = repetitions(p, keys, begin, end)
+    if repeated >= 2 or p.clocks & HALF_MOVES >= FIFTY_MOVES or dead(p):
+        return DRAWN, repeated
+    return stop - at, repeated
+
+
+@kernel(PLAY)
+def play(from_states: Words, from_row: int, to_states: Words, to_row: int, move: int) -> None:
+    """`Game.play`: write the position after a legal move."""
+    store(to_states, to_row, make(load(from_states, from_row), move))
+
+
+@kernel(LOOK)
+def look(states: Words, row: int, keys: Words, begin: int, end: int, moves: Moves, at: int) -> int:
+    """`Game.look`; it also writes how often the position has stood before (up to 3) into its clocks."""
+    p = load(states, row)
+    result, repeated = status(p, keys, begin, end, moves, at)
+    states[row, CLOCKS_WORD] = (p.clocks & (REPETITION - ONE)) + np.uint64(min(repeated, 3)) * REPETITION
+    return result
+
+
+LEGAL = types.int64(STATES, types.int64, MOVES, types.int64)
+CHECK = 512
+"""Added to the number of moves that `legal` returns where the side to move is in check."""
+
+
+@kernel(LEGAL)
+def legal(states: Words, row: int, moves: Moves, at: int) -> int:
+    """Write all legal moves, of a drawn game too, to `moves[at:at+n]` and return n, + CHECK when in check."""
+    stop, check = generate(load(states, row), moves, at)
+    return stop - at + CHECK * check
+
+
+@kernel("uint64(uint64[:, ::1], int64)")
+def full_key(states: Words, row: int) -> int:
+    """The key of a position from nothing."""
+    return key_of(load(states, row))
+
+
+@kernel("int64(uint64[:, ::1], int64, int64, uint64[::1], int64[::1])")
+def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDArray[np.int64]) -> int:
+    """Play games of uniformly random legal moves from row 0, each for at most `cap` plies, and return all their plies.
+
+    draws[0] is the state of the random numbers (splitmix64, Steele, Lea & Flood 2014); ends[3] counts mates, draws and
+    games cut off."""
+    keys = np.empty(cap + 1, np.uint64)
+    moves = np.empty(MAX_MOVES, np.uint16)
+    state, plies = draws[0], 0
+    for _ in range(num_games):
+        p, ply, end = load(start, 0), 0, 2
+        while ply < cap:
+            num_moves, _ = status(p, keys, 0, ply, moves, 0)
+            if num_moves < 0:
+                end = 0 if num_moves == LOST else 1
+                break
+            state += np.uint64(0x9E3779B97F4A7C15)
+            word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            word ^= word >> np.uint64(31)
+            keys[ply] = p.key
+            p = make(p, moves[((word >> np.uint64(32)) * np.uint64(num_moves)) >> np.uint64(32)])
+            ply += 1
+        ends[end] += 1
+        plies += ply
+    draws[0] = state
+    return plies
+
+
+START = np.zeros((1, WORDS), np.uint64)
+"""uint64[1, 13]: the initial position."""
+START[0, :8] = [
+    0x00FF00000000FF00,
+    0x4200000000000042,
+    0x2400000000000024,
+    0x8100000000000081,
+    0x0800000000000008,
+    0x1000000000000010,
+    0x000000000000FFFF,
+    0xFFFF000000000000,
+]
+START[0, 9] = START[0, 3]
+START[0, CLOCKS_WORD] = 1 << 16
+START[0, KEY_WORD] = full_key(START, 0)
+CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, look)

@@ -1,0 +1,248 @@
+"""One fit of the ratings of a whole pool, by maximum likelihood over all games at once.
+
+Model: the player with white has the advantage x = strength - strength of the other + first move, in nats; its expected
+score is 1 / (1 + e^-x) (Bradley and Terry 1952; the first move as an additive term: Davidson and Beaver 1977), and
+draws follow Davidson (see draws.py) with one nu for the pool. One nat is 400 / ln 10 = 173.7 Elo.
+
+Legend: K pairings that met, G = 2 games of a pair (first player white, then black), F free parameters (strengths, first
+move, log nu), N players; 3 = points of white in halves.
+
+The intervals are those of the sandwich estimate I^-1 (sum of g g^T over pairs of games) I^-1, with I the observed
+information and g the slope of a pair's log-likelihood (White 1982, clustered by pair): they hold where the two games
+of a pair depend on each other and where the model of draws is not quite right. Anchors count as exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ranks.chess.rating.crosstable import Crosstable
+from ranks.chess.rating.draws import log_slopes, outcome_probabilities
+from ranks.chess.rating.elo import ELO_PER_NAT, Z95, Interval
+from ranks.errors import UserError
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+CONVERGED = 1e-9
+"""The largest last step, in nats."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """The ratings of a pool, all in Elo with 95 % intervals."""
+
+    players: list[str]
+    """The strongest first."""
+    elo_N: Floats
+    covariance_NN: Floats
+    """Of `elo_N`, in Elo squared; rows of anchors are 0."""
+    first_move: Interval
+    """What the white pieces are worth."""
+    draw_share: Interval
+    """Share of draws between equals without a first-move advantage, from 0 to 1."""
+    scale: str
+    """What the numbers are measured against."""
+    prior_games: float
+
+    def rating(self, player: str) -> Interval:
+        """One player's rating on `scale`."""
+        row = self.players.index(player)
+        return _interval(float(self.elo_N[row]), float(self.covariance_NN[row, row]))
+
+    def difference(self, first: str, second: str) -> Interval:
+        """How much stronger `first` is, with the interval of the difference itself."""
+        a, b = self.players.index(first), self.players.index(second)
+        variance = self.covariance_NN[a, a] + self.covariance_NN[b, b] - 2 * self.covariance_NN[a, b]
+        return _interval(float(self.elo_N[a] - self.elo_N[b]), float(variance))
+
+    def steps(self) -> list[tuple[str, str, Interval]]:
+        """Each player with the next weaker one and their difference; separated where its `low` is above 0."""
+        pairs = zip(self.players, self.players[1:], strict=False)
+        return [(upper, lower, self.difference(upper, lower)) for upper, lower in pairs]
+
+
+def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_games: float = 0.0) -> Ratings:
+    """Rate everyone in `table`. `anchors` are players whose Elo is given; without any, the pool's mean is 0.
+
+    `prior_games` is a weak prior: each player has about that many games more, half of them won and half lost with
+    either colour, shared over the pairings that met. A player that lost or won every game then gets a finite
+    rating. Without a prior such a table has no maximum of likelihood (Ford 1957) and raises UserError.
+    """
+    anchors = dict(anchors or {})
+    names = table.players
+    strange = sorted(set(anchors) - set(names))
+    if strange:
+        raise UserError(f"anchors {', '.join(strange)}", f"players that met: {', '.join(names)}", "name one of them")
+    if len(anchors) == len(names):
+        raise UserError("ratings", "no player to rate", "play at least one pair of games with a player not anchored")
+    _require_one_scale(table, anchors, finite=prior_games == 0)
+    pairs_K33 = np.stack(list(table.pairings.values())).astype(np.float64)
+    pairs_K33[:, ::2, ::2] += prior_games * len(names) / (16 * len(pairs_K33))
+    model = _Model.of(table, anchors)
+    x_F = _maximise(model, pairs_K33)
+    covariance_FF = _sandwich(model, pairs_K33, x_F)
+    elo_N = ELO_PER_NAT * (model.strength_NF @ x_F[:-2] + model.offset_N)
+    elo_NF = ELO_PER_NAT * model.strength_NF
+    order = np.argsort(-elo_N, kind="stable")
+    log_nu = _interval(float(x_F[-1]), float(covariance_FF[-1, -1]))
+    return Ratings(
+        players=[names[row] for row in order],
+        elo_N=elo_N[order],
+        covariance_NN=(elo_NF @ covariance_FF[:-2, :-2] @ elo_NF.T)[np.ix_(order, order)],
+        first_move=_interval(float(ELO_PER_NAT * x_F[-2]), float(ELO_PER_NAT**2 * covariance_FF[-2, -2])),
+        draw_share=Interval(*(1 / (1 + 2 * math.exp(-value)) for value in log_nu)),
+        scale="logistic Elo, " + (", ".join(f"{n} = {e:g}" for n, e in anchors.items()) or "mean of the pool = 0"),
+        prior_games=prior_games,
+    )
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The likelihood of one pool's pairs of games, as a function of the free parameters x_F."""
+
+    strength_NF: Floats
+    """strengths in nats = strength_NF @ x_F[:-2] + offset_N."""
+    offset_N: Floats
+    design_KGF: Floats
+    """advantage of white in nats = design_KGF @ x_F[:-1] + offset_KG."""
+    offset_KG: Floats
+
+    @classmethod
+    def of(cls, table: Crosstable, anchors: Mapping[str, float]) -> _Model:
+        """Anchors have no parameter; without anchors the strengths are taken about their mean."""
+        names, pairings = table.players, list(table.pairings)
+        if anchors:
+            strength_NF = np.eye(len(names))[:, [row for row, name in enumerate(names) if name not in anchors]]
+        else:
+            strength_NF = (np.eye(len(names)) - 1 / len(names))[:, 1:]
+        offset_N = np.array([anchors.get(name, 0.0) for name in names]) / ELO_PER_NAT
+        difference_KN = np.zeros((len(pairings), len(names)))
+        for k, (first, second) in enumerate(pairings):
+            difference_KN[k, names.index(first)], difference_KN[k, names.index(second)] = 1, -1
+        difference_KGN = np.stack([difference_KN, -difference_KN], 1)
+        first_move_KG1 = np.ones((len(pairings), 2, 1))
+        design_KGF = np.concatenate([difference_KGN @ strength_NF, first_move_KG1], -1)
+        return cls(strength_NF, offset_N, design_KGF, difference_KGN @ offset_N)
+
+    def chances(self, x_F: Floats) -> Floats:
+        """float64[K, G, 3]: of each result, for the player with white."""
+        return outcome_probabilities(self.design_KGF @ x_F[:-1] + self.offset_KG, math.exp(x_F[-1]))
+
+    def game_slopes(self, x_F: Floats) -> Floats:
+        """float64[K, G, 3, F]: d log P of a game's result by the parameters."""
+        by_advantage_KG3, by_log_nu_KG3 = log_slopes(self.chances(x_F))
+        by_strength_KG3F = by_advantage_KG3[..., None] * self.design_KGF[:, :, None, :]
+        return np.concatenate([by_strength_KG3F, by_log_nu_KG3[..., None]], -1)
+
+    def pair_slopes(self, x_F: Floats) -> Floats:
+        """float64[K, 3, 3, F]: the same of a pair's, by the first player's points with white and with black."""
+        slope_KG3F = self.game_slopes(x_F)
+        return slope_KG3F[:, 0, :, None] + slope_KG3F[:, 1, None, ::-1]
+
+    def log_likelihood(self, pairs_K33: Floats, x_F: Floats) -> float:
+        """Of all pairs."""
+        games_KG3 = np.stack([pairs_K33.sum(2), pairs_K33.sum(1)[:, ::-1]], 1)
+        played_KG3 = games_KG3 > 0
+        return float((games_KG3[played_KG3] * np.log(self.chances(x_F)[played_KG3])).sum())
+
+    def gradient(self, pairs_K33: Floats, x_F: Floats) -> Floats:
+        """float64[F]: of `log_likelihood`."""
+        return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(x_F))
+
+    def expected_information(self, pairs_K33: Floats, x_F: Floats) -> Floats:
+        """float64[F, F]: of as many games as were played."""
+        weight_KG3 = pairs_K33.sum((1, 2))[:, None, None] * self.chances(x_F)
+        slope_KG3F = self.game_slopes(x_F)
+        return np.einsum("kgo,kgoe,kgof->ef", weight_KG3, slope_KG3F, slope_KG3F)
+
+
+def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
+    """float64[F]: the parameters of highest likelihood, by Fisher scoring with halved steps.
+
+    log nu is -inf where no game was drawn. Raises UserError where the likelihood has no maximum.
+    """
+    drawn = bool(pairs_K33[:, 1].any() or pairs_K33[:, :, 1].any())
+    num_free = model.design_KGF.shape[-1] + drawn
+    x_F = np.zeros(model.design_KGF.shape[-1] + 1)
+    x_F[-1] = 0.0 if drawn else -math.inf
+    best = model.log_likelihood(pairs_K33, x_F)
+    for _ in range(100):
+        slope_F = model.gradient(pairs_K33, x_F)[:num_free]
+        information_FF = model.expected_information(pairs_K33, x_F)[:num_free, :num_free]
+        try:
+            step_F = np.linalg.solve(information_FF, slope_F)
+        except np.linalg.LinAlgError:
+            break
+        step_F /= max(1.0, float(np.abs(step_F).max()))
+        while True:
+            trial_F = x_F.copy()
+            trial_F[:num_free] += step_F
+            found = model.log_likelihood(pairs_K33, trial_F)
+            if found >= best or np.abs(step_F).max() < CONVERGED:
+                break
+            step_F /= 2
+        x_F, best = trial_F, found
+        if np.abs(step_F).max() < CONVERGED:
+            return x_F
+    raise UserError(
+        "ratings by maximum likelihood",
+        "the likelihood has no maximum: all games were drawn, or one colour won no game",
+        "play more games or give a prior (1 game)",
+    )
+
+
+def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
+    """float64[F, F]: the covariance of the parameters; the information is the observed one, by central differences."""
+    num_free = len(x_F) - (x_F[-1] == -math.inf)
+    around_FF = 1e-5 * np.eye(len(x_F))[:num_free]
+    rows = [model.gradient(pairs_K33, x_F - d) - model.gradient(pairs_K33, x_F + d) for d in around_FF]
+    information_FF = np.stack(rows)[:, :num_free] / 2e-5
+    slope_K33F = model.pair_slopes(x_F)[..., :num_free]
+    spread_FF = np.einsum("kab,kabe,kabf->ef", pairs_K33, slope_K33F, slope_K33F)
+    bread_FF = np.linalg.inv(information_FF)
+    covariance_FF = np.zeros((len(x_F), len(x_F)))
+    covariance_FF[:num_free, :num_free] = bread_FF @ spread_FF @ bread_FF.T
+    return covariance_FF
+
+
+def _require_one_scale(table: Crosstable, anchors: Mapping[str, float], finite: bool) -> None:
+    """Raise UserError where parts of the pool never met, or, if `finite`, one part made no point against the rest."""
+    names = table.players
+    anchored_N = np.array([name in anchors for name in names])
+    met_NN = np.eye(len(names), dtype=bool) | np.outer(anchored_N, anchored_N)
+    scored_NN = met_NN.copy()
+    for (first, second), pairs_33 in table.pairings.items():
+        a, b = names.index(first), names.index(second)
+        met_NN[a, b] = met_NN[b, a] = pairs_33.any()
+        scored_NN[a, b] |= pairs_33.flat[1:].any()
+        scored_NN[b, a] |= pairs_33.flat[:-1].any()
+    parts = _parts(names, met_NN)
+    if len(parts) > 1:
+        raise UserError("one scale for the pool", f"never met: {' | '.join(parts)}", "play games between them")
+    parts = _parts(names, scored_NN)
+    if finite and len(parts) > 1:
+        raise UserError(
+            "ratings by maximum likelihood",
+            f"{' | '.join(parts)}: between these groups one side made no point, so that no finite rating fits",
+            "play more games, add a player of a strength between them, or give a prior (1 game)",
+        )
+
+
+def _parts(names: Sequence[str], edge_NN: Bools) -> list[str]:
+    """The strongly connected parts of a graph, each as its names."""
+    reach_NN = edge_NN
+    for _ in names:
+        reach_NN = reach_NN @ edge_NN
+    both_NN = reach_NN & reach_NN.T
+    parts = {tuple(row) for row in both_NN.tolist()}
+    return sorted(", ".join(name for name, inside in zip(names, row, strict=True) if inside) for row in parts)
+
+
+def _interval(value: float, variance: float) -> Interval:
+    reach = Z95 * math.sqrt(variance)
+    return Interval(value, value - reach, value + reach)
