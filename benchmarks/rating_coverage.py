@@ -1,0 +1,114 @@
+"""How often the 95 % intervals of a ladder's ratings hold the truth, by simulation.
+
+    python benchmarks/rating_coverage.py [--pools 1000]      about a minute; any load, no timings
+
+Each pool is a round robin of seven players of known strength. Four worlds: games independent; the two games of a pair
+decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and a third of the
+games in each pairing.
+"""
+
+# P pairs of games; 3 = points of white in halves
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from measure import origin, write_result
+
+from ranks.chess.rating.bradley_terry import fit
+from ranks.chess.rating.crosstable import Crosstable
+from ranks.chess.rating.draws import outcome_probabilities
+from ranks.chess.rating.elo import ELO_PER_NAT
+
+ELO = {"A": 0.0, "B": 150.0, "C": 220.0, "D": 400.0, "E": 480.0, "F": 600.0, "G": 900.0}
+FIRST_MOVE_ELO = 35.0
+
+
+@dataclass(frozen=True)
+class World:
+    """How the games of a simulated pool come about."""
+
+    name: str
+    pairs: int = 60
+    """Of games in each pairing."""
+    shared: float = 0.0
+    """Share of openings that decide both games by the same luck."""
+    draws_vary: bool = False
+    """nu from 0.2 to 3.2 by who meets; the fit has one nu for all."""
+
+
+WORLDS = (
+    World("independent games"),
+    World("pairs hang together", shared=0.6),
+    World("draws against the model", draws_vary=True),
+    World("few games", pairs=20),
+)
+
+
+def pool(world: World, seed: int) -> Crosstable:
+    """One round robin."""
+    draws = np.random.default_rng(seed)
+    table = Crosstable()
+    for number, (first, second) in enumerate(itertools.combinations(ELO, 2)):
+        nu = 0.2 * 2 ** (number % 5) if world.draws_vary else 0.8
+        luck_P, other_P, alike_P = draws.random((3, world.pairs))
+        ahead = ELO[first] - ELO[second]
+        white_P = points(luck_P, FIRST_MOVE_ELO + ahead, nu)
+        black_P = 2 - points(np.where(alike_P < world.shared, luck_P, other_P), FIRST_MOVE_ELO - ahead, nu)
+        for white, black in zip(white_P.tolist(), black_P.tolist(), strict=True):
+            table.add(first, second, white, black)
+    return table
+
+
+def points(luck_P: np.ndarray, advantage_elo: float, nu: float) -> np.ndarray:
+    """int64[P]: white's points, from uniform numbers."""
+    chance_3 = outcome_probabilities(np.array(advantage_elo / ELO_PER_NAT), nu)
+    return np.searchsorted(chance_3.cumsum()[:2], luck_P)
+
+
+def cover(world: World, pools: int) -> dict[str, Any]:
+    """Share of intervals that hold the truth, their mean width, and the mean error, over `pools` round robins."""
+    mean = sum(ELO.values()) / len(ELO)
+    held: dict[str, list[bool]] = {"rating": [], "neighbours": [], "first move": []}
+    widths, errors = [], []
+    for seed in range(pools):
+        found = fit(pool(world, seed))
+        for player, elo in ELO.items():
+            interval = found.rating(player)
+            held["rating"].append(interval.low <= elo - mean <= interval.high)
+        for lower, upper in itertools.pairwise(ELO):
+            interval = found.difference(upper, lower)
+            held["neighbours"].append(interval.low <= ELO[upper] - ELO[lower] <= interval.high)
+            widths.append(interval.high - interval.low)
+            errors.append(interval.value - (ELO[upper] - ELO[lower]))
+        held["first move"].append(found.first_move.low <= FIRST_MOVE_ELO <= found.first_move.high)
+    shares = {what: round(float(np.mean(values)), 4) for what, values in held.items()}
+    return {
+        **asdict(world),
+        "pools": pools,
+        "covered": shares,
+        "neighbours_width_elo": round(float(np.mean(widths)), 2),
+        "neighbours_mean_error_elo": round(float(np.mean(errors)), 2),
+    }
+
+
+def main() -> None:
+    """Print a line for each world and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pools", type=int, default=1000)
+    pools: int = parser.parse_args().pools
+    found = []
+    for world in WORLDS:
+        found.append(cover(world, pools))
+        shares = ", ".join(f"{what} {100 * share:.1f} %" for what, share in found[-1]["covered"].items())
+        width = found[-1]["neighbours_width_elo"]
+        print(f"{world.name}, {world.pairs} pairs a pairing: covered {shares}; neighbours' interval {width} Elo wide")
+    print(write_result("rating_coverage", {**origin(), "elo": ELO, "first_move_elo": FIRST_MOVE_ELO, "worlds": found}))
+
+
+if __name__ == "__main__":
+    main()
