@@ -16,8 +16,12 @@ from ranks.jit import helper
 Word: TypeAlias = Any
 """A set of squares, a square, or another word of 64 bits: uint64 to Numba; NumPy's own types do not follow that."""
 
-ZERO, ONE, TWO, SIX, SQUARE = (np.uint64(n) for n in (0, 1, 2, 6, 63))
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ZERO: Word = np.uint64(0)
+ONE: Word = np.uint64(1)
+TWO: Word = np.uint64(2)
+SIX: Word = np.uint64(6)
+SQUARE: Word = np.uint64(63)
+ALL: Word = np.uint64(0xFFFFFFFFFFFFFFFF)
 FILE_A = np.uint64(0x0101010101010101)
 FILE_H = np.uint64(0x8080808080808080)
 RANK_1 = np.uint64(0xFF)

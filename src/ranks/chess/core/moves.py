@@ -83,7 +83,7 @@ def generate(p: Position, moves: Moves, at: int) -> tuple[int, bool]:
     """Write all legal moves to `moves[at:end]`; return `end` and whether the side to move is in check."""
     white_to_move = p.side == ZERO
     us, them = (p.white, p.black) if white_to_move else (p.black, p.white)
-    occupied = us | them
+    occupied: Word = us | them
     king_set = p.kings & us
     king = first(king_set)
     their_diagonals, their_straights = (p.bishops | p.queens) & them, (p.rooks | p.queens) & them

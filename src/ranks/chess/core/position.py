@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.chess.core.attacks import attackers
-from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, ZERO, Word, bit, count, first, rotate, without_first
+from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, TWO, ZERO, Word, bit, count, first, rotate, without_first
 from ranks.chess.core.tables import CASTLING_KEPT, EN_PASSANT_KEYS, KEYS, PAWN, SIDE_KEY
 from ranks.jit import helper
 
@@ -170,7 +170,7 @@ def make(p: Position, move: Word) -> Position:
             key ^= KEYS[side_keys + KIND_KEYS + to_square]
             key ^= KEYS[side_keys + (promotion + ONE) * KIND_KEYS + to_square]
             knights |= to if promotion == ONE else ZERO
-            bishops |= to if promotion == np.uint64(2) else ZERO
+            bishops |= to if promotion == TWO else ZERO
             rooks |= to if promotion == np.uint64(3) else ZERO
             queens |= to if promotion == np.uint64(4) else ZERO
         elif to == p.en_passant:
@@ -181,7 +181,7 @@ def make(p: Position, move: Word) -> Position:
             key ^= KEYS[other_keys + KIND_KEYS + first(victim)]
         else:
             jumped = (from_square ^ to_square) == np.uint64(16)
-    elif kind == SIX and (from_square ^ to_square) == np.uint64(2) and from_square & np.uint64(7) == np.uint64(4):
+    elif kind == SIX and p.castling != castling and max(from_square, to_square) - min(from_square, to_square) == TWO:
         long = to_square < from_square
         rook_from = from_square - np.uint64(4) if long else from_square + np.uint64(3)
         rook_to = from_square - ONE if long else from_square + ONE

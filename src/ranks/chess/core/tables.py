@@ -69,7 +69,7 @@ def zobrist_keys() -> Words:
     return keys
 
 
-KNIGHT = squares_of(KNIGHT_STEPS, 1)
+KNIGHT: Words = squares_of(KNIGHT_STEPS, 1)
 KING = squares_of(KING_STEPS, 1)
 PAWN = np.concatenate([squares_of(((-1, 1), (1, 1)), 1), squares_of(((-1, -1), (1, -1)), 1)])
 """uint64[128]: what a white pawn attacks from each square, then a black one."""
