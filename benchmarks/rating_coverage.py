@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,7 +108,12 @@ def main() -> None:
         shares = ", ".join(f"{what} {100 * share:.1f} %" for what, share in found[-1]["covered"].items())
         width = found[-1]["neighbours_width_elo"]
         print(f"{world.name}, {world.pairs} pairs a pairing: covered {shares}; neighbours' interval {width} Elo wide")
-    print(write_result("rating_coverage", {**origin(), "elo": ELO, "first_move_elo": FIRST_MOVE_ELO, "worlds": found}))
+    print(
+        write_result(
+            f"rating_coverage_{time.strftime('%Y-%m-%d')}",
+            {**origin(), "elo": ELO, "first_move_elo": FIRST_MOVE_ELO, "worlds": found},
+        )
+    )
 
 
 if __name__ == "__main__":
