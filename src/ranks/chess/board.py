@@ -1,0 +1,137 @@
+"""A game in progress: the start position, the moves since, and what may happen next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ranks.chess.core.position import WORDS
+from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, look, play
+from ranks.chess.core.tables import Words
+from ranks.chess.fen import format_fen, parse_fen, square_name
+from ranks.search.game import LOST
+
+Result = Literal["1-0", "0-1", "1/2-1/2"]
+PROMOTIONS = ("", "n", "b", "r", "q")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a game ended."""
+
+    result: Result
+    reason: str
+    """checkmate, stalemate, insufficient material, fifty moves, threefold repetition."""
+
+
+class Board:
+    """A position with its past, so that repetitions are seen.
+
+    `rows[ply]` is the position after `ply` moves: uint64[plies + 1, 13], as ranks.chess.core.position draws it."""
+
+    def __init__(self, fen: str | None = None) -> None:
+        """The initial position, or that of a FEN. Raises UserError where no game can have that position."""
+        self._rows = np.empty((64, WORDS), np.uint64)
+        self._keys = np.empty(64, np.uint64)
+        self._rows[0] = START[0] if fen is None else parse_fen(fen)[0]
+        self._keys[0] = self._rows[0, KEY_WORD]
+        self._scratch = np.empty(512, np.uint16)
+        self.moves: list[int] = []
+        """The moves so far: from | to << 6 | promotion << 12."""
+
+    @property
+    def ply(self) -> int:
+        """How many moves have been made on this board."""
+        return len(self.moves)
+
+    @property
+    def rows(self) -> Words:
+        """uint64[plies + 1, 13]: all positions of the game, oldest first."""
+        return self._rows[: self.ply + 1]
+
+    @property
+    def keys(self) -> Words:
+        """uint64[plies + 1]: the keys of all positions of the game."""
+        return self._keys[: self.ply + 1]
+
+    @property
+    def words(self) -> Words:
+        """uint64[13]: the position now."""
+        return self._rows[self.ply]
+
+    @property
+    def white_to_move(self) -> bool:
+        """Whose turn it is."""
+        return not self.words[8]
+
+    @property
+    def half_moves(self) -> int:
+        """Half moves since the last capture or pawn move."""
+        return int(self.words[CLOCKS_WORD]) & 0xFFFF
+
+    @property
+    def in_check(self) -> bool:
+        """Whether the side to move is in check."""
+        return legal(self._rows, self.ply, self._scratch, 0) >= CHECK
+
+    def legal_moves(self) -> list[int]:
+        """All legal moves, also where the game is drawn by 50 moves, repetition or material."""
+        num_moves = legal(self._rows, self.ply, self._scratch, 0) % CHECK
+        return self._scratch[:num_moves].tolist()
+
+    def push(self, move: int) -> None:
+        """Make a legal move. Raises ValueError for any other."""
+        if move not in self.legal_moves():
+            raise ValueError(f"{move_name(move)} is not legal in {self.fen()}")
+        if self.ply + 1 == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+            self._keys = np.concatenate([self._keys, np.empty_like(self._keys)])
+        play(self._rows, self.ply, self._rows, self.ply + 1, move)
+        self.moves.append(move)
+        self._keys[self.ply] = self._rows[self.ply, KEY_WORD]
+
+    def pop(self) -> int:
+        """Take the last move back and return it."""
+        return self.moves.pop()
+
+    def outcome(self) -> Outcome | None:
+        """How the game has ended, or None; a third repetition and 50 moves end it without a claim."""
+        value = look(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
+        if value > 0:
+            return None
+        if value == LOST:
+            return Outcome("0-1" if self.white_to_move else "1-0", "checkmate")
+        if not self.legal_moves():
+            reason = "stalemate"
+        elif int(np.count_nonzero(self.keys == self._keys[self.ply])) >= 3:
+            reason = "threefold repetition"
+        elif self.half_moves >= 100:
+            reason = "fifty moves"
+        else:
+            reason = "insufficient material"
+        return Outcome("1/2-1/2", reason)
+
+    def fen(self) -> str:
+        """The position now as FEN."""
+        return format_fen(self.words)
+
+    def copy(self) -> Board:
+        """A board of its own with the same game."""
+        other = Board.__new__(Board)
+        other._rows, other._keys = self._rows.copy(), self._keys.copy()
+        other._scratch, other.moves = np.empty(512, np.uint16), self.moves.copy()
+        return other
+
+    def parse_move(self, text: str) -> int:
+        """The legal move of UCI text such as e2e4 or e7e8q. Raises ValueError."""
+        for move in self.legal_moves():
+            if move_name(move) == text:
+                return move
+        raise ValueError(f"'{text}' is no legal move in {self.fen()}")
+
+
+def move_name(move: int) -> str:
+    """A move in the words of UCI: e2e4, e7e8q, e1g1 for castling."""
+    return square_name(move & 63) + square_name(move >> 6 & 63) + PROMOTIONS[move >> 12]

@@ -1,0 +1,1 @@
+"""Matches between players: openings, clocks, referee, schedule, the ladder of a pool."""
