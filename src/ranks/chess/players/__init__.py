@@ -1,0 +1,1 @@
+"""Who plays: our own players, searches with an evaluator, and UCI programs."""
