@@ -1,0 +1,1 @@
+"""Small games whose every position is known: they prove the search."""
