@@ -1,0 +1,121 @@
+"""A match of two players: pairs of games, the score as it grows, and the end by number or by a sequential test."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
+from ranks.chess.match.openings import Opening
+from ranks.chess.match.progress import Progress
+from ranks.chess.match.schedule import Entrant, PairRecord, PairTask, play_pairs
+from ranks.chess.rating.crosstable import Crosstable, Points
+from ranks.chess.rating.sprt import Sprt
+from ranks.chess.rating.words import report, score_line
+from ranks.errors import UserError
+
+
+@dataclass(frozen=True)
+class MatchPlan:
+    """What is played."""
+
+    first: Entrant
+    second: Entrant
+    openings: Iterable[Opening]
+    """Taken in order, and again from the front where there are fewer than rounds."""
+    conditions: Conditions
+    rounds: int
+    """Pairs of games at most."""
+    seed: int = 0
+    concurrency: int = 1
+    sprt: Sprt | None = None
+    max_plies: int = MAX_PLIES
+
+    def __post_init__(self) -> None:
+        if self.first.name == self.second.name:
+            raise UserError(f"a match of {self.first.name} with itself", "two equal names", "give them different names")
+        for flag, value in (("--rounds", self.rounds), ("--concurrency", self.concurrency)):
+            if value < 1:
+                raise UserError(f"{flag} {value}", "nothing to play", f"give {flag} 1 or more")
+
+
+@dataclass
+class MatchScore:
+    """The pairs that count so far, for the first player, and the forfeits."""
+
+    first: str
+    second: str
+    table: Crosstable = field(default_factory=Crosstable)
+    forfeits: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """How often (player, reason)."""
+
+    def add(self, pair: PairRecord) -> None:
+        """Count a pair."""
+        self.table.add(self.first, self.second, *points(pair))
+        for game in (pair.with_white, pair.with_black):
+            if game.forfeited and game.loser:
+                self.forfeits[game.loser, game.reason] += 1
+
+    @property
+    def line(self) -> str:
+        """`Score of A vs B: ...`."""
+        return score_line(self.first, self.second, self.table.games(self.first, self.second))
+
+    def report(self, sprt: Sprt | None) -> list[str]:
+        """The whole table, with a line for each kind of forfeit."""
+        games = self.table.games(self.first, self.second)
+        lines = report(self.first, self.second, games, self.table.pentanomial(self.first, self.second), sprt)
+        return lines + forfeit_lines(self.forfeits)
+
+
+def points(pair: PairRecord) -> tuple[Points, Points]:
+    """The first player's points with white and with black, in halves."""
+    with_black: tuple[Points, Points, Points] = (2, 1, 0)
+    return pair.with_white.white_points, with_black[pair.with_black.white_points]
+
+
+def forfeit_lines(forfeits: Counter[tuple[str, str]]) -> list[str]:
+    """`Forfeit: B 3 times (Black loses on time)` for each player and reason."""
+    lines = sorted(forfeits.items())
+    return [f"Forfeit: {name} {num} {'time' if num == 1 else 'times'} ({reason})" for (name, reason), num in lines]
+
+
+def pair_tasks(first: Entrant, second: Entrant, openings: Iterable[Opening], numbers: range) -> Iterator[PairTask]:
+    """The pairs with these numbers; number n has opening n, from the front again where there are fewer."""
+    for number, opening in zip(numbers, itertools.islice(itertools.cycle(openings), numbers.start, None), strict=False):
+        yield PairTask(first, second, opening, number)
+
+
+def play_match(plan: MatchPlan, on_game: Callable[[GameRecord], None]) -> MatchScore:
+    """Play it, printing a line for each game and the score after each pair; the table comes at the end.
+
+    `on_game` gets every game as it ends. Ctrl-C prints the table of the pairs so far and goes on as KeyboardInterrupt.
+    """
+    score = MatchScore(plan.first.name, plan.second.name)
+    finished = itertools.count(1)
+    tasks = pair_tasks(plan.first, plan.second, plan.openings, range(plan.rounds))
+    with Progress(plan.rounds, "pairs") as progress:
+
+        def show(game: GameRecord) -> None:
+            on_game(game)
+            number = next(finished)
+            progress.line(f"Finished game {number} ({game.white} vs {game.black}): {game.result} {{{game.reason}}}")
+
+        pairs = play_pairs(tasks, plan.conditions, plan.seed, plan.concurrency, show, plan.max_plies)
+        try:
+            for pair in pairs:
+                score.add(pair)
+                progress.advance()
+                progress.line(score.line)
+                if plan.sprt:
+                    verdict = plan.sprt.verdict(score.table.pentanomial(score.first, score.second))
+                    progress.line(str(verdict))
+                    if verdict.accepted:
+                        break
+        finally:
+            pairs.close()
+            for line in score.report(plan.sprt):
+                progress.line(line)
+    return score
