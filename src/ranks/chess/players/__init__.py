@@ -1,1 +1,1 @@
-"""Who plays: our own players, searches with an evaluator, and UCI programs."""
+"""Who can play: from random moves to any UCI program, each found by a word."""

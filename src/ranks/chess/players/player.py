@@ -1,71 +1,102 @@
-"""What a player is, what it may spend on a move, and what it answers."""
+"""What a player is: given a game and limits it chooses a move, and says what it thinks of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ranks.chess.board import Board
+if TYPE_CHECKING:
+    from ranks.chess.board import Board
+
+OVERHEAD_S = 0.03
+
+
+class Forfeit(Exception):
+    """A player cannot go on: its program hung, died, or moved illegally. The text names the player and says how."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Both clocks of a game, in seconds."""
+    """What stands on the two clocks when the player is asked."""
 
-    white_s: float
-    black_s: float
-    white_increment_s: float = 0.0
-    black_increment_s: float = 0.0
+    remaining_s: float
+    other_remaining_s: float
+    increment_s: float = 0.0
+    """Added after each move."""
+    other_increment_s: float = 0.0
     moves_to_go: int | None = None
-    """Until the side to move gets its time again; None: never."""
+    """Moves until more time is given; None: the time is for the whole game."""
+    overhead_s: float = OVERHEAD_S
+    """What a move may lose on its way to whoever holds the clock."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a player thinks while it searches. Scores are for the side to move."""
+
+    depth: int
+    score_cp: int | None
+    """Centipawns; None where there is a mate, or the player has no opinion."""
+    mate_in: int | None
+    """Moves to the mate: positive when the side to move gives it, negative when it gets it."""
+    nodes: int
+    elapsed_s: float
+    pv: tuple[int, ...]
+    """The moves that it expects, its own first."""
+    line: int = 1
+    """1 for the best line; more where several were asked for."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one move may cost; everything that is given holds, and nothing given means the player's own habit."""
+    """When a player has to move: at the first limit that it meets.
+
+    A player's own limit (`alphabeta:3`: three plies) holds as well. Players that do not search ignore all of them."""
 
     nodes: int | None = None
+    """Positions for alpha-beta, simulations for a tree search, what the program calls nodes for a UCI program."""
     depth: int | None = None
     movetime_s: float | None = None
     clock: Clock | None = None
+    infinite: bool = False
+    """Until `should_stop`, or as far as the player can go."""
+    num_lines: int = 1
+    """Best lines to report, for players that search."""
+    should_stop: Callable[[], bool] | None = None
+    """Asked many times a second; True ends the search with the best move so far."""
+    on_info: Callable[[Info], None] | None = None
+    """Called from within `choose`."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A move, and what the player knows about it. Unknown values are None."""
+    """A move, with what the player thinks of it as far as it does; scores are for the side to move, as in `Info`."""
 
     move: int
     """from | to << 6 | promotion << 12."""
     score_cp: int | None = None
-    """In centipawns, for the side to move."""
-    depth: int | None = None
-    nodes: int | None = None
+    mate_in: int | None = None
+    depth: int = 0
+    nodes: int = 0
     pv: tuple[int, ...] = ()
-    """The line it expects, its own move first."""
+    """Begins with `move` where the player searches."""
 
 
 class Player(Protocol):
-    """Someone who can be asked for moves."""
+    """One side of a game, any number of games one after the other. It is used from one thread at a time."""
 
     name: str
+    """The word that made it, such as alphabeta:3."""
 
     def new_game(self, seed: int) -> None:
-        """Forget the last game; all draws of the next one come from `seed`. Raises Forfeit where it does not answer."""
+        """Forget the last game. All random choices follow from the seed and the position's ply."""
         ...
 
     def choose(self, board: Board, limits: Limits) -> Choice:
-        """A move for the side to move. `board` is the player's to change. Raises Forfeit where none comes."""
+        """A legal move in a game that is not over. The board is left as it was. Raises Forfeit."""
         ...
 
     def close(self) -> None:
-        """Let go of everything; a second call does nothing, and one during `choose` ends it soon."""
+        """Let everything go: memory, processes. Nothing is called after it, but for `close` again."""
         ...
-
-
-class Forfeit(Exception):
-    """The player cannot go on with this game: it died, hangs, or said something that is no move."""
-
-    def __init__(self, reason: str) -> None:
-        """`reason` follows the player's colour: 'disconnects', 'gives no move for 10 s'."""
-        super().__init__(reason)
-        self.reason = reason
