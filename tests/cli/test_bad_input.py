@@ -16,6 +16,13 @@ GC = ["train", "graph-coloring"]
 WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "command": (["trian"], "did you mean train?"),
     "workload command": (["graph-coloring", "sovle"], "did you mean solve?"),
+    "room": (["ches"], "did you mean chess?"),
+    "chess command": (["chess", "ladr"], "did you mean ladder?"),
+    "perft without a depth": (["chess", "perft"], "no value for DEPTH"),
+    "perft backwards": (["chess", "perft", "-1"], "from 0 to 20"),
+    "perft for ever": (["chess", "perft", "99"], "from 0 to 20"),
+    "perft of words": (["chess", "perft", "deep"], "'deep' is not a whole number"),
+    "perft of no position": (["chess", "perft", "1", "--fen", "8/8"], "give six fields"),
     "proof": (["prove", "same-rnu", "graph-coloring"], "did you mean same-run?"),
     "no workload": (["train"], "graph-coloring"),
     "workload": (["train", "graph-colouring"], "did you mean graph-coloring?"),

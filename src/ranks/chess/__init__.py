@@ -1,1 +1,11 @@
 """The chess core: rules, notation, players, rating."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, str] = {
+    "perft": "ranks.chess.commands.perft:perft",
+    "match": "ranks.chess.commands.match:match",
+    "ladder": "ranks.chess.commands.ladder:ladder",
+    "uci": "ranks.chess.commands.uci:uci",
+    "play": "ranks.chess.commands.play:play",
+}

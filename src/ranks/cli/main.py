@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ranks import __version__
@@ -23,6 +26,8 @@ COMMANDS = {
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.prove:prove"),
     "demo": ("train, evaluate, export, solve and draw, in about five minutes", "ranks.cli.demo:demo"),
 }
+ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess --help)", "ranks.chess")}
+"""Tables of commands that belong to no workload."""
 
 
 def entry() -> None:
@@ -65,30 +70,48 @@ def dispatch(argv: list[str]) -> int:
         return command(rest)
     from ranks.workloads import WORKLOADS
 
-    if name in WORKLOADS:
-        return workload_command(name, rest)
+    if name in ROOMS or name in WORKLOADS:
+        return inner_command(name, ROOMS[name][1] if name in ROOMS else WORKLOADS[name], rest)
     from ranks.cli.parse import nearest
 
-    raise UserError(f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *WORKLOADS], "see ranks --help"))
+    raise UserError(
+        f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *ROOMS, *WORKLOADS], "see ranks --help")
+    )
 
 
-def workload_command(workload: str, argv: list[str]) -> int:
-    """`ranks graph-coloring solve ...`: a command of the workload's own table."""
+def inner_command(name: str, module: str, argv: list[str]) -> int:
+    """`ranks chess perft ...`: a command from the table of a room or a workload, whose extra has its packages."""
     from ranks.cli.parse import call, nearest
-    from ranks.workloads import load
 
-    commands: dict[str, str] = getattr(load(workload), "COMMANDS", {})
+    commands: dict[str, str] = getattr(import_module(module), "COMMANDS", {})
     if not argv or argv[0] in ("-h", "--help"):
-        print("\n".join([f"usage: ranks {workload} COMMAND ...", "", *(f"  {name}" for name in commands)]))
+        lines = [f"  {command:<12} {first_line(place)}" for command, place in commands.items()]
+        print("\n".join([f"usage: ranks {name} COMMAND ...", "", *lines]))
         return 0
+    asked = f"ranks {name} {argv[0]}"
     if argv[0] not in commands:
         raise UserError(
-            f"ranks {workload} {argv[0]}",
-            f"{workload} has no such command",
-            nearest(argv[0], list(commands), f"see ranks {workload} --help"),
+            asked, f"{name} has no such command", nearest(argv[0], list(commands), f"see ranks {name} --help")
         )
-    code = call(find(commands[argv[0]]), argv[1:], prog=f"ranks {workload} {argv[0]}")
+    try:
+        code = call(find(commands[argv[0]]), argv[1:], prog=asked)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] == "ranks":
+            raise
+        found = f"the package {missing.name} is not installed"
+        raise UserError(asked, found, f"pip install 'ranks[{name}]'") from missing
     return code if isinstance(code, int) else 0
+
+
+def first_line(place: str) -> str:
+    """What a command's docstring begins with, read without an import: its module may load heavy packages."""
+    module, function = place.split(":")
+    spec = find_spec(module)
+    assert spec is not None, place
+    assert spec.origin is not None, place
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    (command,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    return (ast.get_docstring(command) or "").split("\n")[0]
 
 
 def find(place: str) -> Callable[..., Any]:
@@ -105,7 +128,7 @@ def usage() -> str:
         [
             "usage: ranks COMMAND ...",
             "",
-            *(f"  {name:<12} {summary}" for name, (summary, _) in COMMANDS.items()),
+            *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | ROOMS).items()),
             "",
             f"workloads: {', '.join(WORKLOADS)}, each with commands of its own (ranks WORKLOAD --help)",
             "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help",

@@ -7,16 +7,11 @@ Difference"). Fills: "Kogge-Stone Algorithm", ibid. Neither has a branch nor a l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ranks.chess.core.bits import ALL, FILE_A, FILE_H, ONE, TWO, ZERO, Word, leading_zeros
-from ranks.chess.core.tables import ABOVE, BELOW, KING, KNIGHT, PAWN
+from ranks.chess.core.tables import ABOVE, BELOW
 from ranks.jit import helper
-
-if TYPE_CHECKING:
-    from ranks.chess.core.position import Position
 
 EVERYWHERE, NOT_A, NOT_H = ALL, ~FILE_A, ~FILE_H
 NOT_AB = np.uint64(0xFCFCFCFCFCFCFCFC)
@@ -94,15 +89,3 @@ def attacked_by_pawns(pawns: Word, side: Word) -> Word:
     if side == ZERO:
         return ((pawns & NOT_A) << np.uint64(7)) | ((pawns & NOT_H) << np.uint64(9))
     return ((pawns & NOT_A) >> np.uint64(9)) | ((pawns & NOT_H) >> np.uint64(7))
-
-
-@helper
-def attackers(p: Position, square: Word, occupied: Word, side: Word) -> Word:
-    """All pieces, of both sides, that attack a square; of pawns those that would attack a man of `side` there."""
-    return (
-        (KNIGHT[square] & p.knights)
-        | (KING[square] & p.kings)
-        | (PAWN[side * np.uint64(64) + square] & p.pawns)
-        | (diagonal(square, occupied) & (p.bishops | p.queens))
-        | (straight(square, occupied) & (p.rooks | p.queens))
-    )

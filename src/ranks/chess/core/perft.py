@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numba import types
@@ -28,16 +28,14 @@ def perft(start: Words, depth: int) -> int:
     return _perft(rows, np.empty(depth * MAX_MOVES, np.uint16), np.zeros(depth, np.int64), legal, play)
 
 
-def divide(start: Words, depth: int) -> dict[int, int]:
-    """`perft` of depth - 1 behind each legal move, by move, in the order of generation."""
+def divide(start: Words, depth: int) -> Iterator[tuple[int, int]]:
+    """Each legal move in row 0, in the order of generation, with the perft of depth - 1 behind it."""
     moves = np.empty(MAX_MOVES, np.uint16)
     num_moves = legal(start, 0, moves, 0) % CHECK
     after = np.empty((1, WORDS), np.uint64)
-    counts: dict[int, int] = {}
     for move in moves[:num_moves]:
         play(start, 0, after, 0, move)
-        counts[int(move)] = perft(after, depth - 1)
-    return counts
+        yield int(move), perft(after, depth - 1)
 
 
 @kernel(types.int64(STATES, MOVES, COUNTS, types.FunctionType(LEGAL), PLAY_TYPE))

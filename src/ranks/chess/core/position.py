@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.attacks import attackers
+from ranks.chess.core.attacks import diagonal, straight
 from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, TWO, ZERO, Word, bit, count, first, rotate, without_first
-from ranks.chess.core.tables import CASTLING_KEPT, EN_PASSANT_KEYS, KEYS, PAWN, SIDE_KEY
+from ranks.chess.core.tables import CASTLING_KEPT, EN_PASSANT_KEYS, KEYS, KING, KNIGHT, PAWN, SIDE_KEY
 from ranks.jit import helper
 
 WORDS = 13
@@ -91,6 +91,18 @@ def kind_at(p: Position, square: Word) -> Word:
         + (((p.rooks >> square) & ONE) << np.uint64(2))
         + ((p.queens >> square) & ONE) * np.uint64(5)
         + ((p.kings >> square) & ONE) * np.uint64(6)
+    )
+
+
+@helper
+def attackers(p: Position, square: Word, occupied: Word, side: Word) -> Word:
+    """All pieces, of both sides, that attack a square; of pawns those that would attack a man of `side` there."""
+    return (
+        (KNIGHT[square] & p.knights)
+        | (KING[square] & p.kings)
+        | (PAWN[side * np.uint64(64) + square] & p.pawns)
+        | (diagonal(square, occupied) & (p.bishops | p.queens))
+        | (straight(square, occupied) & (p.rooks | p.queens))
     )
 
 

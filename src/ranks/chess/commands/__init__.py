@@ -1,0 +1,1 @@
+"""The commands of `ranks chess`, a file each."""
