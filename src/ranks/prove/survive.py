@@ -17,7 +17,7 @@ from ranks.prove.kills import Kill, KilledRun, Straight, straight_run
 from ranks.prove.processes import GONE_S, Listening, ProofError, left_running
 from ranks.prove.report import Report, lines_of, percentile
 from ranks.prove.stops import AIMS, Stop, StoppedRun, counted
-from ranks.prove.trainings import Deal, Place, Training, fingerprints, place
+from ranks.prove.trainings import Deal, Place, Training, fingerprint, place
 from ranks.workloads import load
 
 SETTINGS = ((2, "fast"), (3, "exact"), (2, "exact"), (3, "fast"))
@@ -71,7 +71,7 @@ class Proof:
     def straight(self, ranks: int, mode: str) -> Straight:
         if (ranks, mode) not in self.straights:
             run = self.training("straight", ranks, mode)
-            found = straight_run(run, self.iterations, lambda run: fingerprints([run])[0])
+            found = straight_run(run, self.iterations, fingerprint)
             self.straights[ranks, mode] = found
             self.report.say(f"straight, {ranks} ranks, {mode}: {found.seconds:.1f} s, fingerprint {found.fingerprint}")
         return self.straights[ranks, mode]
@@ -79,7 +79,7 @@ class Proof:
     def ends_alike(self, run: Training, straight: Straight) -> str:
         """Empty, or how a run's end differs from the straight run's."""
         problems: list[str] = []
-        if fingerprints([run])[0] != straight.fingerprint:
+        if fingerprint(run) != straight.fingerprint:
             problems.append("another fingerprint")
         if [row["iteration"] for row in run.rows] != list(range(self.iterations)):
             problems.append("metrics.jsonl does not hold each iteration once")

@@ -187,19 +187,16 @@ class Training:
         return flat
 
 
-def fingerprints(runs: Sequence[Training]) -> list[str]:
-    """What `ranks fingerprint` prints for each run. Raises ProofError."""
-    trees: list[Tree] = []
-    for run in runs:
-        log = run.place.log(f"fingerprint-{run.name}")
-        log.unlink(missing_ok=True)
-        trees.append(Tree(["fingerprint", str(run.folder)], log, run.place.scratch))
-    found: list[str] = []
-    for tree in trees:
-        if tree.wait(LIMIT_S) != 0:
-            raise ProofError(f"ranks fingerprint ended with exit code {tree.code}:\n{tree.tail()}")
-        found.append(tree.tail().splitlines()[-1])
-    return found
+def fingerprint(run: Training) -> str:
+    """What `ranks fingerprint` prints: computed afresh from the newest checkpoint, verified. Raises ProofError."""
+    damaged: list[str] = []
+    newest = checkpoint.newest(run.folder / "checkpoints", damaged)
+    if newest is None or damaged:
+        raise ProofError(f"{run.name}: {'; '.join(damaged) or 'no checkpoint'}")
+    computed = HostState.of(newest.state).fingerprint()
+    if computed != newest.fingerprint:
+        raise ProofError(f"{newest.path} says {newest.fingerprint}, its tensors give {computed}")
+    return computed
 
 
 def relative_difference(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> float:
