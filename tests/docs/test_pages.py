@@ -99,14 +99,16 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     page = ROOT / "docs" / "first-workload.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
-    for block in commands_of(page):
-        run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""})
+    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
     folder = tmp_path / "runs" / "my_task"
+    accuracy = re.search(r"^  accuracy +(\d\S*)$", said, re.MULTILINE)
+    assert accuracy is not None
+    assert float(accuracy[1]) > 0.95
+    assert re.search(r"^[0-9a-f]{64}$", said, re.MULTILINE), "no fingerprint"
+    assert {"model.safetensors", "config.json", "model.py"} <= {path.name for path in (folder / "export").iterdir()}
     assert iterations_of(folder / "metrics.jsonl") == list(range(1000))
     sessions = [json.loads(line)["event"] for line in (folder / "sessions.jsonl").read_text().splitlines()]
-    assert sessions[0] == "opened", sessions
-    assert "resumed" in sessions, sessions
-    assert sessions[-1] == "finished", sessions
+    assert sessions == ["opened", "resumed", "finished"]
     code = "import runpy, sys; runpy.run_path('use.py'); print(sorted({m.split('.')[0] for m in sys.modules}))"
     without = {k: v for k, v in shell.items() if k != "PYTHONPATH"}
     imported = run(f'python -c "{code}"', tmp_path, without).splitlines()[-1]

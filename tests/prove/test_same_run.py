@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from .conftest import TOYS, TWINS, Outcome
 
-Prove = Callable[..., Outcome]
+
+def quick(file: Path, level: str, *values: str) -> Any:
+    """The values of a test that looks at the quick proof of one level."""
+    mark = pytest.mark.proof("same-run", str(file), "--quick", "--level", level)
+    return pytest.param(level, *values, marks=mark, id=f"{file.stem}-{level}")
 
 
-@pytest.mark.parametrize("level", ["L2", "L3"])
-def test_supervised_holds(prove: Prove, level: str) -> None:
-    outcome = prove("same-run", TOYS / "images.py", "--quick", "--level", level)
+@pytest.mark.parametrize(
+    "level",
+    [
+        *(quick(TOYS / "images.py", level) for level in ("L2", "L3")),
+        *(quick(TOYS / f"{toy}.py", level) for toy in ("cartpole", "tictactoe") for level in ("L1", "L3")),
+    ],
+)
+def test_the_same_run_on_any_deal(outcome: Outcome, level: str) -> None:
     assert outcome.code == 0, outcome.printed
     assert outcome.file["verdict"] == "PASS"
     assert outcome.file["raw"][level]
 
 
-@pytest.mark.parametrize("level", ["L1", "L3"])
-@pytest.mark.parametrize("toy", ["cartpole", "tictactoe"])
-def test_experience_holds(prove: Prove, toy: str, level: str) -> None:
-    outcome = prove("same-run", TOYS / f"{toy}.py", "--quick", "--level", level)
-    assert outcome.code == 0, outcome.printed
-
-
 @pytest.mark.parametrize(
-    ("twin", "level", "seen"),
+    ("level", "seen"),
     [
-        ("dropped_items", "L3", "L3 3 ranks, shares 4,3,1"),
-        ("dropped_items", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
-        ("luck_of_ranks", "L1", "L1 experience, 3 ranks, shares 4,3,1"),
+        quick(TWINS / "dropped_items.py", "L3", "L3 3 ranks, shares 4,3,1"),
+        quick(TWINS / "dropped_items.py", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
+        quick(TWINS / "luck_of_ranks.py", "L1", "L1 experience, 3 ranks, shares 4,3,1"),
     ],
 )
-def test_a_broken_twin_is_seen(prove: Prove, twin: str, level: str, seen: str) -> None:
-    outcome = prove("same-run", TWINS / f"{twin}.py", "--quick", "--level", level)
+def test_a_broken_twin_is_seen(outcome: Outcome, level: str, seen: str) -> None:
     assert outcome.code == 1, outcome.printed
     assert seen in outcome.failed
     assert outcome.file["verdict"] == "FAIL"
+    assert outcome.file["raw"][level]

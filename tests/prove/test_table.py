@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Outcome
+from .conftest import prove
 
 WORKLOAD = """
 from images import Config, build, evaluate, train
@@ -25,12 +24,10 @@ TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
-def test_rows_are_held_against_their_bars(
-    prove: Callable[..., Outcome], tmp_path: Path, passed: bool, code: int
-) -> None:
+def test_rows_are_held_against_their_bars(tmp_path: Path, passed: bool, code: int) -> None:
     path = tmp_path / "own.py"
     path.write_text(f"import sys\nsys.path.insert(0, {str(TOYS)!r})\n" + WORKLOAD.format(bar="<= 0.1", passed=passed))
-    outcome = prove("table", path, "--quick")
+    outcome = prove(("table", str(path), "--quick"), tmp_path)
     assert outcome.code == code, outcome.printed
     assert outcome.failed == ([] if passed else ["untrained", "table"])
     assert outcome.file["raw"]["rows"][0]["solved"] == 4
