@@ -2,9 +2,9 @@
 
     python benchmarks/rating_coverage.py [--pools 1000]      about a minute; any load, no timings
 
-Each pool is a round robin of seven players of known strength. Four worlds: games independent; the two games of a pair
-decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and a third of the
-games in each pairing.
+Each pool is a round robin of seven players of known strength. Five worlds: games independent; the two games of a pair
+decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and 20 or 8 pairs
+in each pairing.
 """
 
 # P pairs of games; 3 = points of white in halves
@@ -47,6 +47,7 @@ WORLDS = (
     World("pairs hang together", shared=0.6),
     World("draws against the model", draws_vary=True),
     World("few games", pairs=20),
+    World("very few games", pairs=8),
 )
 
 

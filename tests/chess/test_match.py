@@ -47,7 +47,7 @@ class Wanderer:
 
 
 def dies() -> Choice:
-    raise Forfeit("disconnects")
+    raise Forfeit("B has died")
 
 
 def cheats() -> Choice:
@@ -114,7 +114,8 @@ def test_a_game_ends_by_the_rules_and_every_move_is_legal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [(dies, "disconnects"), (cheats, "makes an illegal move: a1a1"), (dawdles, "loses on time")]
+    ("fault", "reason"),
+    [(dies, "forfeits: B has died"), (cheats, "makes an illegal move: a1a1"), (dawdles, "loses on time")],
 )
 @pytest.mark.parametrize("colour", [0, 1])
 def test_who_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: str, colour: int) -> None:
@@ -132,11 +133,12 @@ def test_limits_reach_the_players() -> None:
     game(*players, Conditions(TimeControl(60, 0.5, 40)), max_plies=6)
     clock = players[1].limits[2].clock
     assert clock is not None
-    assert (clock.white_increment_s, clock.moves_to_go) == (0.5, 38)
-    assert 60 < clock.black_s < 61.1
+    assert (clock.increment_s, clock.moves_to_go) == (0.5, 38)
+    assert 60 < clock.remaining_s <= 61 < clock.other_remaining_s <= 61.5
     fixed = Limits(nodes=100)
     record = game(*players, Conditions(None, fixed), max_plies=4)
-    assert players[0].limits[-1] == fixed
+    assert players[0].limits[-1].nodes == 100
+    assert players[0].limits[-1].clock is None
     assert record.reason == "Draw by length: 4 plies"
     assert record.result == "1/2-1/2"
 
@@ -177,10 +179,12 @@ def test_a_match_goes_on_after_forfeits_and_counts_them(capsys: pytest.CaptureFi
 
 def test_a_player_that_does_not_start_forfeits() -> None:
     def refuse() -> Wanderer:
-        raise Forfeit("does not start")
+        raise Forfeit("A does not start")
 
     pairs = list(play_pairs(pair_tasks(Entrant("A", refuse), entrant("B"), [START], range(1)), FREE, 0, 1, len_of))
-    assert [pairs[0].with_white.reason, pairs[0].with_black.reason] == ["White does not start", "Black does not start"]
+    assert [pairs[0].with_white.reason, pairs[0].with_black.reason] == [
+        f"{side} forfeits: A does not start" for side in ("White", "Black")
+    ]
     assert [pairs[0].with_white.result, pairs[0].with_black.result] == ["0-1", "1-0"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ranks.chess.board import Result, move_name
@@ -95,7 +95,7 @@ def play_game(
     stopping: Callable[[], bool],
     max_plies: int = MAX_PLIES,
 ) -> GameRecord:
-    """Play one game. Raises Abandoned as soon as `stopping()` is true between two moves."""
+    """Play one game. Raises Abandoned once `stopping()` is true, which also ends the search of a move."""
     board = opening.board()
     seats = (white, black)
     clock = GameClock(conditions.time_control) if conditions.time_control else None
@@ -111,7 +111,7 @@ def play_game(
         try:
             seat.player.new_game(seed + side)
         except Forfeit as fault:
-            return lost(side, fault.reason)
+            return lost(side, f"forfeits: {fault}")
     while True:
         outcome = board.outcome()
         if outcome:
@@ -119,17 +119,18 @@ def play_game(
             return ended(outcome.result, reason)
         if board.ply >= max_plies:
             return ended("1/2-1/2", f"Draw by length: {max_plies} plies")
-        if stopping():
-            raise Abandoned
         side = 0 if board.white_to_move else 1
-        limits = seats[side].limits or _limits(conditions.limits, clock, side)
+        own = seats[side].limits
+        limits = _limits(own or conditions.limits, None if own else clock, side, stopping)
         started_s = time.perf_counter()
         try:
-            choice = seats[side].player.choose(board.copy(), limits)
+            choice = seats[side].player.choose(board, limits)
         except Forfeit as fault:
-            return lost(side, fault.reason)
+            return lost(side, f"forfeits: {fault}")
         elapsed_s = time.perf_counter() - started_s
-        if clock and not seats[side].limits and not clock.spend(side, elapsed_s):
+        if stopping():
+            raise Abandoned
+        if clock and not own and not clock.spend(side, elapsed_s):
             return lost(side, "loses on time")
         if choice.move not in board.legal_moves():
             return lost(side, f"makes an illegal move: {move_name(choice.move)}")
@@ -137,15 +138,11 @@ def play_game(
         board.push(choice.move)
 
 
-def _limits(fixed: Limits, clock: GameClock | None, side: int) -> Limits:
+def _limits(fixed: Limits, clock: GameClock | None, side: int, stopping: Callable[[], bool]) -> Limits:
     if clock is None:
-        return fixed
-    return Limits(
-        clock=Clock(
-            white_s=clock.remaining_s[0],
-            black_s=clock.remaining_s[1],
-            white_increment_s=clock.control.increment_s,
-            black_increment_s=clock.control.increment_s,
-            moves_to_go=clock.moves_to_go(side),
-        )
+        return replace(fixed, should_stop=stopping)
+    increment_s = clock.control.increment_s
+    clocks = Clock(
+        clock.remaining_s[side], clock.remaining_s[1 - side], increment_s, increment_s, clock.moves_to_go(side)
     )
+    return Limits(clock=clocks, should_stop=stopping)

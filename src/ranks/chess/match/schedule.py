@@ -61,7 +61,7 @@ def play_pairs(
 ) -> Generator[PairRecord]:
     """Play all tasks in `concurrency` threads. `on_game` is called as each game ends, from one thread at a time.
 
-    Closing the iterator stops the match: games in progress are abandoned, and all players are closed.
+    Closing the iterator stops the match: games in progress are abandoned, and every thread closes its players.
     """
     crew = _Crew(iter(tasks), conditions, seed, on_game, max_plies)
     threads = [threading.Thread(target=crew.work, daemon=True) for _ in range(concurrency)]
@@ -76,7 +76,7 @@ def play_pairs(
     finally:
         crew.stop()
         for thread in threads:
-            thread.join(PATIENCE_S / concurrency)
+            thread.join(PATIENCE_S)
 
 
 def game_seed(seed: int, task: PairTask, game: int) -> int:
@@ -104,7 +104,6 @@ class _Crew:
         self._exhausted = False
         self._stopping = False
         self._fault: BaseException | None = None
-        self._open: list[Player] = []
 
     def wait_for(self, number: int) -> PairRecord | None:
         """The record of the task with this number, once it is there; None where there is no such task."""
@@ -117,12 +116,9 @@ class _Crew:
             return self._records.pop(number, None)
 
     def stop(self) -> None:
-        """End all games before their next move and close all players."""
+        """Abandon all games; each thread then closes its players."""
         with self._changed:
             self._stopping = True
-            players = self._open.copy()
-        for player in players:
-            player.close()
 
     def work(self) -> None:
         """What each thread does: take a task, play it, hand the record in."""
@@ -161,7 +157,7 @@ class _Crew:
         except Forfeit as fault:
             side = 0 if colours[0].name not in seats else 1
             names = (colours[0].name, colours[1].name)
-            reason = f"{SIDES[side]} {fault.reason}"
+            reason = f"{SIDES[side]} forfeits: {fault}"
             record = GameRecord(*names, task.opening, [], "0-1" if side == 0 else "1-0", reason, forfeited=True)
         else:
             seed = game_seed(self._seed, task, game)
@@ -179,8 +175,5 @@ class _Crew:
     def _seat(self, entrant: Entrant, seats: dict[str, Seat]) -> Seat:
         """The entrant's player of this thread, opened where there is none yet."""
         if entrant.name not in seats:
-            player = entrant.open()
-            seats[entrant.name] = Seat(entrant.name, player, entrant.limits)
-            with self._changed:
-                self._open.append(player)
+            seats[entrant.name] = Seat(entrant.name, entrant.open(), entrant.limits)
         return seats[entrant.name]

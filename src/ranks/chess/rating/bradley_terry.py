@@ -197,7 +197,10 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
 
 
 def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
-    """float64[F, F]: the covariance of the parameters; the information is the observed one, by central differences."""
+    """float64[F, F]: the covariance of the parameters; the information is the observed one, by central differences.
+
+    With P pairs it is scaled by P / (P - F) as usual, since the residuals of a fit are smaller than the errors.
+    """
     num_free = len(x_F) - (x_F[-1] == -math.inf)
     around_FF = 1e-5 * np.eye(len(x_F))[:num_free]
     rows = [model.gradient(pairs_K33, x_F - d) - model.gradient(pairs_K33, x_F + d) for d in around_FF]
@@ -205,8 +208,10 @@ def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
     slope_K33F = model.pair_slopes(x_F)[..., :num_free]
     spread_FF = np.einsum("kab,kabe,kabf->ef", pairs_K33, slope_K33F, slope_K33F)
     bread_FF = np.linalg.inv(information_FF)
+    num_pairs = pairs_K33.sum()
+    scale = num_pairs / max(num_pairs - num_free, 1.0)
     covariance_FF = np.zeros((len(x_F), len(x_F)))
-    covariance_FF[:num_free, :num_free] = bread_FF @ spread_FF @ bread_FF.T
+    covariance_FF[:num_free, :num_free] = scale * bread_FF @ spread_FF @ bread_FF.T
     return covariance_FF
 
 
