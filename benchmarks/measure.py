@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SOURCE = str(ROOT / "src")
 sys.path.insert(0, SOURCE)
+THREADS = 1
+"""CPU threads of each rank, so that 1 and 4 ranks compute alike and a CPU's figures can be repeated."""
 
 
 def spread(values: Sequence[float], digits: int = 4) -> dict[str, float]:

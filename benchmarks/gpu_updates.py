@@ -1,0 +1,110 @@
+"""Updates of graph-coloring with the data on the device already: how fast, and where the host waits for the device."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from measure import THREADS
+
+from ranks import Learner, RunConfig, StepBatch, World, stream
+from ranks.engine.rows import peak_memory_bytes
+from ranks.workloads import load
+from ranks.workloads.graph_coloring.generators import GeneratedGraphs
+from ranks.workloads.graph_coloring.training import coloring_loss
+
+LEAST_BLOCKS, MOST_BLOCKS, BLOCK_UPDATES, MEASURED_S = 3, 50, 4, 6.0
+
+
+class Updates:
+    """A learner of graph-coloring, and two steps whose batches lie ready; `update` makes one of them."""
+
+    def __init__(self, device: str, precision: str, batch: int, exact: bool) -> None:
+        engine = RunConfig(precision=precision, exact=exact, threads=THREADS)
+        self.world = World.join(engine, device=device, workload="graph-coloring")
+        coloring = load("graph-coloring")
+        cfg = coloring.Config()
+        graphs = stream(GeneratedGraphs(cfg.data, 0, "train", self.world.device), batch, self.world)
+        optim = cfg.optim.resolve(global_batch=batch, updates=10_000)
+        self.learner = Learner(coloring.build(cfg), optim, self.world)
+        self.loss = partial(coloring_loss, cfg=cfg, lead_in=cfg.lead_in // 2)
+        start = time.perf_counter()
+        self.ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
+        self.data_s = (time.perf_counter() - start) / len(self.ready)
+        self.turn = 0
+
+    @property
+    def nodes(self) -> float:
+        """Nodes of a batch, on average."""
+        return statistics.mean(sum(len(g.node_graph_N) for part in parts for g in part) for _, parts in self.ready)
+
+    def update(self) -> None:
+        step, parts = self.ready[self.turn % len(self.ready)]
+        left = iter(parts)
+        self.learner.step(self.loss, StepBatch(step.shards, lambda ids: next(left)))
+        self.turn += 1
+
+    def block(self) -> float:
+        """Seconds of one update, over a few of them and a wait for the device."""
+        start = time.perf_counter()
+        for _ in range(BLOCK_UPDATES):
+            self.update()
+        self.learner.drain()
+        if self.world.device.type == "cuda":
+            torch.cuda.synchronize()
+        return (time.perf_counter() - start) / BLOCK_UPDATES
+
+
+def batches_of(step: StepBatch[Any], exact: bool) -> list[Any]:
+    """What the passes of a step will gather: one batch for each shard that holds items, or one for all."""
+    pieces = [s.ids for s in step.shards if len(s.ids)] if exact else [step.shards.ids]
+    return [step.gather(ids) for ids in pieces]
+
+
+def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> dict[str, Any]:
+    """Updates a second; how long making a batch takes stands beside."""
+    updates = Updates(device, precision, batch, exact)
+    updates.block()
+    if updates.world.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    blocks: list[float] = []
+    begun = time.perf_counter()
+    while len(blocks) < LEAST_BLOCKS or (time.perf_counter() - begun < MEASURED_S and len(blocks) < MOST_BLOCKS):
+        blocks.append(updates.block())
+    update_s = statistics.median(blocks)
+    return {
+        "updates_per_s": 1 / update_s,
+        "graphs_per_s": batch / update_s,
+        "nodes_per_s": updates.nodes / update_s,
+        "update_s": {"median": update_s, "least": min(blocks), "most": max(blocks), "blocks_of_4": len(blocks)},
+        "nodes_per_batch": updates.nodes,
+        "making_a_batch_s": updates.data_s,
+        "peak_memory_bytes": peak_memory_bytes(updates.world.device),
+    }
+
+
+def synchronising_calls(device: str) -> dict[str, Any]:
+    """Where the host waited for the GPU within `Learner.step`, over 5 steps."""
+    if not device.startswith("cuda"):
+        return {"left_out": "only CUDA counts synchronising calls"}
+    updates = Updates(device, "fp32", batch=32, exact=False)
+    for _ in range(3):
+        updates.update()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        for _ in range(5):
+            updates.update()
+        torch.cuda.set_sync_debug_mode("default")
+    places = [f"{Path(w.filename).name}:{w.lineno}" for w in caught if "synchronizing CUDA" in str(w.message)]
+    return {
+        "steps": 5,
+        "calls": len(places),
+        "in_the_engine": sum("learner.py" in p or "vote.py" in p or "step.py" in p for p in places),
+        "places": {place: places.count(place) for place in sorted(set(places))},
+    }
