@@ -1,0 +1,324 @@
+"""Alpha-beta over chess: the value of plain minimax, without most of its work.
+
+Fail-soft alpha-beta (Knuth & Moore 1975; Fishburn 1983), captures played out at the leaves, moves ordered by the
+transposition table, most valuable victim and least valuable attacker, and killers. It is a loop over frames, not a
+recursion, so it can stop after any number of nodes and go on later.
+
+The value is exactly that of minimax under the rules of the game: a table entry counts only at its own depth, and only
+where neither repetition nor the count of 50 moves can matter (`pure`).
+
+    level        0          1          2     ...       one frame per ply of the line that is being looked at
+    rows      |root      |child     |child  |          positions
+    moves     |218       |218       |218    |          the first num_moves of each are to be tried
+    keys |128 of the past |level 0   |level 1   |      oldest first, for repetitions
+
+Legend: L levels, T entries of the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ranks.chess.core.bits import ZERO, first
+from ranks.chess.core.evaluation import VALUE_CP, evaluate
+from ranks.chess.core.moves import MAX_MOVES
+from ranks.chess.core.position import HALF_MOVES, WORDS, Position, attackers, kind_at, load, make, store
+from ranks.chess.core.rules import FIFTY_MOVES, repetitions, status
+from ranks.chess.core.tables import Words
+from ranks.jit import helper, kernel
+from ranks.search.game import LOST
+
+MAX_DEPTH = 64
+LEVELS = 128
+"""MAX_DEPTH, and room for all captures and promotions after it."""
+PAST = 128
+MATE = 32000
+"""The value of having mated; a mate n plies ahead is worth MATE - n."""
+MATE_FLOOR = 31000
+"""No position without a mate in sight is worth as much."""
+UNKNOWN = 1 << 20
+"""Larger than any value."""
+EXACT, AT_LEAST, AT_MOST = 0, 1, 2
+
+Number: TypeAlias = Any
+"""int64 to Numba."""
+Numbers: TypeAlias = NDArray[Any]
+"""int64[L], where nothing else is said."""
+
+
+class Tree(NamedTuple):
+    """Everything that a search under way is made of."""
+
+    rows: Words
+    keys: Words
+    moves: NDArray[np.uint16]
+    order: Numbers
+    """Beside moves: the larger, the earlier it is tried."""
+    num_moves: Numbers
+    num_tried: Numbers
+    depth: Numbers
+    """Plies to look ahead from each level; zero or less: captures only."""
+    alpha: Numbers
+    beta: Numbers
+    floor: Numbers
+    """Alpha when the level was entered."""
+    best: Numbers
+    best_move: Numbers
+    pure: Numbers
+    """1 where no position before this level can change its value."""
+    doubled: Numbers
+    """1 where a position since the last irreversible move has stood twice."""
+    killers: Numbers
+    """int64[L, 2]: quiet moves that refuted another move at the same level."""
+    pv: Numbers
+    """int64[L, L]: the best line from each level on."""
+    pv_length: Numbers
+    table_keys: Words
+    table_entries: Words
+    """uint64[T]: value + 32768 | move << 16 | depth << 32 | bound << 40."""
+    salt: Words
+    """uint64[1]: part of all keys of the table, so that another salt is an empty table."""
+    state: Numbers
+    """int64[4]: level, 1 if it is entered next, nodes so far, where the past begins in keys."""
+
+
+LEVEL, ENTERING, NODES, BEGIN = 0, 1, 2, 3
+
+
+def new_tree(table_bits: int = 20) -> Tree:
+    """Room for one search; its table has 2**table_bits entries of 16 bytes."""
+    levels = dict.fromkeys(set(Tree._fields[4:17]) - {"killers", "pv"}, (LEVELS,))
+    shapes: dict[str, tuple[int, ...]] = {
+        **levels,
+        "rows": (LEVELS, WORDS),
+        "keys": (PAST + LEVELS,),
+        "moves": (LEVELS * MAX_MOVES,),
+        "order": (LEVELS * MAX_MOVES,),
+        "killers": (LEVELS, 2),
+        "pv": (LEVELS, LEVELS),
+        "table_keys": (1 << table_bits,),
+        "table_entries": (1 << table_bits,),
+        "salt": (1,),
+        "state": (4,),
+    }
+    arrays: dict[str, Any] = {name: np.zeros(shape, _DTYPES.get(name, np.int64)) for name, shape in shapes.items()}
+    return Tree(**arrays)
+
+
+def set_root(tree: Tree, rows: Words, salt: int) -> None:
+    """Begin with the last of these positions, uint64[plies + 1, 13], and forget all that is in the table."""
+    past = rows[:-1][-PAST:, WORDS - 1]
+    begin = PAST - len(past)
+    tree.keys[begin:PAST] = past
+    tree.rows[0] = rows[-1]
+    tree.state[BEGIN], tree.state[NODES] = begin, 0
+    tree.killers.fill(0)
+    tree.salt[0] = salt
+    window = rows[len(rows) - 1 - min(int(rows[-1, WORDS - 2] & HALF_MOVES), len(rows) - 1) :, WORDS - 1]
+    tree.doubled[0] = len(np.unique(window)) < len(window)
+    tree.keys[PAST] = rows[-1, WORDS - 1]
+
+
+def start(tree: Tree, moves: list[int], depth: int) -> None:
+    """Begin one search of the root: only these moves, in this order, so many plies deep."""
+    tree.moves[: len(moves)] = moves
+    tree.order[: len(moves)] = range(len(moves), 0, -1)
+    tree.num_moves[0], tree.num_tried[0], tree.depth[0] = len(moves), 0, depth
+    tree.alpha[0], tree.beta[0], tree.floor[0], tree.best[0] = -UNKNOWN, UNKNOWN, -UNKNOWN, -UNKNOWN
+    tree.best_move[0] = tree.pure[0] = tree.pv_length[0] = 0
+    tree.state[LEVEL] = tree.state[ENTERING] = 0
+
+
+@helper
+def probe(t: Tree, p: Position, level: int) -> tuple[Number, Number]:
+    """What the table knows of a level: a value that settles it, or UNKNOWN; and a move to try first, or 0."""
+    key = p.key ^ t.salt[0]
+    index = p.key & np.uint64(len(t.table_keys) - 1)
+    if t.table_keys[index] != key:
+        return UNKNOWN, 0
+    entry = np.int64(t.table_entries[index])
+    move = entry >> 16 & 0xFFFF
+    if not t.pure[level] or entry >> 32 & 0xFF != t.depth[level]:
+        return UNKNOWN, move
+    value, bound = (entry & 0xFFFF) - 32768, entry >> 40
+    if value > MATE_FLOOR:
+        value -= level
+    elif value < -MATE_FLOOR:
+        value += level
+    settled = bound == EXACT or (bound == AT_LEAST and value >= t.beta[level])
+    if settled or (bound == AT_MOST and value <= t.alpha[level]):
+        return value, move
+    return UNKNOWN, move
+
+
+@helper
+def remember(t: Tree, level: int) -> None:
+    """Write what was found at a level into the table."""
+    value = t.best[level]
+    bound = EXACT
+    if value >= t.beta[level]:
+        bound = AT_LEAST
+    elif value <= t.floor[level]:
+        bound = AT_MOST
+    if value > MATE_FLOOR:
+        value += level
+    elif value < -MATE_FLOOR:
+        value -= level
+    key = t.rows[level, 12]
+    index = key & np.uint64(len(t.table_keys) - 1)
+    t.table_keys[index] = key ^ t.salt[0]
+    t.table_entries[index] = np.uint64(value + 32768 | t.best_move[level] << 16 | t.depth[level] << 32 | bound << 40)
+
+
+@helper
+def in_check(p: Position) -> bool:
+    us, them = (p.white, p.black) if p.side == ZERO else (p.black, p.white)
+    return attackers(p, first(p.kings & us), p.white | p.black, p.side) & them != ZERO
+
+
+@helper
+def captured_value(p: Position, move: Number) -> Number:
+    """The centipawns that a move takes, or wins by promotion; 0 for a quiet one."""
+    to = np.uint64(move >> 6 & 63)
+    kind = np.int64(kind_at(p, to))
+    gain = VALUE_CP[kind - 1] if kind else 0
+    if move >> 12:
+        return gain + VALUE_CP[move >> 12] - VALUE_CP[0]
+    if (p.en_passant >> to) & np.uint64(1) and kind_at(p, np.uint64(move & 63)) == np.uint64(1):
+        return VALUE_CP[0]
+    return gain
+
+
+@helper
+def arrange(t: Tree, p: Position, level: int, num_moves: int, hash_move: Number, captures_only: bool) -> None:
+    """Give every move its place in the order, and drop the quiet ones where only captures are looked at."""
+    at = level * MAX_MOVES
+    kept = 0
+    for index in range(num_moves):
+        move = np.int64(t.moves[at + index])
+        gain = captured_value(p, move)
+        if captures_only and gain == 0:
+            continue
+        order = 0
+        if move == hash_move:
+            order = 1 << 20
+        elif gain != 0:
+            order = (1 << 12) + gain * 8 - np.int64(kind_at(p, np.uint64(move & 63)))
+        elif move == t.killers[level, 0]:
+            order = 2
+        elif move == t.killers[level, 1]:
+            order = 1
+        t.moves[at + kept], t.order[at + kept] = move, order
+        kept += 1
+    t.num_moves[level], t.num_tried[level] = kept, 0
+
+
+@helper
+def enter(t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
+    """Look at the position of a level for the first time: its value, or UNKNOWN where its moves have to be tried."""
+    p = load(t.rows, level)
+    depth, end = t.depth[level], PAST + level
+    t.keys[end] = p.key
+    t.pv_length[level] = t.best_move[level] = 0
+    t.floor[level], t.best[level] = t.alpha[level], -UNKNOWN
+    half_moves = np.int64(p.clocks & HALF_MOVES)
+    repeated = repetitions(p, t.keys, t.state[BEGIN], end) > 0
+    t.doubled[level] = repeated or (half_moves > 0 and t.doubled[level - 1] != 0)
+    # a leaf in check looks one ply further; a position of the past comes up twice more after five plies at the earliest
+    never_late = half_moves + depth + 1 < np.int64(FIFTY_MOVES) and (half_moves == 0 or depth + 1 < 5)
+    t.pure[level] = depth >= 0 and never_late and t.doubled[level] == 0
+    hash_move = 0
+    if depth >= 0:
+        value, hash_move = probe(t, p, level)
+        if value != UNKNOWN:
+            return value
+    num_moves, _ = status(p, t.keys, t.state[BEGIN], end, t.moves, level * MAX_MOVES)
+    if num_moves < 0:
+        return level - MATE if num_moves == LOST else 0
+    captures_only = depth < 0 or (depth == 0 and not in_check(p))
+    if captures_only or (not quiescence and depth == 0) or level == LEVELS - 1:
+        value = evaluate(p, positional)
+        if not quiescence or value >= t.beta[level] or level == LEVELS - 1:
+            return value
+        t.best[level] = value
+        t.alpha[level] = max(t.alpha[level], value)
+    arrange(t, p, level, num_moves, hash_move, captures_only)
+    return UNKNOWN
+
+
+@helper
+def next_move(t: Tree, level: int) -> Number:
+    """The move of a level that is to be tried next; the untried ones stay behind it."""
+    at = level * MAX_MOVES
+    here = at + t.num_tried[level]
+    best = here
+    for index in range(here + 1, at + t.num_moves[level]):
+        if t.order[index] > t.order[best]:
+            best = index
+    t.moves[here], t.moves[best] = t.moves[best], t.moves[here]
+    t.order[here], t.order[best] = t.order[best], t.order[here]
+    t.num_tried[level] += 1
+    return np.int64(t.moves[here])
+
+
+@helper
+def take(t: Tree, level: int, value: Number) -> None:
+    """The move tried last at a level turned out to be worth `value`."""
+    if value <= t.best[level]:
+        return
+    move = np.int64(t.moves[level * MAX_MOVES + t.num_tried[level] - 1])
+    t.best[level], t.best_move[level] = value, move
+    if value <= t.alpha[level]:
+        return
+    t.alpha[level] = value
+    t.pv[level, 0] = move
+    length = t.pv_length[level + 1]
+    t.pv[level, 1 : length + 1] = t.pv[level + 1, :length]
+    t.pv_length[level] = length + 1
+    if value >= t.beta[level] and captured_value(load(t.rows, level), move) == 0 and t.killers[level, 0] != move:
+        t.killers[level, 1] = t.killers[level, 0]
+        t.killers[level, 0] = move
+
+
+_DTYPES = {"moves": np.uint16, **dict.fromkeys(["rows", "keys", "table_keys", "table_entries", "salt"], np.uint64)}
+_DIMENSIONS = {"rows": 2, "killers": 2, "pv": 2}
+_FIELDS: list[Any] = [
+    types.Array(getattr(types, np.dtype(_DTYPES.get(name, np.int64)).name), _DIMENSIONS.get(name, 1), "C")
+    for name in Tree._fields
+]
+
+
+@kernel(types.boolean(types.NamedTuple(_FIELDS, Tree), types.int64, types.int64, types.int64))
+def go_on(t: Tree, positional: int, quiescence: int, max_nodes: int) -> bool:
+    """Search until the root is settled (True), or the tree has `max_nodes` nodes in all (False); `best` and `pv` of
+    level 0 are what is known by then, best_move[0] is 0 if nothing is."""
+    level, entering = t.state[LEVEL], t.state[ENTERING] != 0
+    while level >= 0:
+        if entering:
+            if t.state[NODES] >= max_nodes:
+                t.state[LEVEL], t.state[ENTERING] = level, 1
+                return False
+            t.state[NODES] += 1
+            value = enter(t, level, positional != 0, quiescence != 0)
+            entering = False
+            if value == UNKNOWN:
+                continue
+        elif t.num_tried[level] < t.num_moves[level] and t.best[level] < t.beta[level]:
+            store(t.rows, level + 1, make(load(t.rows, level), next_move(t, level)))
+            t.depth[level + 1] = t.depth[level] - 1
+            t.alpha[level + 1], t.beta[level + 1] = -t.beta[level], -t.alpha[level]
+            level, entering = level + 1, True
+            continue
+        else:
+            if t.pure[level]:
+                remember(t, level)
+            value = t.best[level]
+        level -= 1
+        if level >= 0:
+            take(t, level, -value)
+    t.state[LEVEL] = level
+    return True

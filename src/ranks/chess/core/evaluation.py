@@ -1,0 +1,122 @@
+"""What a position looks worth, without looking ahead: material, and where the pieces stand.
+
+The numbers are Michniewski's Simplified Evaluation Function (chessprogramming.org, 1995). Legend: B positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.chess.core.bits import ONE, ZERO, Word, count, first, without_first
+from ranks.chess.core.position import Position, load
+from ranks.chess.core.tables import Words
+from ranks.jit import helper, kernel
+
+PAWN_CP, KNIGHT_CP, BISHOP_CP, ROOK_CP, QUEEN_CP = 100, 320, 330, 500, 900
+LOGISTIC_CP = 400.0
+"""An advantage of so much is an expected score of 10/11."""
+_SQUARES = """
+  0   0   0   0   0   0   0   0    50  50  50  50  50  50  50  50    10  10  20  30  30  20  10  10
+  5   5  10  25  25  10   5   5     0   0   0  20  20   0   0   0     5  -5 -10   0   0 -10  -5   5
+  5  10  10 -20 -20  10  10   5     0   0   0   0   0   0   0   0
+
+-50 -40 -30 -30 -30 -30 -40 -50   -40 -20   0   0   0   0 -20 -40   -30   0  10  15  15  10   0 -30
+-30   5  15  20  20  15   5 -30   -30   0  15  20  20  15   0 -30   -30   5  10  15  15  10   5 -30
+-40 -20   0   5   5   0 -20 -40   -50 -40 -30 -30 -30 -30 -40 -50
+
+-20 -10 -10 -10 -10 -10 -10 -20   -10   0   0   0   0   0   0 -10   -10   0   5  10  10   5   0 -10
+-10   5   5  10  10   5   5 -10   -10   0  10  10  10  10   0 -10   -10  10  10  10  10  10  10 -10
+-10   5   0   0   0   0   5 -10   -20 -10 -10 -10 -10 -10 -10 -20
+
+  0   0   0   0   0   0   0   0     5  10  10  10  10  10  10   5    -5   0   0   0   0   0   0  -5
+ -5   0   0   0   0   0   0  -5    -5   0   0   0   0   0   0  -5    -5   0   0   0   0   0   0  -5
+ -5   0   0   0   0   0   0  -5     0   0   0   5   5   0   0   0
+
+-20 -10 -10  -5  -5 -10 -10 -20   -10   0   0   0   0   0   0 -10   -10   0   5   5   5   5   0 -10
+ -5   0   5   5   5   5   0  -5     0   0   5   5   5   5   0  -5   -10   5   5   5   5   5   0 -10
+-10   0   5   0   0   0   0 -10   -20 -10 -10  -5  -5 -10 -10 -20
+
+-30 -40 -40 -50 -50 -40 -40 -30   -30 -40 -40 -50 -50 -40 -40 -30   -30 -40 -40 -50 -50 -40 -40 -30
+-30 -40 -40 -50 -50 -40 -40 -30   -20 -30 -30 -40 -40 -30 -30 -20   -10 -20 -20 -20 -20 -20 -20 -10
+ 20  20   0   0   0   0  20  20    20  30  10   0   0  10  30  20
+
+-50 -40 -30 -20 -20 -30 -40 -50   -30 -20 -10   0   0 -10 -20 -30   -30 -10  20  30  30  20 -10 -30
+-30 -10  30  40  40  30 -10 -30   -30 -10  30  40  40  30 -10 -30   -30 -10  20  30  30  20 -10 -30
+-30 -30   0   0   0   0 -30 -30   -50 -30 -30 -30 -30 -30 -30 -50
+"""
+BONUS_CP = np.array(_SQUARES.split(), np.int64).reshape(7, 64)
+"""int64[7, 64]: of pawn, knight, bishop, rook, queen, king, and king in the endgame, as white sees the board: a8 first.
+
+A white piece on `square` has entry square ^ 56, a black one entry square."""
+VALUE_CP = np.array([PAWN_CP, KNIGHT_CP, BISHOP_CP, ROOK_CP, QUEEN_CP, 0], np.int64)
+
+
+@helper
+def side_material(p: Position, side: Word) -> Any:
+    """The material of one side (a set of squares) in centipawns."""
+    return (
+        PAWN_CP * np.int64(count(p.pawns & side))
+        + KNIGHT_CP * np.int64(count(p.knights & side))
+        + BISHOP_CP * np.int64(count(p.bishops & side))
+        + ROOK_CP * np.int64(count(p.rooks & side))
+        + QUEEN_CP * np.int64(count(p.queens & side))
+    )
+
+
+@helper
+def calm(p: Position, side: Word) -> bool:
+    """Whether one side has no queen, or beside its queen at most one minor piece: then kings may come out."""
+    minors = count((p.knights | p.bishops) & side)
+    return p.queens & side == ZERO or (p.rooks & side == ZERO and minors <= ONE)
+
+
+@helper
+def bonus(pieces: Word, kind: int, flip: Word) -> int:
+    """The sum of BONUS_CP over a set of pieces of one kind; `flip` is 56 for white's, 0 for black's."""
+    total = 0
+    while pieces != ZERO:
+        total += BONUS_CP[kind, first(pieces) ^ flip]
+        pieces = without_first(pieces)
+    return total
+
+
+@helper
+def side_bonus(p: Position, side: Word, flip: Word, king: int) -> int:
+    """What the squares of one side's pieces are worth; king: row of its table in BONUS_CP."""
+    return (
+        bonus(p.pawns & side, 0, flip)
+        + bonus(p.knights & side, 1, flip)
+        + bonus(p.bishops & side, 2, flip)
+        + bonus(p.rooks & side, 3, flip)
+        + bonus(p.queens & side, 4, flip)
+        + bonus(p.kings & side, king, flip)
+    )
+
+
+@helper
+def evaluate(p: Position, positional: bool) -> int:
+    """Centipawns for the side to move: material, and where `positional` the places of the pieces."""
+    score = side_material(p, p.white) - side_material(p, p.black)
+    if positional:
+        king = 6 if calm(p, p.white) and calm(p, p.black) else 5
+        score += side_bonus(p, p.white, np.uint64(56), king) - side_bonus(p, p.black, ZERO, king)
+    return score if p.side == ZERO else -score
+
+
+@kernel("void(uint64[:, ::1], int64, int64[::1])")
+def evaluations(states: Words, positional: int, scores_cp: NDArray[np.int64]) -> None:
+    """Write the evaluation of each of B positions into scores_cp."""
+    for row in range(len(scores_cp)):
+        scores_cp[row] = evaluate(load(states, row), positional != 0)
+
+
+@kernel("void(uint64[:, ::1], int32[::1], float32[::1])")
+def expected_outcomes(states: Words, num_moves: NDArray[np.int32], values: NDArray[np.float32]) -> None:
+    """Write what material promises in each of B positions, -1 (lost) to 1 (won); rows without moves are skipped."""
+    for row in range(len(values)):
+        if num_moves[row] > 0:
+            score_cp = evaluate(load(states, row), False)
+            values[row] = 2.0 / (1.0 + 10.0 ** (-score_cp / LOGISTIC_CP)) - 1.0
