@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from measure import origin, write_result
 
-from ranks.chess.rating.bradley_terry import fit
+from ranks.chess.match.standings import rate
 from ranks.chess.rating.crosstable import Crosstable
 from ranks.chess.rating.draws import outcome_probabilities
 from ranks.chess.rating.elo import ELO_PER_NAT
@@ -78,7 +78,7 @@ def cover(world: World, pools: int) -> dict[str, Any]:
     held: dict[str, list[bool]] = {"rating": [], "neighbours": [], "first move": []}
     widths, errors = [], []
     for seed in range(pools):
-        found = fit(pool(world, seed))
+        found = rate(pool(world, seed), {}).ratings
         for player, elo in ELO.items():
             interval = found.rating(player)
             held["rating"].append(interval.low <= elo - mean <= interval.high)
