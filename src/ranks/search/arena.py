@@ -9,73 +9,76 @@ A node's edges are its legal moves, and stand in order of their priors as far as
 `num_ready` are in place, of which all but perhaps the last have been visited. Since all moves without visits share one
 estimate of their value, the best of them is the first, and selection reads only what has been visited, and one more.
 
-Legend: N nodes, E edges, K keys, G slots, W words of a state, M most moves of a state, S simulations, L leaves per game.
-Node and edge numbers count through the whole array, so a child is found without knowing its slot.
+Legend: N nodes, E edges, K keys, G slots, W words of a state, M most moves of a state, S simulations, L leaves of one
+game. Node and edge numbers count through the whole array, so a child is found without knowing its slot.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Doubles, Flags, Floats, Ints, Longs, Moves, Words
+from ranks.search.evaluation import Floats, Ints, Moves, Words
 from ranks.search.game import Game
 
 NONE = -1
+wide: Any = np.int64
+"""Row numbers are kept in 32 bits and reckoned with in 64: each mixture of types would compile a helper once more."""
 UNEVALUATED = -1
 """In place of num_ready: the node waits for its evaluation, or has not been sent for one."""
 
 
+NODE = np.dtype(
+    [
+        ("first_edge", np.int32),
+        ("num_edges", np.int32),  # or how the game ended there: LOST, DRAWN or WON for the side to move
+        ("num_ready", np.int32),
+        ("value", np.float32),  # the evaluator's, for the side to move; the outcome where the game is over
+        ("parent", np.int32),
+        ("parent_edge", np.int32),
+    ],
+    align=True,
+)
+EDGE = np.dtype([("value_sum", np.float64), ("visits", np.int32), ("child", np.int32)], align=True)
+"""What is known of a ready edge: the sum of its values, for the side that makes the move. Others hold nothing."""
+SLOT = np.dtype(
+    [
+        ("game_id", np.uint64),
+        ("ply", np.int64),
+        ("num_keys", np.int64),  # of the positions played before the root
+        ("num_nodes", np.int64),
+        ("num_edges", np.int64),
+        ("root_visits", np.int64),
+        ("budget", np.int64),  # simulations still to be made
+        ("made", np.int64),  # simulations made by this search
+        ("prepared", np.int64),  # the root has had its noise
+        ("full", np.int64),  # the search ended early for want of room
+    ],
+    align=True,
+)
+ROOT_EDGE = np.dtype([("gumbel", np.float64), ("visits_before", np.int64)], align=True)
+"""For a `gumbel` root: log prior + noise, and the visits that this search found there."""
+Records: TypeAlias = Any
+
+
 class Arena(NamedTuple):
-    """All trees of a search."""
+    """All trees of a search. Few arrays, since each costs every kernel compile time; records, since they share a line
+    of the cache; priors and moves apart, since whole nodes of them are scanned."""
 
     states_NW: Words
-    first_edge_N: Ints
-    num_edges_N: Ints
-    """Or how the game ended there: LOST, DRAWN or WON for the side to move."""
-    num_ready_N: Ints
-    value_N: Floats
-    """The evaluator's, for the side to move; the outcome where the game is over."""
-    parent_N: Ints
-    parent_edge_N: Ints
-
+    nodes_N: Records
     move_E: Moves
     prior_E: Floats
-    visits_E: Ints
-    """This array and the next two hold nothing for edges that are not ready."""
-    value_sum_E: Doubles
-    """Sum over visits, for the side that makes the move."""
-    child_E: Ints
-
+    edges_E: Records
     keys_K: Words
-    num_keys_G: Longs
-    """Keys of the positions played before the root."""
-
-    num_nodes_G: Longs
-    """0: nothing has been set up in this slot."""
-    num_edges_G: Longs
-    root_visits_G: Longs
-    budget_G: Longs
-    """Simulations still to be made."""
-    made_G: Longs
-    """Simulations made by this search."""
-    prepared_G: Flags
-    """The root has had its noise."""
-    full_G: Flags
-    """The search ended early for want of room."""
-    game_id_G: Words
-    ply_G: Longs
+    slots_G: Records
     pending_GL: Ints
     """Nodes out for evaluation, or NONE."""
-
-    gumbel_GM: Doubles
-    """log prior + Gumbel noise of the root's edges, for a `gumbel` root."""
-    visits_before_GM: Ints
-    """What the root's edges had when this search began."""
+    root_edges_GM: Records
     schedule_GS: Ints
     """How many visits of this search an edge must have to be considered at simulation s of sequential halving."""
 
@@ -117,28 +120,22 @@ def matrix(dtype: Any) -> Any:
     return types.Array(dtype, 2, "C")
 
 
-U64, I64, I32, U16, F32, F64 = types.uint64, types.int64, types.int32, types.uint16, types.float32, types.float64
-FIELDS: dict[str, Any] = {
-    "states_NW": matrix(U64),
-    **dict.fromkeys(["first_edge_N", "num_edges_N", "num_ready_N"], vector(I32)),
-    "value_N": vector(F32),
-    **dict.fromkeys(["parent_N", "parent_edge_N"], vector(I32)),
-    "move_E": vector(U16),
-    "prior_E": vector(F32),
-    "visits_E": vector(I32),
-    "value_sum_E": vector(F64),
-    "child_E": vector(I32),
-    "keys_K": vector(U64),
-    **dict.fromkeys(["num_keys_G", "num_nodes_G", "num_edges_G", "root_visits_G", "budget_G", "made_G"], vector(I64)),
-    **dict.fromkeys(["prepared_G", "full_G"], vector(types.boolean)),
-    "game_id_G": vector(U64),
-    "ply_G": vector(I64),
-    "pending_GL": matrix(I32),
-    "gumbel_GM": matrix(F64),
-    "visits_before_GM": matrix(I32),
-    "schedule_GS": matrix(I32),
+I64, F64 = types.int64, types.float64
+DTYPES: dict[str, Any] = {
+    "states_NW": np.uint64,
+    "nodes_N": NODE,
+    "move_E": np.uint16,
+    "prior_E": np.float32,
+    "edges_E": EDGE,
+    "keys_K": np.uint64,
+    "slots_G": SLOT,
+    "pending_GL": np.int32,
+    "root_edges_GM": ROOT_EDGE,
+    "schedule_GS": np.int32,
 }
-ARENA = types.NamedTuple(tuple(FIELDS[name] for name in Arena._fields), Arena)
+ARENA = types.NamedTuple(
+    tuple(types.Array(from_dtype(DTYPES[name]), len(name.rsplit("_", 1)[1]), "C") for name in Arena._fields), Arena
+)
 SIZES = types.NamedUniTuple(I64, len(Sizes._fields), Sizes)
 RULES = types.NamedTuple((types.boolean, *(F64,) * 8, types.boolean, types.boolean, I64), Rules)
 
@@ -155,12 +152,13 @@ def sizes_of(game: Game, config: SearchConfig) -> Sizes:
 
 
 def rules_of(config: SearchConfig) -> Rules:
+    numbers = {name: float(getattr(config, name)) for name in Rules._fields[1:9]}
     return Rules(
-        config.root == "gumbel",
-        *(float(getattr(config, name)) for name in Rules._fields[1:9]),
-        config.rescale_values,
-        config.reuse,
-        config.seed,
+        gumbel=config.root == "gumbel",
+        rescale_values=config.rescale_values,
+        reuse=config.reuse,
+        seed=config.seed,
+        **numbers,
     )
 
 
@@ -183,10 +181,9 @@ def allocate(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> 
             "search fewer games at once, or give fewer simulations or edges_per_node",
         )
     arrays: dict[str, Any] = {}
-    for name, kind in FIELDS.items():
-        shape = tuple(length[letter] for letter in name.rsplit("_", 1)[1])
-        arrays[name] = np.full(shape, 1, kind.dtype.name if kind.dtype.name != "bool" else bool)
-        arrays[name].fill(0)
+    for name, dtype in DTYPES.items():
+        arrays[name] = np.empty(tuple(length[letter] for letter in name.rsplit("_", 1)[1]), dtype)
+        arrays[name].view(np.uint8).fill(0)
     arrays["pending_GL"].fill(NONE)
-    arrays["num_ready_N"].fill(UNEVALUATED)
+    arrays["nodes_N"]["num_ready"] = UNEVALUATED
     return Arena(**arrays)

@@ -21,8 +21,8 @@ class SearchConfig:
     c_init: float = 1.25
     c_base: float = 19652.0
     fpu_reduction: float = 0.2
-    """A move without visits is taken to be worth the mean of its node, less this times the square root of the prior mass
-    already visited: KataGo's first-play urgency, at the root as below it."""
+    """A move without visits is taken to be worth the mean of its node, less this times the square root of the prior
+    mass already visited: KataGo's first-play urgency, at the root as below it."""
     dirichlet_alpha: float = 0.3
     dirichlet_fraction: float = 0.0
     """Share of the noise in the priors of a `puct` root; AlphaZero plays itself with 0.25."""
@@ -42,7 +42,7 @@ class SearchConfig:
     """Keep the subtree under the move that was played. A `puct` tree kept and grown to n visits is, without noise, the
     very tree that n visits from scratch make."""
     count_reused: bool = False
-    """Let kept visits count towards `simulations`, as KataGo's maxVisits do; otherwise it bounds new ones (maxPlayouts)."""
+    """Let kept visits count towards `simulations`, as KataGo's maxVisits do; else it bounds new ones (maxPlayouts)."""
     leaves_per_game: int = 1
     """Positions of one game in one batch. Above one, moves under way count as lost meanwhile (virtual loss)."""
     edges_per_node: int | None = None

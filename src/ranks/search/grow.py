@@ -6,11 +6,13 @@ finished game needs no evaluation: it is backed up at once and the tree selects 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
 from ranks.jit import helper, kernel
-from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, matrix, vector
+from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, matrix, vector, wide
 from ranks.search.evaluation import Floats, Ints, Moves, Words
 from ranks.search.game import LOOK_TYPE, PLAY_TYPE
 from ranks.search.gumbel import choose_at_root, choose_below_root
@@ -27,7 +29,7 @@ MOST_FINISHED = 64
 @helper
 def expand(arena: Arena, node: int, priors_BM: Floats, row: int, value: float) -> bool:
     """Write an evaluation into its node; False if it is none."""
-    first, num_edges = arena.first_edge_N[node], arena.num_edges_N[node]
+    first, num_edges = arena.nodes_N[node].first_edge, arena.nodes_N[node].num_edges
     total = 0.0
     for i in range(num_edges):
         prior = float(priors_BM[row, i])
@@ -39,107 +41,109 @@ def expand(arena: Arena, node: int, priors_BM: Floats, row: int, value: float) -
     scale = 1.0 / total
     for i in range(num_edges):
         arena.prior_E[first + i] = np.float32(float(priors_BM[row, i]) * scale)
-    arena.value_N[node] = np.float32(value)
-    arena.num_ready_N[node] = 0
+    arena.nodes_N[node].value = np.float32(value)
+    arena.nodes_N[node].num_ready = 0
     return True
 
 
 @helper
-def back_up(arena: Arena, slot: int, node: int, value: float, loss: float, visits: int) -> None:
-    """Add a value for the side to move at `node` to all edges above it; `loss` takes a virtual loss back."""
-    arena.root_visits_G[slot] += visits
-    while arena.parent_N[node] != NONE:
+def back_up(arena: Arena, slot: int, node: int, value: float, was_lost: bool) -> None:
+    """Add a value for the side to move at `node` to all edges above it, in place of its virtual loss if it had one."""
+    visits, loss = (0, 1.0) if was_lost else (1, 0.0)
+    arena.slots_G[slot].root_visits += visits
+    while arena.nodes_N[node].parent != NONE:
         value = -value
-        edge = arena.parent_edge_N[node]
-        arena.visits_E[edge] += visits
-        arena.value_sum_E[edge] += value + loss
-        node = arena.parent_N[node]
+        edge = arena.nodes_N[node].parent_edge
+        arena.edges_E[edge].visits += visits
+        arena.edges_E[edge].value_sum += value + loss
+        node = wide(arena.nodes_N[node].parent)
 
 
 @helper
 def lose_virtually(arena: Arena, slot: int, node: int) -> None:
     """Count a leaf under way as a loss for every side that leads to it."""
-    arena.root_visits_G[slot] += 1
-    while arena.parent_N[node] != NONE:
-        edge = arena.parent_edge_N[node]
-        arena.visits_E[edge] += 1
-        arena.value_sum_E[edge] -= 1.0
-        node = arena.parent_N[node]
+    arena.slots_G[slot].root_visits += 1
+    while arena.nodes_N[node].parent != NONE:
+        edge = arena.nodes_N[node].parent_edge
+        arena.edges_E[edge].visits += 1
+        arena.edges_E[edge].value_sum -= 1.0
+        node = wide(arena.nodes_N[node].parent)
 
 
 @helper
-def add_child(play, look, arena: Arena, sizes: Sizes, slot: int, node: int, edge: int, num_keys: int) -> int:
+def add_child(play: Any, look: Any, arena: Arena, sizes: Sizes, slot: int, node: int, edge: int, num_keys: int) -> int:
     """The node behind an edge; it is finished, or its moves are known and it is unevaluated."""
-    child = slot * sizes.nodes_per_game + arena.num_nodes_G[slot]
-    first = slot * sizes.edges_per_game + arena.num_edges_G[slot]
+    child = slot * sizes.nodes_per_game + arena.slots_G[slot].num_nodes
+    first = slot * sizes.edges_per_game + arena.slots_G[slot].num_edges
     keys = slot * sizes.keys_per_game
     play(arena.states_NW, node, arena.states_NW, child, arena.move_E[edge])
     found = look(arena.states_NW, child, arena.keys_K, keys, keys + num_keys, arena.move_E, first)
-    arena.num_nodes_G[slot] += 1
-    arena.num_edges_G[slot] += max(found, 0)
-    arena.first_edge_N[child] = first
-    arena.num_edges_N[child] = found
-    arena.num_ready_N[child] = UNEVALUATED
-    arena.parent_N[child] = node
-    arena.parent_edge_N[child] = edge
-    arena.child_E[edge] = child
+    arena.slots_G[slot].num_nodes += 1
+    arena.slots_G[slot].num_edges += max(found, 0)
+    arena.nodes_N[child].first_edge = first
+    arena.nodes_N[child].num_edges = found
+    arena.nodes_N[child].num_ready = UNEVALUATED
+    arena.nodes_N[child].parent = node
+    arena.nodes_N[child].parent_edge = edge
+    arena.edges_E[edge].child = child
     if found < 0:
-        arena.value_N[child] = np.float32(-2 - found)
+        arena.nodes_N[child].value = np.float32(-2 - found)
     return child
 
 
 @helper
-def select(play, look, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
+def select(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
     """Descend from the root to a node that is new or finished; NONE where the path meets a leaf that is under way, or
     no room is left."""
     node = slot * sizes.nodes_per_game
-    visits = arena.root_visits_G[slot]
-    num_keys = arena.num_keys_G[slot]
+    visits = arena.slots_G[slot].root_visits
+    num_keys = arena.slots_G[slot].num_keys
     keys = slot * sizes.keys_per_game
     while True:
-        if arena.num_edges_N[node] < 0:
+        if arena.nodes_N[node].num_edges < 0:
             return node
-        if arena.num_ready_N[node] == UNEVALUATED:
+        if arena.nodes_N[node].num_ready == UNEVALUATED:
             return NONE
         if (
             num_keys == sizes.keys_per_game
-            or arena.num_nodes_G[slot] == sizes.nodes_per_game
-            or arena.num_edges_G[slot] + sizes.max_moves > sizes.edges_per_game
+            or arena.slots_G[slot].num_nodes == sizes.nodes_per_game
+            or arena.slots_G[slot].num_edges + sizes.max_moves > sizes.edges_per_game
         ):
-            arena.full_G[slot] = True
+            arena.slots_G[slot].full = True
             return NONE
         if not rules.gumbel:
             edge = choose_by_puct(arena, rules, node, visits)
-        elif arena.parent_N[node] != NONE:
+        elif arena.nodes_N[node].parent != NONE:
             edge = choose_below_root(arena, rules, node, visits)
         else:
-            edge = choose_at_root(arena, rules, slot, node, arena.schedule_GS[slot, arena.made_G[slot]])
+            considered = wide(arena.schedule_GS[slot, arena.slots_G[slot].made])
+            edge = choose_at_root(arena, rules, slot, node, considered)
         arena.keys_K[keys + num_keys] = arena.states_NW[node, sizes.key_word]
         num_keys += 1
-        visits = arena.visits_E[edge]
-        if arena.child_E[edge] == NONE:
+        visits = wide(arena.edges_E[edge].visits)
+        if arena.edges_E[edge].child == NONE:
             return add_child(play, look, arena, sizes, slot, node, edge, num_keys)
-        node = arena.child_E[edge]
+        node = wide(arena.edges_E[edge].child)
 
 
 @helper
-def next_leaf(play, look, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
+def next_leaf(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
     """The next node of this tree to be evaluated, or NONE if there is none in this tick."""
     root = slot * sizes.nodes_per_game
-    if arena.budget_G[slot] > 0 and arena.num_ready_N[root] == UNEVALUATED:
+    if arena.slots_G[slot].budget > 0 and arena.nodes_N[root].num_ready == UNEVALUATED:
         return root if arena.pending_GL[slot, 0] == NONE else NONE
     finished = 0
-    while arena.budget_G[slot] > 0 and finished < MOST_FINISHED:
+    while arena.slots_G[slot].budget > 0 and finished < MOST_FINISHED:
         node = select(play, look, arena, sizes, rules, slot)
-        if arena.full_G[slot]:
-            arena.budget_G[slot] = 0
+        if arena.slots_G[slot].full:
+            arena.slots_G[slot].budget = 0
         if node == NONE:
             return NONE
-        arena.budget_G[slot] -= 1
-        arena.made_G[slot] += 1
-        if arena.num_edges_N[node] > 0:
+        arena.slots_G[slot].budget -= 1
+        arena.slots_G[slot].made += 1
+        if arena.nodes_N[node].num_edges > 0:
             return node
-        back_up(arena, slot, node, float(arena.value_N[node]), 0.0, 1)
+        back_up(arena, slot, node, float(arena.nodes_N[node].value), False)
         finished += 1
     return NONE
 
@@ -159,8 +163,8 @@ STATES, MOVES, NUM_MOVES, PRIORS, VALUES = (
     )
 )
 def advance(
-    play,
-    look,
+    play: Any,
+    look: Any,
     arena: Arena,
     sizes: Sizes,
     rules: Rules,
@@ -182,7 +186,7 @@ def advance(
         root = slot * sizes.nodes_per_game
         start = first_row + (slot - first_slot) * sizes.leaves_per_game
         for leaf in range(sizes.leaves_per_game):
-            node = arena.pending_GL[slot, leaf]
+            node = wide(arena.pending_GL[slot, leaf])
             if node == NONE:
                 continue
             row = start + leaf
@@ -190,10 +194,10 @@ def advance(
                 return row
             arena.pending_GL[slot, leaf] = NONE
             if node == root:
-                arena.root_visits_G[slot] = 1
-                prepare_root(arena, rules, slot, node)
+                arena.slots_G[slot].root_visits = 1
+                prepare_root(arena, rules, slot, root)
             else:
-                back_up(arena, slot, node, float(arena.value_N[node]), 1.0 if virtual else 0.0, 0 if virtual else 1)
+                back_up(arena, slot, node, float(arena.nodes_N[node].value), virtual)
         for leaf in range(sizes.leaves_per_game):
             row = start + leaf
             node = next_leaf(play, look, arena, sizes, rules, slot)
@@ -203,9 +207,9 @@ def advance(
                 continue
             if virtual and node != root:
                 lose_virtually(arena, slot, node)
-            num_moves_B[row] = arena.num_edges_N[node]
+            num_moves_B[row] = arena.nodes_N[node].num_edges
             for word in range(states_BW.shape[1]):
                 states_BW[row, word] = arena.states_NW[node, word]
-            for i in range(arena.num_edges_N[node]):
-                moves_BM[row, i] = arena.move_E[arena.first_edge_N[node] + i]
+            for i in range(arena.nodes_N[node].num_edges):
+                moves_BM[row, i] = arena.move_E[arena.nodes_N[node].first_edge + i]
     return NONE

@@ -16,7 +16,8 @@ import math
 import numpy as np
 
 from ranks.jit import helper
-from ranks.search.arena import NONE, Arena, Rules
+from ranks.search.arena import NONE, Arena, Rules, wide
+from ranks.search.evaluation import Doubles
 from ranks.search.puct import first_unvisited
 
 LEAST_PRIOR = 1e-38
@@ -28,7 +29,7 @@ LEAST_LOGIT = -1e9
 def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
     """How many visits a move must have to be considered, at each simulation of sequential halving.
 
-    Rounds of ceil(log2 m) halve the m moves; each round shares simulations / ceil(log2 m) among those left, at least one
+    ceil(log2 m) rounds halve the m moves; each shares simulations / ceil(log2 m) among the moves left, at least one
     visit each (Karnin et al. 2013; figure 1 of the paper). What rounding leaves over goes to the last two.
     """
     if num_considered <= 1:
@@ -51,11 +52,11 @@ def completed_values(arena: Arena, rules: Rules, first: int, end: int, own_value
     low, high = np.inf, -np.inf
     some_unvisited = False
     for edge in range(first, end):
-        visits = arena.visits_E[edge]
+        visits = arena.edges_E[edge].visits
         if visits == 0:
             some_unvisited = True
             continue
-        q = arena.value_sum_E[edge] / visits
+        q = arena.edges_E[edge].value_sum / visits
         prior = max(float(arena.prior_E[edge]), LEAST_PRIOR)
         total += visits
         most = max(most, visits)
@@ -75,29 +76,31 @@ def completed_values(arena: Arena, rules: Rules, first: int, end: int, own_value
 @helper
 def choose_below_root(arena: Arena, rules: Rules, node: int, node_visits: int) -> int:
     """The edge whose visits lag most behind the improved policy. Reads the visited edges and the best unvisited one."""
-    first = arena.first_edge_N[node]
-    num_visited = 0
-    while num_visited < arena.num_ready_N[node] and arena.visits_E[first + num_visited] > 0:
+    first = wide(arena.nodes_N[node].first_edge)
+    num_visited = wide(0)
+    while num_visited < arena.nodes_N[node].num_ready and arena.edges_E[first + num_visited].visits > 0:
         num_visited += 1
     fresh = first_unvisited(arena, node, num_visited)
     end = first + num_visited
     mixed, slope, offset = completed_values(
-        arena, rules, first, end if fresh == NONE else end + 1, float(arena.value_N[node])
+        arena, rules, first, end if fresh == NONE else end + 1, float(arena.nodes_N[node].value)
     )
     fresh_prior = float(arena.prior_E[fresh]) if fresh != NONE else 0.0
     highest = slope * mixed + offset if fresh_prior > 0.0 else -np.inf
     visited_prior = 0.0
     for edge in range(first, end):
         if arena.prior_E[edge] > 0.0:
-            highest = max(highest, slope * (arena.value_sum_E[edge] / arena.visits_E[edge]) + offset)
+            highest = max(highest, slope * (arena.edges_E[edge].value_sum / arena.edges_E[edge].visits) + offset)
         visited_prior += float(arena.prior_E[edge])
     unvisited_weight = math.exp(slope * mixed + offset - highest) if fresh_prior > 0.0 else 0.0
     normaliser = max(1.0 - visited_prior, 0.0) * unvisited_weight
     for edge in range(first, end):
         normaliser += weight(arena, edge, slope, offset - highest)
-    best, best_score = NONE, -np.inf
+    best, best_score = wide(NONE), -np.inf
     for edge in range(first, end):
-        score = weight(arena, edge, slope, offset - highest) / normaliser - arena.visits_E[edge] / float(node_visits)
+        score = weight(arena, edge, slope, offset - highest) / normaliser - arena.edges_E[edge].visits / float(
+            node_visits
+        )
         if score > best_score:
             best, best_score = edge, score
     if fresh != NONE and fresh_prior * unvisited_weight / normaliser > best_score:
@@ -110,7 +113,7 @@ def weight(arena: Arena, edge: int, slope: float, offset: float) -> float:
     """The improved policy of a visited edge, before it is made to sum to one."""
     if arena.prior_E[edge] == 0.0:
         return 0.0
-    q = arena.value_sum_E[edge] / arena.visits_E[edge]
+    q = arena.edges_E[edge].value_sum / arena.edges_E[edge].visits
     return float(arena.prior_E[edge]) * math.exp(slope * q + offset)
 
 
@@ -120,40 +123,42 @@ def choose_at_root(arena: Arena, rules: Rules, slot: int, node: int, considered:
 
     With considered = NONE those with the most visits are considered: this is the move to play.
     """
-    first = arena.first_edge_N[node]
-    end = first + arena.num_edges_N[node]
+    first = wide(arena.nodes_N[node].first_edge)
+    end = first + arena.nodes_N[node].num_edges
     if considered == NONE:
         for edge in range(first, end):
-            considered = max(considered, arena.visits_E[edge] - arena.visits_before_GM[slot, edge - first])
-    mixed, slope, offset = completed_values(arena, rules, first, end, float(arena.value_N[node]))
-    best, best_score = NONE, -np.inf
+            considered = max(
+                considered, arena.edges_E[edge].visits - arena.root_edges_GM[slot, edge - first].visits_before
+            )
+    mixed, slope, offset = completed_values(arena, rules, first, end, float(arena.nodes_N[node].value))
+    best, best_score = wide(NONE), -np.inf
     for edge in range(first, end):
-        visits = arena.visits_E[edge]
-        if visits - arena.visits_before_GM[slot, edge - first] != considered:
+        visits = arena.edges_E[edge].visits
+        if visits - arena.root_edges_GM[slot, edge - first].visits_before != considered:
             continue
-        q = arena.value_sum_E[edge] / visits if visits > 0 else mixed
-        score = max(arena.gumbel_GM[slot, edge - first] + slope * q + offset, LEAST_LOGIT)
+        q = arena.edges_E[edge].value_sum / visits if visits > 0 else mixed
+        score = max(arena.root_edges_GM[slot, edge - first].gumbel + slope * q + offset, LEAST_LOGIT)
         if score > best_score:
             best, best_score = edge, score
     return best
 
 
 @helper
-def improved_policy(arena: Arena, rules: Rules, node: int, policy_M: np.ndarray, q_M: np.ndarray) -> None:
+def improved_policy(arena: Arena, rules: Rules, node: int, policy_PM: Doubles, q_PM: Doubles, row: int) -> None:
     """Write softmax(log P + sigma(completed q)) and completed q of a node whose edges are all ready."""
-    first = arena.first_edge_N[node]
-    num_edges = arena.num_edges_N[node]
-    mixed, slope, offset = completed_values(arena, rules, first, first + num_edges, float(arena.value_N[node]))
+    first = wide(arena.nodes_N[node].first_edge)
+    num_edges = wide(arena.nodes_N[node].num_edges)
+    mixed, slope, offset = completed_values(arena, rules, first, first + num_edges, float(arena.nodes_N[node].value))
     highest = -np.inf
     for i in range(num_edges):
-        visits = arena.visits_E[first + i]
-        q_M[i] = arena.value_sum_E[first + i] / visits if visits > 0 else mixed
+        visits = arena.edges_E[first + i].visits
+        q_PM[row, i] = arena.edges_E[first + i].value_sum / visits if visits > 0 else mixed
         if arena.prior_E[first + i] > 0.0:
-            highest = max(highest, slope * q_M[i] + offset)
+            highest = max(highest, slope * q_PM[row, i] + offset)
     total = 0.0
     for i in range(num_edges):
         prior = float(arena.prior_E[first + i])
-        policy_M[i] = prior * math.exp(slope * q_M[i] + offset - highest) if prior > 0.0 else 0.0
-        total += policy_M[i]
+        policy_PM[row, i] = prior * math.exp(slope * q_PM[row, i] + offset - highest) if prior > 0.0 else 0.0
+        total += policy_PM[row, i]
     for i in range(num_edges):
-        policy_M[i] /= total
+        policy_PM[row, i] /= total

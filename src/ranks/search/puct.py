@@ -14,14 +14,14 @@ import math
 import numpy as np
 
 from ranks.jit import helper
-from ranks.search.arena import NONE, Arena, Rules
+from ranks.search.arena import NONE, Arena, Rules, wide
 
 
 @helper
 def order_next(arena: Arena, node: int) -> None:
     """Bring the highest prior that is not in order yet to its place, the others keeping theirs; make its edge ready."""
-    start = arena.first_edge_N[node] + arena.num_ready_N[node]
-    end = arena.first_edge_N[node] + arena.num_edges_N[node]
+    start = arena.nodes_N[node].first_edge + arena.nodes_N[node].num_ready
+    end = arena.nodes_N[node].first_edge + arena.nodes_N[node].num_edges
     best = start
     for edge in range(start + 1, end):
         if arena.prior_E[edge] > arena.prior_E[best]:
@@ -32,44 +32,44 @@ def order_next(arena: Arena, node: int) -> None:
         arena.move_E[edge] = arena.move_E[edge - 1]
     arena.prior_E[start], arena.move_E[start] = prior, move
     make_ready(arena, start)
-    arena.num_ready_N[node] += 1
+    arena.nodes_N[node].num_ready += 1
 
 
 @helper
 def make_ready(arena: Arena, edge: int) -> None:
-    arena.visits_E[edge] = 0
-    arena.value_sum_E[edge] = 0.0
-    arena.child_E[edge] = NONE
+    arena.edges_E[edge].visits = 0
+    arena.edges_E[edge].value_sum = 0.0
+    arena.edges_E[edge].child = NONE
 
 
 @helper
 def first_unvisited(arena: Arena, node: int, num_visited: int) -> int:
     """The edge without visits that has the highest prior, or NONE. The visited ones are the first `num_visited`."""
-    if num_visited == arena.num_edges_N[node]:
-        return NONE
-    if num_visited == arena.num_ready_N[node]:
+    if num_visited == arena.nodes_N[node].num_edges:
+        return wide(NONE)
+    if num_visited == arena.nodes_N[node].num_ready:
         order_next(arena, node)
-    return arena.first_edge_N[node] + num_visited
+    return arena.nodes_N[node].first_edge + num_visited
 
 
 @helper
 def choose_by_puct(arena: Arena, rules: Rules, node: int, node_visits: int) -> int:
     """The edge to follow from an evaluated node."""
-    first = arena.first_edge_N[node]
+    first = wide(arena.nodes_N[node].first_edge)
     total = float(node_visits)
     explore = math.sqrt(total) * (rules.c_init + math.log((total + rules.c_base + 1.0) / rules.c_base))
-    best, best_score = NONE, -np.inf
-    value_sum, visited_prior = float(arena.value_N[node]), 0.0
-    num_visited = 0
-    for edge in range(first, first + arena.num_ready_N[node]):
-        visits = arena.visits_E[edge]
+    best, best_score = wide(NONE), -np.inf
+    value_sum, visited_prior = float(arena.nodes_N[node].value), 0.0
+    num_visited = wide(0)
+    for edge in range(first, first + arena.nodes_N[node].num_ready):
+        visits = arena.edges_E[edge].visits
         if visits == 0:
             break
         num_visited += 1
         prior = float(arena.prior_E[edge])
-        value_sum += arena.value_sum_E[edge]
+        value_sum += arena.edges_E[edge].value_sum
         visited_prior += prior
-        score = arena.value_sum_E[edge] / visits + explore * prior / (1.0 + visits)
+        score = arena.edges_E[edge].value_sum / visits + explore * prior / (1.0 + visits)
         if score > best_score:
             best, best_score = edge, score
     fresh = first_unvisited(arena, node, num_visited)

@@ -56,9 +56,9 @@ class Search:
     on `threads` or on `groups`. Slots that are not set, and games that are over, take no part.
 
     `threads` work on trees; the evaluator runs in the caller's. `groups` is 1 or 2; by default 2 from 128 games on.
-    With two, trees of one group grow while the other is evaluated; with one, batches are twice as large, which is better
-    where the evaluator uses the very cores that the trees would. The batch has ceil(num_games / groups) *
-    leaves_per_game rows, whatever happens.
+    With two, trees of one group grow while the other is evaluated; with one, batches are twice as large, which is
+    better where the evaluator uses the very cores that the trees would. A batch always has batch_size =
+    ceil(num_games / groups) * leaves_per_game rows.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Search:
 
     def clear(self, slot: int) -> None:
         """Empty a slot."""
-        self.arena.num_edges_N[slot * self.sizes.nodes_per_game] = 0
-        self.arena.num_ready_N[slot * self.sizes.nodes_per_game] = UNEVALUATED
-        self.arena.budget_G[slot] = 0
+        self.arena.nodes_N["num_edges"][slot * self.sizes.nodes_per_game] = 0
+        self.arena.nodes_N["num_ready"][slot * self.sizes.nodes_per_game] = UNEVALUATED
+        self.arena.slots_G["budget"][slot] = 0
         self.arena.pending_GL[slot] = NONE
         self._searching_G[slot] = False
 
@@ -126,22 +126,26 @@ class Search:
             )
         root_P = slots_P * self.sizes.nodes_per_game
         if self.config.count_reused:
-            kept_P = np.where(self.arena.num_ready_N[root_P] == UNEVALUATED, 0, self.arena.root_visits_G[slots_P] - 1)
+            kept_P = np.where(
+                self.arena.nodes_N["num_ready"][root_P] == UNEVALUATED,
+                0,
+                self.arena.slots_G["root_visits"][slots_P] - 1,
+            )
             budget_P = np.maximum(budget_P - kept_P, 0)
         if self.config.root == "gumbel":
-            considered_P = np.minimum(self.arena.num_edges_N[root_P], self.config.num_considered)
+            considered_P = np.minimum(self.arena.nodes_N["num_edges"][root_P], self.config.num_considered)
             for considered, budget in {*zip(considered_P.tolist(), budget_P.tolist(), strict=True)}:
                 rows = slots_P[(considered_P == considered) & (budget_P == budget)]
                 self.arena.schedule_GS[rows, :budget] = considered_visits(considered, budget)
         begin(self.arena, self.sizes, self.rules, slots_P, np.ascontiguousarray(budget_P))
-        self._searching_G[slots_P] = self.arena.budget_G[slots_P] > 0
+        self._searching_G[slots_P] = self.arena.slots_G["budget"][slots_P] > 0
 
     def ticks(self, evaluator: Evaluator) -> Iterator[Longs]:
         """Search until every budget is used up; yields after each tick the slots whose search ended in it, if any.
 
         Between two ticks the caller may read any slot, and may play and begin again those that were yielded: their
-        games go on without waiting for others. Leaving the loop early is fine (a deadline, a stop): the leaves under way
-        are evaluated and backed up, and another `ticks` goes on where this one ended.
+        games go on without waiting for others. Leaving the loop early is fine (a deadline, a stop): the leaves under
+        way are evaluated and backed up, and another `ticks` goes on where this one ended.
         """
         opened = time.perf_counter()
         for group in self._groups:
@@ -151,7 +155,7 @@ class Search:
             self._start(self._groups[0])
             for group, following in itertools.cycle(zip(self._groups, self._groups[::-1], strict=True)):
                 yield self._collect(group)
-                if not (self.arena.budget_G.any() or (self.arena.pending_GL != NONE).any()):
+                if not (self.arena.slots_G["budget"].any() or (self.arena.pending_GL != NONE).any()):
                     return
                 if following is not group:
                     self._start(following)
@@ -210,8 +214,8 @@ class Search:
             policy_PM,
             value_P,
             chosen_P,
-            self.arena.made_G[slots_P],
-            self.arena.full_G[slots_P],
+            self.arena.slots_G["made"][slots_P],
+            self.arena.slots_G["full"][slots_P],
         )
 
     def play(self, moves: Sequence[int] | Moves, slots: Sequence[int] | Longs | None = None) -> None:
@@ -230,7 +234,7 @@ class Search:
 
     def outcome(self, slots: Sequence[int] | Longs | None = None) -> Doubles:
         """For each slot (all if None) how its game ended for the side to move, -1, 0 or 1; NaN while it goes on."""
-        num_edges_P = self.arena.num_edges_N[self._slots(slots) * self.sizes.nodes_per_game]
+        num_edges_P = self.arena.nodes_N["num_edges"][self._slots(slots) * self.sizes.nodes_per_game]
         return np.where(num_edges_P < 0, -2.0 - num_edges_P, np.nan)
 
     def state(self, slot: int) -> Words:
@@ -240,23 +244,26 @@ class Search:
     def legal_moves(self, slot: int) -> Moves:
         """The moves at the root of a slot: a copy; none if the game is over or the slot empty."""
         root = slot * self.sizes.nodes_per_game
-        first = self.arena.first_edge_N[root]
-        return self.arena.move_E[first : first + max(0, self.arena.num_edges_N[root])].copy()
+        first = self.arena.nodes_N["first_edge"][root]
+        return self.arena.move_E[first : first + max(0, self.arena.nodes_N["num_edges"][root])].copy()
 
     def principal_variation(self, slot: int, move: int | None = None) -> list[int]:
         """The most visited moves from the root on, or from the root's `move` on: what the search expects."""
         line: list[int] = []
         node = slot * self.sizes.nodes_per_game
-        while self.arena.num_ready_N[node] > 0:
-            edges = slice(self.arena.first_edge_N[node], self.arena.first_edge_N[node] + self.arena.num_ready_N[node])
-            visits = self.arena.visits_E[edges]
+        while self.arena.nodes_N["num_ready"][node] > 0:
+            edges = slice(
+                self.arena.nodes_N["first_edge"][node],
+                self.arena.nodes_N["first_edge"][node] + self.arena.nodes_N["num_ready"][node],
+            )
+            visits = self.arena.edges_E["visits"][edges]
             if move is not None and not line:
                 visits = np.where(self.arena.move_E[edges] == move, visits, 0)
             best = int(visits.argmax())
             if visits[best] == 0:
                 break
             line.append(int(self.arena.move_E[edges][best]))
-            node = self.arena.child_E[edges][best]
+            node = self.arena.edges_E["child"][edges][best]
         return line
 
     def _slots(self, slots: Sequence[int] | Longs | None) -> Longs:
@@ -286,7 +293,7 @@ class Search:
         self.times.waiting_s += time.perf_counter() - started
         group.waiting = bool(group.leaves.num_moves_B.any())
         slots = slice(group.first_slot, group.end_slot)
-        idle_P = (self.arena.budget_G[slots] == 0) & (self.arena.pending_GL[slots] == NONE).all(axis=1)
+        idle_P = (self.arena.slots_G["budget"][slots] == 0) & (self.arena.pending_GL[slots] == NONE).all(axis=1)
         ended_P = group.first_slot + np.flatnonzero(idle_P & self._searching_G[slots])
         self._searching_G[ended_P] = False
         return ended_P
@@ -297,7 +304,7 @@ class Search:
             return
         started = time.perf_counter()
         priors, value = evaluator(group.leaves)
-        priors_BM, value_B = np.require(priors, np.float32, "CW"), np.require(value, np.float32, "CW")
+        priors_BM, value_B = np.require(priors, np.float32, ("C", "W")), np.require(value, np.float32, ("C", "W"))
         num_moves_B = group.leaves.num_moves_B
         if priors_BM.ndim != 2 or len(priors_BM) != len(num_moves_B) or value_B.shape != num_moves_B.shape:
             raise UserError(
@@ -318,12 +325,12 @@ class Search:
 
     def _settle(self, evaluator: Evaluator) -> None:
         """Evaluate and back up the leaves that are under way, without selecting more."""
-        budget_G = self.arena.budget_G.copy()
-        self.arena.budget_G.fill(0)
+        budget_G = self.arena.slots_G["budget"].copy()
+        self.arena.slots_G["budget"].fill(0)
         for group in self._groups:
             self._evaluate(group, evaluator)
             self._grow(group, group.first_slot, group.end_slot)
-        self.arena.budget_G[:] = budget_G
+        self.arena.slots_G["budget"][:] = budget_G
 
     def _grow(self, group: Group, first_slot: int, end_slot: int) -> float:
         """One tick of some slots of a group; returns the seconds it took."""

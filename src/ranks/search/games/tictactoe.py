@@ -23,7 +23,7 @@ ONE = np.uint64(1)
 
 @helper
 def has_line(squares: np.uint64) -> bool:
-    for line in LINES:
+    for line in LINES:  # noqa: SIM110 - no generators in kernels
         if squares & line == line:
             return True
     return False
