@@ -65,7 +65,7 @@ def entrant(name: str, faults: dict[int, Callable[[], Choice]] | None = None) ->
 
 def game(white: Wanderer, black: Wanderer, conditions: Conditions = FREE, **more: int) -> GameRecord:
     seats = Seat(white.name, white), Seat(black.name, black)
-    return play_game(*seats, START, conditions, seed=1, stopping=lambda: False, **more)
+    return play_game(*seats, START, conditions, seed=1, round="1.1", stopping=lambda: False, **more)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_limits_reach_the_players() -> None:
 
 def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     def moves(concurrency: int) -> list[list[int]]:
-        tasks = pair_tasks(entrant("A"), entrant("B"), islice(seeded_openings(3, lambda board: 0), 3), range(5))
+        tasks = pair_tasks(entrant("A"), entrant("B"), islice(seeded_openings(3), 3), range(5))
         games: list[GameRecord] = []
         pairs = list(play_pairs(tasks, FREE, 7, concurrency, games.append))
         assert len(games) == 10
@@ -223,7 +223,9 @@ def test_a_stopped_match_closes_its_players_and_shows_the_table(capsys: pytest.C
 
 def test_a_stopped_game_is_abandoned() -> None:
     with pytest.raises(Abandoned):
-        play_game(Seat("A", Wanderer("A")), Seat("B", Wanderer("B")), START, FREE, seed=0, stopping=lambda: True)
+        play_game(
+            Seat("A", Wanderer("A")), Seat("B", Wanderer("B")), START, FREE, seed=0, round="1.1", stopping=lambda: True
+        )
 
 
 def test_a_players_own_fault_is_not_hidden() -> None:

@@ -23,6 +23,7 @@ REASONS = {
     "threefold repetition": "Draw by 3-fold repetition",
 }
 """How a drawn game ended, in the words of cutechess."""
+BRACES = str.maketrans("{}", "()")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class GameRecord:
 
     white: str
     black: str
+    round: str
+    """7.1 for the first game of the seventh pair."""
     opening: Opening
     turns: list[Turn]
     """From the end of the opening on."""
@@ -92,6 +95,7 @@ def play_game(
     opening: Opening,
     conditions: Conditions,
     seed: int,
+    round: str,
     stopping: Callable[[], bool],
     max_plies: int = MAX_PLIES,
 ) -> GameRecord:
@@ -102,7 +106,7 @@ def play_game(
     turns: list[Turn] = []
 
     def ended(result: Result, reason: str, forfeited: bool = False) -> GameRecord:
-        return GameRecord(white.name, black.name, opening, turns, result, reason, forfeited)
+        return GameRecord(white.name, black.name, round, opening, turns, result, reason, forfeited)
 
     def lost(side: int, reason: str) -> GameRecord:
         return ended("0-1" if side == 0 else "1-0", f"{SIDES[side]} {reason}", forfeited=True)
@@ -111,7 +115,7 @@ def play_game(
         try:
             seat.player.new_game(seed + side)
         except Forfeit as fault:
-            return lost(side, f"forfeits: {fault}")
+            return lost(side, forfeit_reason(fault))
     while True:
         outcome = board.outcome()
         if outcome:
@@ -126,7 +130,7 @@ def play_game(
         try:
             choice = seats[side].player.choose(board, limits)
         except Forfeit as fault:
-            return lost(side, f"forfeits: {fault}")
+            return lost(side, forfeit_reason(fault))
         elapsed_s = time.perf_counter() - started_s
         if stopping():
             raise Abandoned
@@ -136,6 +140,11 @@ def play_game(
             return lost(side, f"makes an illegal move: {move_name(choice.move)}")
         turns.append(Turn(choice, elapsed_s))
         board.push(choice.move)
+
+
+def forfeit_reason(fault: Forfeit) -> str:
+    """What is said of a player that cannot go on, on one line that can stand in a comment of PGN."""
+    return " ".join(f"forfeits: {fault}".translate(BRACES).split())
 
 
 def _limits(fixed: Limits, clock: GameClock | None, side: int, stopping: Callable[[], bool]) -> Limits:

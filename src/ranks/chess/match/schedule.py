@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
-from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, play_game
+from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, forfeit_reason, play_game
 from ranks.chess.match.openings import Opening
 from ranks.chess.players.player import Forfeit, Limits, Player
 
@@ -151,18 +151,21 @@ class _Crew:
             return self._taken - 1, task
 
     def _game(self, task: PairTask, game: int, seats: dict[str, Seat]) -> GameRecord:
+        round_name = f"{task.number + 1}.{game + 1}"
         colours = (task.first, task.second) if game == 0 else (task.second, task.first)
         try:
             white, black = (self._seat(entrant, seats) for entrant in colours)
         except Forfeit as fault:
             side = 0 if colours[0].name not in seats else 1
             names = (colours[0].name, colours[1].name)
-            reason = f"{SIDES[side]} forfeits: {fault}"
-            record = GameRecord(*names, task.opening, [], "0-1" if side == 0 else "1-0", reason, forfeited=True)
+            reason = f"{SIDES[side]} {forfeit_reason(fault)}"
+            record = GameRecord(
+                *names, round_name, task.opening, [], "0-1" if side == 0 else "1-0", reason, forfeited=True
+            )
         else:
             seed = game_seed(self._seed, task, game)
             record = play_game(
-                white, black, task.opening, self._conditions, seed, lambda: self._stopping, self._max_plies
+                white, black, task.opening, self._conditions, seed, round_name, lambda: self._stopping, self._max_plies
             )
             if record.forfeited and record.loser:
                 seats.pop(record.loser).player.close()

@@ -1,0 +1,66 @@
+"""Openings from a file: positions of an .epd, or the moves of the games of a .pgn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ranks.chess.board import Board
+from ranks.chess.match.openings import Opening
+from ranks.chess.pgn import Damage, read_games
+from ranks.errors import UserError
+
+
+def read_openings(path: Path) -> list[Opening]:
+    """All openings of an .epd, .pgn or .pgn.gz file, in order. Raises UserError that names file and line or game."""
+    asked = f"--openings {path}"
+    if not path.is_file():
+        raise UserError(asked, "no such file", "give an .epd or .pgn file, or leave it out for our own openings")
+    if path.name.endswith(".epd"):
+        openings = list(_read_epd(path))
+    elif path.name.endswith((".pgn", ".pgn.gz")):
+        openings = list(_read_pgn(path))
+    else:
+        raise UserError(asked, f"'{path.suffix}' is no kind of openings", "give an .epd or .pgn file")
+    if not openings:
+        raise UserError(asked, "no opening in it", "give a file with at least one")
+    return openings
+
+
+def _read_epd(path: Path) -> Iterator[Opening]:
+    """Four fields of a position, then operations (of which hmvc and fmvn are heeded), or the six fields of a FEN."""
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        clocks = {"hmvc": "0", "fmvn": "1"}
+        if len(fields) >= 6 and fields[4].isdecimal() and fields[5].rstrip(";").isdecimal():
+            clocks = {"hmvc": fields[4], "fmvn": fields[5].rstrip(";")}
+        else:
+            for operation in " ".join(fields[4:]).split(";"):
+                name, _, operand = operation.strip().partition(" ")
+                if name in clocks:
+                    clocks[name] = operand
+        place = f"{path}, line {number}"
+        fen = " ".join([*fields[:4], clocks["hmvc"], clocks["fmvn"]])
+        try:
+            board = Board(fen)
+        except UserError as error:
+            raise UserError(f"an opening of {place}: {error.asked}", error.found, error.do) from None
+        yield _unfinished(board, Opening(f"{path.name} line {number}", board.fen(), ()), place)
+
+
+def _read_pgn(path: Path) -> Iterator[Opening]:
+    def refuse(damage: Damage) -> None:
+        raise UserError(f"the openings of {path}", str(damage), "mend this game or take it out")
+
+    for number, game in enumerate(read_games(path, refuse), 1):
+        place = f"{path}, game {number}"
+        yield _unfinished(game.board(), Opening(f"{path.name} game {number}", game.fen, game.moves), place)
+
+
+def _unfinished(board: Board, opening: Opening, place: str) -> Opening:
+    outcome = board.outcome()
+    if outcome:
+        raise UserError(f"an opening of {place}", f"the game is over: {outcome.reason}", "take it out")
+    return opening
