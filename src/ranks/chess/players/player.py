@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,7 +13,13 @@ OVERHEAD_S = 0.03
 
 
 class Forfeit(Exception):
-    """A player cannot go on: its program hung, died, or moved illegally. The text names the player and says how."""
+    """A player cannot go on: its program hung, died, or moved illegally. The text says how, in one line."""
+
+    def __init__(self, reason: str, output: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.output = tuple(output)
+        """The last lines that the program wrote."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,134 @@
+"""Players that look ahead a number of plies: alpha-beta with captures played out, and plain minimax."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ranks.chess.board import Board
+from ranks.chess.core.alphabeta import (
+    MATE,
+    MATE_FLOOR,
+    MAX_DEPTH,
+    NODES,
+    Tree,
+    go_on,
+    new_tree,
+    set_root,
+    start,
+)
+from ranks.chess.players.draws import shuffled
+from ranks.chess.players.player import Choice, Info, Limits
+from ranks.chess.players.time_plan import time_plan
+from ranks.chess.players.words import nearest, no_options, number
+from ranks.errors import UserError
+
+NODES_AT_ONCE = 2000
+"""About a millisecond: so often a search looks whether it has to stop."""
+EVALUATIONS = ("material", "position")
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+class AlphaBetaPlayer:
+    """Searches one ply deeper and deeper up to its depth, or the first limit. Equal moves are taken at random.
+
+    The score at a depth is that of plain minimax, and a choice follows from the game, its seed and the limits alone:
+    nothing is remembered from move to move."""
+
+    def __init__(self, name: str, depth: int, *, positional: bool, quiescence: bool) -> None:
+        """`positional`: evaluation by piece-square tables too; `quiescence`: captures at the leaves are played out."""
+        self.name, self.depth = name, depth
+        self._style = (int(positional), int(quiescence))
+        self._tree: Tree | None = new_tree()
+        self._seed = self._searches = 0
+
+    def new_game(self, seed: int) -> None:
+        self._seed = seed
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        began_s = time.perf_counter()
+        plan = time_plan(limits)
+        moves = shuffled(board.legal_moves(), self._seed, board.ply)
+        assert self._tree is not None, f"{self.name} is closed"
+        self._searches += 1
+        set_root(self._tree, board.rows, self._searches * GOLDEN % 2**64)
+        best = Choice(moves[0], pv=(moves[0],))
+        for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH) + 1):
+            lines = self._search_lines(self._tree, moves, depth, limits, began_s + plan.most_s)
+            whole = len(lines) == min(max(limits.num_lines, 1), len(moves))
+            if lines:
+                best = lines[0]
+            if not whole:
+                break
+            elapsed_s = time.perf_counter() - began_s
+            if limits.on_info:
+                for rank, line in enumerate(lines, start=1):
+                    nodes = lines[-1].nodes
+                    limits.on_info(Info(depth, line.score_cp, line.mate_in, nodes, elapsed_s, line.pv, rank))
+            proven = best.mate_in is not None and 2 * abs(best.mate_in) <= depth and limits.num_lines == 1
+            forced = limits.clock is not None and len(moves) == 1
+            if proven or forced or elapsed_s > plan.enough_s / 2:
+                break
+            found = [line.move for line in lines]
+            moves = found + [move for move in moves if move not in found]
+        return best
+
+    def close(self) -> None:
+        self._tree = None
+
+    def _search_lines(
+        self, tree: Tree, moves: list[int], depth: int, limits: Limits, deadline_s: float
+    ) -> list[Choice]:
+        """The best lines at one depth, best first; fewer where a limit came in between."""
+        lines: list[Choice] = []
+        rest = moves
+        while rest and len(lines) < max(limits.num_lines, 1):
+            start(tree, rest, depth)
+            finished = self._run(tree, limits, deadline_s)
+            if tree.best_move[0]:
+                lines.append(_read(tree, depth))
+            if not finished:
+                return lines[:-1] or lines if len(lines) > 1 else lines
+            rest = [move for move in rest if move != lines[-1].move]
+        return lines
+
+    def _run(self, tree: Tree, limits: Limits, deadline_s: float) -> bool:
+        """Search until the root is settled; False where a limit came first."""
+        most_nodes = limits.nodes or 1 << 62
+        while not go_on(tree, *self._style, min(int(tree.state[NODES]) + NODES_AT_ONCE, most_nodes)):
+            stopped = limits.should_stop is not None and limits.should_stop()
+            if stopped or tree.state[NODES] >= most_nodes or time.perf_counter() >= deadline_s:
+                return False
+        return True
+
+
+def _read(tree: Tree, depth: int) -> Choice:
+    """What the root of a tree knows."""
+    value, move = int(tree.best[0]), int(tree.best_move[0])
+    pv = tuple(tree.pv[0, : tree.pv_length[0]].tolist())
+    mate_in = None
+    if abs(value) > MATE_FLOOR:
+        moves = (MATE - abs(value) + 1) // 2
+        mate_in = moves if value > 0 else -moves
+    return Choice(move, None if mate_in else value, mate_in, depth, int(tree.state[NODES]), pv)
+
+
+def alphabeta_player(word: str, argument: str | None, options: Mapping[str, str]) -> AlphaBetaPlayer:
+    """`alphabeta:DEPTH[?evaluation=material|position]`: material alone is the default."""
+    depth = number(word, argument, 1, MAX_DEPTH, "alphabeta:DEPTH, such as alphabeta:3")
+    for option in options:
+        if option != "evaluation":
+            do = nearest(option, ["evaluation"], "its option is evaluation=material or evaluation=position")
+            raise UserError(f"the player '{word}'", f"alphabeta has no option '{option}'", do)
+    evaluation = options.get("evaluation", "material")
+    if evaluation not in EVALUATIONS:
+        do = nearest(evaluation, EVALUATIONS, "write evaluation=material or evaluation=position")
+        raise UserError(f"the player '{word}'", f"there is no evaluation '{evaluation}'", do)
+    return AlphaBetaPlayer(word, depth, positional=evaluation == "position", quiescence=True)
+
+
+def minimax_player(word: str, argument: str | None, options: Mapping[str, str]) -> AlphaBetaPlayer:
+    """`minimax:DEPTH`: piece-square tables, all moves to the depth and nothing beyond."""
+    no_options(word, options)
+    depth = number(word, argument, 1, MAX_DEPTH, "minimax:DEPTH, such as minimax:2")
+    return AlphaBetaPlayer(word, depth, positional=True, quiescence=False)

@@ -1,0 +1,82 @@
+"""Players that hardly think: a random move, and the best material after one move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ranks.chess.board import Board
+from ranks.chess.core.evaluation import evaluations
+from ranks.chess.players.draws import shuffled
+from ranks.chess.players.player import Choice, Limits
+from ranks.chess.players.words import no_argument, no_options
+
+
+class RandomPlayer:
+    """Any legal move, each as likely."""
+
+    def __init__(self, name: str = "random") -> None:
+        self.name = name
+        self._seed = 0
+
+    def new_game(self, seed: int) -> None:
+        self._seed = seed
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        move = shuffled(board.legal_moves(), self._seed, board.ply)[0]
+        return Choice(move, pv=(move,))
+
+    def close(self) -> None:
+        pass
+
+
+class GreedyPlayer:
+    """The move after which its material is best, any of those at random; a mate if there is one."""
+
+    def __init__(self, name: str = "greedy") -> None:
+        self.name = name
+        self._seed = 0
+
+    def new_game(self, seed: int) -> None:
+        self._seed = seed
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        after = board.copy()
+        best: Choice | None = None
+        moves = shuffled(board.legal_moves(), self._seed, board.ply)
+        for move in moves:
+            after.push(move)
+            outcome = after.outcome()
+            score_cp = 0 if outcome else _score_of_the_mover(after)
+            after.pop()
+            if outcome and outcome.reason == "checkmate":
+                return Choice(move, mate_in=1, depth=1, nodes=len(moves), pv=(move,))
+            if best is None or best.score_cp is None or score_cp > best.score_cp:
+                best = Choice(move, score_cp, depth=1, nodes=len(moves), pv=(move,))
+        assert best is not None
+        return best
+
+    def close(self) -> None:
+        pass
+
+
+def _score_of_the_mover(board: Board) -> int:
+    """Material in centipawns for the side that has just moved."""
+    scores_cp = np.zeros(1, np.int64)
+    evaluations(board.rows[-1:], 0, scores_cp)
+    return -int(scores_cp[0])
+
+
+def random_player(word: str, argument: str | None, options: Mapping[str, str]) -> RandomPlayer:
+    """`random`."""
+    no_argument(word, argument)
+    no_options(word, options)
+    return RandomPlayer(word)
+
+
+def greedy_player(word: str, argument: str | None, options: Mapping[str, str]) -> GreedyPlayer:
+    """`greedy`."""
+    no_argument(word, argument)
+    no_options(word, options)
+    return GreedyPlayer(word)

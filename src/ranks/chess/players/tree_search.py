@@ -1,0 +1,118 @@
+"""A player that searches with any evaluator: one tree of ranks.search, kept from move to move."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ranks.chess.board import Board
+from ranks.chess.core.evaluation import LOGISTIC_CP, expected_outcomes
+from ranks.chess.core.rules import CHESS
+from ranks.chess.core.tables import Words
+from ranks.chess.players.player import Choice, Info, Limits
+from ranks.chess.players.time_plan import time_plan
+from ranks.chess.players.words import no_options, number
+from ranks.search.config import SearchConfig
+from ranks.search.evaluation import Evaluation, Evaluator, Leaves, uniform
+from ranks.search.search import Search
+
+MOST_SIMULATIONS = 100_000
+"""An arena of so many needs about 300 MB."""
+MOST_LEAVES = 8
+"""Of one game in a batch: a batch of one costs 0.2 ms, most of it for the call."""
+MOST_CP = 10_000
+
+
+class SearchPlayer:
+    """Chooses what the search chose. Nodes are simulations; `config.simulations` is the most that a move ever gets."""
+
+    def __init__(self, name: str, evaluator: Evaluator, config: SearchConfig) -> None:
+        self.name, self.config = name, config
+        self._evaluator = evaluator
+        self._search: Search | None = Search(CHESS, config, num_games=1)
+        self._game_id = 0
+        self._start: Words | None = None
+        self._moves: list[int] = []
+
+    def new_game(self, seed: int) -> None:
+        self._game_id = seed % 2**64
+        self._start = None
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        began_s = time.perf_counter()
+        enough_s = time_plan(limits).enough_s
+        assert self._search is not None, f"{self.name} is closed"
+        self._go_to(self._search, board)
+        simulations = min(limits.nodes or self.config.simulations, self.config.simulations)
+        self._search.begin(simulations=simulations)
+        for tick, _ in enumerate(self._search.ticks(self._evaluator), start=1):
+            elapsed_s = time.perf_counter() - began_s
+            if limits.on_info and tick.bit_count() == 1:
+                _report(self._lines(self._search, limits.num_lines), elapsed_s, limits)
+            stopped = limits.should_stop is not None and limits.should_stop()
+            if stopped or elapsed_s >= enough_s:
+                break
+        lines = self._lines(self._search, max(limits.num_lines, 1))
+        if limits.on_info and lines:
+            _report(lines, time.perf_counter() - began_s, limits)
+        return lines[0] if lines else Choice(board.legal_moves()[0])
+
+    def close(self) -> None:
+        self._search = None
+
+    def _go_to(self, search: Search, board: Board) -> None:
+        """Bring the tree to a board: down the moves that were played, or anew."""
+        known = len(self._moves)
+        follows = self._start is not None and (self._start == board.rows[0]).all()
+        if follows and board.moves[:known] == self._moves:
+            for move in board.moves[known:]:
+                search.play([move])
+        else:
+            self._start = board.rows[0].copy()
+            search.set_root(0, self._game_id, board.moves, self._start)
+        self._moves = board.moves.copy()
+
+    def _lines(self, search: Search, num_lines: int) -> list[Choice]:
+        """The chosen move first, then the others by visits; empty where nothing has been evaluated."""
+        result = search.result()
+        num_moves, chosen = int(result.num_moves_P[0]), int(result.chosen_P[0])
+        visits = {int(m): int(v) for m, v in zip(result.moves_PM[0, :num_moves], result.visits_PM[0], strict=False)}
+        values = {int(m): float(q) for m, q in zip(result.moves_PM[0, :num_moves], result.q_PM[0], strict=False)}
+        order = sorted(visits, key=lambda move: (move != chosen, -visits[move]))
+        lines: list[Choice] = []
+        for move in order[:num_lines]:
+            pv = search.principal_variation(0, move) or [move]
+            lines.append(Choice(move, centipawns(values[move]), None, len(pv), int(result.simulations_P[0]), tuple(pv)))
+        return lines
+
+
+def _report(lines: Sequence[Choice], elapsed_s: float, limits: Limits) -> None:
+    assert limits.on_info is not None
+    for rank, line in enumerate(lines, start=1):
+        limits.on_info(Info(line.depth, line.score_cp, None, line.nodes, elapsed_s, line.pv, rank))
+
+
+def centipawns(value: float) -> int:
+    """An expected outcome from -1 to 1 as the advantage that promises it on the logistic scale, at most 100 pawns."""
+    value = min(max(value, -1 + 1e-12), 1 - 1e-12)
+    score_cp = LOGISTIC_CP * math.log10((1 + value) / (1 - value))
+    return round(min(max(score_cp, -MOST_CP), MOST_CP))
+
+
+def by_material(leaves: Leaves) -> Evaluation:
+    """All moves alike; the value is what material promises."""
+    value_B = np.zeros(len(leaves.num_moves_B), np.float32)
+    expected_outcomes(leaves.states_BW, leaves.num_moves_B, value_B)
+    return uniform(leaves)._replace(value_B=value_B)
+
+
+def material_player(word: str, argument: str | None, options: Mapping[str, str]) -> SearchPlayer:
+    """`mcts:SIMULATIONS`: the search of ranks.search with material as its evaluator."""
+    no_options(word, options)
+    simulations = number(word, argument, 1, MOST_SIMULATIONS, "mcts:SIMULATIONS, such as mcts:800")
+    leaves_per_game = max(1, min(simulations // 100, MOST_LEAVES))
+    config = SearchConfig(simulations=simulations, count_reused=True, leaves_per_game=leaves_per_game)
+    return SearchPlayer(word, by_material, config)
