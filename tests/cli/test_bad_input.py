@@ -103,6 +103,11 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "checkpoint by a word": (["export", "spirals", "--checkpoint", "newest"], "latest"),
     "new over an old file": (["new", "spirals"], "there already"),
     "another identity": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--hidden", "8"], "was 64, now 8"),
+    "own file without its ending": (["train", "spirals"], "did you mean ./spirals.py?"),
+    "more iterations": (
+        ["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--iterations", "30"],
+        "state the old end of the schedule with --optim.schedule-updates",
+    ),
     "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
 }
 
@@ -164,6 +169,13 @@ def test_flags_of_a_workload_must_not_shadow_those_of_every_run(refused: Refused
     path = trained / "spirals.py"
     path.write_text(path.read_text().replace("hidden: int = 64", "hidden: int = 64\n    seed: int = 3"))
     assert "seed" in refused(["train", "./spirals.py", "--print-config"])
+
+
+def test_a_loss_function_that_returns_a_mean(refused: Refused, trained: Path) -> None:
+    path = trained / "spirals.py"
+    path.write_text(path.read_text().replace("    return Loss(", "    return loss_B.mean()\n    return Loss("))
+    message = refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--name", "new"])
+    assert "it returned a Tensor" in message
 
 
 def newest_checkpoint(folder: Path) -> Path:

@@ -21,7 +21,7 @@ class Flags:
     gpus: str = "all"
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Processes; one per GPU without it."""
+    """Processes; without it one per GPU, or on the CPU one per core, 8 at most."""
     max_restarts: int = 3
     """How often a failed start is repeated before giving up."""
 

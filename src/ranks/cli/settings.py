@@ -37,7 +37,8 @@ class Launch:
     gpus: str = "all"
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Processes; one per GPU without it. With 1 everything runs in this process, so that a debugger works."""
+    """Processes; without it one per GPU, or on the CPU one per core, 8 at most. With 1 everything runs in this process,
+    so that a debugger works."""
     max_restarts: int = 3
     """How often killed ranks are started again from the newest checkpoint before the run gives up."""
     preset: str | None = None

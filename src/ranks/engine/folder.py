@@ -98,11 +98,10 @@ class RunFolder:
         """Raises UserError that lists the differences where the folder holds another run."""
         differences = differing(self.read_run()["identity"], identity)
         if differences:
-            raise UserError(
-                f"to continue {self.path}",
-                "it is another run: " + "; ".join(differences),
-                "choose another --name, or give the settings that the run began with",
-            )
+            do = "choose another --name, or give the settings that the run began with"
+            if any("schedule_updates" in difference for difference in differences):
+                do += "; to train for longer, state the old end of the schedule with --optim.schedule-updates"
+            raise UserError(f"to continue {self.path}", "it is another run: " + "; ".join(differences), do)
 
     def temporary(self) -> Path:
         """A fresh place to build the folder in; leftovers of earlier tries are removed (the lock must be held)."""

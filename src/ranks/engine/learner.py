@@ -18,7 +18,7 @@ from ranks.engine.clock import StepClock
 from ranks.engine.config import OptimConfig, identity_of
 from ranks.engine.generators import Generators
 from ranks.engine.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
-from ranks.engine.loss import Loss
+from ranks.engine.loss import Loss, returned
 from ranks.engine.precision import autocast
 from ranks.engine.step import Job, StepStats
 from ranks.engine.vote import NONE, Ballot, Flags, Found, VoteLayout
@@ -169,7 +169,7 @@ class Learner:
         luck = self.generators.states() if first else None
         versions = self.buffers.versions() if first or self.world.exact else None
         with autocast(self.world.config, self.world.device):
-            loss = job.loss_fn(self.model, batch)
+            loss = returned(job.loss_fn(self.model, batch))
         if versions is not None and versions != self.buffers.versions():
             self.buffers.changed()
         if luck is not None and luck != self.generators.states():

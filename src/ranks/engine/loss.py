@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from ranks.errors import UserError
+
 Metric = Tensor | tuple[Tensor, Tensor | int]
 
 
@@ -41,3 +43,14 @@ class Loss:
             sums.append(total.detach())
             out_counts.append(count)
         return names, sums, out_counts
+
+
+def returned(value: object) -> Loss:
+    """What a loss function returned. Raises UserError where that is no Loss."""
+    if isinstance(value, Loss):
+        return value
+    raise UserError(
+        "a Loss from the loss function",
+        f"it returned a {type(value).__name__}",
+        "return Loss(sum over the items, their number); the engine divides once, over all ranks",
+    )

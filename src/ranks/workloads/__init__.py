@@ -20,13 +20,14 @@ def load(name_or_path: str) -> ModuleType:
         return import_module(WORKLOADS[name_or_path])
     if name_or_path.endswith(".py") or "/" in name_or_path:
         return _load_file(Path(name_or_path))
-    close = difflib.get_close_matches(name_or_path, WORKLOADS, n=1, cutoff=0.5)
+    own = [f"./{name_or_path}.py"] if Path(f"{name_or_path}.py").is_file() else []
+    close = own or difflib.get_close_matches(name_or_path, WORKLOADS, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]}? " if close else ""
     listed = ", ".join(WORKLOADS)
     raise UserError(
         f"the workload '{name_or_path}'",
         "there is none of that name",
-        f"{hint}(there is: {listed}; your own file is given by its path, ./FILE.py)",
+        f"{hint}there is {listed}; your own file is given by its path, ./FILE.py",
     )
 
 
