@@ -116,8 +116,8 @@ def _read_castling(text: str, words: Words, asked: str) -> int:
 
 
 def _read_clock(text: str, asked: str) -> int:
-    if not text.isdecimal() or not text.isascii() or int(text) > 0xFFFF:
-        raise UserError(asked, f"'{text}' where a move counter stands", "write a number from 0 to 65535")
+    if not text.isdecimal() or not text.isascii() or len(text) > 4:
+        raise UserError(asked, f"'{text}' where a move counter stands", "write a number from 0 to 9999")
     return int(text)
 
 

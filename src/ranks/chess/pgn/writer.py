@@ -1,0 +1,65 @@
+"""Writing PGN: the roster first, lines of at most 80 columns, comments behind the moves they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from ranks.chess.core.rules import START
+from ranks.chess.fen import parse_fen
+from ranks.chess.pgn.game import ROSTER, Game
+from ranks.chess.san import format_line
+
+COLUMNS = 80
+
+
+def write_game(stream: TextIO, game: Game) -> None:
+    """Append a game and an empty line. Raises ValueError for an illegal move, or a comment that holds a brace."""
+    held = {"Result": game.result} | ({} if game.fen is None else {"SetUp": "1", "FEN": game.fen})
+    tags = {tag: game.headers.get(tag, unknown) for tag, unknown in ROSTER.items()} | held
+    tags |= {tag: value for tag, value in game.headers.items() if tag not in tags}
+    lines = [f'[{tag} "{_escaped(value)}"]\n' for tag, value in tags.items()]
+    stream.write("".join([*lines, "\n", *_wrapped(_words(game)), "\n"]))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+def _words(game: Game) -> Iterator[str]:
+    """What stands between blanks below the tags: move numbers, moves, comments and the result."""
+    start = START if game.fen is None else parse_fen(game.fen)
+    black, full_move = int(start[0, 8]), int(start[0, 11]) >> 16 & 0xFFFF
+    yield from _comment_words(game, 0)
+    must_number = True
+    for ply, move in enumerate(format_line(start, game.moves)):
+        number = full_move + (ply + black) // 2
+        if (ply + black) % 2 == 0:
+            yield f"{number}."
+        elif must_number:
+            yield f"{number}..."
+        yield move
+        yield from _comment_words(game, ply + 1)
+        must_number = ply + 1 in game.comments
+    yield game.result
+
+
+def _comment_words(game: Game, ply: int) -> list[str]:
+    text = game.comments.get(ply)
+    if text is None:
+        return []
+    if "}" in text:
+        raise ValueError(f"a comment cannot hold a closing brace: {text}")
+    return f"{{{text}}}".split()
+
+
+def _wrapped(words: Iterator[str]) -> Iterator[str]:
+    """Lines of the words. None begins with what a reader takes for a tag or an escape."""
+    line = ""
+    for word in words:
+        if line and len(line) + 1 + len(word) > COLUMNS and word[0] not in "%[":
+            yield line + "\n"
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line + "\n"
