@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,9 @@ def test_a_stop_is_saved_and_says_so_by_its_exit_code(trained: Path) -> None:
     run = trained / "runs" / "long"
     reached = max(int(path.name) for path in (run / "checkpoints").glob("[0-9]*"))
     assert len((run / "metrics.jsonl").read_text().splitlines()) == reached > 0
+
+
+def test_a_failed_run_gives_signals_back(refused: Callable[[Sequence[str]], str], trained: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"])
+    assert signal.getsignal(signal.SIGTERM) is before

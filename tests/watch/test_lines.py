@@ -33,6 +33,8 @@ def test_the_plan() -> None:
         "  iterations     1,000, from 120",
         "  expected time  3 min 07 s",
     ]
+    uneven = plan_lines({"global_batch": 100, "shards": 64, "items_per_shard": 100 / 64})
+    assert uneven[-1] == "  global batch   100 = 64 shards x 1 or 2 items"
     assert plan_lines({"ranks": 1}) == ["plan", "  ranks          1"]
     assert plan_lines({}) == ["plan"]
 

@@ -121,6 +121,9 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
         except Stopped:
             world.leave()
             raise
+        except BaseException:
+            world.stop.uninstall()
+            raise
         world.leave()
     return 0
 

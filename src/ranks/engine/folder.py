@@ -100,7 +100,7 @@ class RunFolder:
         if differences:
             do = "choose another --name, or give the settings that the run began with"
             if any("schedule_updates" in difference for difference in differences):
-                do += "; to train for longer, state the old end of the schedule with --optim.schedule-updates"
+                do += "; to end elsewhere, state the old end of the schedule with --optim.schedule-updates"
             raise UserError(f"to continue {self.path}", "it is another run: " + "; ".join(differences), do)
 
     def temporary(self) -> Path:

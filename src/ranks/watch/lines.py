@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 def plan_lines(plan: Row) -> list[str]:
     """What is about to run, before its first step."""
     devices = [str(d) for d in cast("list[Any]", plan.get("devices") or [])]
-    shards, items = _number(plan.get("shards")), _number(plan.get("items_per_shard"))
+    shards, items = _number(plan.get("shards")), _per_shard(plan.get("items_per_shard"))
     batch, start = _number(plan.get("global_batch")), _number(plan.get("start_iteration") or None)
     base = _number(plan.get("base_batch"))
     rule = clean(str(plan.get("lr_rule") or "")) + (f" against a base batch of {base}" if base else "")
@@ -149,6 +149,13 @@ def _number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         return f"{int(value):,}"
     return f"{value:.4g}" if isinstance(value, float) else clean(str(value))
+
+
+def _per_shard(items: Any) -> str:
+    """64.0 -> '64', 1.56 -> '1 or 2': shards differ by one item at most."""
+    if not isinstance(items, int | float) or float(items).is_integer():
+        return _number(items)
+    return f"{int(items):,} or {int(items) + 1:,}"
 
 
 def _speed(row: Row) -> str:
