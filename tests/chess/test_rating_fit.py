@@ -145,8 +145,16 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
         fit(table, prior_games=1)
     drawn = Crosstable()
     drawn.add("A", "B", 1, 1, 30)
-    with pytest.raises(UserError, match="all games were drawn"):
+    with pytest.raises(UserError, match="too many games were drawn"):
         fit(drawn)
+    perfect = Crosstable()  # with draws without end it fits exactly
+    perfect.add("A", "B", 2, 1, 3)
+    perfect.add("A", "B", 1, 1, 3)
+    perfect.add("B", "C", 2, 1, 3)
+    perfect.add("B", "C", 1, 1, 2)
+    with pytest.raises(UserError, match="too many games were drawn"):
+        fit(perfect)
+    assert 0.5 < fit(perfect, prior_games=1).draw_share.value < 1
     assert fit(drawn, prior_games=1).difference("A", "B").value == pytest.approx(0, abs=1e-6)
 
 

@@ -83,6 +83,8 @@ def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
     for name in signature.parameters:
         if len(name) == 1:  # k answers to -k as well as to --k
             hints[name] = Annotated[hints[name], tyro.conf.arg(aliases=(f"-{name}",))]
+        if get_origin(hints[name]) is list:  # one value for each time that the flag is given
+            hints[name] = Annotated[hints[name], tyro.conf.UseAppendAction]
     parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
     looks: Any = bind
     looks.__name__, looks.__doc__, looks.__annotations__ = function.__name__, function.__doc__, hints

@@ -45,8 +45,6 @@ class Seat(NamedTuple):
 
     name: str
     player: Player
-    limits: Limits | None = None
-    """Instead of the conditions of the match: how rungs of a ladder are told apart."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,7 @@ def play_game(
         if board.ply >= max_plies:
             return ended("1/2-1/2", f"Draw by length: {max_plies} plies")
         side = 0 if board.white_to_move else 1
-        own = seats[side].limits
-        limits = _limits(own or conditions.limits, None if own else clock, side, stopping)
+        limits = _limits(conditions.limits, clock, side, stopping)
         started_s = time.perf_counter()
         try:
             choice = seats[side].player.choose(board, limits)
@@ -134,7 +131,7 @@ def play_game(
         elapsed_s = time.perf_counter() - started_s
         if stopping():
             raise Abandoned
-        if clock and not own and not clock.spend(side, elapsed_s):
+        if clock and not clock.spend(side, elapsed_s):
             return lost(side, "loses on time")
         if choice.move not in board.legal_moves():
             return lost(side, f"makes an illegal move: {move_name(choice.move)}")

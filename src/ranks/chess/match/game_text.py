@@ -40,5 +40,5 @@ def turn_comment(turn: Turn) -> str:
     elif choice.score_cp is not None:
         score = f"{choice.score_cp / 100:+.2f}"
     else:
-        return f"{turn.elapsed_s:.3g}s"
-    return f"{score}/{choice.depth} {turn.elapsed_s:.3g}s"
+        return f"{turn.elapsed_s:.3f}s"
+    return f"{score}/{choice.depth} {turn.elapsed_s:.3f}s"

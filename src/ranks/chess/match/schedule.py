@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, forfeit_reason, play_game
 from ranks.chess.match.openings import Opening
-from ranks.chess.players.player import Forfeit, Limits, Player
+from ranks.chess.players.player import Forfeit, Player
 
 PATIENCE_S = 5.0
 """How long a stopped match waits for the moves that are being thought about."""
@@ -26,8 +26,6 @@ class Entrant:
 
     name: str
     open: Callable[[], Player]
-    limits: Limits | None = None
-    """Of every move, instead of the conditions of the match."""
 
 
 @dataclass(frozen=True)
@@ -178,5 +176,5 @@ class _Crew:
     def _seat(self, entrant: Entrant, seats: dict[str, Seat]) -> Seat:
         """The entrant's player of this thread, opened where there is none yet."""
         if entrant.name not in seats:
-            seats[entrant.name] = Seat(entrant.name, entrant.open(), entrant.limits)
+            seats[entrant.name] = Seat(entrant.name, entrant.open())
         return seats[entrant.name]

@@ -30,6 +30,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 CONVERGED = 1e-9
 """The largest last step, in nats."""
+NEVER = 20.0
+"""A first move, or a log nu, that has grown so large would grow without end."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_gam
         elo_N=elo_N[order],
         covariance_NN=(elo_NF @ covariance_FF[:-2, :-2] @ elo_NF.T)[np.ix_(order, order)],
         first_move=_interval(float(ELO_PER_NAT * x_F[-2]), float(ELO_PER_NAT**2 * covariance_FF[-2, -2])),
-        draw_share=Interval(*(1 / (1 + 2 * math.exp(-value)) for value in log_nu)),
+        draw_share=Interval(*(nu / (nu + 2) for nu in (math.exp(min(value, 700)) for value in log_nu))),
         scale="logistic Elo, " + (", ".join(f"{n} = {e:g}" for n, e in anchors.items()) or "mean of the pool = 0"),
         prior_games=prior_games,
     )
@@ -187,11 +189,13 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
                 break
             step_F /= 2
         x_F, best = trial_F, found
+        if max(abs(x_F[-2]), x_F[-1]) > NEVER:
+            break
         if np.abs(step_F).max() < CONVERGED:
             return x_F
     raise UserError(
         "ratings by maximum likelihood",
-        "the likelihood has no maximum: all games were drawn, or one colour won no game",
+        "the likelihood has no maximum: too many games were drawn, or one colour won no game",
         "play more games or give a prior (1 game)",
     )
 

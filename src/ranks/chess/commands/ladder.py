@@ -1,0 +1,106 @@
+"""`ranks chess ladder`: a round robin of a pool, and the ratings of all."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+from ranks.chess.match.entry import conditions, entrants, openings_of
+from ranks.chess.match.game import MAX_PLIES, GameRecord
+from ranks.chess.match.game_text import write_record
+from ranks.chess.match.ladder import LadderPlan, play_ladder
+from ranks.chess.match.openings import Opening
+from ranks.errors import UserError
+
+POOL = ("random", "greedy", "minimax:2", *(f"alphabeta:{depth}" for depth in range(1, 6)))
+"""Who plays where nobody is named."""
+NOBODY: list[str] = []
+IN_DIGEST = 16
+"""Openings that a set is told apart by."""
+
+
+def ladder(
+    folder: Path,
+    /,
+    *,
+    player: list[str] = NOBODY,
+    anchor: list[str] = NOBODY,
+    games_per_pair: int = 100,
+    until_separated: int | None = None,
+    tc: str | None = None,
+    nodes: int | None = None,
+    depth: int | None = None,
+    movetime: float | None = None,
+    openings: Path | None = None,
+    concurrency: int = 1,
+    seed: int = 0,
+    max_plies: int = MAX_PLIES,
+) -> int:
+    """Rate a pool: everyone plays everyone, one fit gives Elo with 95 % intervals, FOLDER keeps games and plot.
+
+    Started again with the same settings it plays what is missing; players may join.
+
+    Args:
+        folder: Where pairs.jsonl, games.pgn, ladder.json and ladder.png are kept.
+        player: Who plays; given several times. Without it: random, greedy, minimax:2, alphabeta:1 to alphabeta:5.
+        anchor: PLAYER=ELO, a rating that is given; may be given several times. Without it the mean of the pool is 0.
+        games_per_pair: Games of each two players.
+        until_separated: Neighbours whose order is not sure play on, up to so many games with each other.
+        tc: Time control: 10+0.1 (seconds and increment), 40/60+0.5 (40 moves in 60 s).
+        nodes: Nodes for each move.
+        depth: Plies for each move.
+        movetime: Seconds for each move.
+        openings: An .epd or .pgn file; without it, a set of our own that follows from the seed.
+        concurrency: Games at the same time.
+        seed: Of the openings and of all that players draw.
+        max_plies: A longer game is a draw.
+    """
+    agreed = conditions(tc, nodes, depth, movetime)
+    anchors = dict(_anchor(text) for text in anchor)
+    most = max(games_per_pair, until_separated or 0) // 2
+    lines = list(itertools.islice(openings_of(openings, seed), max(most, IN_DIGEST)))
+    words = player or list(POOL)
+    pool = entrants(words)
+    plan = LadderPlan(
+        entrants=pool,
+        facts={entrant.name: {"word": word} for entrant, word in zip(pool, words, strict=True)},
+        openings=lines,
+        openings_name=_digest(lines, openings),
+        conditions=agreed,
+        games_per_pair=games_per_pair,
+        anchors=anchors,
+        until_separated=until_separated,
+        seed=seed,
+        concurrency=concurrency,
+        max_plies=max_plies,
+    )
+    date = time.strftime("%Y.%m.%d")
+
+    def write_game(stream: TextIO, game: GameRecord) -> None:
+        write_record(stream, game, "ladder", date, agreed)
+
+    play_ladder(plan, folder, " ".join(["ranks", *sys.argv[1:]]), write_game)
+    print(f"games, ratings and plot: {folder}", file=sys.stderr)
+    return 0
+
+
+def _anchor(text: str) -> tuple[str, float]:
+    """`NAME=ELO`; a name may hold an equals sign itself."""
+    name, _, elo = text.rpartition("=")
+    try:
+        if math.isfinite(float(elo)):
+            return name, float(elo)
+    except ValueError:
+        pass
+    raise UserError(f"--anchor {text}", "not a rating", "write PLAYER=ELO, such as alphabeta:1=1000")
+
+
+def _digest(lines: list[Opening], path: Path | None) -> str:
+    """A name for a set of openings that changes with the first of them."""
+    text = repr([(line.fen, line.moves) for line in lines[:IN_DIGEST]])
+    return f"{path.name if path else 'our own'}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,72 @@
+"""`ranks chess match`: two players, pairs of games, the score in the words of cutechess."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from pathlib import Path
+
+from ranks.chess.match.entry import conditions, entrants, openings_of
+from ranks.chess.match.game import MAX_PLIES, GameRecord
+from ranks.chess.match.game_text import write_record
+from ranks.chess.match.match import MatchPlan, play_match
+from ranks.chess.rating.sprt import parse
+from ranks.errors import UserError
+
+
+def match(
+    *,
+    player: list[str],
+    tc: str | None = None,
+    nodes: int | None = None,
+    depth: int | None = None,
+    movetime: float | None = None,
+    rounds: int = 50,
+    openings: Path | None = None,
+    concurrency: int = 1,
+    sprt: str | None = None,
+    pgnout: Path | None = None,
+    seed: int = 0,
+    max_plies: int = MAX_PLIES,
+) -> int:
+    """Play a match of two players: each opening twice, with colours changed.
+
+    No game is adjudicated. Ctrl-C shows the table of the pairs that were finished, and ends with 130.
+
+    Args:
+        player: Who plays; given twice: random, greedy, minimax:2, alphabeta:4, mcts:100, uci:stockfish, ...
+        tc: Time control: 10+0.1 (seconds and increment), 40/60+0.5 (40 moves in 60 s). A fallen flag loses.
+        nodes: Nodes for each move, instead of a time control.
+        depth: Plies for each move, instead of a time control.
+        movetime: Seconds for each move, instead of a time control.
+        rounds: Pairs of games; with --sprt the most that are played.
+        openings: An .epd or .pgn file; without it, a set of our own that follows from the seed.
+        concurrency: Games at the same time.
+        sprt: Sequential test that ends the match: elo0=0,elo1=10[,alpha=0.05,beta=0.05].
+        pgnout: File to which each game is appended as it ends.
+        seed: Of the openings and of all that players draw.
+        max_plies: A longer game is a draw.
+    """
+    if len(player) != 2:
+        found = f"{len(player)} players"
+        raise UserError("ranks chess match", found, "give --player twice; ranks chess ladder takes more")
+    agreed = conditions(tc, nodes, depth, movetime)
+    test = parse(sprt) if sprt else None
+    if max_plies < 1:
+        raise UserError(f"--max-plies {max_plies}", "no game fits in it", "give 1 or more")
+    lines = openings_of(openings, seed)
+    first, second = entrants(player)
+    plan = MatchPlan(first, second, lines, agreed, rounds, seed, concurrency, test, max_plies)
+    date = time.strftime("%Y.%m.%d")
+    with contextlib.ExitStack() as stack:
+        pgn = stack.enter_context(pgnout.open("a", encoding="utf-8", newline="\n")) if pgnout else None
+
+        def keep(game: GameRecord) -> None:
+            if pgn:
+                write_record(pgn, game, f"{first.name} vs {second.name}", date, agreed)
+
+        play_match(plan, keep)
+    if pgnout:
+        print(f"games: {pgnout}", file=sys.stderr)
+    return 0

@@ -1,0 +1,53 @@
+"""From the words of a command line to what a match is made of: players, conditions, openings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ranks.chess.match.game import Conditions
+from ranks.chess.match.opening_files import read_openings
+from ranks.chess.match.openings import Opening, seeded_openings
+from ranks.chess.match.schedule import Entrant
+from ranks.chess.match.time_control import TimeControl
+from ranks.chess.players.player import Limits
+from ranks.chess.players.words import PlayerWord
+from ranks.errors import UserError
+
+
+def entrants(words: Sequence[str], names: Mapping[str, str] | None = None) -> list[Entrant]:
+    """A player for each word, by the name given for it or the word itself; a word's second one has (2) behind it.
+
+    Each is opened and closed once, so that a word that cannot be played is refused before the first game.
+    """
+    seen: Counter[str] = Counter()
+    found: list[Entrant] = []
+    for word in words:
+        parsed = PlayerWord.parse(word)
+        name = (names or {}).get(word, word)
+        seen[name] += 1
+        entrant = Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make)
+        entrant.open().close()
+        found.append(entrant)
+    return found
+
+
+def conditions(
+    tc: str | None = None, nodes: int | None = None, depth: int | None = None, movetime: float | None = None
+) -> Conditions:
+    """At most one of a time control, nodes, depth and seconds for each move; without any, the players' own limits."""
+    given = {"--tc": tc, "--nodes": nodes, "--depth": depth, "--movetime": movetime}
+    flags = [f"{flag} {value}" for flag, value in given.items() if value is not None]
+    if len(flags) > 1:
+        raise UserError(" ".join(flags), "limits that exclude each other", "give one of them")
+    for value in (nodes, depth, movetime):
+        if value is not None and not 0 < value < float("inf"):
+            raise UserError(flags[0], "no limit to play with", "give a number above 0")
+    limits = Limits(nodes=nodes, depth=depth, movetime_s=movetime)
+    return Conditions(None if tc is None else TimeControl.parse(tc), limits)
+
+
+def openings_of(path: Path | None, seed: int) -> Iterable[Opening]:
+    """The openings of a file, or our own of this seed."""
+    return seeded_openings(seed) if path is None else read_openings(path)

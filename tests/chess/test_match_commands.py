@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ranks.chess.pgn import read_games
+from ranks.cli.main import main
+
+
+def test_a_match_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pgn = tmp_path / "games.pgn"
+    words = "chess match --player greedy --player alphabeta:2 --rounds 3 --concurrency 2 --sprt elo0=0,elo1=20 --pgnout"
+    assert main([*words.split(), str(pgn)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("Finished game ") for line in out) == 6
+    assert re.fullmatch(r"Score of greedy vs alphabeta:2: \d - \d - \d  \[0\.\d{3}\] 6", out[-5])
+    assert out[-4].startswith("Elo difference: ")
+    assert out[-3].startswith("Normalised Elo: ")
+    assert out[-2].startswith("Ptnml(0-2): ")
+    assert out[-1].startswith("SPRT: llr -0.")
+    games = list(read_games(pgn))
+    assert len(games) == 6
+    assert {game.headers["Round"] for game in games} == {f"{pair}.{game}" for pair in (1, 2, 3) for game in (1, 2)}
+    for game in games:
+        outcome = game.board().outcome()
+        assert outcome is not None
+        assert outcome.result == game.result
+        assert re.search(r"(mates|Draw by .*)$", game.comments[len(game.moves)])
+        comments = [game.comments[ply] for ply in range(9, len(game.moves) + 1)]
+        assert all(re.match(r"[-+](M\d+|\d+\.\d\d)/\d+ \d+\.\d{3}s", comment) for comment in comments)
+
+
+def test_the_pgn_file_is_appended_to(tmp_path: Path) -> None:
+    pgn = tmp_path / "games.pgn"
+    for seed in ("1", "2"):
+        words = f"chess match --player random --player greedy --rounds 1 --max-plies 20 --seed {seed} --pgnout {pgn}"
+        assert main(words.split()) == 0
+    assert len(list(read_games(pgn))) == 4
+
+
+def test_a_ladder_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"chess ladder {tmp_path}/pool --player random --player greedy --player minimax:2 --games-per-pair 4"
+    assert main([*words.split(), "--max-plies", "40", "--anchor", "random=400"]) == 0
+    found = json.loads((tmp_path / "pool" / "ladder.json").read_text())
+    assert found["games"] == 12
+    assert found["scale"] == "logistic Elo, random = 400"
+    assert found["plan"]["players"]["minimax:2"]["word"] == "minimax:2"
+    assert len(list(read_games(tmp_path / "pool" / "games.pgn"))) == 12
+    assert "scale: logistic Elo, random = 400" in capsys.readouterr().out
+
+
+MATCH = "chess match --player random --player greedy"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("chess match --player random", "give --player twice"),
+        ("chess match --player random --player greedie", "did you mean greedy"),
+        (f"{MATCH} --rounds 0", "--rounds 1 or more"),
+        (f"{MATCH} --concurrency 0", "--concurrency 1 or more"),
+        (f"{MATCH} --tc soon", "40/60+0.5"),
+        (f"{MATCH} --tc 10+0.1 --nodes 5", "exclude each other"),
+        (f"{MATCH} --nodes 0", "a number above 0"),
+        (f"{MATCH} --movetime nan", "a number above 0"),
+        (f"{MATCH} --sprt elo0=10,elo1=0", "elo0 must lie below elo1"),
+        (f"{MATCH} --openings nowhere.epd", "no such file"),
+        (f"{MATCH} --max-plies 0", "no game fits in it"),
+        ("chess ladder pool --player random", "fewer than two players"),
+        ("chess ladder pool --games-per-pair 0", "even number"),
+        ("chess ladder pool --anchor random", "PLAYER=ELO"),
+        ("chess ladder pool --anchor random=nan", "PLAYER=ELO"),
+        ("chess ladder pool --anchor nobody=3", "anchor one of them"),
+    ],
+)
+def test_bad_input_is_refused(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert all(word in error for word in ("asked: ", "found: ", "do: "))
+    assert not (tmp_path / "pool").exists()
