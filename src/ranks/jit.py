@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.config
+from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS: Any = numba.core.config
@@ -55,9 +56,23 @@ def kernel(signature: str | Any) -> Callable[[F], F]:
 
 
 def helper(function: F) -> F:
-    """A function that kernels call and Python cannot: it is compiled into them."""
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(F, numba.njit(**options)(function))
+    """A function that kernels call and Python cannot: it is compiled into them.
+
+    Numba would compile it once for each constant that it is called with; here a constant counts as its plain type."""
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    dispatcher: Any = numba.njit(**options)(function)
+    compile_for = dispatcher.compile
+
+    def compile_for_plain_types(kinds: Any) -> Any:
+        return compile_for(tuple(types.unliteral(kind) for kind in kinds))
+
+    dispatcher.compile = compile_for_plain_types
+    return cast(F, dispatcher)
 
 
 @functools.cache

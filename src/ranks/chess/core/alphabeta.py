@@ -17,6 +17,7 @@ Legend: L levels, T entries of the table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,11 +27,11 @@ from numpy.typing import NDArray
 from ranks.chess.core.bits import ZERO, first
 from ranks.chess.core.evaluation import VALUE_CP, evaluate
 from ranks.chess.core.moves import MAX_MOVES
-from ranks.chess.core.position import HALF_MOVES, WORDS, Position, attackers, kind_at, load, make, store
-from ranks.chess.core.rules import FIFTY_MOVES, repetitions, status
+from ranks.chess.core.position import HALF_MOVES, WORDS, Position, attackers, kind_at, load
+from ranks.chess.core.rules import FIFTY_MOVES, look, play, repetitions
 from ranks.chess.core.tables import Words
 from ranks.jit import helper, kernel
-from ranks.search.game import LOST
+from ranks.search.game import LOOK_TYPE, LOST, PLAY_TYPE
 
 MAX_DEPTH = 64
 LEVELS = 128
@@ -218,7 +219,7 @@ def arrange(t: Tree, p: Position, level: int, num_moves: int, hash_move: Number,
 
 
 @helper
-def enter(t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
+def enter(look: Callable[..., int], t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
     """Look at the position of a level for the first time: its value, or UNKNOWN where its moves have to be tried."""
     p = load(t.rows, level)
     depth, end = t.depth[level], PAST + level
@@ -236,7 +237,7 @@ def enter(t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
         value, hash_move = probe(t, p, level)
         if value != UNKNOWN:
             return value
-    num_moves, _ = status(p, t.keys, t.state[BEGIN], end, t.moves, level * MAX_MOVES)
+    num_moves = look(t.rows, level, t.keys, t.state[BEGIN], end, t.moves, level * MAX_MOVES)
     if num_moves < 0:
         return level - MATE if num_moves == LOST else 0
     captures_only = depth < 0 or (depth == 0 and not in_check(p))
@@ -277,7 +278,8 @@ def take(t: Tree, level: int, value: Number) -> None:
     t.alpha[level] = value
     t.pv[level, 0] = move
     length = t.pv_length[level + 1]
-    t.pv[level, 1 : length + 1] = t.pv[level + 1, :length]
+    for i in range(length):
+        t.pv[level, i + 1] = t.pv[level + 1, i]
     t.pv_length[level] = length + 1
     if value >= t.beta[level] and captured_value(load(t.rows, level), move) == 0 and t.killers[level, 0] != move:
         t.killers[level, 1] = t.killers[level, 0]
@@ -292,10 +294,16 @@ _FIELDS: list[Any] = [
 ]
 
 
-@kernel(types.boolean(types.NamedTuple(_FIELDS, Tree), types.int64, types.int64, types.int64))
-def go_on(t: Tree, positional: int, quiescence: int, max_nodes: int) -> bool:
+def go_on(tree: Tree, positional: int, quiescence: int, max_nodes: int) -> bool:
     """Search until the root is settled (True), or the tree has `max_nodes` nodes in all (False); `best` and `pv` of
     level 0 are what is known by then, best_move[0] is 0 if nothing is."""
+    return _go_on(play, look, tree, positional, quiescence, max_nodes)
+
+
+@kernel(types.boolean(PLAY_TYPE, LOOK_TYPE, types.NamedTuple(_FIELDS, Tree), types.int64, types.int64, types.int64))
+def _go_on(
+    play: Callable[..., None], look: Callable[..., int], t: Tree, positional: int, quiescence: int, max_nodes: int
+) -> bool:
     level, entering = t.state[LEVEL], t.state[ENTERING] != 0
     while level >= 0:
         if entering:
@@ -303,12 +311,12 @@ def go_on(t: Tree, positional: int, quiescence: int, max_nodes: int) -> bool:
                 t.state[LEVEL], t.state[ENTERING] = level, 1
                 return False
             t.state[NODES] += 1
-            value = enter(t, level, positional != 0, quiescence != 0)
+            value = enter(look, t, level, positional != 0, quiescence != 0)
             entering = False
             if value == UNKNOWN:
                 continue
         elif t.num_tried[level] < t.num_moves[level] and t.best[level] < t.beta[level]:
-            store(t.rows, level + 1, make(load(t.rows, level), next_move(t, level)))
+            play(t.rows, level, t.rows, level + 1, np.uint16(next_move(t, level)))
             t.depth[level + 1] = t.depth[level] - 1
             t.alpha[level + 1], t.beta[level + 1] = -t.beta[level], -t.alpha[level]
             level, entering = level + 1, True
