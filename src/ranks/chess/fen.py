@@ -27,10 +27,13 @@ def square_name(square: int) -> str:
 def piece_letters(words: Words) -> list[str]:
     """The 64 squares from a1 on: 'P' for a white pawn, 'p' for a black one, '' for none; words: uint64[13]."""
     letters = [""] * 64
+    sets: list[int] = words.tolist()
     for kind, letter in enumerate(PIECES):
-        for square in range(64):
-            if int(words[kind]) >> square & 1:
-                letters[square] = letter.upper() if int(words[6]) >> square & 1 else letter
+        rest = sets[kind]
+        while rest:
+            square = rest.bit_length() - 1
+            rest ^= 1 << square
+            letters[square] = letter.upper() if sets[6] >> square & 1 else letter
     return letters
 
 
