@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import chess
 import numpy as np
@@ -17,17 +16,10 @@ from ranks.chess.board import Board
 from ranks.chess.fen import START_FEN, parse_fen
 from ranks.chess.san import format_line, format_san, parse_line, parse_san
 from ranks.errors import UserError
+from tests.chess.suites import perft_suites
 
-PERFT = Path(__file__).parent / "perft.epd"
 REPETITIONS = np.uint64(0xFFFFFFFF)
 """The part of a position's clocks that does not count repetitions."""
-
-
-def perft_suites() -> list[tuple[str, dict[int, int]]]:
-    """The positions of perft.epd, each with the known counts by depth."""
-    lines = [line for line in PERFT.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    split = [line.split(" ;D") for line in lines]
-    return [(fen, {int(c.split()[0]): int(c.split()[1]) for c in counts}) for fen, *counts in split]
 
 
 def as_ours(move: chess.Move) -> int:

@@ -18,7 +18,8 @@ from ranks.chess.core.perft import divide, perft
 from ranks.chess.core.rules import START, full_key, random_games
 from ranks.chess.fen import parse_fen
 from ranks.cli.main import main
-from tests.chess.oracle import Keys, check_games, check_placements, perft_suites
+from tests.chess.oracle import Keys, check_games, check_placements
+from tests.chess.suites import perft_suites
 
 QUICK_NODES = 5_000_000
 QUICK = [(fen, depth, n) for fen, counts in perft_suites() for depth, n in counts.items() if n <= QUICK_NODES]

@@ -1,0 +1,322 @@
+"""PGN: what is written is read again equal, what others write is read, and what is damaged is named and skipped."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from pathlib import Path
+
+import chess
+import chess.pgn
+import pytest
+
+from ranks.chess.board import Board
+from ranks.chess.fen import START_FEN
+from ranks.chess.pgn import Damage, Game, read_games, write_game
+from ranks.chess.pgn.game import TERMINATIONS
+from ranks.chess.san import format_line, parse_line
+from ranks.errors import UserError
+from tests.chess.oracle import as_ours
+from tests.chess.suites import perft_suites
+
+
+def read(text: str) -> tuple[list[Game], list[Damage]]:
+    """All games of a text, and what was skipped."""
+    damages: list[Damage] = []
+    return list(read_games(io.StringIO(text), damages.append)), damages
+
+
+def only(text: str) -> Game:
+    """The one game of a text, which is whole."""
+    (game,), damages = read(text)
+    assert damages == []
+    return game
+
+
+def written(*games: Game) -> str:
+    stream = io.StringIO()
+    for game in games:
+        write_game(stream, game)
+    return stream.getvalue()
+
+
+def line(text: str, fen: str | None = None) -> tuple[int, ...]:
+    """Moves in algebraic notation, from the start."""
+    moves = parse_line(Board(fen).rows, text.split())
+    assert len(moves) == len(text.split())
+    return tuple(moves)
+
+
+def random_game(draws: random.Random, number: int) -> Game:
+    """A game of random moves, from a random position, with comments and tags that are hard to write."""
+    fen = draws.choice([None, *(fen for fen, _ in perft_suites())])
+    board, comments = Board(fen), dict[int, str]()
+    for _ in range(draws.randrange(120)):
+        if draws.random() < 0.3:
+            words = ["+0.35/12", "0.52s", "%", "%eval", "[Event", '"quoted"', "{", "(", ";", "é", "1-0", "x" * 90]
+            comments[board.ply] = " ".join(draws.choices(words, k=draws.randint(1, 12)))
+        if not (moves := board.legal_moves()):
+            break
+        board.push(draws.choice(moves))
+    headers = {"White": 'A "B" \\ C', "Round": str(number), "TimeControl": "40/60+0.5", "Opening": "Zukertort, Réti"}
+    kept = {tag: headers[tag] for tag in draws.sample(list(headers), draws.randrange(5))}
+    return Game(kept, fen, tuple(board.moves), comments, draws.choice(TERMINATIONS))
+
+
+def test_what_is_written_is_read_again_equal() -> None:
+    draws = random.Random(4)
+    games = [random_game(draws, number) for number in range(250)]
+    text = written(*games)
+    again, damages = read(text)
+    assert damages == []
+    assert again == games
+    assert written(*again) == text
+    for row in text.splitlines():
+        while len(row) > 80 and row.split()[-1][0] in "%[":  # where a line may not be broken
+            row = row.rpartition(" ")[0]
+        assert len(row) <= 80 or " " not in row or row.startswith("[")
+
+
+def test_python_chess_reads_what_is_written() -> None:
+    draws = random.Random(5)
+    games = [random_game(draws, number) for number in range(40)]
+    stream = io.StringIO(written(*games))
+    for game in games:
+        rival = chess.pgn.read_game(stream)
+        assert rival is not None
+        assert rival.errors == []
+        assert tuple(as_ours(move) for move in rival.mainline_moves()) == game.moves
+        assert rival.headers["Result"] == game.result
+        white = game.headers.get("White", "?").replace("\\", "\\\\").replace('"', '\\"')
+        assert rival.headers["White"] == white, "python-chess leaves the backslashes in"
+        assert rival.headers.get("FEN") == game.fen
+        assert rival.end().board().fen() == game.board().fen()
+        comments = {ply: node.comment for ply, node in enumerate([rival, *rival.mainline()]) if node.comment}
+        assert {ply: " ".join(text.split()) for ply, text in comments.items()} == game.comments
+    assert chess.pgn.read_game(stream) is None
+
+
+def test_what_python_chess_writes_is_read() -> None:
+    draws = random.Random(6)
+    for _ in range(30):
+        rival = chess.pgn.Game()
+        node: chess.pgn.GameNode = rival
+        while len(moves := list(node.board().legal_moves)) and node.ply() < 60:
+            for move in draws.sample(moves, min(len(moves), 2 if draws.random() < 0.1 else 1)):
+                node.add_variation(
+                    move, comment="so so" if draws.random() < 0.2 else "", nags=draws.choices([1, 6, 14])
+                )
+            node = node.variations[0]
+        game = only(str(rival))
+        assert game.moves == tuple(as_ours(move) for move in rival.mainline_moves())
+        assert set(game.comments.values()) <= {"so so"}
+
+
+EXAMPLE = Game(
+    {"Event": "Test", "White": "alphabeta:3", "Black": 'The "Turk"', "Round": "1.2", "TimeControl": "10+0.1"},
+    None,
+    line("e4 e5 Qh5 Ke7 Qxe5#"),
+    {1: "+0.35/12 0.52s", 4: "book"},
+    "1-0",
+)
+
+
+def test_the_text_of_a_game() -> None:
+    assert written(EXAMPLE) == (
+        '[Event "Test"]\n[Site "?"]\n[Date "????.??.??"]\n[Round "1.2"]\n[White "alphabeta:3"]\n'
+        '[Black "The \\"Turk\\""]\n[Result "1-0"]\n[TimeControl "10+0.1"]\n\n'
+        "1. e4 {+0.35/12 0.52s} 1... e5 2. Qh5 Ke7 {book} 3. Qxe5# 1-0\n\n"
+    )
+
+
+def test_a_game_from_a_position_with_black_to_move() -> None:
+    fen = "4k3/8/8/8/8/8/4p3/4K3 b - - 3 57"
+    game = Game({}, fen, line("Kd7 Kxe2 Kd6", fen), {}, "1/2-1/2")
+    text = written(game)
+    assert f'[SetUp "1"]\n[FEN "{fen}"]\n' in text
+    assert "57... Kd7 58. Kxe2 Kd6 1/2-1/2" in text
+    assert only(text) == game
+    assert game.board().fen() == "8/8/3k4/8/8/8/4K3/8 w - - 1 59"
+
+
+E4 = line("e4 e5 Nf3")
+READ = {
+    "no tags": "1. e4 e5 2. Nf3 *",
+    "numbers glued": "1.e4 e5 2.Nf3 *",
+    "numbers without dots": "1 e4 e5 2 Nf3 *",
+    "numbers glued without dots": "1e4 e5 2Nf3 *",
+    "numbers of black": "1. e4 1... e5 2. Nf3 *",
+    "numbers of black glued": "1.e4 1...e5 2.Nf3 *",
+    "numbers of black in two dots": "1. e4 1.. e5 2. Nf3 *",
+    "an ellipsis": "1. e4 1\u2026 e5 2. Nf3 *",
+    "dots apart": "1 . e4 1 ... e5 2 . Nf3 *",
+    "wrong numbers": "7. e4 e5 7. Nf3 *",
+    "no numbers": "e4 e5 Nf3 *",
+    "a line each": "1.\ne4\ne5\n2.\nNf3\n*\n",
+    "blank lines": "\n\n1. e4\n\n\ne5 2. Nf3\n\n*\n\n",
+    "tabs": "\t1.\te4\te5\t2.\tNf3\t*",
+    "CRLF": "1. e4 e5\r\n2. Nf3 *\r\n",
+    "byte order mark": "\ufeff1. e4 e5 2. Nf3 *",
+    "glyphs": "1. e4 $1 e5 $14$2 2. Nf3$10 *",
+    "praise": "1. e4! e5?! 2. Nf3 !? *",
+    "variation": "1. e4 (1. d4 d5) 1... e5 2. Nf3 *",
+    "nested variations": "1. e4 (1. d4 d5 (1... Nf6 {x) (} 2. c4 (2. Bg5)) 2. c4) 1... e5 2. Nf3 *",
+    "variation with a result": "1. e4 (1. d4 1-0) 1... e5 2. Nf3 *",
+    "variation with nonsense": "1. e4 (1. Qh8 wild) 1... e5 2. Nf3 *",
+    "escape line": "% 1. d4 {\n1. e4 e5\n%\n2. Nf3 *",
+    "no blanks": "1.e4{}e5(1...c5)2.Nf3*",
+    "too many closing braces": "1. e4 } e5 2. Nf3 *",
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_shapes_of_movetext(case: str) -> None:
+    assert only(READ[case]) == Game({}, None, E4, {}, "*")
+
+
+def test_comments_are_kept_where_they_stand() -> None:
+    text = """{first} 1. e4 {a
+ long   one; with (brackets) and 1-0} {and another} 1... e5 ; to the end of the line } {
+    (1... c5 {not this}) 2. Nf3 {} {last} *"""
+    assert only(text).comments == {
+        0: "first",
+        1: "a long one; with (brackets) and 1-0 and another",
+        2: "to the end of the line ) {",
+        3: "last",
+    }
+
+
+def test_tags_in_all_shapes() -> None:
+    text = """[Event "a"] [Site "b"]
+  [ White  "c \\"d\\" \\\\" ]
+[Black "e "f" g"]
+[Date "????.??.??"]
+[WhiteElo ""]
+[Result "0-1"]
+
+1. e4 1-0
+"""
+    game = only(text)
+    assert game.headers == {"Event": "a", "Site": "b", "White": 'c "d" \\', "Black": 'e "f" g', "WhiteElo": ""}
+    assert game.result == "1-0"
+
+
+def test_games_one_behind_the_other() -> None:
+    text = '1. e4 1-0 1. d4 0-1\n*\n[Event "x"]\n\n1/2-1/2\n[Event "y"]\n1. c4 *{bye}\n;end\n{x}\n[Event "z"]\n\n*'
+    games, damages = read(text)
+    assert damages == []
+    assert [game.result for game in games] == ["1-0", "0-1", "*", "1/2-1/2", "*", "*"]
+    assert [len(game.moves) for game in games] == [1, 1, 0, 0, 1, 0]
+    assert [game.headers.get("Event") for game in games] == [None, None, None, "x", "y", "z"]
+    assert all(game.comments == {} for game in games)
+
+
+def test_a_tag_inside_a_comment_begins_no_game() -> None:
+    assert only('1. e4 {\n[Event "no"]\n} e5 2. Nf3 *').comments == {1: '[Event "no"]'}
+
+
+GOOD = '[Event "good"]\n\n1. e4 e5 2. Nf3 *\n\n'
+DAMAGED = {
+    "illegal": ("1. e4 e5 2. Ke3 Nf6 *", "2. Ke3", "'Ke3' is not legal: no king can go to e3"),
+    "illegal of black": ("1. e4 e4 *", "1... e4", "'e4' is not legal: no pawn can go to e4"),
+    "ambiguous": ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "3. Nd2", "'Nd2' is ambiguous: Nbd2 or Nfd2"),
+    "nonsense": ("1. e4 hello *", "1... hello", "'hello' is no move in algebraic notation"),
+    "null move": ("1. e4 -- *", "1... --", "'--' is no move in algebraic notation"),
+    "after mate": ("1. f3 e5 2. g4 Qh4# 3. a3 *", "3. a3", "it does not end the check"),
+    "wrong castling": ("1. O-O *", "1. O-O", "a man stands between king and rook"),
+    "no result": ("1. e4 e5", None, "the moves end without a result"),
+    "open comment": ("1. e4 {what now\n\n", None, "a comment is never closed"),
+    "open variation": ("1. e4 (1. d4 d5 1-0", None, "a variation is never closed"),
+    "closed variation": ("1. e4) e5 *", None, "a variation ends that has not begun"),
+    "bad tag": ("[White nobody]\n\n1. e4 *", None, "no tag can be read from [White nobody]"),
+    "tags alone": ('[White "nobody"]\n', None, "the moves end without a result"),
+    "bad FEN": ('[FEN "8/8"]\n\n1. e4 *', None, "the tag FEN: 1 fields"),
+    "impossible FEN": ('[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n\n1. e4 *', None, "the tag FEN: white has 0 kings"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_game_is_named_and_skipped(case: str) -> None:
+    text, move, reason = DAMAGED[case]
+    games, (damage,) = read(f'{GOOD}[Event "bad"]\n{text}\n\n{GOOD}')
+    assert games == [only(GOOD)] * 2
+    assert (damage.path, damage.game, damage.line, damage.move) == ("stream", 2, 5, move)
+    assert reason in damage.reason
+    assert str(damage).startswith(f"stream, game 2 (line 5){', move ' + move if move else ''}: ")
+
+
+def test_a_file_of_nonsense() -> None:
+    draws = random.Random(7)
+    for _ in range(50):
+        noise = "".join(draws.choices('abcdefgh12345678NBRQKO-x+#=(){};[]"%$*.\n /0', k=400))
+        games, damages = read(f"{noise}\n\n}}\n{GOOD}")
+        assert all(game.board().moves == list(game.moves) for game in games)
+        assert games[-1:] == [only(GOOD)] or damages
+
+
+def test_files_plain_and_compressed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GOOD + "1. e5 *\n\n" + GOOD.replace("good", "Réti")
+    plain, old, packed = tmp_path / "utf.pgn", tmp_path / "latin.pgn", tmp_path / "packed.pgn.gz"
+    plain.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    old.write_bytes(text.encode("latin-1"))
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, old, packed):
+        games = list(read_games(path))
+        assert [game.headers["Event"] for game in games] == ["good", "Réti"]
+        assert capsys.readouterr().err == (
+            f"ranks: skipped {path}, game 2 (line 5), move 1. e5: 'e5' is not legal: no pawn can go to e5\n"
+        )
+    assert list(read_games(str(plain))) == list(read_games(packed))
+
+
+def test_a_compressed_file_that_breaks_off(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pgn.gz"
+    draws = random.Random(8)
+    whole = gzip.compress(written(*(random_game(draws, number) for number in range(30))).encode())
+    path.write_bytes(whole[: len(whole) // 2])
+    damages: list[Damage] = []
+    games = list(read_games(path, damages.append))
+    assert 0 < len(games) < 30
+    assert "the compressed file is damaged" in damages[-1].reason
+    path.write_bytes(b"this is not gzip")
+    assert list(read_games(path, damages.append)) == []
+    assert "the compressed file is damaged" in damages[-1].reason
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.pgn", tmp_path / "none.pgn.gz", tmp_path):
+        with pytest.raises(UserError, match=str(path)):
+            next(read_games(path))
+
+
+def test_a_stream_is_read_game_by_game() -> None:
+    """Not one line more is read than the game needs."""
+    lines = [*GOOD.splitlines(keepends=True), *GOOD.splitlines(keepends=True)]
+
+    class Once(io.StringIO):
+        def __iter__(self) -> Once:
+            return self
+
+        def __next__(self) -> str:
+            if not lines:
+                raise StopIteration
+            return lines.pop(0)
+
+    games = read_games(Once())
+    assert next(games) == only(GOOD)
+    assert len(lines) == 5
+    assert next(games) == only(GOOD)
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    with pytest.raises(ValueError, match="brace"):
+        write_game(io.StringIO(), Game(comments={0: "a } b"}))
+    with pytest.raises(ValueError, match="move 1 of the line is not legal"):
+        write_game(io.StringIO(), Game(moves=(0,)))
+
+
+def test_the_line_of_a_start_position_may_be_given() -> None:
+    game = Game({}, START_FEN, line("e4 e5"), {}, "*")
+    assert only(written(game)) == game
+    assert format_line(Board().rows, game.moves) == ["e4", "e5"]
