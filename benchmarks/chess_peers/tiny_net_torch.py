@@ -22,7 +22,7 @@ from ranks.search.evaluation import Evaluation, Leaves
 
 SIDE, CASTLING, CLOCKS = 8, 9, 11
 """Words of a position; 0 to 5 are the kinds of pieces, 6 and 7 the colours."""
-ROWS = 64
+MOST_ROWS = 128
 ROOKS = torch.tensor([0, 7, 56, 63])
 BITS = torch.from_numpy(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")).float()
 """float32[256, 8]: the squares of a rank, by its byte."""
@@ -71,22 +71,24 @@ def move_places() -> np.ndarray:
 class TinyNet:
     """Called with leaves it answers priors and values.
 
-    Each thread takes 64 rows at a time, which stay in its cache, and runs torch's operators on its own core; torch's
-    own threads would meet at each of the twenty operators. `net_s` adds up the threads' seconds in the net,
+    Each thread takes at most 128 rows at a time, which stay in its cache, and runs torch's operators on its own core;
+    torch's own threads would meet at each of the twenty operators. `net_s` adds up the threads' seconds in the net,
     `encoding_s` those around it: planes, indices, softmax.
     """
 
     def __init__(self, threads: int) -> None:
         self.weights = {name: torch.from_numpy(value) for name, value in weights().items()}
         self.places = torch.from_numpy(move_places()).flatten()
-        self.pool = ThreadPoolExecutor(threads, "net")
+        self.threads = threads
+        self.map = ThreadPoolExecutor(threads, "net").map if threads > 1 else map
         self.net_s = self.encoding_s = 0.0
 
     def __call__(self, leaves: Leaves) -> Evaluation:
         num_rows, most = len(leaves.num_moves_B), max(1, int(leaves.num_moves_B.max()))
         answer = Evaluation(np.empty((num_rows, most), np.float32), np.empty(num_rows, np.float32))
-        parts = [slice(first, first + ROWS) for first in range(0, num_rows, ROWS)]
-        for part_s, net_s in self.pool.map(partial(self.fill, leaves, answer), parts):
+        each = min(MOST_ROWS, -(-num_rows // self.threads))
+        parts = [slice(first, first + each) for first in range(0, num_rows, each)]
+        for part_s, net_s in self.map(partial(self.fill, leaves, answer), parts):
             self.net_s += net_s
             self.encoding_s += part_s - net_s
         return answer
