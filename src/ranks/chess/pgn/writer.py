@@ -14,7 +14,9 @@ COLUMNS = 80
 
 
 def write_game(stream: TextIO, game: Game) -> None:
-    """Append a game and an empty line. Raises ValueError for an illegal move, or a comment that holds a brace."""
+    """Append a game and an empty line. Raises ValueError for an illegal move.
+
+    What PGN cannot hold is written otherwise: a closing brace in a comment as ), a line break as a blank."""
     held = {"Result": game.result} | ({} if game.fen is None else {"SetUp": "1", "FEN": game.fen})
     tags = {tag: game.headers.get(tag, unknown) for tag, unknown in ROSTER.items()} | held
     tags |= {tag: value for tag, value in game.headers.items() if tag not in tags}
@@ -23,7 +25,7 @@ def write_game(stream: TextIO, game: Game) -> None:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return " ".join(value.splitlines()).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _words(game: Game) -> Iterator[str]:
@@ -46,11 +48,7 @@ def _words(game: Game) -> Iterator[str]:
 
 def _comment_words(game: Game, ply: int) -> list[str]:
     text = game.comments.get(ply)
-    if text is None:
-        return []
-    if "}" in text:
-        raise ValueError(f"a comment cannot hold a closing brace: {text}")
-    return f"{{{text}}}".split()
+    return [] if text is None else f"{{{text.replace('}', ')')}}}".split()
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
