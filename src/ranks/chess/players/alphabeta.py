@@ -54,11 +54,10 @@ class AlphaBetaPlayer:
         set_root(self._tree, board.rows, self._searches * GOLDEN % 2**64)
         best = Choice(moves[0], pv=(moves[0],))
         for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH) + 1):
-            lines = self._search_lines(self._tree, moves, depth, limits, began_s + plan.most_s)
-            whole = len(lines) == min(max(limits.num_lines, 1), len(moves))
+            lines, finished = self._search_lines(self._tree, moves, depth, limits, began_s + plan.most_s)
             if lines:
                 best = lines[0]
-            if not whole:
+            if not finished:
                 break
             elapsed_s = time.perf_counter() - began_s
             if limits.on_info:
@@ -67,7 +66,7 @@ class AlphaBetaPlayer:
                     limits.on_info(Info(depth, line.score_cp, line.mate_in, nodes, elapsed_s, line.pv, rank))
             proven = best.mate_in is not None and 2 * abs(best.mate_in) <= depth and limits.num_lines == 1
             forced = limits.clock is not None and len(moves) == 1
-            if proven or forced or elapsed_s > plan.enough_s / 2:
+            if proven or forced or elapsed_s > plan.begin_s:
                 break
             found = [line.move for line in lines]
             moves = found + [move for move in moves if move not in found]
@@ -78,19 +77,19 @@ class AlphaBetaPlayer:
 
     def _search_lines(
         self, tree: Tree, moves: list[int], depth: int, limits: Limits, deadline_s: float
-    ) -> list[Choice]:
-        """The best lines at one depth, best first; fewer where a limit came in between."""
+    ) -> tuple[list[Choice], bool]:
+        """The best lines at one depth, best first; False and what is known of them where a limit came in between."""
         lines: list[Choice] = []
-        rest = moves
+        rest, finished = moves, True
         while rest and len(lines) < max(limits.num_lines, 1):
             start(tree, rest, depth)
             finished = self._run(tree, limits, deadline_s)
             if tree.best_move[0]:
                 lines.append(_read(tree, depth))
             if not finished:
-                return lines[:-1] or lines if len(lines) > 1 else lines
+                break
             rest = [move for move in rest if move != lines[-1].move]
-        return lines
+        return lines, finished
 
     def _run(self, tree: Tree, limits: Limits, deadline_s: float) -> bool:
         """Search until the root is settled; False where a limit came first."""

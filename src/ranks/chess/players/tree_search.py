@@ -23,7 +23,6 @@ MOST_SIMULATIONS = 100_000
 """An arena of so many needs about 300 MB."""
 MOST_LEAVES = 8
 """Of one game in a batch: a batch of one costs 0.2 ms, most of it for the call."""
-MOST_CP = 10_000
 
 
 class SearchPlayer:
@@ -96,10 +95,9 @@ def _report(lines: Sequence[Choice], elapsed_s: float, limits: Limits) -> None:
 
 
 def centipawns(value: float) -> int:
-    """An expected outcome from -1 to 1 as the advantage that promises it on the logistic scale, at most 100 pawns."""
+    """An expected outcome from -1 to 1 as the advantage that promises it on the logistic scale, at most 49 pawns."""
     value = min(max(value, -1 + 1e-12), 1 - 1e-12)
-    score_cp = LOGISTIC_CP * math.log10((1 + value) / (1 - value))
-    return round(min(max(score_cp, -MOST_CP), MOST_CP))
+    return round(LOGISTIC_CP * math.log10((1 + value) / (1 - value)))
 
 
 def by_material(leaves: Leaves) -> Evaluation:
