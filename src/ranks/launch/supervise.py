@@ -129,11 +129,13 @@ class Supervisor:
             without_progress = 1 if now > best else without_progress + 1
             best = max(best, now)
             self._explain(result)
+            if not self.job.max_restarts:
+                return 1
             if without_progress > self.job.max_restarts:
                 saved = "" if self.job.restart_always else " without progress"  # a script's progress is unknown
                 self.say(f"gave up: {without_progress} starts in a row failed{saved}")
                 self._record("gave_up", attempts=number + 1)
-                return EXIT_CODES["gave_up"] if self.job.max_restarts else 1
+                return EXIT_CODES["gave_up"]
             number += 1
             self.say(f"starting all {len(self.job.devices)} ranks again (attempt {number + 1})")
             self._record("restarted", attempt=number, after=result.kind, rank=result.rank)
