@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +88,18 @@ def test_bad_input_is_refused(
     assert message in error
     assert all(word in error for word in ("asked: ", "found: ", "do: "))
     assert not (tmp_path / "pool").exists()
+
+
+def test_ctrl_c_shows_the_table_and_ends_with_130(tmp_path: Path) -> None:
+    pgn = tmp_path / "games.pgn"
+    words = f"-m ranks chess match --player random --player greedy --rounds 9999 --concurrency 2 --pgnout {pgn}"
+    with subprocess.Popen([sys.executable, *words.split()], stdout=subprocess.PIPE, text=True) as match:
+        assert match.stdout is not None
+        head = [next(match.stdout) for _ in range(12)]
+        match.send_signal(signal.SIGINT)
+        rest = match.stdout.read().splitlines()
+        assert match.wait(20) == 130
+    assert any(line.startswith("Score of random vs greedy: ") for line in head)
+    assert rest[-1].startswith("Ptnml(0-2): ")
+    printed = [line for line in [*head, *rest] if line.startswith("Finished game ")]
+    assert len(list(read_games(pgn))) == len(printed)

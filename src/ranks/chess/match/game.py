@@ -37,7 +37,8 @@ class Conditions:
         if self.time_control:
             return str(self.time_control)
         words = {"nodes": self.limits.nodes, "depth": self.limits.depth, "movetime": self.limits.movetime_s}
-        return " ".join(f"{word} {value:g}" for word, value in words.items() if value is not None)
+        given = " ".join(f"{word} {value:g}" for word, value in words.items() if value is not None)
+        return given or "each player's own limits"
 
 
 class Seat(NamedTuple):
