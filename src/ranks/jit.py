@@ -41,14 +41,19 @@ def cache_folder() -> Path:
     return root / f"kernels-{digest.hexdigest()[:16]}"
 
 
-def kernel(signature: str | Any) -> Callable[[F], F]:
-    """Compile a function at once for one explicit signature, cached on disk, run without the GIL."""
+def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
+    """Compile a function at once for one explicit signature, cached on disk, run without the GIL.
+
+    With allocates=False it makes no arrays, and does not count references to those that it was given: each count is an
+    atomic instruction, and tuples of arrays make many of them.
+    """
     announce()
 
     def compile_it(function: F) -> F:
         before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder())
         try:
-            return cast(F, numba.njit([signature], cache=True, nogil=True, error_model="numpy")(function))
+            options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": allocates}
+            return cast(F, numba.njit([signature], **options)(function))
         finally:
             SETTINGS.CACHE_DIR = before
 
@@ -73,6 +78,12 @@ def helper(function: F) -> F:
 
     dispatcher.compile = compile_for_plain_types
     return cast(F, dispatcher)
+
+
+def part(function: F) -> F:
+    """A helper of kernels with allocates=False that always becomes part of its caller: many arguments cost nothing."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
+    return cast(F, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function))
 
 
 @functools.cache

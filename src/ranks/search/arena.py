@@ -60,8 +60,10 @@ SLOT = np.dtype(
     ],
     align=True,
 )
-ROOT_EDGE = np.dtype([("gumbel", np.float64), ("visits_before", np.int64)], align=True)
-"""For a `gumbel` root: log prior + noise, and the visits that this search found there."""
+ROOT_EDGE = np.dtype([("noise", np.float64), ("visits_before", np.int64)], align=True)
+"""Of a `gumbel` root: log prior + Gumbel noise, and the visits that this search found there."""
+MOVED = np.dtype([("node", np.int32), ("edge_shift", np.int32)], align=True)
+"""Where a kept subtree goes: a node's new number, or NONE; by how much its edges move."""
 Records: TypeAlias = Any
 
 
@@ -71,6 +73,7 @@ class Arena(NamedTuple):
 
     states_NW: Words
     nodes_N: Records
+    moved_N: Records
     move_E: Moves
     prior_E: Floats
     edges_E: Records
@@ -124,6 +127,7 @@ I64, F64 = types.int64, types.float64
 DTYPES: dict[str, Any] = {
     "states_NW": np.uint64,
     "nodes_N": NODE,
+    "moved_N": MOVED,
     "move_E": np.uint16,
     "prior_E": np.float32,
     "edges_E": EDGE,

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ranks.jit import helper
+from ranks.jit import part
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -19,7 +19,7 @@ DIRICHLET, GUMBEL = np.uint64(1), np.uint64(2)
 """Purposes."""
 
 
-@helper
+@part
 def mix(word: np.uint64) -> np.uint64:
     """Any bit of the input changes about half of the output's."""
     word = word + STEP
@@ -28,32 +28,32 @@ def mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@helper
+@part
 def stream(seed: int, game_id: np.uint64, ply: int, purpose: np.uint64) -> np.uint64:
     """The key of one stream."""
     return mix(mix(mix(mix(np.uint64(seed)) ^ game_id) ^ np.uint64(ply)) ^ purpose)
 
 
-@helper
+@part
 def uniform(key: np.uint64, index: int) -> float:
     """In (0, 1), never an end of it: the middle of one of 2^52 equal parts."""
     return (float(mix(key + np.uint64(index) * STEP) >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
-@helper
+@part
 def gumbel(key: np.uint64, index: int) -> float:
     """Standard Gumbel: -log(-log u)."""
     return -math.log(-math.log(uniform(key, index)))
 
 
-@helper
+@part
 def normal(key: np.uint64, index: int) -> float:
     """Standard normal from the uniforms 2*index and 2*index + 1 (Box and Muller 1958)."""
     radius = math.sqrt(-2.0 * math.log(uniform(key, 2 * index)))
     return radius * math.cos(2.0 * math.pi * uniform(key, 2 * index + 1))
 
 
-@helper
+@part
 def log_gamma_draw(shape: float, key: np.uint64) -> float:
     """The logarithm of a Gamma(shape, 1) draw, so that small shapes do not underflow.
 

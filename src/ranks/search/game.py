@@ -27,6 +27,21 @@ PLAY_TYPE = types.FunctionType(PLAY)
 LOOK_TYPE = types.FunctionType(LOOK)
 
 
+class FirstClass:
+    """A jitted rule as an argument of kernels. Numba looks the address of a jitted function up at each call, which takes
+    some 30 microseconds; this object has looked before."""
+
+    def __init__(self, rule: Any, signature: Any) -> None:
+        compiled = rule.get_compile_result(signature)
+        self.rule = rule  # keeps the machine code alive
+        self.address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+        self._numba_type_ = types.FunctionType(signature)
+
+    def __wrapper_address__(self) -> int:
+        """Numba's protocol for first-class functions."""
+        return self.address
+
+
 class Game(NamedTuple):
     """The rules of one game.
 

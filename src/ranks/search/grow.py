@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ranks.jit import helper, kernel
+from ranks.jit import kernel, part
 from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, matrix, vector, wide
 from ranks.search.evaluation import Floats, Ints, Moves, Words
 from ranks.search.game import LOOK_TYPE, PLAY_TYPE
@@ -26,7 +26,7 @@ MOST_FINISHED = 64
 """Simulations of one tree that may end in finished games within one tick, so that no tick takes long."""
 
 
-@helper
+@part
 def expand(arena: Arena, node: int, priors_BM: Floats, row: int, value: float) -> bool:
     """Write an evaluation into its node; False if it is none."""
     first, num_edges = arena.nodes_N[node].first_edge, arena.nodes_N[node].num_edges
@@ -46,7 +46,7 @@ def expand(arena: Arena, node: int, priors_BM: Floats, row: int, value: float) -
     return True
 
 
-@helper
+@part
 def back_up(arena: Arena, slot: int, node: int, value: float, was_lost: bool) -> None:
     """Add a value for the side to move at `node` to all edges above it, in place of its virtual loss if it had one."""
     visits, loss = (0, 1.0) if was_lost else (1, 0.0)
@@ -59,7 +59,7 @@ def back_up(arena: Arena, slot: int, node: int, value: float, was_lost: bool) ->
         node = wide(arena.nodes_N[node].parent)
 
 
-@helper
+@part
 def lose_virtually(arena: Arena, slot: int, node: int) -> None:
     """Count a leaf under way as a loss for every side that leads to it."""
     arena.slots_G[slot].root_visits += 1
@@ -70,7 +70,7 @@ def lose_virtually(arena: Arena, slot: int, node: int) -> None:
         node = wide(arena.nodes_N[node].parent)
 
 
-@helper
+@part
 def add_child(play: Any, look: Any, arena: Arena, sizes: Sizes, slot: int, node: int, edge: int, num_keys: int) -> int:
     """The node behind an edge; it is finished, or its moves are known and it is unevaluated."""
     child = slot * sizes.nodes_per_game + arena.slots_G[slot].num_nodes
@@ -91,7 +91,7 @@ def add_child(play: Any, look: Any, arena: Arena, sizes: Sizes, slot: int, node:
     return child
 
 
-@helper
+@part
 def select(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
     """Descend from the root to a node that is new or finished; NONE where the path meets a leaf that is under way, or
     no room is left."""
@@ -126,7 +126,7 @@ def select(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slot:
         node = wide(arena.edges_E[edge].child)
 
 
-@helper
+@part
 def next_leaf(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slot: int) -> int:
     """The next node of this tree to be evaluated, or NONE if there is none in this tick."""
     root = slot * sizes.nodes_per_game
@@ -160,7 +160,8 @@ STATES, MOVES, NUM_MOVES, PRIORS, VALUES = (
 @kernel(
     types.int64(
         PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, RULES, *(types.int64,) * 3, STATES, MOVES, NUM_MOVES, PRIORS, VALUES
-    )
+    ),
+    allocates=False,
 )
 def advance(
     play: Any,

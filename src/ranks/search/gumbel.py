@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ranks.jit import helper
+from ranks.jit import part
 from ranks.search.arena import NONE, Arena, Rules, wide
 from ranks.search.evaluation import Doubles
 from ranks.search.puct import first_unvisited
@@ -45,7 +45,7 @@ def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
     return tuple(sequence[:simulations])
 
 
-@helper
+@part
 def completed_values(arena: Arena, rules: Rules, first: int, end: int, own_value: float) -> tuple[float, float, float]:
     """v_mix, and the line sigma(q) = slope * q + offset, from the visited ones among the edges first to end - 1."""
     total, most, prior_sum, weighted = 0, 0, 0.0, 0.0
@@ -73,7 +73,7 @@ def completed_values(arena: Arena, rules: Rules, first: int, end: int, own_value
     return mixed, slope, -low * slope
 
 
-@helper
+@part
 def choose_below_root(arena: Arena, rules: Rules, node: int, node_visits: int) -> int:
     """The edge whose visits lag most behind the improved policy. Reads the visited edges and the best unvisited one."""
     first = wide(arena.nodes_N[node].first_edge)
@@ -108,7 +108,7 @@ def choose_below_root(arena: Arena, rules: Rules, node: int, node_visits: int) -
     return best
 
 
-@helper
+@part
 def weight(arena: Arena, edge: int, slope: float, offset: float) -> float:
     """The improved policy of a visited edge, before it is made to sum to one."""
     if arena.prior_E[edge] == 0.0:
@@ -117,7 +117,7 @@ def weight(arena: Arena, edge: int, slope: float, offset: float) -> float:
     return float(arena.prior_E[edge]) * math.exp(slope * q + offset)
 
 
-@helper
+@part
 def choose_at_root(arena: Arena, rules: Rules, slot: int, node: int, considered: int) -> int:
     """The considered edge, that is, one with that many visits of this search, with the highest g + log P + sigma(q).
 
@@ -137,13 +137,13 @@ def choose_at_root(arena: Arena, rules: Rules, slot: int, node: int, considered:
         if visits - arena.root_edges_GM[slot, edge - first].visits_before != considered:
             continue
         q = arena.edges_E[edge].value_sum / visits if visits > 0 else mixed
-        score = max(arena.root_edges_GM[slot, edge - first].gumbel + slope * q + offset, LEAST_LOGIT)
+        score = max(arena.root_edges_GM[slot, edge - first].noise + slope * q + offset, LEAST_LOGIT)
         if score > best_score:
             best, best_score = edge, score
     return best
 
 
-@helper
+@part
 def improved_policy(arena: Arena, rules: Rules, node: int, policy_PM: Doubles, q_PM: Doubles, row: int) -> None:
     """Write softmax(log P + sigma(completed q)) and completed q of a node whose edges are all ready."""
     first = wide(arena.nodes_N[node].first_edge)

@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from ranks.jit import helper
+from ranks.jit import part
 from ranks.search.arena import NONE, Arena, Rules, wide
 
 
-@helper
+@part
 def order_next(arena: Arena, node: int) -> None:
     """Bring the highest prior that is not in order yet to its place, the others keeping theirs; make its edge ready."""
     start = arena.nodes_N[node].first_edge + arena.nodes_N[node].num_ready
@@ -35,14 +35,14 @@ def order_next(arena: Arena, node: int) -> None:
     arena.nodes_N[node].num_ready += 1
 
 
-@helper
+@part
 def make_ready(arena: Arena, edge: int) -> None:
     arena.edges_E[edge].visits = 0
     arena.edges_E[edge].value_sum = 0.0
     arena.edges_E[edge].child = NONE
 
 
-@helper
+@part
 def first_unvisited(arena: Arena, node: int, num_visited: int) -> int:
     """The edge without visits that has the highest prior, or NONE. The visited ones are the first `num_visited`."""
     if num_visited == arena.nodes_N[node].num_edges:
@@ -52,7 +52,7 @@ def first_unvisited(arena: Arena, node: int, num_visited: int) -> int:
     return arena.nodes_N[node].first_edge + num_visited
 
 
-@helper
+@part
 def choose_by_puct(arena: Arena, rules: Rules, node: int, node_visits: int) -> int:
     """The edge to follow from an evaluated node."""
     first = wide(arena.nodes_N[node].first_edge)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ranks.jit import helper, kernel
+from ranks.jit import kernel, part
 from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, matrix, vector, wide
 from ranks.search.draws import DIRICHLET, GUMBEL, gumbel, log_gamma_draw, mix, stream
 from ranks.search.evaluation import Doubles, Floats, Ints, Longs, Moves, Words
@@ -17,7 +17,7 @@ from ranks.search.gumbel import choose_at_root, improved_policy
 from ranks.search.puct import make_ready
 
 
-@helper
+@part
 def prepare_root(arena: Arena, rules: Rules, slot: int, root: int) -> None:
     """Noise for an evaluated root, once; and, for a `gumbel` root, the visits that this search starts from."""
     first, num_edges = wide(arena.nodes_N[root].first_edge), wide(arena.nodes_N[root].num_edges)
@@ -34,26 +34,25 @@ def prepare_root(arena: Arena, rules: Rules, slot: int, root: int) -> None:
         key = stream(rules.seed, arena.slots_G[slot].game_id, arena.slots_G[slot].ply, GUMBEL)
         for i in range(num_edges):
             noise = rules.gumbel_scale * gumbel(key, wide(arena.move_E[first + i]))
-            arena.root_edges_GM[slot, i].gumbel = math.log(arena.prior_E[first + i]) + noise
+            arena.root_edges_GM[slot, i].noise = math.log(arena.prior_E[first + i]) + noise
     elif rules.dirichlet_fraction > 0.0:
         add_dirichlet(arena, rules, slot, root)
 
 
-@helper
+@part
 def add_dirichlet(arena: Arena, rules: Rules, slot: int, root: int) -> None:
     """Mix the priors of a root with Dirichlet(alpha) noise; each move's share hangs on (seed, game, ply, move) only."""
     first, num_edges = wide(arena.nodes_N[root].first_edge), wide(arena.nodes_N[root].num_edges)
     key = stream(rules.seed, arena.slots_G[slot].game_id, arena.slots_G[slot].ply, DIRICHLET)
-    draws = np.empty(num_edges, np.float64)
     highest, total = -np.inf, 0.0
     for i in range(num_edges):
-        draws[i] = log_gamma_draw(rules.dirichlet_alpha, mix(key ^ np.uint64(arena.move_E[first + i])))
-        highest = max(highest, draws[i])
+        draw = log_gamma_draw(rules.dirichlet_alpha, mix(key ^ np.uint64(arena.move_E[first + i])))
+        arena.root_edges_GM[slot, i].noise = draw
+        highest = max(highest, draw)
     for i in range(num_edges):
-        draws[i] = math.exp(draws[i] - highest)
-        total += draws[i]
+        total += math.exp(arena.root_edges_GM[slot, i].noise - highest)
     for i in range(num_edges):
-        share = rules.dirichlet_fraction * (draws[i] / total)
+        share = rules.dirichlet_fraction * (math.exp(arena.root_edges_GM[slot, i].noise - highest) / total)
         arena.prior_E[first + i] = np.float32(
             (1.0 - rules.dirichlet_fraction) * float(arena.prior_E[first + i]) + share
         )
@@ -63,7 +62,7 @@ def add_dirichlet(arena: Arena, rules: Rules, slot: int, root: int) -> None:
     arena.nodes_N[root].num_ready = num_visited
 
 
-@helper
+@part
 def plant(look: Any, arena: Arena, sizes: Sizes, slot: int) -> None:
     """Make the state in the slot's first row the root of an empty tree."""
     root = slot * sizes.nodes_per_game
@@ -82,7 +81,7 @@ def plant(look: Any, arena: Arena, sizes: Sizes, slot: int) -> None:
         arena.nodes_N[root].value = np.float32(-2 - found)
 
 
-@helper
+@part
 def remember(arena: Arena, sizes: Sizes, slot: int, key: np.uint64) -> None:
     """Append the key of the position that is being left; only the newest `history` are kept."""
     keys, count = slot * sizes.keys_per_game, arena.slots_G[slot].num_keys
@@ -96,7 +95,7 @@ def remember(arena: Arena, sizes: Sizes, slot: int, key: np.uint64) -> None:
     arena.slots_G[slot].num_keys = count + 1
 
 
-@helper
+@part
 def edge_of(arena: Arena, root: int, move: np.uint16) -> int:
     """The edge of a legal move, or NONE."""
     first = wide(arena.nodes_N[root].first_edge)
@@ -109,7 +108,8 @@ def edge_of(arena: Arena, root: int, move: np.uint16) -> int:
 @kernel(
     types.int64(
         PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, types.int64, types.uint64, vector(types.uint64), vector(types.uint16)
-    )
+    ),
+    allocates=False,
 )
 def set_root(
     play: Any, look: Any, arena: Arena, sizes: Sizes, slot: int, game_id: np.uint64, start_W: Words, moves_T: Moves
@@ -138,7 +138,7 @@ def set_root(
     return NONE
 
 
-@kernel(types.void(ARENA, SIZES, RULES, vector(types.int64), vector(types.int64)))
+@kernel(types.void(ARENA, SIZES, RULES, vector(types.int64), vector(types.int64)), allocates=False)
 def begin(arena: Arena, sizes: Sizes, rules: Rules, slots_P: Longs, budgets_P: Longs) -> None:
     """Give each of these slots a budget of simulations; a finished game gets none."""
     for i in range(slots_P.shape[0]):
@@ -151,75 +151,67 @@ def begin(arena: Arena, sizes: Sizes, rules: Rules, slots_P: Longs, budgets_P: L
             prepare_root(arena, rules, slot, root)
 
 
-@helper
-def keep_subtree(arena: Arena, sizes: Sizes, slot: int, new_root: int) -> None:
-    """Move the subtree of a child of the root to the slot's start, in order of creation.
+@part
+def plan_move(arena: Arena, sizes: Sizes, slot: int, new_root: int) -> bool:
+    """Number the nodes below a child of the root anew, in order of creation; whether half the slot holds them."""
+    start = slot * sizes.nodes_per_game
+    num_nodes, num_edges = 0, 0
+    for node in range(start, start + arena.slots_G[slot].num_nodes):
+        parent = arena.nodes_N[node].parent
+        if node == new_root or (parent != NONE and arena.moved_N[parent].node != NONE):
+            arena.moved_N[node].node = start + num_nodes
+            arena.moved_N[node].edge_shift = arena.nodes_N[node].first_edge - slot * sizes.edges_per_game - num_edges
+            num_nodes += 1
+            num_edges += max(arena.nodes_N[node].num_edges, 0)
+        else:
+            arena.moved_N[node].node = NONE
+    return 2 * num_nodes <= sizes.nodes_per_game and 2 * num_edges <= sizes.edges_per_game
 
-    Nodes and edges only ever move down, so nothing is overwritten before it has been moved.
-    """
+
+@part
+def move_subtree(arena: Arena, sizes: Sizes, slot: int, new_root: int) -> None:
+    """Carry the planned move out. Nodes and edges only move down, so nothing is overwritten before it has moved."""
     start = slot * sizes.nodes_per_game
     old_end = start + arena.slots_G[slot].num_nodes
-    moved_to = np.empty(old_end - start, np.int64)
-    edge_shift = np.empty(old_end - start, np.int64)
-    for i in range(old_end - start):
-        moved_to[i] = NONE
     arena.slots_G[slot].root_visits = arena.edges_E[arena.nodes_N[new_root].parent_edge].visits
-    num_nodes, next_edge = 0, slot * sizes.edges_per_game
+    num_nodes, num_edges = 0, 0
     for old in range(new_root, old_end):
-        if old != new_root and moved_to[arena.nodes_N[old].parent - start] == NONE:
+        new = wide(arena.moved_N[old].node)
+        if new == NONE:
             continue
-        new = start + num_nodes
-        num_nodes += 1
-        moved_to[old - start] = new
+        parent, parent_edge = arena.nodes_N[old].parent, arena.nodes_N[old].parent_edge
+        first, count = wide(arena.nodes_N[old].first_edge), wide(arena.nodes_N[old].num_edges)
+        to, ready = first - arena.moved_N[old].edge_shift, wide(arena.nodes_N[old].num_ready)
+        for word in range(arena.states_NW.shape[1]):
+            arena.states_NW[new, word] = arena.states_NW[old, word]
+        for i in range(count):
+            arena.move_E[to + i] = arena.move_E[first + i]
+            arena.prior_E[to + i] = arena.prior_E[first + i]
+        for i in range(ready):
+            arena.edges_E[to + i].visits = arena.edges_E[first + i].visits
+            arena.edges_E[to + i].value_sum = arena.edges_E[first + i].value_sum
+            arena.edges_E[to + i].child = arena.edges_E[first + i].child
+        arena.nodes_N[new].first_edge = to
+        arena.nodes_N[new].num_edges = count
+        arena.nodes_N[new].num_ready = ready
+        arena.nodes_N[new].value = arena.nodes_N[old].value
         if old == new_root:
             arena.nodes_N[new].parent = NONE
             arena.nodes_N[new].parent_edge = NONE
         else:
-            parent = arena.nodes_N[old].parent - start
-            arena.nodes_N[new].parent_edge = arena.nodes_N[old].parent_edge - edge_shift[parent]
-            arena.nodes_N[new].parent = moved_to[parent]
-            arena.edges_E[arena.nodes_N[new].parent_edge].child = new
-        for word in range(arena.states_NW.shape[1]):
-            arena.states_NW[new, word] = arena.states_NW[old, word]
-        first, num_edges, num_ready = (
-            arena.nodes_N[old].first_edge,
-            arena.nodes_N[old].num_edges,
-            arena.nodes_N[old].num_ready,
-        )
-        arena.nodes_N[new].value = arena.nodes_N[old].value
-        arena.nodes_N[new].num_edges = num_edges
-        arena.nodes_N[new].num_ready = num_ready
-        arena.nodes_N[new].first_edge = next_edge
-        edge_shift[old - start] = first - next_edge
-        for i in range(num_edges):
-            arena.move_E[next_edge + i] = arena.move_E[first + i]
-            arena.prior_E[next_edge + i] = arena.prior_E[first + i]
-        for i in range(num_ready):
-            arena.edges_E[next_edge + i].visits = arena.edges_E[first + i].visits
-            arena.edges_E[next_edge + i].value_sum = arena.edges_E[first + i].value_sum
-            arena.edges_E[next_edge + i].child = arena.edges_E[first + i].child
-        next_edge += max(num_edges, 0)
+            edge = parent_edge - arena.moved_N[parent].edge_shift
+            arena.nodes_N[new].parent = arena.moved_N[parent].node
+            arena.nodes_N[new].parent_edge = edge
+            arena.edges_E[edge].child = new
+        num_nodes += 1
+        num_edges += max(count, 0)
     arena.slots_G[slot].num_nodes = num_nodes
-    arena.slots_G[slot].num_edges = next_edge - slot * sizes.edges_per_game
+    arena.slots_G[slot].num_edges = num_edges
 
 
-@helper
-def subtree_size(arena: Arena, sizes: Sizes, slot: int, top: int) -> tuple[int, int]:
-    """Nodes and edges of a subtree."""
-    start = slot * sizes.nodes_per_game
-    old_end = start + arena.slots_G[slot].num_nodes
-    inside = np.zeros(old_end - start, np.bool_)
-    inside[top - start] = True
-    nodes, edges = 1, max(arena.nodes_N[top].num_edges, 0)
-    for node in range(top + 1, old_end):
-        if inside[arena.nodes_N[node].parent - start]:
-            inside[node - start] = True
-            nodes += 1
-            edges += max(arena.nodes_N[node].num_edges, 0)
-    return nodes, edges
-
-
-@kernel(types.int64(PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, RULES, vector(types.int64), vector(types.uint16)))
+@kernel(
+    types.int64(PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, RULES, vector(types.int64), vector(types.uint16)), allocates=False
+)
 def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slots_P: Longs, moves_P: Moves) -> int:
     """Make each slot's move. Its subtree becomes the tree where that is wished for and half the slot holds it.
 
@@ -237,12 +229,9 @@ def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, s
         arena.slots_G[slot].prepared = False
         ready = edge < arena.nodes_N[root].first_edge + arena.nodes_N[root].num_ready
         child = wide(arena.edges_E[edge].child if ready else NONE)
-        fits = False
-        if rules.reuse and child != NONE and arena.nodes_N[child].num_ready != UNEVALUATED:
-            nodes, edges = subtree_size(arena, sizes, slot, child)
-            fits = 2 * nodes <= sizes.nodes_per_game and 2 * edges <= sizes.edges_per_game
-        if fits:
-            keep_subtree(arena, sizes, slot, child)
+        keep = rules.reuse and child != NONE and arena.nodes_N[child].num_ready != UNEVALUATED
+        if keep and plan_move(arena, sizes, slot, child):
+            move_subtree(arena, sizes, slot, child)
         else:
             play(arena.states_NW, root, arena.states_NW, root, move)
             plant(look, arena, sizes, slot)
@@ -263,7 +252,8 @@ def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, s
         matrix(types.float64),
         vector(types.float64),
         vector(types.uint16),
-    )
+    ),
+    allocates=False,
 )
 def read_roots(
     arena: Arena,

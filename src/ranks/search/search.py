@@ -21,7 +21,7 @@ from ranks.errors import UserError
 from ranks.search.arena import NONE, UNEVALUATED, allocate, rules_of, sizes_of
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Doubles, Evaluation, Evaluator, Flags, Leaves, Longs, Moves, Words
-from ranks.search.game import Game
+from ranks.search.game import LOOK, PLAY, FirstClass, Game
 from ranks.search.grow import advance
 from ranks.search.gumbel import considered_visits
 from ranks.search.result import SearchResult, SearchTimes
@@ -71,6 +71,7 @@ class Search:
                 "give at least one game and one thread, and 1 or 2 groups",
             )
         self.game, self.config, self.num_games = game, config, num_games
+        self._play, self._look = FirstClass(game.play, PLAY), FirstClass(game.look, LOOK)
         self.times = SearchTimes()
         self.sizes, self.rules = sizes_of(game, config), rules_of(config)
         self.arena = allocate(game, config, self.sizes, num_games)
@@ -91,9 +92,7 @@ class Search:
         """
         state_W = self.game.initial if start is None else np.ascontiguousarray(start, np.uint64)
         moves_T = np.array(moves, np.uint16)
-        illegal = set_root(
-            self.game.play, self.game.look, self.arena, self.sizes, slot, np.uint64(game_id), state_W, moves_T
-        )
+        illegal = set_root(self._play, self._look, self.arena, self.sizes, slot, np.uint64(game_id), state_W, moves_T)
         self._searching_G[slot] = False
         if illegal != NONE:
             raise UserError(
@@ -224,7 +223,7 @@ class Search:
         moves_P = np.array(moves, np.uint16)
         if moves_P.shape != slots_P.shape:
             raise UserError(f"{len(moves_P)} moves", f"{len(slots_P)} slots", "give one move for each slot")
-        illegal = play_moves(self.game.play, self.game.look, self.arena, self.sizes, self.rules, slots_P, moves_P)
+        illegal = play_moves(self._play, self._look, self.arena, self.sizes, self.rules, slots_P, moves_P)
         if illegal != NONE:
             raise UserError(
                 f"move {moves_P[illegal]} in slot {slots_P[illegal]}",
@@ -337,8 +336,8 @@ class Search:
         started = time.perf_counter()
         first_row = (first_slot - group.first_slot) * self.config.leaves_per_game
         bad = advance(
-            self.game.play,
-            self.game.look,
+            self._play,
+            self._look,
             self.arena,
             self.sizes,
             self.rules,
