@@ -1,0 +1,282 @@
+"""A UCI program as a process: started, told what to do, read line by line, and always ended.
+
+Whatever it does, `choose` returns or raises Forfeit within stated seconds, and `close` leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from ranks.chess.board import Board, move_name
+from ranks.chess.fen import START_FEN, format_fen
+from ranks.chess.players.player import Choice, Forfeit, Limits
+from ranks.chess.uci.lines import Option, parse_info, parse_option
+
+LONGEST_LINE = 1 << 16
+LINES_KEPT = 10
+POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many seconds a program gets."""
+
+    start_s: float = 15.0
+    """To say uciok."""
+    ready_s: float = 60.0
+    """To say readyok: it may be loading a network."""
+    late_s: float = 5.0
+    """To answer after `stop`, or after its time is up: whether it loses on time is for the referee to say."""
+    silent_s: float = 60.0
+    """Without a word, in a search that no clock limits."""
+    move_s: float = 600.0
+    """For such a search, however much it says."""
+    quit_s: float = 1.0
+
+
+PATIENCE = Patience()
+
+
+class UciProgram:
+    """A running program. It is used from one thread; several may be started at once from several."""
+
+    def __init__(self, command: Sequence[str], patience: Patience = PATIENCE) -> None:
+        """Start it and wait for uciok. Raises Forfeit."""
+        self._patience = patience
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C in our terminal is ours; and all that it starts can be ended with it
+            )
+        except OSError as error:
+            raise Forfeit(f"cannot be started: {error.strerror}") from error
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self._stdin = self._process.stdin
+        self._lines: queue.Queue[str | None] = queue.Queue(10_000)
+        self._last: deque[str] = deque(maxlen=LINES_KEPT)
+        self._closed = threading.Event()
+        self._readers = [
+            threading.Thread(target=_read, args=(self._process.stdout, self._last, self._lines, self._closed)),
+            threading.Thread(target=_read, args=(self._process.stderr, self._last, None, self._closed)),
+        ]
+        for reader in self._readers:
+            reader.daemon = True
+            reader.start()
+        self._finalizer = weakref.finalize(self, _kill, self._process)
+        self.name = os.path.basename(command[0])
+        """What it calls itself."""
+        self.options: dict[str, Option] = {}
+        """What can be set, by name in lower case."""
+        self._shake_hands()
+
+    def set_option(self, name: str, value: str) -> None:
+        """Send an option; whether it exists is for the caller to look up in `options`."""
+        self._send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
+
+    def ready(self) -> None:
+        """Wait until everything it was told has been done. Raises Forfeit."""
+        self._send("isready")
+        self._wait_for("readyok", self._patience.ready_s)
+
+    def new_game(self) -> None:
+        """Say that the next position is of another game. Raises Forfeit."""
+        self._send("ucinewgame")
+        self.ready()
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        """Its move. Raises Forfeit if it hangs, dies, or moves illegally."""
+        start_fen = format_fen(board.rows[0])
+        start = "startpos" if start_fen == START_FEN else f"fen {start_fen}"
+        moves = " ".join(map(move_name, board.moves))
+        self._forget_lines()
+        self._send(f"position {start} moves {moves}" if moves else f"position {start}")
+        self._send(go_command(limits, board.white_to_move))
+        began_s = heard_s = time.monotonic()
+        last_s, silent_s = self._patience_for(limits)
+        told_to_stop = False
+        best = ""
+        while True:
+            now_s = time.monotonic()
+            if not told_to_stop and limits.should_stop is not None and limits.should_stop():
+                self._send("stop")
+                told_to_stop, last_s = True, now_s - began_s + self._patience.late_s
+            if now_s - began_s >= last_s or now_s - heard_s >= silent_s:
+                raise self._forfeit(f"gave no move within {now_s - began_s:.1f} s")
+            word, _, rest = (self._next_line(POLL_S) or "").partition(" ")
+            if word == "bestmove":
+                return self._read_best_move(board, rest, best)
+            info = parse_info(rest, board if limits.on_info else None) if word == "info" else None
+            if info is None:
+                continue
+            heard_s = now_s
+            if info.line == 1:
+                best = rest
+            if limits.on_info:
+                limits.on_info(info)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Say quit, wait a moment, then end it and all that it started."""
+        if self._closed.is_set():
+            return
+        with contextlib.suppress(OSError, ValueError):
+            self._stdin.write(b"quit\n")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(self._patience.quit_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once and reap it."""
+        self._closed.set()
+        self._finalizer()
+        for reader in self._readers:
+            reader.join(1.0)
+
+    def _shake_hands(self) -> None:
+        self._send("uci")
+        deadline_s = time.monotonic() + self._patience.start_s
+        while (line := self._next_line(deadline_s - time.monotonic())) != "uciok":
+            if line is None:
+                raise self._forfeit(f"did not say uciok within {self._patience.start_s:g} s")
+            if line.startswith("id name "):
+                self.name = line.removeprefix("id name ").strip()
+            option = parse_option(line)
+            if option:
+                self.options[option.name.lower()] = option
+
+    def _wait_for(self, answer: str, seconds: float) -> None:
+        deadline_s = time.monotonic() + seconds
+        while (line := self._next_line(deadline_s - time.monotonic())) != answer:
+            if line is None:
+                raise self._forfeit(f"did not say {answer} within {seconds:g} s")
+
+    def _patience_for(self, limits: Limits) -> tuple[float, float]:
+        """Seconds after which a search counts as hung: in all, and without a word."""
+        times = [] if limits.movetime_s is None else [limits.movetime_s]
+        if limits.clock:
+            times.append(max(limits.clock.remaining_s, 0.0))
+        if limits.infinite or not times:
+            return self._patience.move_s, self._patience.silent_s
+        return min(times) + self._patience.late_s, math.inf
+
+    def _read_best_move(self, board: Board, rest: str, best: str) -> Choice:
+        """The choice in a `bestmove` line, with what the last `info` line said."""
+        text = rest.partition(" ")[0]
+        try:
+            move = board.parse_move(text)
+        except ValueError:
+            raise Forfeit(f"moved illegally: bestmove {text or '(nothing)'} in {board.fen()}", self._last) from None
+        info = parse_info(best, board)
+        if info is None:
+            return Choice(move, pv=(move,))
+        pv = info.pv if info.pv[:1] == (move,) else (move,)
+        return Choice(move, info.score_cp, info.mate_in, info.depth, info.nodes, pv)
+
+    def _send(self, line: str) -> None:
+        try:
+            self._stdin.write(line.encode() + b"\n")
+        except (OSError, ValueError) as error:
+            raise self._gone() from error
+
+    def _next_line(self, seconds: float) -> str | None:
+        """The next line, or None after so many seconds. Raises Forfeit where there will be none."""
+        if seconds <= 0:
+            return None
+        try:
+            line = self._lines.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if line is None:
+            raise self._gone()
+        return line
+
+    def _forget_lines(self) -> None:
+        """Drop what it said since it last moved."""
+        with contextlib.suppress(queue.Empty):
+            while self._lines.get_nowait() is not None:
+                pass
+            raise self._gone()
+
+    def _gone(self) -> Forfeit:
+        """Why there is nobody to talk to."""
+        try:
+            code = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return self._forfeit("closed its output")
+        return self._forfeit(f"died by {signal.Signals(-code).name}" if code < 0 else f"died with exit code {code}")
+
+    def _forfeit(self, reason: str) -> Forfeit:
+        """End the process and say why."""
+        self.kill()
+        last = self._last[-1] if self._last else None
+        return Forfeit(f"{reason}, after the line '{last[:80]}'" if last else f"{reason}, without a word", self._last)
+
+
+def go_command(limits: Limits, white_to_move: bool) -> str:
+    """The `go` line of limits."""
+    words = ["go"]
+    if limits.clock:
+        clock = limits.clock
+        own = (clock.remaining_s, clock.increment_s)
+        other = (clock.other_remaining_s, clock.other_increment_s)
+        for colour, (remaining_s, increment_s) in zip(
+            "wb", (own, other) if white_to_move else (other, own), strict=True
+        ):
+            words += [f"{colour}time", str(max(int(1000 * remaining_s), 1))]
+            words += [f"{colour}inc", str(int(1000 * increment_s))]
+        if clock.moves_to_go:
+            words += ["movestogo", str(clock.moves_to_go)]
+    if limits.movetime_s is not None:
+        words += ["movetime", str(max(int(1000 * limits.movetime_s), 1))]
+    if limits.nodes is not None:
+        words += ["nodes", str(limits.nodes)]
+    if limits.depth is not None:
+        words += ["depth", str(limits.depth)]
+    return " ".join(words if len(words) > 1 else [*words, "infinite"])
+
+
+def _read(stream: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event) -> None:
+    """Pass the lines of a stream on until it ends, None at the end; where nobody waits for them, just drain it."""
+    with stream:
+        while raw := stream.readline(LONGEST_LINE):
+            line = raw.decode(errors="replace").strip()
+            last.append(line)
+            while lines is not None and not closed.is_set():
+                with contextlib.suppress(queue.Full):
+                    lines.put(line, timeout=0.1)
+                    break
+    if lines is not None and not closed.is_set():
+        with contextlib.suppress(queue.Full):
+            lines.put(None, timeout=1.0)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all that it started, and reap it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdin:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
