@@ -43,10 +43,11 @@ CHANCES = {"steady": 0.1, "shaky": 0.5, "shakier": 0.8}
 
 
 def plan(chances: dict[str, float] = CHANCES, **more: Any) -> LadderPlan:
-    entrants = [Entrant(name, lambda n=name, c=chance: Shaky(n, c)) for name, chance in chances.items()]
-    facts = {name: {"chance": chance} for name, chance in chances.items()}
+    entrants = [
+        Entrant(name, lambda n=name, c=chance: Shaky(n, c), {"chance": str(chance)}) for name, chance in chances.items()
+    ]
     given: dict[str, Any] = {"games_per_pair": 20, "max_plies": 6, "seed": 3, **more}
-    return LadderPlan(entrants, facts, OPENINGS, "two", FREE, **given)
+    return LadderPlan(entrants, OPENINGS, "two", FREE, **given)
 
 
 def write_line(stream: TextIO, game: GameRecord) -> None:
@@ -69,7 +70,7 @@ def test_a_ladder_leaves_everything_behind(tmp_path: Path, capsys: pytest.Captur
     found = content(tmp_path)
     assert found["games"] == 60
     assert found["scale"] == "logistic Elo, shaky = 1350"
-    assert found["plan"]["players"]["shaky"] == {"chance": 0.5}
+    assert found["plan"]["players"]["shaky"] == {"chance": "0.5"}
     assert {"date", "command", "versions", "hardware"} <= found.keys()
     assert sum(sum(pairing["pentanomial"]) for pairing in found["pairings"]) == 30
     assert sum(times for _, _, times in found["forfeits"]) > 20
@@ -165,4 +166,4 @@ def test_names_are_told_apart() -> None:
         return plan().entrants * 2
 
     with pytest.raises(UserError, match="two players of one name"):
-        LadderPlan(list(twice()), {}, OPENINGS, "two", FREE, 2)
+        LadderPlan(list(twice()), OPENINGS, "two", FREE, 2)

@@ -64,11 +64,8 @@ def ladder(
     anchors = dict(_anchor(text) for text in anchor)
     most = max(games_per_pair, until_separated or 0) // 2
     lines = list(itertools.islice(openings_of(openings, seed), max(most, IN_DIGEST)))
-    words = player or list(POOL)
-    pool = entrants(words)
     plan = LadderPlan(
-        entrants=pool,
-        facts={entrant.name: {"word": word} for entrant, word in zip(pool, words, strict=True)},
+        entrants=entrants(player or POOL),
         openings=lines,
         openings_name=_digest(lines, openings),
         conditions=agreed,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ranks.chess.match.game import Conditions
@@ -11,13 +12,14 @@ from ranks.chess.match.opening_files import read_openings
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.chess.match.schedule import Entrant
 from ranks.chess.match.time_control import TimeControl
-from ranks.chess.players.player import Limits
+from ranks.chess.players.player import Limits, Player
+from ranks.chess.players.program import ProgramPlayer
 from ranks.chess.players.words import PlayerWord
 from ranks.errors import UserError
 
 
-def entrants(words: Sequence[str], names: Mapping[str, str] | None = None) -> list[Entrant]:
-    """A player for each word, by the name given for it or the word itself; a word's second one has (2) behind it.
+def entrants(words: Sequence[str]) -> list[Entrant]:
+    """A player for each word, named by it; the second one of a word has (2) behind its name.
 
     Each is opened and closed once, so that a word that cannot be played is refused before the first game.
     """
@@ -25,12 +27,19 @@ def entrants(words: Sequence[str], names: Mapping[str, str] | None = None) -> li
     found: list[Entrant] = []
     for word in words:
         parsed = PlayerWord.parse(word)
-        name = (names or {}).get(word, word)
-        seen[name] += 1
-        entrant = Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make)
-        entrant.open().close()
-        found.append(entrant)
+        seen[word] += 1
+        name = word if seen[word] == 1 else f"{word} ({seen[word]})"
+        player = parsed.make()
+        found.append(Entrant(name, parsed.make, {"word": word, **program_facts(player)}))
+        player.close()
     return found
+
+
+def program_facts(player: Player) -> dict[str, str]:
+    """The name and the hash of a UCI program; nothing for a player of our own."""
+    if not isinstance(player, ProgramPlayer):
+        return {}
+    return {"program": player.program, "sha256": hashlib.sha256(player.executable.read_bytes()).hexdigest()}
 
 
 def conditions(

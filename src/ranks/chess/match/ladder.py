@@ -31,8 +31,6 @@ class LadderPlan:
     """What is played."""
 
     entrants: list[Entrant]
-    facts: Mapping[str, Mapping[str, Any]]
-    """What each player is, by name: its words, version, options, hash."""
     openings: Iterable[Opening]
     openings_name: str
     conditions: Conditions
@@ -70,7 +68,7 @@ class LadderPlan:
             "openings": self.openings_name,
             "seed": self.seed,
             "max_plies": self.max_plies,
-            "players": {entrant.name: dict(self.facts[entrant.name]) for entrant in self.entrants},
+            "players": {entrant.name: dict(entrant.facts) for entrant in self.entrants},
         }
 
 

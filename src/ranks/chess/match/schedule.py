@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, forfeit_reason, play_game
 from ranks.chess.match.openings import Opening
@@ -26,6 +26,8 @@ class Entrant:
 
     name: str
     open: Callable[[], Player]
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What it is: its word, and the name and hash of a program."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,6 @@ class _Crew:
             record = play_game(
                 white, black, task.opening, self._conditions, seed, round_name, lambda: self._stopping, self._max_plies
             )
-            if record.forfeited and record.loser:
-                seats.pop(record.loser).player.close()
         with self._changed:
             if self._stopping:
                 raise Abandoned
