@@ -1,6 +1,6 @@
 """The chess core beside what else can be installed: random games, tree search, and search with a tiny net.
 
-    python benchmarks/chess_core.py --peers PYTHON [PYTHON ...]     about 8 minutes on 2 cores; nothing else should run
+    python benchmarks/chess_core.py --peers PYTHON [PYTHON ...]     about 9 minutes on 2 cores; nothing else should run
 
 PYTHON is the interpreter of an environment that holds the peers; each peer is run by the first one that has it:
 
