@@ -15,6 +15,7 @@ from ranks.chess.core.tables import Words
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.chess.players.words import no_options, number
+from ranks.errors import UserError
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluation, Evaluator, Leaves, uniform
 from ranks.search.search import Search
@@ -66,12 +67,15 @@ class SearchPlayer:
         """Bring the tree to a board: down the moves that were played, or anew."""
         known = len(self._moves)
         follows = self._start is not None and (self._start == board.rows[0]).all()
-        if follows and board.moves[:known] == self._moves:
-            for move in board.moves[known:]:
-                search.play([move])
-        else:
-            self._start = board.rows[0].copy()
-            search.set_root(0, self._game_id, board.moves, self._start)
+        self._start = board.rows[0].copy()
+        try:
+            if follows and board.moves[:known] == self._moves:
+                for move in board.moves[known:]:
+                    search.play([move])
+            else:
+                search.set_root(0, self._game_id, board.moves, self._start)
+        except UserError:  # the game went on after it was drawn, as where nobody claims: begin here
+            search.set_root(0, self._game_id, (), board.words)
         self._moves = board.moves.copy()
 
     def _lines(self, search: Search, num_lines: int) -> list[Choice]:

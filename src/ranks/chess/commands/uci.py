@@ -1,0 +1,40 @@
+"""`ranks chess uci`: a player as a UCI engine, for any chess program with a board."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ranks import __version__
+from ranks.chess.players.player import Player
+from ranks.chess.players.words import PlayerWord
+from ranks.chess.uci.engine import Engine, lines_of, print_line
+
+
+def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
+    """Be a UCI engine: read commands from stdin, write answers to stdout, until `quit` or the end of the input.
+
+    Args:
+        player: Who plays, as in `ranks chess match`.
+    """
+    word = PlayerWord.parse(player)
+
+    def load() -> Player:
+        made = word.make()
+        rehearse(made)
+        return made
+
+    engine = Engine(f"ranks {__version__} {player}", load, print_line)
+    engine.run(lines_of(sys.stdin.fileno()))
+    if engine.loading:  # the loader may be inside the compiler, where no thread can be ended
+        os._exit(0)
+    return 0
+
+
+def rehearse(player: Player) -> None:
+    """Let a player move once, so that nothing is left to be loaded when it matters."""
+    from ranks.chess.board import Board
+    from ranks.chess.players.player import Limits
+
+    player.new_game(0)
+    player.choose(Board(), Limits(nodes=1, depth=1))

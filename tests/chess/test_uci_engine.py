@@ -1,0 +1,251 @@
+"""Our players as UCI engines: what a GUI says, in order and out of order, and what it hears."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ranks.chess.board import Board, move_name
+from ranks.chess.players.player import Choice, Limits, Player
+from ranks.chess.players.words import make_player
+from ranks.chess.uci.engine import OPTIONS, Engine, Go
+from ranks.errors import UserError
+
+from .uci_conversation import Conversation, check_script, random_script
+
+MATE_IN_ONE = "6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1"
+
+
+def strong() -> Player:
+    return make_player("alphabeta:64?evaluation=position")
+
+
+def numbers_in(line: str) -> dict[str, str]:
+    words = line.split()
+    return dict(itertools.pairwise(words))
+
+
+def talk_until_it_ends(load: Callable[[], Player], line: str) -> None:
+    with Conversation(load) as gui:
+        gui.say(line)
+        while not gui.ended:
+            time.sleep(0.01)
+
+
+def test_introduction_comes_before_the_player() -> None:
+    release = threading.Event()
+
+    def slow() -> Player:
+        release.wait(5)
+        return strong()
+
+    with Conversation(slow) as gui:
+        lines = gui.ask("uci", "uciok", 0.5)
+        assert lines[0].startswith("id name test")
+        assert [line for line in lines if line.startswith("option ")] == [option.line() for option in OPTIONS]
+        gui.say("isready")
+        time.sleep(0.1)
+        assert gui.heard == []
+        release.set()
+        gui.hear("readyok", 10)
+
+
+def test_a_search_reports_and_moves() -> None:
+    with Conversation(strong) as gui:
+        gui.say("position startpos moves e2e4 e7e5")
+        *infos, best = gui.ask("go depth 4", "bestmove")
+        assert len(infos) == 4
+        for depth, line in enumerate(infos, start=1):
+            numbers = numbers_in(line)
+            assert int(numbers["depth"]) == depth
+            assert {"score", "nodes", "nps", "time", "pv"} <= numbers.keys()
+            assert "multipv" not in numbers
+        board = Board()
+        for text in ["e2e4", "e7e5", best.split()[1], best.split()[3]]:
+            board.push(board.parse_move(text))
+        gui.say(f"position fen {MATE_IN_ONE}")
+        lines = gui.ask("go movetime 2000", "bestmove", 1.0)
+        assert lines[-1] == "bestmove d1d8"
+        assert "score mate 1 " in lines[-2]
+        gui.say(f"position fen {MATE_IN_ONE} moves d1d8")
+        assert gui.ask("go depth 3", "bestmove") == ["bestmove 0000"]
+        gui.say("position fen 6k1/5ppp/8/8/8/8/r4PPP/1r4K1 w - - 0 1")
+        assert gui.ask("go depth 3", "bestmove") == ["bestmove 0000"]
+
+
+def test_stop_infinite_and_ponder() -> None:
+    with Conversation(strong) as gui:
+        gui.say("go infinite")
+        gui.hear("info depth 3")
+        began_s = time.monotonic()
+        gui.ask("stop", "bestmove")
+        assert time.monotonic() - began_s < 0.2
+        gui.say(f"position fen {MATE_IN_ONE}")
+        gui.say("go infinite")  # the search is over at once, and may not answer yet
+        gui.hear("info depth 2")
+        time.sleep(0.1)
+        assert not any(line.startswith("bestmove") for line in gui.heard)
+        gui.ask("stop", "bestmove d1d8")
+        gui.say("position startpos")
+        gui.say("go ponder wtime 300 btime 300")
+        time.sleep(0.4)
+        assert not any(line.startswith("bestmove") for line in gui.heard)
+        began_s = time.monotonic()
+        gui.ask("ponderhit", "bestmove")
+        assert time.monotonic() - began_s < 0.3
+        gui.say("go ponder wtime 300 btime 300")
+        gui.ask("stop", "bestmove")
+        gui.say("stop")
+        gui.say("ponderhit")
+        assert gui.ask("isready", "readyok") == ["readyok"]
+
+
+def test_isready_position_and_go_while_it_searches() -> None:
+    with Conversation(strong) as gui:
+        gui.say("go infinite")
+        gui.hear("info depth 2")
+        gui.ask("isready", "readyok", 0.5)
+        gui.say(f"position fen {MATE_IN_ONE}")  # is for the next search
+        gui.say("go depth 2")
+        first = gui.hear("bestmove")[-1].split()[1]
+        assert first in map(move_name, Board().legal_moves())
+        assert gui.hear("bestmove")[-1] == "bestmove d1d8"
+
+
+def test_several_lines_and_options() -> None:
+    with Conversation(strong) as gui:
+        gui.say("setoption name multipv value 3")
+        lines = gui.ask("go depth 2", "bestmove")
+        assert [numbers_in(line)["multipv"] for line in lines[:-1]] == ["1", "2", "3"] * 2
+        assert len({numbers_in(line)["pv"] for line in lines[:-1]}) == 3
+        gui.say("setoption name MultiPV value 1")
+        assert "multipv" not in gui.ask("go depth 1", "bestmove")[0]
+        assert "not from 1 to 218" in gui.ask("setoption name MultiPV value 999", "info string")[-1]
+        assert "no option 'Hesh'" in gui.ask("setoption name Hesh value 999", "info string")[-1]
+        gui.say("setoption name Move Overhead value 900")
+        began_s = time.monotonic()
+        gui.ask("go wtime 1000 btime 1000", "bestmove")
+        assert time.monotonic() - began_s < 0.1
+
+
+def parsed(line: str) -> Go:
+    return Go.parse(line.split())
+
+
+def test_the_clock_is_its_own() -> None:
+    go = parsed("wtime 1000 btime 7000 winc 10 binc 70 movestogo 5 depth 9")
+    white, black = go.limits(True, 0.05), go.limits(False, 0.05)
+    assert white.clock is not None
+    assert black.clock is not None
+    assert (white.clock.remaining_s, white.clock.increment_s, white.clock.other_remaining_s) == (1.0, 0.01, 7.0)
+    assert (black.clock.remaining_s, black.clock.increment_s, black.clock.overhead_s) == (7.0, 0.07, 0.05)
+    assert (white.clock.moves_to_go, white.depth, white.nodes) == (5, 9, None)
+    assert parsed("mate 3").limits(True, 0).depth == 5
+    assert parsed("infinite").limits(True, 0).infinite
+    assert parsed("wtime soon nodes -3 movetime").limits(True, 0) == Limits(nodes=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("xyzzy", "info string unknown command: xyzzy"),
+        ("position startpos moves e2e5", "info string position left as it was: 'e2e5' is no legal move"),
+        ("position fen 8/8 w - - 0 1", "info string position left as it was: the board has 2 ranks"),
+        ("position", "info string position left as it was: write position startpos"),
+        ("go searchmoves e2e4 depth 1", "info string searchmoves is not known here"),
+    ],
+)
+def test_garbage_is_answered_with_a_line(line: str, answer: str) -> None:
+    with Conversation(strong) as gui:
+        gui.ask(line, answer)
+        gui.say("stop")
+        gui.ask("joho isready", "readyok")  # unknown words before a command are passed over
+
+
+def test_the_end_of_the_input_and_quit_end_it_in_the_middle_of_a_search() -> None:
+    with Conversation(strong) as gui:
+        gui.say("go infinite")
+        gui.hear("info depth 3")
+    with Conversation(strong) as gui:
+        gui.say("go infinite")
+        gui.hear("info depth 3")
+        gui.ask("quit", "bestmove")
+
+
+def test_a_player_that_cannot_be_made_or_breaks_ends_the_engine() -> None:
+    with pytest.raises(UserError, match="alphabeta:x"):
+        talk_until_it_ends(lambda: make_player("alphabeta:x"), "isready")
+
+    class Broken:
+        name = "broken"
+
+        def new_game(self, seed: int) -> None:
+            pass
+
+        def choose(self, board: Board, limits: Limits) -> Choice:
+            raise RuntimeError("out of ideas")
+
+        def close(self) -> None:
+            pass
+
+    with pytest.raises(RuntimeError, match="out of ideas"):
+        talk_until_it_ends(Broken, "go depth 1")
+
+
+@pytest.mark.parametrize("word", ["random", "greedy", "minimax:2", "mcts:50"])
+def test_every_player_is_an_engine(word: str) -> None:
+    with Conversation(lambda: make_player(word)) as gui:
+        board = Board()
+        for _ in range(6):
+            gui.say(f"position startpos moves {' '.join(map(move_name, board.moves))}")
+            answer = gui.ask("go wtime 1000 btime 1000 winc 10 binc 10", "bestmove")[-1]
+            board.push(board.parse_move(answer.split()[1]))
+        gui.say("go infinite")
+        gui.ask("stop", "bestmove")
+
+
+@pytest.mark.parametrize("word", ["alphabeta:64?evaluation=position", "mcts:100"])
+def test_random_scripts(word: str) -> None:
+    """The same with more scripts, and in processes: benchmarks/chess_uci.py."""
+    searches = 0
+    with Conversation(lambda: make_player(word)) as gui:
+        for seed in range(12):
+            searches += check_script(gui, random_script(seed))
+    assert searches > 30
+
+
+def test_as_a_process() -> None:
+    """uciok within a second of the start, whatever has to be loaded; an exit code; an unknown player named at once."""
+    began_s = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ranks", "chess", "uci"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("uci\n")
+    process.stdin.flush()
+    while process.stdout.readline() != "uciok\n":
+        pass
+    uciok_s = time.monotonic() - began_s
+    answer, _ = process.communicate("isready\nposition startpos moves e2e4\ngo depth 3\nisready\nquit\n", timeout=60)
+    assert uciok_s < 1.0
+    assert answer.count("readyok\n") == 2
+    assert answer.count("bestmove") == 1
+    assert process.returncode == 0
+    unknown = subprocess.run(
+        [sys.executable, "-m", "ranks", "chess", "uci", "--player", "alphabet:3"], capture_output=True, text=True
+    )
+    assert unknown.returncode == 2
+    assert "did you mean alphabeta?" in unknown.stderr
+
+
+def test_the_engine_imports_nothing_heavy() -> None:
+    code = "import sys, ranks.chess.commands.uci; sys.exit(bool({'numba', 'numpy', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert Engine.__module__ == "ranks.chess.uci.engine"
