@@ -112,6 +112,16 @@ def test_a_stopped_ladder_goes_on_where_it_was(tmp_path: Path, monkeypatch: pyte
     play_ladder(plan(), stopped, "ranks chess ladder", no_more_games)
 
 
+def test_a_ladder_that_is_stopped_before_anything_can_be_rated(tmp_path: Path) -> None:
+    def stop(stream: TextIO, game: GameRecord) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play_ladder(plan(), tmp_path, "ranks chess ladder", stop)
+    play(plan(), tmp_path)
+    assert content(tmp_path)["games"] == 60
+
+
 def test_a_ladder_refuses_other_settings_and_takes_new_players(tmp_path: Path) -> None:
     play(plan(), tmp_path)
     for changed in (plan(seed=4), plan({**CHANCES, "shaky": 0.4}), plan(max_plies=8)):

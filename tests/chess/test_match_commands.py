@@ -103,3 +103,29 @@ def test_ctrl_c_shows_the_table_and_ends_with_130(tmp_path: Path) -> None:
     assert rest[-1].startswith("Ptnml(0-2): ")
     printed = [line for line in [*head, *rest] if line.startswith("Finished game ")]
     assert len(list(read_games(pgn))) == len(printed)
+
+
+DIES = """
+import sys
+for line in sys.stdin:
+    if line.startswith("uci\\n"):
+        print("id name Mayfly 1.0\\noption name Skill type spin default 3 min 1 max 9\\nuciok", flush=True)
+    if line.startswith("isready"):
+        print("readyok", flush=True)
+    if line.startswith("go"):
+        sys.exit(1)
+"""
+
+
+def test_a_program_that_dies_forfeits_each_game_and_the_match_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mayfly.py").write_text(DIES)
+    word = f"uci:{sys.executable} {tmp_path}/mayfly.py@50?Skill=7"
+    assert main(["chess", "match", "--player", word, "--player", "random", "--rounds", "2"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert "Score of Mayfly 1.0, 50 nodes, Skill 7 vs random: 0 - 4 - 0  [0.000] 4" in out
+    assert sum(line.startswith("Finished game ") for line in out) == 4
+    forfeits = [line for line in out if line.startswith("Forfeit: Mayfly 1.0, 50 nodes, Skill 7 2 times (")]
+    assert len(forfeits) == 2
+    assert all("forfeits: " in line for line in forfeits)

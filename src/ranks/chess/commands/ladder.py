@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -15,10 +16,15 @@ from ranks.chess.match.game import MAX_PLIES, GameRecord
 from ranks.chess.match.game_text import write_record
 from ranks.chess.match.ladder import LadderPlan, play_ladder
 from ranks.chess.match.openings import Opening
+from ranks.chess.players.program import find_command
 from ranks.errors import UserError
 
 POOL = ("random", "greedy", "minimax:2", *(f"alphabeta:{depth}" for depth in range(1, 6)))
-"""Who plays where nobody is named."""
+"""Who plays where nobody is named; and, where Stockfish is installed, these:"""
+LIMITED = "uci:stockfish@5000?UCI_LimitStrength=true&UCI_Elo="
+STOCKFISH = (f"{LIMITED}1350", f"{LIMITED}1800", "uci:stockfish@100", "uci:stockfish@1000")
+STOCKFISH_ANCHOR = (STOCKFISH[0], 1350.0)
+"""What the first of them says of itself."""
 NOBODY: list[str] = []
 IN_DIGEST = 16
 """Openings that a set is told apart by."""
@@ -47,7 +53,8 @@ def ladder(
 
     Args:
         folder: Where pairs.jsonl, games.pgn, ladder.json and ladder.png are kept.
-        player: Who plays; given several times. Without it: random, greedy, minimax:2, alphabeta:1 to alphabeta:5.
+        player: Who plays; given several times. Without it: random, greedy, minimax:2, alphabeta:1 to alphabeta:5, and
+            where Stockfish is installed four rungs of it, with its own UCI_Elo 1350 as the anchor.
         anchor: PLAYER=ELO, a rating that is given; may be given several times. Without it the mean of the pool is 0.
         games_per_pair: Games of each two players.
         until_separated: Neighbours whose order is not sure play on, up to so many games with each other.
@@ -62,15 +69,23 @@ def ladder(
     """
     agreed = conditions(tc, nodes, depth, movetime)
     anchors = dict(_anchor(text) for text in anchor)
+    words = list(player)
+    if not words:
+        words = list(POOL)
+        if _stockfish_is_here():
+            words += STOCKFISH
+            anchors = anchors or dict([STOCKFISH_ANCHOR])
     most = max(games_per_pair, until_separated or 0) // 2
     lines = list(itertools.islice(openings_of(openings, seed), max(most, IN_DIGEST)))
+    pool = entrants(words)
+    names = {entrant.facts["word"]: entrant.name for entrant in pool}
     plan = LadderPlan(
-        entrants=entrants(player or POOL),
+        entrants=pool,
         openings=lines,
         openings_name=_digest(lines, openings),
         conditions=agreed,
         games_per_pair=games_per_pair,
-        anchors=anchors,
+        anchors={names.get(word, word): elo for word, elo in anchors.items()},
         until_separated=until_separated,
         seed=seed,
         concurrency=concurrency,
@@ -81,9 +96,19 @@ def ladder(
     def write_game(stream: TextIO, game: GameRecord) -> None:
         write_record(stream, game, "ladder", date, agreed)
 
-    play_ladder(plan, folder, " ".join(["ranks", *sys.argv[1:]]), write_game)
+    command = shlex.join(["ranks", *(word for word in sys.argv[1:] if word != str(folder))])
+    play_ladder(plan, folder, command, write_game)
     print(f"games, ratings and plot: {folder}", file=sys.stderr)
     return 0
+
+
+def _stockfish_is_here() -> bool:
+    try:
+        find_command("stockfish", STOCKFISH[0])
+    except UserError as absent:
+        print(f"ranks: the ladder has no Stockfish: {absent.found}; {absent.do}", file=sys.stderr)
+        return False
+    return True
 
 
 def _anchor(text: str) -> tuple[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ranks.chess.match.game import Conditions
@@ -12,14 +12,14 @@ from ranks.chess.match.opening_files import read_openings
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.chess.match.schedule import Entrant
 from ranks.chess.match.time_control import TimeControl
-from ranks.chess.players.player import Limits, Player
+from ranks.chess.players.player import Limits
 from ranks.chess.players.program import ProgramPlayer
 from ranks.chess.players.words import PlayerWord
 from ranks.errors import UserError
 
 
 def entrants(words: Sequence[str]) -> list[Entrant]:
-    """A player for each word, named by it; the second one of a word has (2) behind its name.
+    """A player for each word. It is named by its word, a UCI program by what it calls itself and what was set.
 
     Each is opened and closed once, so that a word that cannot be played is refused before the first game.
     """
@@ -27,19 +27,27 @@ def entrants(words: Sequence[str]) -> list[Entrant]:
     found: list[Entrant] = []
     for word in words:
         parsed = PlayerWord.parse(word)
-        seen[word] += 1
-        name = word if seen[word] == 1 else f"{word} ({seen[word]})"
         player = parsed.make()
-        found.append(Entrant(name, parsed.make, {"word": word, **program_facts(player)}))
+        name = program_name(player, parsed.options) if isinstance(player, ProgramPlayer) else word
+        facts = {"program": player.program, "sha256": sha256(player)} if isinstance(player, ProgramPlayer) else {}
         player.close()
+        seen[name] += 1
+        found.append(
+            Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make, {"word": word, **facts})
+        )
     return found
 
 
-def program_facts(player: Player) -> dict[str, str]:
-    """The name and the hash of a UCI program; nothing for a player of our own."""
-    if not isinstance(player, ProgramPlayer):
-        return {}
-    return {"program": player.program, "sha256": hashlib.sha256(player.executable.read_bytes()).hexdigest()}
+def program_name(player: ProgramPlayer, options: Mapping[str, str]) -> str:
+    """`Stockfish 15.1, 5000 nodes, UCI_Elo 1350`."""
+    nodes = [f"{player.nodes} nodes"] if player.nodes else []
+    given = [f"{option} {value}" for option, value in options.items() if value != "true"]
+    return ", ".join([player.program, *nodes, *given])
+
+
+def sha256(player: ProgramPlayer) -> str:
+    """The hash of a program's file, which tells builds of one version apart."""
+    return hashlib.sha256(player.executable.read_bytes()).hexdigest()
 
 
 def conditions(

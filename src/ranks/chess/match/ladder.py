@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import platform
 import time
@@ -77,36 +78,45 @@ def play_ladder(
 ) -> Standings:
     """Play what is missing in `folder`, rate, write ladder.json and ladder.png, and print the table.
 
-    Ctrl-C does so for the pairs so far and goes on as KeyboardInterrupt.
+    Ctrl-C does so for the pairs so far and goes on as KeyboardInterrupt. Raises UserError where the games give no
+    ratings.
     """
     journal = Journal(folder, plan.identity, write_game)
     try:
-        return _play(plan, journal)
+        _play(plan, journal)
+    except BaseException:
+        with contextlib.suppress(UserError):  # too few games yet
+            _report(plan, journal, folder, command)
+        raise
     finally:
         journal.close()
-        if journal.table.players:
-            standings = rate(journal.table, plan.anchors)
-            write_json(folder / "ladder.json", _content(plan, journal, standings, command))
-            plot_ladder(standings, f"{plan.conditions}, {len(journal.played) * 2} games", folder / "ladder.png")
-            for line in [*standings_lines(standings), *forfeit_lines(journal.forfeits)]:
-                print(line, flush=True)
+    return _report(plan, journal, folder, command)
 
 
-def _play(plan: LadderPlan, journal: Journal) -> Standings:
+def _report(plan: LadderPlan, journal: Journal, folder: Path, command: str) -> Standings:
+    """Rate the pairs so far, and leave and print what came out."""
+    standings = rate(journal.table, plan.anchors)
+    write_json(folder / "ladder.json", _content(plan, journal, standings, command))
+    plot_ladder(standings, f"{plan.conditions}, {len(journal.played) * 2} games", folder / "ladder.png")
+    for line in [*standings_lines(standings), *forfeit_lines(journal.forfeits)]:
+        print(line, flush=True)
+    return standings
+
+
+def _play(plan: LadderPlan, journal: Journal) -> None:
     """Every pairing plays its games; then, if asked, neighbours double theirs until they are separated."""
     names = sorted(entrant.name for entrant in plan.entrants)
     wanted: Counter[Pairing] = Counter({pair: plan.games_per_pair // 2 for pair in itertools.combinations(names, 2)})
     while True:
         _play_missing(plan, journal, wanted)
-        standings = rate(journal.table, plan.anchors)
         if plan.until_separated is None:
-            return standings
-        close = [min((a, b), (b, a)) for a, b in standings.unseparated]
-        more = {p: min(2 * wanted[p], plan.until_separated // 2) for p in close if set(p) <= set(names)}
-        if all(wanted[pairing] >= pairs for pairing, pairs in more.items()):
-            return standings
-        wanted.update({pairing: pairs - wanted[pairing] for pairing, pairs in more.items()})
-        print(f"not separated: {', '.join(' and '.join(pairing) for pairing in more)}: they play on", flush=True)
+            return
+        close = [min((a, b), (b, a)) for a, b in rate(journal.table, plan.anchors).unseparated]
+        more = {pair: min(2 * wanted[pair], plan.until_separated // 2) for pair in close if pair in wanted}
+        if all(wanted[pair] >= pairs for pair, pairs in more.items()):
+            return
+        wanted.update({pair: pairs - wanted[pair] for pair, pairs in more.items()})
+        print(f"not separated: {', '.join(' and '.join(pair) for pair in more)}: they play on", flush=True)
 
 
 def _play_missing(plan: LadderPlan, journal: Journal, wanted: Mapping[Pairing, int]) -> None:

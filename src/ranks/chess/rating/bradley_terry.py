@@ -98,7 +98,7 @@ def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_gam
         covariance_NN=(elo_NF @ covariance_FF[:-2, :-2] @ elo_NF.T)[np.ix_(order, order)],
         first_move=_interval(float(ELO_PER_NAT * x_F[-2]), float(ELO_PER_NAT**2 * covariance_FF[-2, -2])),
         draw_share=Interval(*(nu / (nu + 2) for nu in (math.exp(min(value, 700)) for value in log_nu))),
-        scale="logistic Elo, " + (", ".join(f"{n} = {e:g}" for n, e in anchors.items()) or "mean of the pool = 0"),
+        scale="logistic Elo, " + ("; ".join(f"{n} = {e:g}" for n, e in anchors.items()) or "mean of the pool = 0"),
         prior_games=prior_games,
     )
 
@@ -253,5 +253,5 @@ def _parts(names: Sequence[str], edge_NN: Bools) -> list[str]:
 
 
 def _interval(value: float, variance: float) -> Interval:
-    reach = Z95 * math.sqrt(variance)
+    reach = Z95 * math.sqrt(max(variance, 0.0))
     return Interval(value, value - reach, value + reach)
