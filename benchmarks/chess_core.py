@@ -54,10 +54,10 @@ def compare(comparison: Comparison, peers: Sequence[str], rounds: int) -> dict[s
 def row(side: SideProcess, ours: SideProcess, comparison: Comparison) -> dict[str, Any]:
     """What was found of one side; one that is missing or fell silent has no figures but says why."""
     found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.facts}
-    if side.ready and ours.ready:
+    if side.ready:
         found |= {"rate": spread(side.rates, 1), "rates": side.rates, "answers": side.answers}
-        if side is not ours:
-            found["ours_by_theirs"] = ratios(ours.rates, side.rates)
+    if side.ready and ours.ready and side is not ours:
+        found["ours_by_theirs"] = ratios(ours.rates, side.rates)
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,9 @@ class SideProcess:
         """One round."""
         for process in self.processes:
             assert process.stdin is not None
-            process.stdin.write(f"{slice_s}\n")
-            process.stdin.flush()
+            with suppress(BrokenPipeError):  # one that has died is found by reading
+                process.stdin.write(f"{slice_s}\n")
+                process.stdin.flush()
         answers = [self.read(process) for process in self.processes]
         if any("missing" in answer for answer in answers):
             self.facts = next(answer for answer in answers if "missing" in answer)
