@@ -55,7 +55,8 @@ def row(side: SideProcess, ours: SideProcess, comparison: Comparison) -> dict[st
     """What was found of one side; one that is missing or fell silent has no figures but says why."""
     found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.facts}
     if side.ready:
-        found |= {"rate": spread(side.rates, 1), "rates": side.rates, "answers": side.answers}
+        sums = {name: round(sum(answer[name] for answer in side.answers), 3) for name in side.answers[0]}
+        found |= {"rate": spread(side.rates, 1), "rates": [round(rate, 1) for rate in side.rates], "sums": sums}
     if side.ready and ours.ready and side is not ours:
         found["ours_by_theirs"] = ratios(ours.rates, side.rates)
     return found
