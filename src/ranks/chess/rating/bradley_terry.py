@@ -62,11 +62,6 @@ class Ratings:
         variance = self.covariance_NN[a, a] + self.covariance_NN[b, b] - 2 * self.covariance_NN[a, b]
         return _interval(float(self.elo_N[a] - self.elo_N[b]), float(variance))
 
-    def steps(self) -> list[tuple[str, str, Interval]]:
-        """Each player with the next weaker one and their difference; separated where its `low` is above 0."""
-        pairs = zip(self.players, self.players[1:], strict=False)
-        return [(upper, lower, self.difference(upper, lower)) for upper, lower in pairs]
-
 
 def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_games: float = 0.0) -> Ratings:
     """Rate everyone in `table`. `anchors` are players whose Elo is given; without any, the pool's mean is 0.
