@@ -67,6 +67,10 @@ class ProgramPlayer:
     def choose(self, board: Board, limits: Limits) -> Choice:
         if self.nodes is not None:
             limits = replace(limits, nodes=self.nodes, depth=None, movetime_s=None, clock=None, infinite=False)
+        limited = limits.nodes or limits.depth or limits.movetime_s or limits.clock or limits.infinite
+        if not limited:
+            do = f"give a limit for all, such as nodes or a time control, or one of its own: {self.name}@1000"
+            raise UserError(f"a move of '{self.name}'", "nothing says when the program has to move", do)
         return self._program.choose(board, limits)
 
     def close(self) -> None:
