@@ -96,6 +96,7 @@ def test_clocks_count_increments_periods_and_flags() -> None:
     assert clock.spend(0, 6.5)
     assert clock.remaining_s[0] == pytest.approx(11.5)
     assert not clock.spend(1, 10.5)
+    assert GameClock(TimeControl(10), margin_s=1).spend(0, 10.5)
     assert GameClock(TimeControl(10)).moves_to_go(0) is None
 
 

@@ -69,6 +69,7 @@ MATCH = "chess match --player random --player greedy"
         (f"{MATCH} --tc 10+0.1 --nodes 5", "exclude each other"),
         (f"{MATCH} --nodes 0", "a number above 0"),
         (f"{MATCH} --movetime nan", "a number above 0"),
+        (f"{MATCH} --tc 1 --time-margin -1", "seconds from 0 on"),
         (f"{MATCH} --sprt elo0=10,elo1=0", "elo0 must lie below elo1"),
         (f"{MATCH} --openings nowhere.epd", "no such file"),
         (f"{MATCH} --max-plies 0", "no game fits in it"),

@@ -42,6 +42,7 @@ def ladder(
     nodes: int | None = None,
     depth: int | None = None,
     movetime: float | None = None,
+    time_margin: float = 0.0,
     openings: Path | None = None,
     concurrency: int = 1,
     seed: int = 0,
@@ -62,12 +63,13 @@ def ladder(
         nodes: Nodes for each move.
         depth: Plies for each move.
         movetime: Seconds for each move.
+        time_margin: Seconds that a flag falls late, for a machine that is busy with other work.
         openings: An .epd or .pgn file; without it, a set of our own that follows from the seed.
         concurrency: Games at the same time.
         seed: Of the openings and of all that players draw.
         max_plies: A longer game is a draw.
     """
-    agreed = conditions(tc, nodes, depth, movetime)
+    agreed = conditions(tc, nodes, depth, movetime, time_margin)
     anchors = dict(_anchor(text) for text in anchor)
     words = list(player)
     if not words:

@@ -22,6 +22,7 @@ def match(
     nodes: int | None = None,
     depth: int | None = None,
     movetime: float | None = None,
+    time_margin: float = 0.0,
     rounds: int = 50,
     openings: Path | None = None,
     concurrency: int = 1,
@@ -40,6 +41,7 @@ def match(
         nodes: Nodes for each move, instead of a time control.
         depth: Plies for each move, instead of a time control.
         movetime: Seconds for each move, instead of a time control.
+        time_margin: Seconds that a flag falls late, for a machine that is busy with other work.
         rounds: Pairs of games; with --sprt the most that are played.
         openings: An .epd or .pgn file; without it, a set of our own that follows from the seed.
         concurrency: Games at the same time.
@@ -51,7 +53,7 @@ def match(
     if len(player) != 2:
         found = f"{len(player)} players"
         raise UserError("ranks chess match", found, "give --player twice; ranks chess ladder takes more")
-    agreed = conditions(tc, nodes, depth, movetime)
+    agreed = conditions(tc, nodes, depth, movetime, time_margin)
     test = parse(sprt) if sprt else None
     if max_plies < 1:
         raise UserError(f"--max-plies {max_plies}", "no game fits in it", "give 1 or more")

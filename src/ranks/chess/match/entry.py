@@ -51,7 +51,11 @@ def sha256(player: ProgramPlayer) -> str:
 
 
 def conditions(
-    tc: str | None = None, nodes: int | None = None, depth: int | None = None, movetime: float | None = None
+    tc: str | None = None,
+    nodes: int | None = None,
+    depth: int | None = None,
+    movetime: float | None = None,
+    time_margin: float = 0.0,
 ) -> Conditions:
     """At most one of a time control, nodes, depth and seconds for each move; without any, the players' own limits."""
     given = {"--tc": tc, "--nodes": nodes, "--depth": depth, "--movetime": movetime}
@@ -61,8 +65,10 @@ def conditions(
     for value in (nodes, depth, movetime):
         if value is not None and not 0 < value < float("inf"):
             raise UserError(flags[0], "no limit to play with", "give a number above 0")
+    if not 0 <= time_margin < float("inf"):
+        raise UserError(f"--time-margin {time_margin}", "no length of time", "give seconds from 0 on")
     limits = Limits(nodes=nodes, depth=depth, movetime_s=movetime)
-    return Conditions(None if tc is None else TimeControl.parse(tc), limits)
+    return Conditions(None if tc is None else TimeControl.parse(tc), limits, time_margin)
 
 
 def openings_of(path: Path | None, seed: int) -> Iterable[Opening]:

@@ -32,6 +32,8 @@ class Conditions:
 
     time_control: TimeControl | None
     limits: Limits = field(default_factory=Limits)
+    margin_s: float = 0.0
+    """How much longer than its time a move may take."""
 
     def __str__(self) -> str:
         if self.time_control:
@@ -101,7 +103,7 @@ def play_game(
     """Play one game. Raises Abandoned once `stopping()` is true, which also ends the search of a move."""
     board = opening.board()
     seats = (white, black)
-    clock = GameClock(conditions.time_control) if conditions.time_control else None
+    clock = GameClock(conditions.time_control, conditions.margin_s) if conditions.time_control else None
     turns: list[Turn] = []
 
     def ended(result: Result, reason: str, forfeited: bool = False) -> GameRecord:
@@ -149,7 +151,6 @@ def _limits(fixed: Limits, clock: GameClock | None, side: int, stopping: Callabl
     if clock is None:
         return replace(fixed, should_stop=stopping)
     increment_s = clock.control.increment_s
-    clocks = Clock(
-        clock.remaining_s[side], clock.remaining_s[1 - side], increment_s, increment_s, clock.moves_to_go(side)
-    )
+    own_s, other_s = (max(clock.remaining_s[of], 0.0) for of in (side, 1 - side))
+    clocks = Clock(own_s, other_s, increment_s, increment_s, clock.moves_to_go(side))
     return Limits(clock=clocks, should_stop=stopping)

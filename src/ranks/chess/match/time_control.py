@@ -48,6 +48,8 @@ class GameClock:
     """The two clocks of one game, white's first."""
 
     control: TimeControl
+    margin_s: float = 0.0
+    """A flag falls only so much after the time is over, for machines that are busy with other work."""
     remaining_s: list[float] = field(init=False)
     _played: list[int] = field(init=False, default_factory=lambda: [0, 0])
 
@@ -61,7 +63,7 @@ class GameClock:
     def spend(self, side: int, elapsed_s: float) -> bool:
         """Take the time of one move of `side` off its clock. False where the flag has fallen."""
         self.remaining_s[side] -= elapsed_s
-        if self.remaining_s[side] < 0:
+        if self.remaining_s[side] < -self.margin_s:
             return False
         self._played[side] += 1
         self.remaining_s[side] += self.control.increment_s
