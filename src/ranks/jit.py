@@ -83,7 +83,8 @@ def helper(function: F) -> F:
 def part(function: F) -> F:
     """A helper of kernels with allocates=False that always becomes part of its caller: many arguments cost nothing."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
-    return cast(F, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function))
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, numba.njit(**options)(function))
 
 
 @functools.cache

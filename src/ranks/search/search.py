@@ -136,7 +136,7 @@ class Search:
             for considered, budget in {*zip(considered_P.tolist(), budget_P.tolist(), strict=True)}:
                 rows = slots_P[(considered_P == considered) & (budget_P == budget)]
                 self.arena.schedule_GS[rows, :budget] = considered_visits(considered, budget)
-        begin(self.arena, self.sizes, self.rules, slots_P, np.ascontiguousarray(budget_P))
+        begin(self.arena, self.sizes, self.rules, slots_P, budget_P.copy())
         self._searching_G[slots_P] = self.arena.slots_G["budget"][slots_P] > 0
 
     def ticks(self, evaluator: Evaluator) -> Iterator[Longs]:
@@ -166,6 +166,7 @@ class Search:
             raise
         finally:
             wait(self._jobs)
+            self._jobs = []
             self.times.wall_s += time.perf_counter() - opened
 
     def run(
@@ -275,7 +276,11 @@ class Search:
         return Group(first_slot, end_slot, leaves, Evaluation(np.zeros((1, 1), np.float32), np.zeros(1, np.float32)))
 
     def _start(self, group: Group) -> None:
-        """Begin one tick of a group's trees, in pieces; without threads it is over on return."""
+        """Begin one tick of a group's trees, in pieces; without threads it is over on return.
+
+        Should the tick fail, its leaves are evaluated again when the search goes on.
+        """
+        group.waiting = True
         count = group.end_slot - group.first_slot
         pieces = max(1, min(self._threads, count // LEAST_PIECE))
         bounds = itertools.pairwise(group.first_slot + count * i // pieces for i in range(pieces + 1))

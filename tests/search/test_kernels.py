@@ -1,0 +1,126 @@
+"""How kernels are compiled and kept: cache hits on the second start, an edit is seen, nothing calls itself."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ranks
+from ranks import jit
+
+SOURCE = Path(ranks.__file__).parent
+PROBE = """
+import numpy as np
+from ranks import jit
+from {module} import {function} as rule
+state = np.array([[3, 12]], np.uint64)
+moves = np.zeros(9, np.uint16)
+print(sum(rule.stats.cache_hits.values()), sum(rule.stats.cache_misses.values()), jit.cache_folder().name,
+      rule(state, 0, np.zeros(1, np.uint64), 0, 0, moves, 0), moves.tolist())
+"""
+
+
+def start(package: Path, cache: Path, function: str = "look") -> tuple[int, int, str, str, str]:
+    """Start a process on a copy of the package; cache hits, misses, folder, what `look` finds, and stderr."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
+    probe = PROBE.format(module="ranks.search.games.tictactoe", function=function)
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    hits, misses, folder, found = ended.stdout.strip().split(" ", 3)
+    return int(hits), int(misses), folder, found, ended.stderr
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of what the search needs of the package."""
+    (tmp_path / "ranks").mkdir()
+    for name in ("__init__.py", "errors.py", "jit.py"):
+        shutil.copy(SOURCE / name, tmp_path / "ranks" / name)
+    shutil.copytree(SOURCE / "search", tmp_path / "ranks" / "search", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_second_start_compiles_nothing_and_an_edit_is_seen(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    hits, misses, folder, found, said = start(package, cache)
+    assert (hits, misses) == (0, 1)
+    assert found == "5 [4, 5, 6, 7, 8, 0, 0, 0, 0]"
+    assert "compiling" in said
+    assert start(package, cache) == (1, 0, folder, found, "")
+
+    game = package / "ranks" / "search" / "games" / "tictactoe.py"
+    text = game.read_text(encoding="utf-8")
+    game.write_text(text.replace("for square in range(9):", "for square in range(7):"), encoding="utf-8")
+    edited = start(package, cache)
+    assert edited[:2] == (0, 1)
+    assert edited[2] != folder
+    assert edited[3] == "3 [4, 5, 6, 0, 0, 0, 0, 0, 0]"
+
+    game.write_text(text, encoding="utf-8")
+    assert start(package, cache)[:4] == (1, 0, folder, found)
+    helper = package / "ranks" / "search" / "evaluation.py"
+    helper.write_text(helper.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert start(package, cache)[1] == 1, "an edit of another file of the room is seen too"
+
+
+def test_two_processes_may_compile_at_once(package: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    probe = PROBE.format(module="ranks.search.games.tictactoe", function="look")
+    both = [
+        subprocess.Popen([sys.executable, "-c", probe], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0].split(" ", 3)[3] for process in both]
+    assert said == ["5 [4, 5, 6, 7, 8, 0, 0, 0, 0]\n"] * 2
+    assert start(package, tmp_path / "cache")[:2] == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "root"),
+    [
+        ({"NUMBA_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/a"),
+        ({"XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/b/ranks"),
+        ({"HOME": "/c"}, "/c/.cache/ranks"),
+    ],
+)
+def test_where_machine_code_is_kept(variables: dict[str, str], root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    jit.cache_folder.cache_clear()
+    try:
+        assert str(jit.cache_folder().parent) == root
+        assert jit.cache_folder().name.startswith("kernels-")
+    finally:
+        jit.cache_folder.cache_clear()
+
+
+def calls(function: ast.FunctionDef) -> set[str]:
+    return {
+        node.func.id for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+@pytest.mark.parametrize("room", jit.JITTED)
+def test_no_kernel_calls_itself_by_any_way(room: str) -> None:
+    """A cached function that does crashes the second process that loads it (numba issue 6061)."""
+    jitted: dict[str, set[str]] = {}
+    for path in sorted((SOURCE / room).rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                jitted[node.name] = jitted.get(node.name, set()) | calls(node)
+    assert len(jitted) > 10
+    reached = {name: set(called) for name, called in jitted.items()}
+    for _ in jitted:
+        for name in reached:
+            reached[name] |= {far for near in reached[name] & reached.keys() for far in reached[near]}
+    # `play` and `look` are rules of several games, and arguments of the kernels that call them
+    assert [name for name in reached if name in reached[name] and name not in {"play", "look"}] == []

@@ -1,0 +1,165 @@
+"""Whole trees, compared exactly: with a slow twin, with themselves in other company, and after reuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranks.chess.core.rules import CHESS
+from ranks.errors import UserError
+from ranks.search.config import SearchConfig
+from ranks.search.evaluation import Evaluation, Leaves, uniform
+from ranks.search.game import Game
+from ranks.search.games.connect_four import CONNECT_FOUR
+from ranks.search.games.tictactoe import TICTACTOE
+from ranks.search.search import Search
+from tests.search import twin
+
+GAMES = {game.name: game for game in (TICTACTOE, CONNECT_FOUR, CHESS)}
+OPENINGS = {TICTACTOE.name: [[], [4], [0, 4, 8]], CONNECT_FOUR.name: [[], [3, 3], [3, 2, 3, 2]], CHESS.name: [[]]}
+CONFIGS = {
+    "puct": SearchConfig(simulations=120),
+    "puct, other constants": SearchConfig(simulations=120, c_init=2.5, c_base=500, fpu_reduction=0.6),
+    "gumbel": SearchConfig(simulations=120, root="gumbel", num_considered=5),
+    "gumbel, as mctx": SearchConfig(simulations=90, root="gumbel", rescale_values=True, c_scale=0.1, seed=3),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_trees_are_those_of_the_slow_twin(name: str, config: SearchConfig) -> None:
+    search = Search(GAMES[name], config, num_games=len(OPENINGS[name]))
+    for slot, moves in enumerate(OPENINGS[name]):
+        search.set_root(slot, 100 + slot, moves)
+    result = search.run(twin.hashed)
+    for slot, moves in enumerate(OPENINGS[name]):
+        root = twin.search(GAMES[name], config, twin.hashed, config.simulations, moves, game_id=100 + slot)
+        assert twin.told_by(search, slot) == twin.told(root)
+        visits = dict(zip(root.moves, root.visits, strict=True))
+        count = result.num_moves_P[slot]
+        assert {int(m): int(v) for m, v in zip(result.moves_PM[slot], result.visits_PM[slot], strict=True) if v} == {
+            move: n for move, n in visits.items() if n
+        }
+        policy = dict(zip(result.moves_PM[slot, :count].tolist(), result.policy_PM[slot, :count], strict=True))
+        share = np.array(root.visits) / config.simulations
+        expected = twin.improved(root, config) if config.root == "gumbel" else share
+        np.testing.assert_allclose([policy[move] for move in root.moves], expected, rtol=1e-9, atol=1e-12)
+
+
+def batch(game: Game, config: SearchConfig, ids: list[int], threads: int, groups: int) -> dict[int, object]:
+    """Trees by game id, after two moves of play."""
+    search = Search(game, config, len(ids), threads, groups)
+    for slot, game_id in enumerate(ids):
+        search.set_root(slot, game_id, [game_id % 7])
+    for _ in range(2):
+        search.play(search.run(cheap).chosen_P)
+    search.run(cheap)
+    return {game_id: twin.told_by(search, slot) for slot, game_id in enumerate(ids)}
+
+
+def cheap(leaves: Leaves) -> Evaluation:
+    """Like twin.hashed, in numpy: each row from its own words alone."""
+    with np.errstate(over="ignore"):
+        key_B = leaves.states_BW[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ leaves.states_BW[:, 1]
+        mixed_BM = (key_B[:, None] + leaves.moves_BM + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9)
+    weight_BM = (mixed_BM >> np.uint64(40)).astype(np.float64) + 1.0
+    weight_BM *= np.arange(weight_BM.shape[1]) < leaves.num_moves_B[:, None]
+    total_B1 = np.maximum(weight_BM.sum(axis=1, keepdims=True), 1.0)
+    value_B = (key_B * np.uint64(0x94D049BB133111EB) >> np.uint64(40)).astype(np.float64) / 2**24 - 0.5
+    return Evaluation((weight_BM / total_B1).astype(np.float32), value_B.astype(np.float32))
+
+
+@pytest.mark.parametrize("leaves_per_game", [1, 3])
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_company_order_threads_and_groups_change_no_tree(root: str, leaves_per_game: int) -> None:
+    config = SearchConfig(
+        simulations=40, root=root, dirichlet_fraction=0.25, leaves_per_game=leaves_per_game, seed=5
+    )  # fmt: skip
+    ids = list(range(140))
+    trees = batch(CONNECT_FOUR, config, ids, threads=1, groups=1)
+    assert len({str(tree) for tree in trees.values()}) > 50
+    assert batch(CONNECT_FOUR, config, ids[::-1], threads=2, groups=1) == trees
+    assert batch(CONNECT_FOUR, config, ids[1::2] + ids[::2], threads=2, groups=2) == trees
+    assert batch(CONNECT_FOUR, config, [77], threads=1, groups=1)[77] == trees[77]
+    other_seed = SearchConfig(**{**vars(config), "seed": 6})
+    assert batch(CONNECT_FOUR, other_seed, [77], threads=1, groups=1)[77] != trees[77]
+
+
+@pytest.mark.parametrize("game", [CONNECT_FOUR, CHESS], ids=lambda game: game.name)
+def test_a_reused_tree_grown_to_n_visits_is_the_tree_of_n_visits(game: Game) -> None:
+    reusing = Search(game, SearchConfig(simulations=60, count_reused=True), 1)
+    reusing.set_root(0, 0)
+    moves: list[int] = []
+    kept = 0
+    for _ in range(8):
+        result = reusing.run(twin.hashed)
+        fresh = Search(game, SearchConfig(simulations=60, reuse=False), 1)
+        fresh.set_root(0, 0, moves)
+        fresh.run(twin.hashed)
+        assert twin.told_by(reusing, 0) == twin.told_by(fresh, 0)
+        assert result.visits_PM.sum() == 60
+        kept += 60 - int(result.simulations_P[0])
+        moves.append(int(result.chosen_P[0]))
+        reusing.play(result.chosen_P)
+    assert kept > 0
+
+
+def test_a_full_arena_ends_the_search_early_and_writes_nowhere_else() -> None:
+    config = SearchConfig(simulations=200, edges_per_node=3, reuse=False)
+    search = Search(CONNECT_FOUR, config, 3)
+    for slot in range(3):
+        search.set_root(slot, slot, [slot])
+    before = search.arena.move_E[search.sizes.edges_per_game :].copy()
+    search.begin([0])
+    for _ in search.ticks(uniform):
+        pass
+    result = search.result()
+    assert result.full_P.tolist() == [1, 0, 0]
+    assert 0 < result.simulations_P[0] < 200
+    assert result.visits_PM[0].sum() == result.simulations_P[0]
+    assert (search.arena.move_E[search.sizes.edges_per_game :] == before).all()
+    room = Search(CONNECT_FOUR, SearchConfig(simulations=200, edges_per_node=7, reuse=False), 1)
+    room.set_root(0, 0, [0])
+    assert not room.run(uniform).full_P[0]
+
+
+def test_a_subtree_too_large_to_keep_is_searched_afresh() -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=50), 1)
+    search.set_root(0, 0, [3, 3, 3, 3, 3, 3])
+    forced = lambda leaves: Evaluation(
+        np.where(leaves.moves_BM == leaves.moves_BM[:, :1], 0.9997, 0.00005).astype(np.float32),
+        np.zeros(len(leaves.moves_BM), np.float32),
+    )
+    for _ in range(6):
+        result = search.run(forced)
+        assert result.simulations_P[0] == 50
+        assert not result.full_P[0]
+        search.play(result.chosen_P)
+        assert search.arena.slots_G["num_nodes"][0] * 2 <= search.sizes.nodes_per_game
+
+
+def test_illegal_moves_and_bad_evaluations_are_refused() -> None:
+    search = Search(TICTACTOE, SearchConfig(simulations=10), 2)
+    with pytest.raises(UserError, match="move number 1"):
+        search.set_root(0, 0, [4, 4])
+    assert np.isnan(search.outcome()[0])
+    assert len(search.legal_moves(0)) == 0
+    search.set_root(0, 0, [4])
+    with pytest.raises(UserError, match="slot 0"):
+        search.play([4], [0])
+    with pytest.raises(UserError, match="at most 10"):
+        search.begin(simulations=11)
+    good = uniform
+    for bad in (
+        lambda leaves: Evaluation(good(leaves).priors_BM * 1.1, good(leaves).value_B),
+        lambda leaves: Evaluation(-good(leaves).priors_BM, good(leaves).value_B),
+        lambda leaves: Evaluation(good(leaves).priors_BM, good(leaves).value_B + np.nan),
+        lambda leaves: Evaluation(good(leaves).priors_BM, good(leaves).value_B - 2),
+        lambda leaves: Evaluation(good(leaves).priors_BM[:, :3], good(leaves).value_B),
+        lambda leaves: Evaluation(good(leaves).priors_BM, good(leaves).value_B[:1]),
+    ):
+        search.set_root(0, 0, [4])
+        with pytest.raises(UserError):
+            search.run(bad)
+    search.set_root(0, 0, [4])
+    assert search.run(uniform).visits_PM[0].sum() == 10
