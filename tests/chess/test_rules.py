@@ -55,13 +55,18 @@ TWIN = """
 import sys
 import numba, numpy as np
 from ranks.chess.fen import parse_fen
-from core.moves import generate
+from core.moves import MOST_WORDS, generate, list_moves, room_for_sets
 from core.position import load, make, store
+
+@numba.njit
+def moves_of(rows, row, moves):
+    sets = numba.carray(room_for_sets(), MOST_WORDS)
+    return list_moves(sets, generate(load(rows, row), sets)[0], moves, 0)
 
 @numba.njit("int64(uint64[:, ::1], uint16[:, ::1], int64[::1])", error_model="numpy")
 def perft(rows, moves, left):
     depth, level, total = len(left), 0, 0
-    left[0] = generate(load(rows, 0), moves[0], 0)[0]
+    left[0] = moves_of(rows, 0, moves[0])
     while level >= 0:
         if left[level] == 0:
             level -= 1
@@ -72,7 +77,7 @@ def perft(rows, moves, left):
             left[level] -= 1
             store(rows, level + 1, make(load(rows, level), np.uint64(moves[level, left[level]])))
             level += 1
-            left[level] = generate(load(rows, level), moves[level], 0)[0]
+            left[level] = moves_of(rows, level, moves[level])
     return total
 
 for fen in sys.argv[1:]:

@@ -84,14 +84,10 @@ def store(states: NDArray[np.uint64], row: int, p: Position) -> None:
 @helper
 def kind_at(p: Position, square: Word) -> Word:
     """1 pawn, 2 knight, 3 bishop, 4 rook, 5 queen, 6 king, 0 none."""
-    return (
-        ((p.pawns >> square) & ONE)
-        + (((p.knights >> square) & ONE) << ONE)
-        + ((p.bishops >> square) & ONE) * np.uint64(3)
-        + (((p.rooks >> square) & ONE) << np.uint64(2))
-        + ((p.queens >> square) & ONE) * np.uint64(5)
-        + ((p.kings >> square) & ONE) * np.uint64(6)
-    )
+    ones = ((p.pawns | p.bishops | p.queens) >> square) & ONE
+    twos = ((p.knights | p.bishops | p.kings) >> square) & ONE
+    fours = ((p.rooks | p.queens | p.kings) >> square) & ONE
+    return ones | (twos << ONE) | (fours << TWO)
 
 
 @helper
@@ -166,45 +162,39 @@ def make(p: Position, move: Word) -> Position:
     white = (p.white & ~to) ^ (both & (ZERO - ((p.white >> from_square) & ONE)))
     black = (p.black & ~to) ^ (both & (ZERO - ((p.black >> from_square) & ONE)))
 
-    castling = p.castling & CASTLING_KEPT[from_square] & CASTLING_KEPT[to_square]
-    if castling != p.castling:
-        key ^= castling_key(castling ^ p.castling)
+    pawn_moved = (p.pawns >> from_square) & ONE != ZERO
+    clocks = (p.clocks & (REPETITION - ONE) & ~HALF_MOVES) + p.side * FULL_MOVE
+    clocks += ZERO if pawn_moved or captured != ZERO else (p.clocks & HALF_MOVES) + ONE
     if p.en_passant != ZERO:
         key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (first(p.en_passant) & np.uint64(7))]
-    clocks = (p.clocks & (REPETITION - ONE) & ~HALF_MOVES) + p.side * FULL_MOVE
-    if kind != ONE and captured == ZERO:
-        clocks += (p.clocks & HALF_MOVES) + ONE
-
-    jumped = False
-    if kind == ONE:
-        if promotion != ZERO:
-            pawns ^= to
-            key ^= KEYS[side_keys + KIND_KEYS + to_square]
-            key ^= KEYS[side_keys + (promotion + ONE) * KIND_KEYS + to_square]
-            knights |= to if promotion == ONE else ZERO
-            bishops |= to if promotion == TWO else ZERO
-            rooks |= to if promotion == np.uint64(3) else ZERO
-            queens |= to if promotion == np.uint64(4) else ZERO
-        elif to == p.en_passant:
+        if pawn_moved and to == p.en_passant:
             victim = rotate(to, BACKWARD if p.side == ZERO else FORWARD)
             pawns ^= victim
             white &= ~victim
             black &= ~victim
             key ^= KEYS[other_keys + KIND_KEYS + first(victim)]
-        else:
-            jumped = (from_square ^ to_square) == np.uint64(16)
-    elif kind == SIX and p.castling != castling and max(from_square, to_square) - min(from_square, to_square) == TWO:
-        long = to_square < from_square
-        rook_from = from_square - np.uint64(4) if long else from_square + np.uint64(3)
-        rook_to = from_square - ONE if long else from_square + ONE
-        squares = bit(rook_from) | bit(rook_to)
-        rooks ^= squares
-        if p.side == ZERO:
-            white ^= squares
-        else:
-            black ^= squares
-        key ^= KEYS[side_keys + np.uint64(4) * KIND_KEYS + rook_from]
-        key ^= KEYS[side_keys + np.uint64(4) * KIND_KEYS + rook_to]
+    if promotion != ZERO:
+        pawns ^= to
+        key ^= KEYS[side_keys + KIND_KEYS + to_square]
+        key ^= KEYS[side_keys + (promotion + ONE) * KIND_KEYS + to_square]
+        knights |= to if promotion == ONE else ZERO
+        bishops |= to if promotion == TWO else ZERO
+        rooks |= to if promotion == np.uint64(3) else ZERO
+        queens |= to if promotion == np.uint64(4) else ZERO
+    castling = p.castling
+    if castling != ZERO:
+        castling &= CASTLING_KEPT[from_square] & CASTLING_KEPT[to_square]
+        key ^= castling_key(castling ^ p.castling)
+        if kind == SIX and max(from_square, to_square) - min(from_square, to_square) == TWO:
+            long = to_square < from_square
+            rook_from = from_square - np.uint64(4) if long else from_square + np.uint64(3)
+            rook_to = from_square - ONE if long else from_square + ONE
+            squares = bit(rook_from) | bit(rook_to)
+            rooks ^= squares
+            white ^= squares if p.side == ZERO else ZERO
+            black ^= squares if p.side == ONE else ZERO
+            key ^= KEYS[side_keys + np.uint64(4) * KIND_KEYS + rook_from]
+            key ^= KEYS[side_keys + np.uint64(4) * KIND_KEYS + rook_to]
 
     result = Position(
         pawns,
@@ -221,7 +211,7 @@ def make(p: Position, move: Word) -> Position:
         clocks,
         key,
     )
-    if jumped:
+    if pawn_moved and (from_square ^ to_square) == np.uint64(16):
         return after_jump(result, (from_square + to_square) >> ONE)
     return result
 

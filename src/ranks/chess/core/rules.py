@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
+from numba import carray, types
 from numpy.typing import NDArray
 
 from ranks.chess.core.bits import ONE
-from ranks.chess.core.moves import MAX_MOVES, Moves, generate
+from ranks.chess.core.moves import (
+    MAX_MOVES,
+    MOST_WORDS,
+    Moves,
+    count_moves,
+    generate,
+    list_moves,
+    move_number,
+    room_for_sets,
+)
 from ranks.chess.core.position import HALF_MOVES, REPETITION, WORDS, Position, dead, key_of, load, make, store
 from ranks.chess.core.tables import Words
 from ranks.jit import helper, kernel
@@ -22,10 +31,18 @@ FIFTY_MOVES = np.uint64(100)
 def repetitions(p: Position, keys: Words, begin: int, end: int) -> int:
     """How often a position has stood before, by keys[begin:end] of the positions before it, oldest first."""
     reach = min(np.int64(p.clocks & HALF_MOVES), end - begin)
+    if reach < 4:
+        return 0
     found = 0
     for back in range(4, reach + 1, 2):
         found += keys[np.uint64(end - back)] == p.key
     return found
+
+
+@helper
+def drawn(p: Position, repeated: int) -> bool:
+    """Whether a position with legal moves ends the game; repeated: how often it has stood before."""
+    return repeated >= 2 or p.clocks & HALF_MOVES >= FIFTY_MOVES or dead(p)
 
 
 @helper
@@ -34,13 +51,14 @@ def status(p: Position, keys: Words, begin: int, end: int, moves: Moves, at: int
 
     Drawn: stalemate, dead position, 50 moves of each side without capture or pawn move, the third repetition; mate
     comes before them (FIDE Laws of Chess 2023, 5.2, 9.2, 9.3; the claims of article 9 are taken as made)."""
-    stop, check = generate(p, moves, at)
-    if stop == at:
+    sets = carray(room_for_sets(), MOST_WORDS)
+    stop, check = generate(p, sets)
+    if stop == 0:
         return (LOST if check else DRAWN), 0
     repeated = repetitions(p, keys, begin, end)
-    if repeated >= 2 or p.clocks & HALF_MOVES >= FIFTY_MOVES or dead(p):
+    if drawn(p, repeated):
         return DRAWN, repeated
-    return stop - at, repeated
+    return list_moves(sets, stop, moves, at), repeated
 
 
 @kernel(PLAY)
@@ -66,8 +84,9 @@ CHECK = 512
 @kernel(LEGAL)
 def legal(states: Words, row: int, moves: Moves, at: int) -> int:
     """Write all legal moves, of a drawn game too, to `moves[at:at+n]` and return n, + CHECK when in check."""
-    stop, check = generate(load(states, row), moves, at)
-    return stop - at + CHECK * check
+    sets = carray(room_for_sets(), MOST_WORDS)
+    stop, check = generate(load(states, row), sets)
+    return list_moves(sets, stop, moves, at) + CHECK * check
 
 
 @kernel("uint64(uint64[:, ::1], int64)")
@@ -83,21 +102,22 @@ def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDA
     draws[0] is the state of the random numbers (splitmix64, Steele, Lea & Flood 2014); ends[3] counts mates, draws and
     games cut off."""
     keys = np.empty(cap + 1, np.uint64)
-    moves = np.empty(MAX_MOVES, np.uint16)
+    sets = carray(room_for_sets(), MOST_WORDS)
     state, plies = draws[0], 0
     for _ in range(num_games):
         p, ply, end = load(start, 0), 0, 2
         while ply < cap:
-            num_moves, _ = status(p, keys, 0, ply, moves, 0)
-            if num_moves < 0:
-                end = 0 if num_moves == LOST else 1
+            stop, check = generate(p, sets)
+            if stop == 0 or drawn(p, repetitions(p, keys, 0, ply)):
+                end = 0 if stop == 0 and check else 1
                 break
             state += np.uint64(0x9E3779B97F4A7C15)
             word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             word ^= word >> np.uint64(31)
             keys[ply] = p.key
-            p = make(p, moves[((word >> np.uint64(32)) * np.uint64(num_moves)) >> np.uint64(32)])
+            num_moves = count_moves(sets, stop)
+            p = make(p, move_number(sets, ((word >> np.uint64(32)) * num_moves) >> np.uint64(32)))
             ply += 1
         ends[end] += 1
         plies += ply
