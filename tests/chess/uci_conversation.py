@@ -1,4 +1,4 @@
-"""A conversation with our UCI engine inside this process, so that nothing has to be started."""
+"""Conversations with our UCI engine, and scripts that no engine should mind."""
 
 from __future__ import annotations
 
@@ -16,29 +16,21 @@ HANGS_S = 60.0
 """Longer than anything takes, the compilation of all kernels among it."""
 
 
-class Conversation:
-    """What a GUI says, and what it hears; as a context it ends the engine and raises what ended it."""
+class Listener:
+    """What a GUI says, and what it hears."""
 
-    def __init__(self, load: Callable[[], Player]) -> None:
+    def __init__(self) -> None:
         self.heard: list[str] = []
-        self.error: BaseException | None = None
-        self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._news = threading.Condition()
-        self._thread = threading.Thread(target=self._run, args=(Engine("test", load, self._hear),))
-        self._thread.start()
-
-    def __enter__(self) -> Conversation:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._said.put(None)
-        self._thread.join(HANGS_S)
-        assert not self._thread.is_alive(), "the engine hangs"
-        if self.error:
-            raise self.error
 
     def say(self, line: str) -> None:
-        self._said.put(line)
+        raise NotImplementedError
+
+    def notice(self, line: str) -> None:
+        """A line has come; from any thread."""
+        with self._news:
+            self.heard.append(line)
+            self._news.notify_all()
 
     def hear(self, beginning: str, seconds: float = HANGS_S) -> list[str]:
         """All lines up to the first that begins so; they are not heard again."""
@@ -58,6 +50,30 @@ class Conversation:
         self.say(line)
         return self.hear(beginning, seconds)
 
+
+class Conversation(Listener):
+    """With an engine inside this process; as a context it ends the engine and raises what ended it."""
+
+    def __init__(self, load: Callable[[], Player]) -> None:
+        super().__init__()
+        self.error: BaseException | None = None
+        self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(Engine("test", load, self.notice),))
+        self._thread.start()
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._said.put(None)
+        self._thread.join(HANGS_S)
+        assert not self._thread.is_alive(), "the engine hangs"
+        if self.error:
+            raise self.error
+
+    def say(self, line: str) -> None:
+        self._said.put(line)
+
     @property
     def ended(self) -> bool:
         return not self._thread.is_alive()
@@ -71,12 +87,6 @@ class Conversation:
     def _lines(self) -> Iterator[str]:
         while (line := self._said.get()) is not None:
             yield line
-
-    def _hear(self, line: str) -> None:
-        assert "\n" not in line
-        with self._news:
-            self.heard.append(line)
-            self._news.notify_all()
 
 
 GARBAGE = [
@@ -168,7 +178,7 @@ def board_of(position: str) -> Board | None:
     return board
 
 
-def check_script(conversation: Conversation, script: list[str]) -> int:
+def check_script(conversation: Listener, script: list[str]) -> int:
     """Say a script and check each answer: one bestmove for each go, legal in the position of that time, and none more.
 
     Returns the number of searches."""

@@ -9,6 +9,8 @@ from ranks.chess.players.player import Clock, Limits
 
 HORIZON = 30
 """Moves that the time left is spread over, where nothing says how many there will be."""
+RESERVE = 10
+"""So many moves may lose what is reckoned as overhead one after the other."""
 SHORTEST_S = 0.001
 
 
@@ -34,12 +36,14 @@ def time_plan(limits: Limits) -> TimePlan:
 
 
 def clock_plan(clock: Clock) -> TimePlan:
-    """Spread the time left over the moves to come and spend a quarter of each increment, so that a reserve stays.
+    """Spread the time left, but for a reserve, over the moves to come, and spend half of each increment.
 
-    The reserve settles where a share of it equals what is saved of an increment: at 2+0.02, and 5 ms that a move really
-    loses on its way, at 0.3 s. No move takes more than a third of what is left, unless more time comes right after."""
-    usable_s = max(clock.remaining_s - clock.overhead_s, 0.0)
+    Once only the reserve is left the player moves at once, so that the clock grows again by all of an increment that is
+    not lost on the way. No move takes more than a third of what is left, unless more time comes right after it."""
+    usable_s = clock.remaining_s - RESERVE * clock.overhead_s
+    if usable_s <= 0:
+        return TimePlan(0.0, SHORTEST_S, SHORTEST_S)
     moves_to_go = min(clock.moves_to_go or HORIZON, HORIZON)
     ceiling_s = max(usable_s * (0.8 if moves_to_go == 1 else 1 / 3), SHORTEST_S)
-    enough_s = usable_s / moves_to_go + clock.increment_s / 4
+    enough_s = usable_s / moves_to_go + clock.increment_s / 2
     return TimePlan(min(enough_s / 2, ceiling_s), min(enough_s, ceiling_s), min(2.5 * enough_s, ceiling_s))
