@@ -65,6 +65,19 @@ def test_leaving_the_loop_settles_the_tree_and_another_goes_on() -> None:
         assert twin.told_by(broken, slot) == twin.told_by(straight, slot)
 
 
+def test_a_slot_that_is_being_searched_cannot_be_played() -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=20), 2)
+    search.set_root(0, 0)
+    search.begin()
+    for _ in search.ticks(uniform):
+        if (search.arena.pending_GL[0] != -1).any():
+            with pytest.raises(UserError, match="slot 0"):
+                search.play([3], [0])
+            with pytest.raises(UserError, match="slot 0"):
+                search.begin([0])
+    search.play([3], [0])
+
+
 def test_a_deadline_stops_even_where_no_network_is_asked() -> None:
     """A position whose every simulation ends in a mate that is known still ticks."""
     search = Search(TICTACTOE, SearchConfig(simulations=100_000, edges_per_node=9, reuse=False), 1)

@@ -124,18 +124,24 @@ def test_a_full_arena_ends_the_search_early_and_writes_nowhere_else() -> None:
 
 
 def test_a_subtree_too_large_to_keep_is_searched_afresh() -> None:
-    search = Search(CONNECT_FOUR, SearchConfig(simulations=50), 1)
-    search.set_root(0, 0, [3, 3, 3, 3, 3, 3])
-    forced = lambda leaves: Evaluation(
-        np.where(leaves.moves_BM == leaves.moves_BM[:, :1], 0.9997, 0.00005).astype(np.float32),
-        np.zeros(len(leaves.moves_BM), np.float32),
-    )
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=10), 1)
+    search.set_root(0, 0)
+
+    def forced(leaves: Leaves) -> Evaluation:
+        first_BM = leaves.moves_BM == leaves.moves_BM[:, :1]
+        priors_BM = np.where(first_BM, 1.0, 1e-4) * (np.arange(7) < leaves.num_moves_B[:, None])
+        total_B1 = np.maximum(priors_BM.sum(axis=1, keepdims=True), 1e-4)
+        return Evaluation((priors_BM / total_B1).astype(np.float32), np.zeros(len(first_BM), np.float32))
+
+    kept: list[int] = []
     for _ in range(6):
         result = search.run(forced)
-        assert result.simulations_P[0] == 50
+        assert result.simulations_P[0] == 10
         assert not result.full_P[0]
         search.play(result.chosen_P)
-        assert search.arena.slots_G["num_nodes"][0] * 2 <= search.sizes.nodes_per_game
+        kept.append(int(search.arena.slots_G["num_nodes"][0]))
+    assert max(kept) * 2 <= search.sizes.nodes_per_game
+    assert min(kept) == 1 < 7 < max(kept)
 
 
 def test_illegal_moves_and_bad_evaluations_are_refused() -> None:

@@ -114,7 +114,7 @@ class Search:
 
         The evaluation of a root that has none is not counted. Nothing runs until `ticks` or `run`.
         """
-        slots_P = self._slots(slots)
+        slots_P = self._idle(slots)
         asked = self.config.simulations if simulations is None else simulations
         budget_P = np.broadcast_to(np.asarray(asked, np.int64), slots_P.shape)
         if len(slots_P) and not 0 <= budget_P.min() <= budget_P.max() <= self.config.simulations:
@@ -220,7 +220,7 @@ class Search:
 
     def play(self, moves: Sequence[int] | Moves, slots: Sequence[int] | Longs | None = None) -> None:
         """Make one move in each of these slots (all if None). Raises UserError for a move that is not legal."""
-        slots_P = self._slots(slots)
+        slots_P = self._idle(slots)
         moves_P = np.array(moves, np.uint16)
         if moves_P.shape != slots_P.shape:
             raise UserError(f"{len(moves_P)} moves", f"{len(slots_P)} slots", "give one move for each slot")
@@ -268,6 +268,17 @@ class Search:
 
     def _slots(self, slots: Sequence[int] | Longs | None) -> Longs:
         return np.arange(self.num_games) if slots is None else np.array(slots, np.int64)
+
+    def _idle(self, slots: Sequence[int] | Longs | None) -> Longs:
+        slots_P = self._slots(slots)
+        busy_P = (self.arena.pending_GL[slots_P] != NONE).any(axis=1)
+        if busy_P.any():
+            raise UserError(
+                f"a change of slot {slots_P[busy_P][0]}",
+                "it has leaves out for evaluation",
+                "change slots that `ticks` has yielded, leave the loop first, or set the root anew",
+            )
+        return slots_P
 
     def _make_group(self, first_slot: int, end_slot: int) -> Group:
         rows, most = self.batch_size, self.game.max_moves
