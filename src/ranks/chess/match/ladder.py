@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import platform
 import time
 from collections import Counter
@@ -160,7 +161,7 @@ def _content(plan: LadderPlan, journal: Journal, standings: Standings, command: 
         "command": command,
         "versions": {"ranks": __version__, "python": platform.python_version(), "numpy": version("numpy")}
         | {"numba": version("numba")},
-        "hardware": {"platform": platform.platform(), "processor": _processor()},
+        "hardware": {"platform": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
         "plan": plan.identity,
         "games": 2 * len(journal.played),
         "scale": ratings.scale,
