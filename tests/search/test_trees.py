@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -169,3 +172,20 @@ def test_illegal_moves_and_bad_evaluations_are_refused() -> None:
             search.run(bad)
     search.set_root(0, 0, [4])
     assert search.run(uniform).visits_PM[0].sum() == 10
+
+
+def test_gumbel_trees_are_those_of_mctx() -> None:
+    """Against visits, policies and moves that mctx made once (make_mctx_golden.py), with mctx's own constants."""
+    rows = json.loads(Path(__file__).with_name("golden_mctx.json").read_text(encoding="utf-8"))["rows"]
+    for row in rows:
+        config = SearchConfig(
+            simulations=row["simulations"], root="gumbel", num_considered=4, gumbel_scale=0.0, c_scale=0.1,
+            rescale_values=True,
+        )  # fmt: skip
+        search = Search(CONNECT_FOUR, config, 1)
+        search.set_root(0, 0, row["moves"])
+        result = search.run(twin.hashed)
+        by_move = np.argsort(result.moves_PM[0])
+        assert result.visits_PM[0][by_move].tolist() == row["visits"]
+        assert result.chosen_P[0] == row["action"]
+        np.testing.assert_allclose(result.policy_PM[0][by_move], row["policy"], atol=2e-5)
