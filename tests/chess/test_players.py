@@ -274,6 +274,18 @@ def test_alpha_beta_is_minimax(word: str, depth: int, number: int, most_men: int
             assert -twin.value(board, depth - 1, ply=1) == value_of(choice), board.fen()
 
 
+def test_threads_change_no_score() -> None:
+    running = threading.active_count()
+    one, three = make_player("alphabeta:5?evaluation=position"), make_player("alphabeta:5?evaluation=position")
+    for board in random_boards(12, seed=9, plies=(10, 60)):
+        assert value_of(one.choose(board, Limits())) == value_of(three.choose(board, Limits(threads=3))), board.fen()
+    three.choose(Board(), Limits(threads=2, movetime_s=0.02))
+    assert one.choose(Board(), Limits()) == one.choose(Board(), Limits(threads=1))
+    one.close()
+    three.close()
+    assert threading.active_count() == running
+
+
 def test_alpha_beta_is_minimax_where_repetition_and_fifty_moves_matter() -> None:
     """Kings and rooks that have wandered, so that many positions have stood once or twice, and late clocks."""
     draw = random.Random(5)

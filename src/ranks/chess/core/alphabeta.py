@@ -80,7 +80,9 @@ class Tree(NamedTuple):
     pv_length: Numbers
     table_keys: Words
     table_entries: Words
-    """uint64[T]: value + 32768 | move << 16 | depth << 32 | bound << 40."""
+    """uint64[T]: value + 32768 | move << 16 | depth << 32 | bound << 40.
+
+    In table_keys stands key ^ salt ^ entry: what two threads have written half each is no entry (Hyatt & Mann 2002)."""
     salt: Words
     """uint64[1]: part of all keys of the table, so that another salt is an empty table."""
     state: Numbers
@@ -110,6 +112,11 @@ def new_tree(table_bits: int = 20) -> Tree:
     return Tree(**arrays)
 
 
+def with_table_of(tree: Tree) -> Tree:
+    """Room for another search of the same root at the same time, which shares what it finds."""
+    return new_tree(0)._replace(table_keys=tree.table_keys, table_entries=tree.table_entries, salt=tree.salt)
+
+
 def set_root(tree: Tree, rows: Words, salt: int) -> None:
     """Begin with the last of these positions, uint64[plies + 1, 13], and forget all that is in the table."""
     past = rows[:-1][-PAST:, WORDS - 1]
@@ -137,11 +144,11 @@ def start(tree: Tree, moves: list[int], depth: int) -> None:
 @helper
 def probe(t: Tree, p: Position, level: int) -> tuple[Number, Number]:
     """What the table knows of a level: a value that settles it, or UNKNOWN; and a move to try first, or 0."""
-    key = p.key ^ t.salt[0]
     index = p.key & np.uint64(len(t.table_keys) - 1)
-    if t.table_keys[index] != key:
+    word = t.table_entries[index]
+    if t.table_keys[index] ^ word != p.key ^ t.salt[0]:
         return UNKNOWN, 0
-    entry = np.int64(t.table_entries[index])
+    entry = np.int64(word)
     move = entry >> 16 & 0xFFFF
     if not t.pure[level] or entry >> 32 & 0xFF != t.depth[level]:
         return UNKNOWN, move
@@ -171,8 +178,9 @@ def remember(t: Tree, level: int) -> None:
         value -= level
     key = t.rows[level, 12]
     index = key & np.uint64(len(t.table_keys) - 1)
-    t.table_keys[index] = key ^ t.salt[0]
-    t.table_entries[index] = np.uint64(value + 32768 | t.best_move[level] << 16 | t.depth[level] << 32 | bound << 40)
+    entry = np.uint64(value + 32768 | t.best_move[level] << 16 | t.depth[level] << 32 | bound << 40)
+    t.table_keys[index] = key ^ t.salt[0] ^ entry
+    t.table_entries[index] = entry
 
 
 @helper

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ranks.chess.board import Board
 from ranks.chess.core.alphabeta import (
@@ -16,6 +17,7 @@ from ranks.chess.core.alphabeta import (
     new_tree,
     set_root,
     start,
+    with_table_of,
 )
 from ranks.chess.players.draws import shuffled
 from ranks.chess.players.player import Choice, Info, Limits
@@ -32,14 +34,15 @@ GOLDEN = 0x9E3779B97F4A7C15
 class AlphaBetaPlayer:
     """Searches one ply deeper and deeper up to its depth, or the first limit. Equal moves are taken at random.
 
-    The score at a depth is that of plain minimax, and a choice follows from the game, its seed and the limits alone:
-    nothing is remembered from move to move."""
+    The score at a depth is that of plain minimax. With one thread, a choice follows from the game, its seed and the
+    limits alone: nothing is remembered from move to move. Further threads search the same moves in other orders and
+    fill the same table (lazy SMP): of all that is found, they change only which of equal moves is chosen."""
 
     def __init__(self, name: str, depth: int, *, positional: bool, quiescence: bool) -> None:
         """`positional`: evaluation by piece-square tables too; `quiescence`: captures at the leaves are played out."""
         self.name, self.depth = name, depth
         self._style = (int(positional), int(quiescence))
-        self._tree: Tree | None = new_tree()
+        self._trees: list[Tree] = [new_tree()]
         self._seed = self._searches = 0
 
     def new_game(self, seed: int) -> None:
@@ -49,12 +52,13 @@ class AlphaBetaPlayer:
         began_s = time.perf_counter()
         plan = time_plan(limits)
         moves = shuffled(board.legal_moves(), self._seed, board.ply)
-        assert self._tree is not None, f"{self.name} is closed"
+        trees = self._trees_for(limits.threads)
         self._searches += 1
-        set_root(self._tree, board.rows, self._searches * GOLDEN % 2**64)
+        for tree in trees:
+            set_root(tree, board.rows, self._searches * GOLDEN % 2**64)
         best = Choice(moves[0], pv=(moves[0],))
         for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH) + 1):
-            lines, finished = self._search_lines(self._tree, moves, depth, limits, began_s + plan.most_s)
+            lines, finished = self._search_lines(trees, moves, depth, limits, began_s + plan.most_s)
             if lines:
                 best = lines[0]
             if not finished:
@@ -73,26 +77,45 @@ class AlphaBetaPlayer:
         return best
 
     def close(self) -> None:
-        self._tree = None
+        self._trees = []
+
+    def _trees_for(self, threads: int) -> list[Tree]:
+        """One for each thread; the first is the one that counts."""
+        assert self._trees, f"{self.name} is closed"
+        self._trees += [with_table_of(self._trees[0]) for _ in range(threads - len(self._trees))]
+        return self._trees[:threads]
 
     def _search_lines(
-        self, tree: Tree, moves: list[int], depth: int, limits: Limits, deadline_s: float
+        self, trees: Sequence[Tree], moves: list[int], depth: int, limits: Limits, deadline_s: float
     ) -> tuple[list[Choice], bool]:
         """The best lines at one depth, best first; False and what is known of them where a limit came in between."""
         lines: list[Choice] = []
         rest, finished = moves, True
         while rest and len(lines) < max(limits.num_lines, 1):
-            start(tree, rest, depth)
-            finished = self._run(tree, limits, deadline_s)
-            if tree.best_move[0]:
-                lines.append(_read(tree, depth))
+            for order, tree in enumerate(trees):
+                start(tree, rest if order == 0 else [rest[0], *shuffled(rest[1:], self._seed, -order)], depth)
+            finished = self._run(trees, limits, deadline_s)
+            if trees[0].best_move[0]:
+                lines.append(_read(trees, depth))
             if not finished:
                 break
             rest = [move for move in rest if move != lines[-1].move]
         return lines, finished
 
-    def _run(self, tree: Tree, limits: Limits, deadline_s: float) -> bool:
-        """Search until the root is settled; False where a limit came first."""
+    def _run(self, trees: Sequence[Tree], limits: Limits, deadline_s: float) -> bool:
+        """Search until the root of the first tree is settled; False where a limit came first."""
+        done = threading.Event()
+        assistants = [threading.Thread(target=self._assist, args=(tree, done)) for tree in trees[1:]]
+        for assistant in assistants:
+            assistant.start()
+        try:
+            return self._run_first(trees[0], limits, deadline_s)
+        finally:
+            done.set()
+            for assistant in assistants:
+                assistant.join()
+
+    def _run_first(self, tree: Tree, limits: Limits, deadline_s: float) -> bool:
         most_nodes = limits.nodes or 1 << 62
         while not go_on(tree, *self._style, min(int(tree.state[NODES]) + NODES_AT_ONCE, most_nodes)):
             stopped = limits.should_stop is not None and limits.should_stop()
@@ -100,16 +123,23 @@ class AlphaBetaPlayer:
                 return False
         return True
 
+    def _assist(self, tree: Tree, done: threading.Event) -> None:
+        """Fill the table until the first tree is settled."""
+        while not done.is_set() and not go_on(tree, *self._style, int(tree.state[NODES]) + NODES_AT_ONCE):
+            pass
 
-def _read(tree: Tree, depth: int) -> Choice:
-    """What the root of a tree knows."""
+
+def _read(trees: Sequence[Tree], depth: int) -> Choice:
+    """What the root of the first tree knows, and the nodes of all."""
+    tree = trees[0]
     value, move = int(tree.best[0]), int(tree.best_move[0])
     pv = tuple(tree.pv[0, : tree.pv_length[0]].tolist())
     mate_in = None
     if abs(value) > MATE_FLOOR:
         moves = (MATE - abs(value) + 1) // 2
         mate_in = moves if value > 0 else -moves
-    return Choice(move, None if mate_in else value, mate_in, depth, int(tree.state[NODES]), pv)
+    nodes = sum(int(each.state[NODES]) for each in trees)
+    return Choice(move, None if mate_in else value, mate_in, depth, nodes, pv)
 
 
 def alphabeta_player(word: str, argument: str | None, options: Mapping[str, str]) -> AlphaBetaPlayer:

@@ -69,6 +69,8 @@ class Limits:
     """Until `should_stop`, or as far as the player can go."""
     num_lines: int = 1
     """Best lines to report, for players that search."""
+    threads: int = 1
+    """Threads to search with, for players that can."""
     should_stop: Callable[[], bool] | None = None
     """Asked many times a second; True ends the search with the best move so far."""
     on_info: Callable[[Info], None] | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ranks.chess.players.player import Choice, Player
 
 OPTIONS = (
-    Option("Threads", "spin", "1", 1, 1),
+    Option("Threads", "spin", "1", 1, 256),
     Option("MultiPV", "spin", "1", 1, 218),
     Option("Move Overhead", "spin", "30", 0, 5000),
     Option("Ponder", "check", "false"),
@@ -185,6 +185,7 @@ class Engine:
         limits = replace(
             go.limits(board.white_to_move, int(self._options["move overhead"]) / 1000),
             num_lines=int(self._options["multipv"]),
+            threads=int(self._options["threads"]),
         )
         self._search = Thinking(player, board, limits, go.ponder, self._write, self._end)
         self._search.start()
