@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ranks.chess.board import Board, move_name
-from ranks.chess.core.alphabeta import MATE
+from ranks.chess.core.alphabeta_tree import MATE
 from ranks.chess.core.evaluation import evaluations
 from ranks.chess.fen import START_FEN
 from ranks.chess.players.player import Choice, Clock, Info, Limits

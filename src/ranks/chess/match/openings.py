@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranks.chess.board import Board
-from ranks.chess.core.alphabeta import go_on, new_tree, set_root, start
+from ranks.chess.core.alphabeta import go_on
+from ranks.chess.core.alphabeta_tree import new_tree, set_root, start
 
 PLIES = 8
 LEVEL_CP = 50

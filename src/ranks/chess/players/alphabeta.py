@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 from ranks.chess.board import Board
-from ranks.chess.core.alphabeta import (
+from ranks.chess.core.alphabeta import go_on
+from ranks.chess.core.alphabeta_tree import (
     MATE,
     MATE_FLOOR,
     MAX_DEPTH,
     NODES,
     Tree,
-    go_on,
     new_tree,
     set_root,
     start,

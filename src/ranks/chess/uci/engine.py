@@ -1,30 +1,31 @@
 """A player as a UCI engine. Nothing heavy is imported here, so `uciok` comes at once; the player loads meanwhile.
 
-reader thread     lines of stdin, into a queue
-loader thread     imports and compiles, then makes the player
-main thread       one command after the other; `isready`, `position` and `go` wait for the loader
-search thread     one for each `go`, until its bestmove is printed
+    reader thread     lines of stdin, into a queue
+    loader thread     imports and compiles, then makes the player
+    main thread       one command after the other; `isready`, `position` and `go` wait for the loader
+    search thread     one for each `go`, until its bestmove is printed
+
+Only the main thread changes what the engine remembers; all of them may print.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import queue
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranks.chess.players.player import Clock, Info, Limits
-from ranks.chess.uci.lines import Option, format_info
+from ranks.chess.uci.go import Go
+from ranks.chess.uci.lines import Option
 from ranks.errors import UserError
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
-    from ranks.chess.players.player import Choice, Player
+    from ranks.chess.players.player import Player
+    from ranks.chess.uci.thinking import Thinking
 
 OPTIONS = (
     Option("Threads", "spin", "1", 1, 256),
@@ -32,49 +33,6 @@ OPTIONS = (
     Option("Move Overhead", "spin", "30", 0, 5000),
     Option("Ponder", "check", "false"),
 )
-NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
-
-
-@dataclass(frozen=True)
-class Go:
-    """A `go` line, read."""
-
-    numbers: dict[str, int]
-    infinite: bool
-    ponder: bool
-
-    @classmethod
-    def parse(cls, words: Sequence[str]) -> Go:
-        """Words that are not known, and numbers that are none, are passed over."""
-        numbers: dict[str, int] = {}
-        for word, value in itertools.pairwise(words):
-            if word in NUMBERS and value.lstrip("-").isascii() and value.lstrip("-").isdecimal():
-                numbers[word] = int(value)
-        return cls(numbers, "infinite" in words, "ponder" in words)
-
-    def limits(self, white_to_move: bool, overhead_s: float) -> Limits:
-        """What it asks for; nothing at all means: as far as the player goes by itself."""
-        n = self.numbers
-        own, other = ("w", "b") if white_to_move else ("b", "w")
-        clock = None
-        if f"{own}time" in n:
-            clock = Clock(
-                n[f"{own}time"] / 1000,
-                n.get(f"{other}time", n[f"{own}time"]) / 1000,
-                max(n.get(f"{own}inc", 0), 0) / 1000,
-                max(n.get(f"{other}inc", 0), 0) / 1000,
-                n["movestogo"] if n.get("movestogo", 0) > 0 else None,
-                overhead_s,
-            )
-        depths = [max(n["depth"], 1)] if "depth" in n else []
-        depths += [max(2 * n["mate"] - 1, 1)] if "mate" in n else []
-        return Limits(
-            nodes=max(n["nodes"], 1) if "nodes" in n else None,
-            depth=min(depths) if depths else None,
-            movetime_s=max(n["movetime"], 1) / 1000 if "movetime" in n else None,
-            clock=clock,
-            infinite=self.infinite,
-        )
 
 
 class Engine:
@@ -177,6 +135,7 @@ class Engine:
         player = self._wait()
         self._stop()
         from ranks.chess.board import Board
+        from ranks.chess.uci.thinking import Thinking
 
         board = (self._board or Board()).copy()
         go = Go.parse(rest)
@@ -246,86 +205,6 @@ class Engine:
     def _write(self, line: str) -> None:
         with self._writing:
             self._write_line(line)
-
-
-class Thinking(threading.Thread):
-    """One `go`: it searches, reports, and prints exactly one bestmove, when it may."""
-
-    def __init__(
-        self,
-        player: Player,
-        board: Board,
-        limits: Limits,
-        ponder: bool,
-        write: Callable[[str], None],
-        failed: Callable[[], None],
-    ) -> None:
-        super().__init__(name="search", daemon=True)
-        self.error: BaseException | None = None
-        self._player, self._board, self._limits = player, board, limits
-        self._write, self._failed = write, failed
-        self._stopped = threading.Event()
-        self._may_answer = threading.Event()
-        self._deadline_s: float | None = None
-        self._pondering = ponder
-        if not (ponder or limits.infinite):
-            self._may_answer.set()
-
-    def run(self) -> None:
-        """Called by `start`."""
-        try:
-            legal = self._board.legal_moves()
-            if not legal:
-                self._write("bestmove 0000")
-                return
-            # while it ponders, the clock of the player does not run: `ponder_hit` sets the deadline
-            clock = None if self._pondering else self._limits.clock
-            limits = replace(
-                self._limits,
-                clock=clock,
-                movetime_s=None if self._pondering else self._limits.movetime_s,
-                infinite=self._pondering or self._limits.infinite,
-                should_stop=self._should_stop,
-                on_info=self._report,
-            )
-            choice = self._player.choose(self._board, limits)
-            self._may_answer.wait()
-            self._write(best_move(choice))
-        except BaseException as error:  # it is raised again in the main thread
-            self.error = error
-            self._failed()
-
-    def stop(self) -> None:
-        """End it as soon as may be."""
-        self._stopped.set()
-        self._may_answer.set()
-
-    def ponder_hit(self) -> None:
-        """The move it ponders on has been played: its time runs from now on."""
-        if not self._pondering:
-            return
-        from ranks.chess.players.time_plan import time_plan
-
-        self._pondering = False
-        self._deadline_s = time.perf_counter() + time_plan(self._limits).enough_s
-        if not self._limits.infinite:
-            self._may_answer.set()
-
-    def _should_stop(self) -> bool:
-        return self._stopped.is_set() or (self._deadline_s is not None and time.perf_counter() >= self._deadline_s)
-
-    def _report(self, info: Info) -> None:
-        from ranks.chess.board import move_name
-
-        self._write(format_info(info, [move_name(move) for move in info.pv], several_lines=self._limits.num_lines > 1))
-
-
-def best_move(choice: Choice) -> str:
-    """The last line of a search; the reply that it expects may be pondered on."""
-    from ranks.chess.board import move_name
-
-    ponder = f" ponder {move_name(choice.pv[1])}" if len(choice.pv) > 1 else ""
-    return f"bestmove {move_name(choice.move)}{ponder}"
 
 
 def print_line(line: str) -> None:

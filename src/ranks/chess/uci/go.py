@@ -1,0 +1,53 @@
+"""A `go` line of UCI, read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ranks.chess.players.player import Clock, Limits
+
+NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
+
+
+@dataclass(frozen=True)
+class Go:
+    """A `go` line, read."""
+
+    numbers: dict[str, int]
+    infinite: bool
+    ponder: bool
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Go:
+        """Words that are not known, and numbers that are none, are passed over."""
+        numbers: dict[str, int] = {}
+        for word, value in itertools.pairwise(words):
+            if word in NUMBERS and value.lstrip("-").isascii() and value.lstrip("-").isdecimal():
+                numbers[word] = int(value)
+        return cls(numbers, "infinite" in words, "ponder" in words)
+
+    def limits(self, white_to_move: bool, overhead_s: float) -> Limits:
+        """What it asks for; nothing at all means: as far as the player goes by itself."""
+        n = self.numbers
+        own, other = ("w", "b") if white_to_move else ("b", "w")
+        clock = None
+        if f"{own}time" in n:
+            clock = Clock(
+                n[f"{own}time"] / 1000,
+                n.get(f"{other}time", n[f"{own}time"]) / 1000,
+                max(n.get(f"{own}inc", 0), 0) / 1000,
+                max(n.get(f"{other}inc", 0), 0) / 1000,
+                n["movestogo"] if n.get("movestogo", 0) > 0 else None,
+                overhead_s,
+            )
+        depths = [max(n["depth"], 1)] if "depth" in n else []
+        depths += [max(2 * n["mate"] - 1, 1)] if "mate" in n else []
+        return Limits(
+            nodes=max(n["nodes"], 1) if "nodes" in n else None,
+            depth=min(depths) if depths else None,
+            movetime_s=max(n["movetime"], 1) / 1000 if "movetime" in n else None,
+            clock=clock,
+            infinite=self.infinite,
+        )
