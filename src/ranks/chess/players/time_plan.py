@@ -9,7 +9,7 @@ from ranks.chess.players.player import Clock, Limits
 
 HORIZON = 30
 """Moves that the time left is spread over, where nothing says how many there will be."""
-RESERVE = 10
+RESERVE = 15
 """So many moves may lose what is reckoned as overhead one after the other."""
 SHORTEST_S = 0.001
 
