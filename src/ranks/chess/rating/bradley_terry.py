@@ -44,7 +44,7 @@ class Ratings:
     covariance_NN: Floats
     """Of `elo_N`, in Elo squared; rows of anchors are 0."""
     first_move: Interval
-    """What the white pieces are worth."""
+    """What the white pieces are worth in the openings that were played, which all pairings share."""
     draw_share: Interval
     """Share of draws between equals without a first-move advantage, from 0 to 1."""
     scale: str
