@@ -131,7 +131,8 @@ def test_who_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: st
 
 def test_limits_reach_the_players() -> None:
     players = [Wanderer("A"), Wanderer("B")]
-    game(*players, Conditions(TimeControl(60, 0.5, 40)), max_plies=6)
+    game(*players, Conditions(TimeControl(60, 0.5, 40), margin_s=7.0), max_plies=6)
+    assert players[1].limits[2].grace_s == 7.0
     clock = players[1].limits[2].clock
     assert clock is not None
     assert (clock.increment_s, clock.moves_to_go) == (0.5, 38)

@@ -125,7 +125,7 @@ def play_game(
         if board.ply >= max_plies:
             return ended("1/2-1/2", f"Draw by length: {max_plies} plies")
         side = 0 if board.white_to_move else 1
-        limits = _limits(conditions.limits, clock, side, stopping)
+        limits = _limits(conditions, clock, side, stopping)
         started_s = time.perf_counter()
         try:
             choice = seats[side].player.choose(board, limits)
@@ -147,10 +147,10 @@ def forfeit_reason(fault: Forfeit) -> str:
     return " ".join(f"forfeits: {fault}".translate(BRACES).split())
 
 
-def _limits(fixed: Limits, clock: GameClock | None, side: int, stopping: Callable[[], bool]) -> Limits:
+def _limits(conditions: Conditions, clock: GameClock | None, side: int, stopping: Callable[[], bool]) -> Limits:
     if clock is None:
-        return replace(fixed, should_stop=stopping)
+        return replace(conditions.limits, grace_s=conditions.margin_s, should_stop=stopping)
     increment_s = clock.control.increment_s
     own_s, other_s = (max(clock.remaining_s[of], 0.0) for of in (side, 1 - side))
     clocks = Clock(own_s, other_s, increment_s, increment_s, clock.moves_to_go(side))
-    return Limits(clock=clocks, should_stop=stopping)
+    return Limits(clock=clocks, grace_s=conditions.margin_s, should_stop=stopping)

@@ -65,6 +65,8 @@ class Limits:
     depth: int | None = None
     movetime_s: float | None = None
     clock: Clock | None = None
+    grace_s: float = 0.0
+    """How late a move may come after its time, for who waits for it: nothing to plan with."""
     infinite: bool = False
     """Until `should_stop`, or as far as the player can go."""
     num_lines: int = 1
