@@ -28,7 +28,8 @@ def python_chess(uniform: Callable[[], float]) -> tuple[Play, str]:
         board = chess.Board()
         for ply in range(CAP_PLIES):
             moves = list(board.generate_legal_moves())
-            over = board.halfmove_clock >= 100 or board.is_insufficient_material() or board.is_repetition(3)
+            repeated = board.halfmove_clock >= 8 and board.is_repetition(3)
+            over = repeated or board.halfmove_clock >= 100 or board.is_insufficient_material()
             if not moves or over:
                 return ply
             board.push(moves[int(uniform() * len(moves))])
@@ -74,7 +75,8 @@ def bulletchess(uniform: Callable[[], float]) -> tuple[Play, str]:
         board = Board()
         for ply in range(CAP_PLIES):
             moves = board.legal_moves()
-            over = board.halfmove_clock >= 100 or board in INSUFFICIENT_MATERIAL or board in THREEFOLD_REPETITION
+            repeated = board.halfmove_clock >= 8 and board in THREEFOLD_REPETITION
+            over = repeated or board.halfmove_clock >= 100 or board in INSUFFICIENT_MATERIAL
             if not moves or over:
                 return ply
             board.apply(moves[int(uniform() * len(moves))])
@@ -138,7 +140,8 @@ def pyrust_chess(uniform: Callable[[], float]) -> tuple[Play, str]:
         board = rules.Board()
         for ply in range(CAP_PLIES):
             moves = list(board.legal_moves)
-            over = board.halfmove_clock >= 100 or board.is_insufficient_material() or board.is_repetition(3)
+            repeated = board.halfmove_clock >= 8 and board.is_repetition(3)
+            over = repeated or board.halfmove_clock >= 100 or board.is_insufficient_material()
             if not moves or over:
                 return ply
             board.push(moves[int(uniform() * len(moves))])

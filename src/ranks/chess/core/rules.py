@@ -25,6 +25,8 @@ from ranks.search.game import DRAWN, LOOK, LOST, MOVES, PLAY, STATES, Game
 KEY_WORD = 12
 CLOCKS_WORD = 11
 FIFTY_MOVES = np.uint64(100)
+EIGHT = np.uint64(8)
+"""Half moves within which no position can stand three times."""
 
 
 @helper
@@ -108,7 +110,8 @@ def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDA
         p, ply, end = load(start, 0), 0, 2
         while ply < cap:
             stop, check = generate(p, sets)
-            if stop == 0 or drawn(p, repetitions(p, keys, 0, ply)):
+            twice_before = p.clocks & HALF_MOVES >= EIGHT and repetitions(p, keys, 0, ply) >= 2
+            if stop == 0 or drawn(p, 2 * twice_before):
                 end = 0 if stop == 0 and check else 1
                 break
             state += np.uint64(0x9E3779B97F4A7C15)
