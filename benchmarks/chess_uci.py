@@ -85,11 +85,11 @@ def scripts(number: int) -> dict[str, Any]:
         player = PLAYERS[first // SCRIPTS_PER_PROCESS % len(PLAYERS)]
         start = time.perf_counter()
         engine = EngineProcess(player)
-        engine.ask("uci", "uciok")
-        uciok_s.append(time.perf_counter() - start)
-        engine.ask("isready", "readyok")
-        ready_s.append(time.perf_counter() - start)
         try:
+            engine.ask("uci", "uciok")
+            uciok_s.append(time.perf_counter() - start)
+            engine.ask("isready", "readyok")
+            ready_s.append(time.perf_counter() - start)
             for seed in range(first, min(first + SCRIPTS_PER_PROCESS, number)):
                 searches += check_script(engine, random_script(seed))
             code = engine.end()
