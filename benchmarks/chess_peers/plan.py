@@ -19,6 +19,9 @@ LIBRARIES = (
 MCTX_BATCHES = {32: (16, 64, 256), 100: (64,)}
 """Games in mctx's batch, by simulations. With 100, 16 games were as fast as 64, and 256 take minutes a search."""
 
+TREE_GAMES = {1: "256", 2: "1024"}
+"""Games that ours searches at once without a net, by threads: a thread is not given fewer than 256."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -64,7 +67,7 @@ def comparisons() -> Iterable[Comparison]:
         for simulations in (100, 400):
             budget = ("--simulations", str(simulations))
             sides = [
-                Side("ranks", ("ours.py", "tree", "--games", "256", *budget), single=False),
+                Side("ranks", ("ours.py", "tree", "--games", TREE_GAMES[threads], *budget), single=False),
                 Side("OpenSpiel, Python MCTSBot", ("openspiel_tree.py", str(simulations)), 20.0),
             ]
             if simulations == 100:
