@@ -1,4 +1,4 @@
-"""Writes the README's table of figures from the result files: `python benchmarks/figures.py`.
+"""Writes the tables of the README and of the pages from the result files: `python benchmarks/figures.py`.
 
 Each row names the command that made it, the date and the hardware. A figure without a result file has no row.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from figures_chess import chess
 from measure import RESULTS, ROOT
 
 README = ROOT / "README.md"
 COLORING = ROOT / "docs" / "graph-coloring.md"
+CHESS = ROOT / "docs" / "chess-core.md"
 PROOFS = ROOT / "results"
 BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
 HEAD = ["| What | Measured | Command | When, where |", "|---|---|---|---|"]
@@ -128,6 +130,12 @@ def with_colourings(text: str) -> str:
     return with_lines(text, list(colourings()))
 
 
+def with_chess(text: str) -> str:
+    """The page of the chess core with its tables made anew."""
+    return with_lines(text, list(chess(RESULTS)))
+
+
 if __name__ == "__main__":
     README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")
+    CHESS.write_text(with_chess(CHESS.read_text(encoding="utf-8")), encoding="utf-8")
     COLORING.write_text(with_colourings(COLORING.read_text(encoding="utf-8")), encoding="utf-8")

@@ -158,3 +158,5 @@ def test_the_figures_are_the_results() -> None:
     assert script["with_figures"](text) == text, "python benchmarks/figures.py brings the README up to date"
     page = (ROOT / "docs" / "graph-coloring.md").read_text(encoding="utf-8")
     assert script["with_colourings"](page) == page, "python benchmarks/figures.py brings the page up to date"
+    page = (ROOT / "docs" / "chess-core.md").read_text(encoding="utf-8")
+    assert script["with_chess"](page) == page, "python benchmarks/figures.py brings the page up to date"
