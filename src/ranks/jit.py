@@ -1,8 +1,10 @@
 """How kernels are compiled: by Numba, once for each version of our source, with the machine code kept on disk.
 
 Numba looks only at the file in which a cached function stands, so an edit of a function that it calls from another file
-would go unseen. Here the folder of the cache is named by a hash over all files that hold jitted code: any edit there
-compiles afresh, and processes that compile at the same time write files of equal content and rename them into place.
+would go unseen. Here the folder of the cache is named by a hash over all our files that hold jitted code, and this one:
+any edit there compiles afresh, and processes that compile at the same time write files of equal content and rename them
+into place. What a kernel that stands elsewhere calls (a game of yours, whose rules may lie in any file) is not known,
+so its machine code is not kept: it is compiled at each start.
 
 Two traps, both of Numba: a cached function that calls itself crashes the second process that loads it, and uint64 with
 int64 silently becomes float64.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -24,17 +27,18 @@ from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS: Any = numba.core.config
+PACKAGE = Path(__file__).resolve().parent
 JITTED = ("chess/core", "search")
-"""The folders that hold all jitted code; their sources name the cache folder."""
+"""The folders that hold all jitted code of the package; their sources name the cache folder. They call no other."""
 
 
 @functools.cache
 def cache_folder() -> Path:
     """Where the machine code of this version of our source is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
-    here = Path(__file__).resolve().parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(path for folder in JITTED for path in (here / folder).rglob("*.py")):
-        digest.update(str(path.relative_to(here)).encode() + b"\0" + path.read_bytes())
+    jitted = sorted(path for folder in JITTED for path in (PACKAGE / folder).rglob("*.py"))
+    for path in [*jitted, PACKAGE / "jit.py"]:
+        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME")
     root = Path(given) if given else (Path(home) if home else Path.home() / ".cache") / "ranks"
@@ -42,17 +46,20 @@ def cache_folder() -> Path:
 
 
 def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
-    """Compile a function at once for one explicit signature, cached on disk, run without the GIL.
+    """Compile a function at once for one explicit signature, run without the GIL; cached on disk if it is our own.
 
     With allocates=False it makes no arrays, and does not count references to those that it was given: each count is an
     atomic instruction, and tuples of arrays make many of them.
     """
-    announce()
 
     def compile_it(function: F) -> F:
+        source = Path(inspect.getfile(function)).resolve()
+        is_ours = any(source.is_relative_to(PACKAGE / folder) for folder in JITTED)
+        if is_ours:
+            announce()
         before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder())
         try:
-            options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": allocates}
+            options: dict[str, Any] = {"cache": is_ours, "nogil": True, "error_model": "numpy", "_nrt": allocates}
             return cast(F, numba.njit([signature], **options)(function))
         finally:
             SETTINGS.CACHE_DIR = before
@@ -63,7 +70,8 @@ def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
 def helper(function: F) -> F:
     """A function that kernels call and Python cannot: it is compiled into them.
 
-    Numba would compile it once for each constant that it is called with; here a constant counts as its plain type."""
+    Numba would compile it once for each constant that it is called with; here a constant counts as its plain type.
+    """
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
@@ -91,4 +99,4 @@ def part(function: F) -> F:
 def announce() -> None:
     """One line on stderr where the first compilation is about to happen, since it takes seconds."""
     if not cache_folder().exists():
-        print("ranks: compiling the kernels for this processor, once (about 10 s)", file=sys.stderr, flush=True)
+        print("ranks: compiling the kernels for this processor, once (some seconds)", file=sys.stderr, flush=True)

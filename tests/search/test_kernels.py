@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def fresh_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The name of the cache folder is worked out anew, in this test and after it."""
+    jit.cache_folder.cache_clear()
+    yield monkeypatch
+    jit.cache_folder.cache_clear()
+
+
 def test_the_second_start_compiles_nothing_and_an_edit_is_seen(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     hits, misses, folder, found, said = start(package, cache)
@@ -65,9 +74,63 @@ def test_the_second_start_compiles_nothing_and_an_edit_is_seen(package: Path, tm
 
     game.write_text(text, encoding="utf-8")
     assert start(package, cache)[:4] == (1, 0, folder, found)
-    helper = package / "ranks" / "search" / "evaluation.py"
-    helper.write_text(helper.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert start(package, cache)[1] == 1, "an edit of another file of the room is seen too"
+
+
+@pytest.mark.parametrize(
+    ("edited", "seen"),
+    [("search/evaluation.py", True), ("search/games/tictactoe.py", True), ("jit.py", True), ("errors.py", False)],
+)
+def test_any_file_that_machine_code_hangs_on_names_the_folder(
+    edited: str, seen: bool, package: Path, fresh_folder: pytest.MonkeyPatch
+) -> None:
+    fresh_folder.setattr(jit, "PACKAGE", package / "ranks")
+    before = jit.cache_folder()
+    path = package / "ranks" / edited
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    jit.cache_folder.cache_clear()
+    assert (jit.cache_folder() != before) == seen
+
+
+def test_machine_code_of_the_package_hangs_on_no_other_file() -> None:
+    """All jitted functions stand in the folders that name the cache, and import nothing of ours from elsewhere."""
+    hashed = tuple(f"ranks.{room.replace('/', '.')}." for room in jit.JITTED)
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        if any(path.is_relative_to(SOURCE / room) for room in jit.JITTED):
+            ours = {name for name in imported if name.startswith("ranks")} - {"ranks.jit", "ranks.errors"}
+            assert [name for name in ours if not name.startswith(hashed)] == [], path
+        else:
+            assert "ranks.jit" not in imported, path
+
+
+GAME = """
+from ranks.jit import kernel
+from my_rules import reward
+
+@kernel("int64(int64)")
+def score(moves):
+    return reward(moves)
+"""
+RULES = """
+from ranks.jit import helper
+
+@helper
+def reward(moves):
+    return {reward} * moves
+"""
+
+
+def test_a_game_outside_the_package_is_never_stale(package: Path, tmp_path: Path) -> None:
+    """Numba's cache alone would not see the edit: `score` stands in a file that stays as it is."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "my_game.py").write_text(GAME, encoding="utf-8")
+    for reward in (2, 300):
+        (tmp_path / "my_rules.py").write_text(RULES.format(reward=reward), encoding="utf-8")
+        probe = [sys.executable, "-c", "from my_game import score; print(score(7))"]
+        ended = subprocess.run(probe, env=environment, capture_output=True, text=True, check=True, timeout=120)
+        assert ended.stdout == f"{reward * 7}\n"
+    assert not (tmp_path / "cache").exists()
 
 
 def test_two_processes_may_compile_at_once(package: Path, tmp_path: Path) -> None:
@@ -90,17 +153,13 @@ def test_two_processes_may_compile_at_once(package: Path, tmp_path: Path) -> Non
         ({"HOME": "/c"}, "/c/.cache/ranks"),
     ],
 )
-def test_where_machine_code_is_kept(variables: dict[str, str], root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_machine_code_is_kept(variables: dict[str, str], root: str, fresh_folder: pytest.MonkeyPatch) -> None:
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
+        fresh_folder.delenv(name, raising=False)
     for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    jit.cache_folder.cache_clear()
-    try:
-        assert str(jit.cache_folder().parent) == root
-        assert jit.cache_folder().name.startswith("kernels-")
-    finally:
-        jit.cache_folder.cache_clear()
+        fresh_folder.setenv(name, value)
+    assert str(jit.cache_folder().parent) == root
+    assert jit.cache_folder().name.startswith("kernels-")
 
 
 def calls(function: ast.FunctionDef) -> set[str]:
