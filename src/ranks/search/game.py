@@ -28,8 +28,8 @@ LOOK_TYPE = types.FunctionType(LOOK)
 
 
 class FirstClass:
-    """A jitted rule as an argument of kernels. Numba looks the address of a jitted function up at each call, which
-    takes some 30 microseconds; this object has looked before."""
+    """A jitted rule as an argument of kernels. Numba looks the address of a jitted function up at each call; this
+    object has looked before."""
 
     def __init__(self, rule: Any, signature: Any) -> None:
         compiled = rule.get_compile_result(signature)

@@ -2,7 +2,7 @@
 
 Alpha-beta over won, drawn and lost with bounds kept in a table, the centre first, and of the moves only those that do
 not lose at once (Allis 1988; the bit patterns follow Pons, Solving Connect Four). A loop with an explicit stack, since
-cached kernels must not call themselves. A random position of 18 stones takes some 4 ms, one of 14 some 25 ms.
+cached kernels must not call themselves.
 """
 
 from __future__ import annotations
