@@ -159,14 +159,3 @@ def test_an_evaluator_that_raises_leaves_a_search_that_goes_on() -> None:
         pass
     straight.run(twin.hashed)
     assert [twin.told_by(search, slot) for slot in range(4)] == [twin.told_by(straight, slot) for slot in range(4)]
-
-
-def test_sizes_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(UserError):
-        SearchConfig(simulations=0)
-    with pytest.raises(UserError):
-        SearchConfig(dirichlet_fraction=1.5)
-    with pytest.raises(UserError):
-        Search(TICTACTOE, SearchConfig(), 0)
-    with pytest.raises(UserError, match="31 bits"):
-        Search(CONNECT_FOUR, SearchConfig(simulations=10_000_000), 1000)

@@ -22,7 +22,8 @@ class SearchConfig:
     c_base: float = 19652.0
     fpu_reduction: float = 0.2
     """A move without visits is taken to be worth the mean of its node, less this times the square root of the prior
-    mass already visited: KataGo's first-play urgency, at the root as below it."""
+    mass already visited, at the root as below it. Our rule; the reduction is that of KataGo's search (fpuReductionMax),
+    which takes another mean and treats the root apart."""
     dirichlet_alpha: float = 0.3
     dirichlet_fraction: float = 0.0
     """Share of the noise in the priors of a `puct` root; AlphaZero plays itself with 0.25."""
@@ -33,8 +34,8 @@ class SearchConfig:
     """0 makes a `gumbel` root deterministic, for matches."""
     c_visit: float = 50.0
     c_scale: float = 1.0
-    """sigma(q) = (c_visit + most visits) * c_scale * q with q in [0, 1]: the paper's numbers for board games. mctx's
-    defaults, made for rewards of unknown scale, are c_scale 0.1 and rescale_values."""
+    """sigma(q) = (c_visit + most visits) * c_scale * q with q in [0, 1]. Our choice for values of known range; mctx's
+    defaults are maxvisit_init = 50, value_scale = 0.1 and rescale_values."""
     rescale_values: bool = False
     """Stretch the completed Q of each node to [0, 1] first, instead of mapping [-1, 1] to it."""
 
@@ -55,6 +56,10 @@ class SearchConfig:
         for name, least in [("simulations", 1), ("num_considered", 1), ("leaves_per_game", 1)]:
             if getattr(self, name) < least:
                 raise UserError(f"{name} = {getattr(self, name)}", f"less than {least}", f"give at least {least}")
+        if self.edges_per_node is not None and self.edges_per_node < 1:
+            raise UserError(f"edges_per_node = {self.edges_per_node}", "less than 1", "give at least 1, or None")
+        if not -(2**63) <= self.seed < 2**63:
+            raise UserError(f"seed = {self.seed}", "more than 64 bits with a sign", "give -2**63 to 2**63 - 1")
         if not 0.0 <= self.dirichlet_fraction <= 1.0:
             raise UserError(f"dirichlet_fraction = {self.dirichlet_fraction}", "no share", "give 0 to 1")
         if self.dirichlet_alpha <= 0.0 or self.c_base <= 0.0:

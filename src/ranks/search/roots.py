@@ -1,4 +1,4 @@
-"""Roots: where a search starts, the noise it starts with, how it moves on, and what it found."""
+"""Roots: where a search starts, the noise it starts with, and how it moves on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 from numba import types
 
 from ranks.jit import kernel, part
-from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, matrix, vector, wide
+from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, vector, wide
 from ranks.search.draws import DIRICHLET, GUMBEL, gumbel, log_gamma_draw, mix, stream
-from ranks.search.evaluation import Doubles, Floats, Ints, Longs, Moves, Words
+from ranks.search.evaluation import Longs, Moves, Words
 from ranks.search.game import LOOK_TYPE, PLAY_TYPE
-from ranks.search.gumbel import choose_at_root, improved_policy
 from ranks.search.puct import make_ready
 
 
@@ -82,7 +81,7 @@ def plant(look: Any, arena: Arena, sizes: Sizes, slot: int) -> None:
 
 
 @part
-def remember(arena: Arena, sizes: Sizes, slot: int, key: np.uint64) -> None:
+def push_key(arena: Arena, sizes: Sizes, slot: int, key: np.uint64) -> None:
     """Append the key of the position that is being left; only the newest `history` are kept."""
     keys, count = slot * sizes.keys_per_game, arena.slots_G[slot].num_keys
     if sizes.history == 0:
@@ -132,7 +131,7 @@ def set_root(
         if edge_of(arena, root, moves_T[t]) == NONE:
             arena.nodes_N[root].num_edges = 0
             return t
-        remember(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
+        push_key(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
         play(arena.states_NW, root, arena.states_NW, root, moves_T[t])
         plant(look, arena, sizes, slot)
     return NONE
@@ -224,7 +223,7 @@ def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, s
         edge = edge_of(arena, root, move)
         if edge == NONE:
             return i
-        remember(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
+        push_key(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
         arena.slots_G[slot].ply += 1
         arena.slots_G[slot].prepared = False
         ready = edge < arena.nodes_N[root].first_edge + arena.nodes_N[root].num_ready
@@ -236,64 +235,3 @@ def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, s
             play(arena.states_NW, root, arena.states_NW, root, move)
             plant(look, arena, sizes, slot)
     return NONE
-
-
-@kernel(
-    types.void(
-        ARENA,
-        SIZES,
-        RULES,
-        vector(types.int64),
-        matrix(types.uint16),
-        vector(types.int32),
-        matrix(types.int32),
-        matrix(types.float32),
-        matrix(types.float64),
-        matrix(types.float64),
-        vector(types.float64),
-        vector(types.uint16),
-    ),
-    allocates=False,
-)
-def read_roots(
-    arena: Arena,
-    sizes: Sizes,
-    rules: Rules,
-    slots_P: Longs,
-    moves_PM: Moves,
-    num_moves_P: Ints,
-    visits_PM: Ints,
-    priors_PM: Floats,
-    q_PM: Doubles,
-    policy_PM: Doubles,
-    value_P: Doubles,
-    chosen_P: Moves,
-) -> None:
-    """What the searches of these slots have found, as SearchResult describes it; the arrays hold zeros before."""
-    for i in range(slots_P.shape[0]):
-        slot = slots_P[i]
-        root = slot * sizes.nodes_per_game
-        first, num_edges = wide(arena.nodes_N[root].first_edge), wide(arena.nodes_N[root].num_edges)
-        if num_edges < 0 or arena.nodes_N[root].num_ready == UNEVALUATED:
-            value_P[i] = float(arena.nodes_N[root].value) if num_edges < 0 else np.nan
-            continue
-        num_moves_P[i] = num_edges
-        value_sum = float(arena.nodes_N[root].value)
-        best = first
-        for edge in range(first, first + num_edges):
-            moves_PM[i, edge - first] = arena.move_E[edge]
-            priors_PM[i, edge - first] = arena.prior_E[edge]
-            if edge >= first + arena.nodes_N[root].num_ready:
-                make_ready(arena, edge)
-            visits_PM[i, edge - first] = arena.edges_E[edge].visits
-            value_sum += arena.edges_E[edge].value_sum
-            if arena.edges_E[edge].visits > arena.edges_E[best].visits:
-                best = edge
-        value_P[i] = value_sum / arena.slots_G[slot].root_visits
-        improved_policy(arena, rules, root, policy_PM, q_PM, i)
-        if rules.gumbel:
-            best = choose_at_root(arena, rules, slot, root, NONE)
-        else:
-            for edge in range(num_edges):
-                policy_PM[i, edge] = arena.edges_E[first + edge].visits / max(arena.slots_G[slot].root_visits - 1, 1)
-        chosen_P[i] = arena.move_E[best]
