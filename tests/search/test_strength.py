@@ -15,7 +15,7 @@ from ranks.search.games.tictactoe import TICTACTOE
 from ranks.search.gumbel import considered_visits
 from ranks.search.search import Search
 from tests.search import twin
-from tests.search.solved import positions, share_of_best_moves
+from tests.search.solved import Solved, positions, share_of_best_moves
 
 
 def perft(game: Game, depth: int) -> int:
@@ -74,39 +74,55 @@ def test_solver_agrees_with_plain_minimax() -> None:
     assert set(values) == {-1, 0, 1}
 
 
-@pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_solved_connect_four_positions(root: str) -> None:
-    """300 random positions of 26 to 33 stones in which the moves differ in worth; 8,000 simulations.
+@pytest.fixture(scope="module")
+def solved() -> list[Solved]:
+    """300 random positions of 26 to 33 stones in which the moves differ in worth.
 
-    Earlier positions are often decided by who must give way twenty plies later; no search without a value sees that."""
-    solved = positions(300, least_stones=26, seed=1)
-    config = SearchConfig(simulations=8000, root=root, gumbel_scale=0.0, reuse=False, edges_per_node=5)
-    assert share_of_best_moves(solved, config) >= 0.99
+    Earlier ones are often decided by who must give way twenty plies later; no search without a value sees that."""
+    return positions(300, least_stones=26, seed=1)
+
+
+def test_one_simulation_solves_few_positions(solved: list[Solved]) -> None:
     assert share_of_best_moves(solved, SearchConfig(simulations=1, reuse=False)) < 0.8
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_tictactoe_is_never_lost(root: str) -> None:
-    """Against every possible line of play, moving first and second; all games of one depth are searched at once."""
+def test_solved_connect_four_positions(root: str, solved: list[Solved]) -> None:
+    config = SearchConfig(simulations=8000, root=root, gumbel_scale=0.0, reuse=False, edges_per_node=5)
+    assert share_of_best_moves(solved, config) >= 0.99
+
+
+def boards(games: list[list[int]], config: SearchConfig) -> Search:
+    search = Search(TICTACTOE, config, len(games), groups=1)
+    for slot, moves in enumerate(games):
+        search.set_root(slot, 0, moves)
+    return search
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_tictactoe_is_never_lost(root: str, side: int) -> None:
+    """Against every possible line of play; positions of one depth are searched at once, equal ones once."""
+    rules = SearchConfig(simulations=1)
     config = SearchConfig(simulations=5000, root=root, gumbel_scale=0.0, reuse=False)
-    for side in (0, 1):
-        games: list[list[int]] = [[]]
-        for ply in range(9):
-            search = Search(TICTACTOE, config, max(len(games), 1), groups=1)
-            for slot, moves in enumerate(games):
-                search.set_root(slot, 0, moves)
-            if ply % 2 == side:
-                chosen_P = search.run(uniform).chosen_P.tolist()
-                games = [[*moves, move] for moves, move in zip(games, chosen_P, strict=True)]
-            else:
-                games = [[*m, int(x)] for slot, m in enumerate(games) for x in search.legal_moves(slot)]
-            search = Search(TICTACTOE, config, max(len(games), 1), groups=1)
-            for slot, moves in enumerate(games):
-                search.set_root(slot, 0, moves)
-            outcome_P = search.outcome()
-            if ply % 2 != side:
-                assert not (outcome_P == -1).any(), [games[slot] for slot in np.flatnonzero(outcome_P == -1)]
-            games = [moves for moves, outcome in zip(games, outcome_P, strict=True) if np.isnan(outcome)]
+    games: list[list[int]] = [[]]
+    ply = 0
+    while games:
+        if ply % 2 == side:
+            chosen_P = boards(games, config).run(uniform).chosen_P.tolist()
+            games = [[*moves, move] for moves, move in zip(games, chosen_P, strict=True)]
+        else:
+            board = boards(games, rules)
+            games = [[*moves, int(move)] for slot, moves in enumerate(games) for move in board.legal_moves(slot)]
+        board = boards(games, rules)
+        outcome_P = board.outcome()
+        if ply % 2 != side:
+            assert not (outcome_P == -1).any(), [games[slot] for slot in np.flatnonzero(outcome_P == -1)]
+        games = list(
+            {board.state(slot).tobytes(): games[slot] for slot in np.flatnonzero(np.isnan(outcome_P))}.values()
+        )
+        ply += 1
+    assert ply == 9
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.5])
