@@ -1,10 +1,11 @@
-"""How often the 95 % intervals of a ladder's ratings hold the truth, by simulation.
+"""How often the 95 % intervals of a ladder's ratings hold the truth, and equals are called separated, by simulation.
 
-    python benchmarks/rating_coverage.py [--pools 1000]      about a minute; any load, no timings
+    python benchmarks/rating_coverage.py [--pools 1000]      about two minutes; any load, no timings
 
 Each pool is a round robin of seven players of known strength. Five worlds: games independent; the two games of a pair
 decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and 20 or 8 pairs
-in each pairing.
+in each pairing. In the first two worlds, besides, neighbours play on until they are separated (--until-separated),
+among them two equals, who should end as separated in 5 % of all pools at most.
 """
 
 # P pairs of games; 3 = points of white in halves
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,12 +23,15 @@ import numpy as np
 from measure import origin, write_result
 
 from ranks.chess.match.standings import rate
-from ranks.chess.rating.crosstable import Crosstable
+from ranks.chess.rating.crosstable import Crosstable, Points
 from ranks.chess.rating.draws import outcome_probabilities
 from ranks.chess.rating.elo import ELO_PER_NAT
 
 ELO = {"A": 0.0, "B": 150.0, "C": 220.0, "D": 400.0, "E": 480.0, "F": 600.0, "G": 900.0}
 FIRST_MOVE_ELO = 35.0
+EQUALS = {"A": 0.0, "B": 0.0, "C": 300.0}
+LOOKS = [10 * 2**look for look in range(7)]
+"""Pairs: --games-per-pair 20 --until-separated 1280."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,20 @@ def pool(world: World, seed: int) -> Crosstable:
     table = Crosstable()
     for number, (first, second) in enumerate(itertools.combinations(ELO, 2)):
         nu = 0.2 * 2 ** (number % 5) if world.draws_vary else 0.8
-        luck_P, other_P, alike_P = draws.random((3, world.pairs))
-        ahead = ELO[first] - ELO[second]
-        white_P = points(luck_P, FIRST_MOVE_ELO + ahead, nu)
-        black_P = 2 - points(np.where(alike_P < world.shared, luck_P, other_P), FIRST_MOVE_ELO - ahead, nu)
-        for white, black in zip(white_P.tolist(), black_P.tolist(), strict=True):
+        luck_3P = draws.random((3, world.pairs))
+        for white, black in pairs_of_games(luck_3P, ELO[first] - ELO[second], world.shared, nu):
             table.add(first, second, white, black)
     return table
+
+
+def pairs_of_games(
+    luck_3P: np.ndarray, ahead_elo: float, shared: float, nu: float = 0.8
+) -> Iterator[tuple[Points, Points]]:
+    """The first player's points with white and with black in each pair, from uniform numbers."""
+    luck_P, other_P, alike_P = luck_3P
+    white_P = points(luck_P, FIRST_MOVE_ELO + ahead_elo, nu)
+    black_P = 2 - points(np.where(alike_P < shared, luck_P, other_P), FIRST_MOVE_ELO - ahead_elo, nu)
+    return zip(white_P.tolist(), black_P.tolist(), strict=True)
 
 
 def points(luck_P: np.ndarray, advantage_elo: float, nu: float) -> np.ndarray:
@@ -98,6 +110,32 @@ def cover(world: World, pools: int) -> dict[str, Any]:
     }
 
 
+def equals_separated(world: World, level_for: int, seed: int) -> bool:
+    """Whether two equals are called separated at one of LOOKS, at the level for so many looks."""
+    draws = np.random.default_rng(seed)
+    table = Crosstable()
+    close = list(itertools.combinations(EQUALS, 2))
+    for pairs in LOOKS:
+        for first, second in close:
+            more = pairs - int(table.between(first, second).sum())
+            for points_2 in pairs_of_games(draws.random((3, more)), EQUALS[first] - EQUALS[second], world.shared):
+                table.add(first, second, *points_2)
+        close = [(min(pair), max(pair)) for pair in rate(table, {}, level_for).unseparated]
+        if ("A", "B") not in close:
+            return True
+    return False
+
+
+def optional_stopping(world: World, pools: int) -> dict[str, Any]:
+    """Share of pools in which two equals end as separated: as a ladder decides, and with 95 % at every look."""
+    as_ladders_do, at_95 = (
+        float(np.mean([equals_separated(world, level_for, seed) for seed in range(pools)]))
+        for level_for in (len(LOOKS), 1)
+    )
+    found = {"equals_separated": round(as_ladders_do, 4), "equals_separated_with_95_at_each_look": round(at_95, 4)}
+    return {**asdict(world), "pools": pools, "pairs_at_each_look": LOOKS, "players": EQUALS, **found}
+
+
 def main() -> None:
     """Print a line for each world and write the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -109,10 +147,18 @@ def main() -> None:
         shares = ", ".join(f"{what} {100 * share:.1f} %" for what, share in found[-1]["covered"].items())
         width = found[-1]["neighbours_width_elo"]
         print(f"{world.name}, {world.pairs} pairs a pairing: covered {shares}; neighbours' interval {width} Elo wide")
+    stopped = []
+    for world in WORLDS[:2]:
+        stopped.append(optional_stopping(world, pools))
+        ours, at_95 = (stopped[-1][key] for key in ("equals_separated", "equals_separated_with_95_at_each_look"))
+        print(
+            f"{world.name}, until separated: equals are called so in {100 * ours:.1f} % after {len(LOOKS)} looks "
+            f"({100 * at_95:.1f} % if each were of 95 %)"
+        )
     print(
         write_result(
             f"rating_coverage_{time.strftime('%Y-%m-%d')}",
-            {**origin(), "elo": ELO, "first_move_elo": FIRST_MOVE_ELO, "worlds": found},
+            {**origin(), "elo": ELO, "first_move_elo": FIRST_MOVE_ELO, "worlds": found, "until_separated": stopped},
         )
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ranks.chess.rating.elo import elo_of, estimate, score_of
-from ranks.chess.rating.sprt import Sprt, log_likelihood_ratio, parse
+from ranks.chess.rating.sprt import Sprt, log_likelihood_ratio, parse_sprt
 from ranks.chess.rating.words import WinsLossesDraws, report
 from ranks.errors import UserError
 
@@ -135,7 +135,7 @@ def tilt_to(chance: np.ndarray, score: float) -> float:
 
 def test_report_in_known_words() -> None:
     games = WinsLossesDraws(90, 40, 70)
-    assert report("A", "B", games, [10, 0, 50, 10, 30], parse("elo0=0,elo1=10")) == [
+    assert report("A", "B", games, [10, 0, 50, 10, 30], parse_sprt("elo0=0,elo1=10")) == [
         "Score of A vs B: 90 - 40 - 70  [0.625] 200",
         "Elo difference: 88.7 +/- 44.2, LOS: 100.0 %, DrawRatio: 35.0 %",
         "Normalised Elo: 101.5",
@@ -155,4 +155,4 @@ def test_report_in_known_words() -> None:
 )
 def test_a_test_that_no_one_can_read_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="--sprt elo0=0,elo1=10"):
-        parse(text)
+        parse_sprt(text)

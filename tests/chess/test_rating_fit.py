@@ -6,10 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from ranks.chess.rating.bradley_terry import fit
-from ranks.chess.rating.crosstable import Crosstable
+from ranks.chess.match.standings import rate
+from ranks.chess.rating import bradley_terry
+from ranks.chess.rating.bradley_terry import MODEL_PAIRS, fit
+from ranks.chess.rating.crosstable import Crosstable, Points
 from ranks.chess.rating.draws import log_slopes, outcome_probabilities
-from ranks.chess.rating.elo import ELO_PER_NAT, elo_of
+from ranks.chess.rating.elo import ELO_PER_NAT, Z95, elo_of
 from ranks.errors import UserError
 
 
@@ -137,6 +139,8 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
         fit(table, {"A": 0, "B": 0, "Z": 0})
     with pytest.raises(UserError, match="anchors Y"):
         fit(table, {"Y": 0})
+    with pytest.raises(UserError, match="from -10000 to 10000"):
+        fit(table, {"A": 1e6})
     found = fit(table, prior_games=1)
     assert found.players[-1] == "Z"
     assert found.rating("Z").low < found.rating("Z").value < -300
@@ -145,15 +149,21 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
         fit(table, prior_games=1)
     drawn = Crosstable()
     drawn.add("A", "B", 1, 1, 30)
-    with pytest.raises(UserError, match="too many games were drawn"):
+    with pytest.raises(UserError, match="too many draws"):
         fit(drawn)
     perfect = Crosstable()  # with draws without end it fits exactly
     perfect.add("A", "B", 2, 1, 3)
     perfect.add("A", "B", 1, 1, 3)
     perfect.add("B", "C", 2, 1, 3)
     perfect.add("B", "C", 1, 1, 2)
-    with pytest.raises(UserError, match="too many games were drawn"):
+    with pytest.raises(UserError, match="too many draws"):
         fit(perfect)
+    beyond = Crosstable()  # black won every game but one: strengths and first move grow without end together
+    beyond.add("A", "B", 0, 2, 2)
+    beyond.add("A", "B", 0, 0)
+    with pytest.raises(UserError, match="no maximum"):
+        fit(beyond)
+    assert fit(beyond, prior_games=1).players == ["B", "A"]
     assert 0.5 < fit(perfect, prior_games=1).draw_share.value < 1
     assert fit(drawn, prior_games=1).difference("A", "B").value == pytest.approx(0, abs=1e-6)
 
@@ -172,3 +182,73 @@ def test_intervals_cover_the_truth(shared: float) -> None:
             width.append(interval.high - interval.low)
     assert 0.91 <= np.mean(covered) <= 0.98
     assert (np.mean(width) < 75) == (shared > 0)
+
+
+def small_table(draws: np.random.Generator) -> Crosstable:
+    """Two to four players in a round robin with one to five pairs each, any results, often all of one kind."""
+    table = Crosstable()
+    kinds = draws.integers(0, 3, (draws.integers(1, 4), 2))
+    for first, second in itertools.combinations("ABCD"[: draws.integers(2, 5)], 2):
+        for with_white, with_black in kinds[draws.integers(0, len(kinds), draws.integers(1, 6))].tolist():
+            table.add(first, second, with_white, with_black)
+    return table
+
+
+def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs that end alike, or in mirror images, show no spread; with a prior every table is rated."""
+    refused = 0
+    for seed in range(1000):
+        table = small_table(np.random.default_rng(seed))
+        found = rate(table, {}).ratings
+        refused += found.prior_games > 0
+        width = {pair: np.ptp(found.difference(*pair)) for pair in itertools.combinations(found.players, 2)}
+        assert min(width.values()) > 10
+        if seed % 10 == 0:
+            with monkeypatch.context() as model_alone:
+                model_alone.setattr(bradley_terry, "MODEL_PAIRS", 1e12)
+                of_model = fit(table, prior_games=found.prior_games)
+            most = max(int(pairs_33.sum()) for pairs_33 in table.pairings.values()) + found.prior_games
+            for pair in width:
+                least = math.sqrt(MODEL_PAIRS / (most + MODEL_PAIRS)) * np.ptp(of_model.difference(*pair))
+                assert width[pair] > 0.999 * least
+    assert 500 < refused < 900
+
+
+def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P / (P - F)."""
+    table = Crosstable()
+    for with_white, with_black, pairs in ((2, 2, 30), (2, 0, 10), (0, 2, 10), (0, 0, 10)):
+        table.add("A", "B", with_white, with_black, pairs)
+    monkeypatch.setattr(bradley_terry, "MODEL_PAIRS", 1e12)
+    low, high = fit(table).difference("A", "B")[1:]
+    expected = 2 * Z95 * ELO_PER_NAT * math.sqrt(1 / (120 * (2 / 3) * (1 / 3)) * 60 / 58)
+    assert high - low == pytest.approx(expected, rel=1e-4)
+
+
+def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
+    both: list[tuple[Points, Points]]
+    for both in ([(2, 1), (1, 2)], [(2, 1), (2, 1)], [(2, 2), (2, 2)]):
+        table = Crosstable()
+        for points in both:
+            table.add("A", "B", *points)
+        standings = rate(table, {})
+        assert standings.rows[0].player == "A"
+        assert standings.unseparated == [("A", "B")]
+
+
+def looked_at_until_separated(seed: int, looks: int) -> bool:
+    """Two equal players, 10 pairs and twice as many at each look: whether any look calls them separated."""
+    draws, table = np.random.default_rng(seed), Crosstable()
+    for more in (10, 10, 20, 40, 80):
+        white, black = (results(draws.random(more), 35.0) for _ in range(2))
+        for points in zip(white.tolist(), (2 - black).tolist(), strict=True):
+            table.add("A", "B", *points)
+        if not rate(table, {}, looks).unseparated:
+            return True
+    return False
+
+
+def test_looking_again_and_again_separates_no_equals() -> None:
+    """Five looks of 95 % each would find a difference in one of eight; the level for five looks in 5 % at most."""
+    assert np.mean([looked_at_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
+    assert np.mean([looked_at_until_separated(seed, looks=1) for seed in range(150)]) > 0.05

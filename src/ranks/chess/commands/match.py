@@ -6,12 +6,13 @@ import contextlib
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 from ranks.chess.match.entry import conditions, entrants, openings_of
 from ranks.chess.match.game import MAX_PLIES, GameRecord
 from ranks.chess.match.game_text import write_record
 from ranks.chess.match.match import MatchPlan, play_match
-from ranks.chess.rating.sprt import parse
+from ranks.chess.rating.sprt import parse_sprt
 from ranks.errors import UserError
 
 
@@ -54,7 +55,7 @@ def match(
         found = f"{len(player)} players"
         raise UserError("ranks chess match", found, "give --player twice; ranks chess ladder takes more")
     agreed = conditions(tc, nodes, depth, movetime, time_margin)
-    test = parse(sprt) if sprt else None
+    test = parse_sprt(sprt) if sprt else None
     if max_plies < 1:
         raise UserError(f"--max-plies {max_plies}", "no game fits in it", "give 1 or more")
     lines = openings_of(openings, seed)
@@ -62,7 +63,7 @@ def match(
     plan = MatchPlan(first, second, lines, agreed, rounds, seed, concurrency, test, max_plies)
     date = time.strftime("%Y.%m.%d")
     with contextlib.ExitStack() as stack:
-        pgn = stack.enter_context(pgnout.open("a", encoding="utf-8", newline="\n")) if pgnout else None
+        pgn = stack.enter_context(_appended(pgnout)) if pgnout else None
 
         def keep(game: GameRecord) -> None:
             if pgn:
@@ -72,3 +73,11 @@ def match(
     if pgnout:
         print(f"games: {pgnout}", file=sys.stderr)
     return 0
+
+
+def _appended(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8", newline="\n")
+    except OSError as error:
+        do = "give a file in a folder that exists and can be written"
+        raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None

@@ -10,6 +10,11 @@ from ranks.chess.rating.crosstable import Crosstable
 from ranks.chess.rating.elo import Interval
 from ranks.errors import UserError
 
+SURE = 0.95
+"""How sure it is that two neighbours who are called separated stand in the right order, for each two by themselves."""
+LEAST_GAMES = 10
+"""Of each of them: after fewer an interval says too little."""
+
 
 class Row(NamedTuple):
     """One player's line."""
@@ -22,13 +27,13 @@ class Row(NamedTuple):
     draws: float
     """Share of drawn games, from 0 to 1."""
     above_next: Interval | None
-    """How much stronger it is than the player below, with the interval of the difference; None in the last row."""
+    """How much stronger it is than the player below, with the interval of the difference at the level of a look; None
+    in the last row."""
     games_with_next: int
-
-    @property
-    def separated(self) -> bool:
-        """Whether it is stronger than the player below beyond the interval of their difference."""
-        return self.above_next is None or self.above_next.low > 0
+    separated: bool
+    """It is stronger than the player below beyond the interval of their difference, and both have played enough."""
+    given: bool
+    """It is an anchor: its rating was not measured."""
 
 
 class Standings(NamedTuple):
@@ -36,6 +41,13 @@ class Standings(NamedTuple):
 
     ratings: Ratings
     rows: list[Row]
+    looks: int
+    """How often the games may be looked at before they end; each look could call two equals separated by luck."""
+    level: float
+    """Of the intervals between neighbours: 1 - (1 - SURE) / looks, so that all looks together are wrong in no more than
+    1 - SURE (Bonferroni)."""
+    prior_because: str | None
+    """Why the likelihood alone gave no ratings, where it did not."""
 
     @property
     def unseparated(self) -> list[tuple[str, str]]:
@@ -44,29 +56,43 @@ class Standings(NamedTuple):
         return [(upper.player, lower.player) for upper, lower in pairs if not upper.separated]
 
 
-def rate(table: Crosstable, anchors: Mapping[str, float]) -> Standings:
-    """Fit by maximum likelihood alone; where that has no maximum, with a prior of one game for each player."""
+def rate(table: Crosstable, anchors: Mapping[str, float], looks: int = 1) -> Standings:
+    """Fit by maximum likelihood alone; where that has no maximum, with a prior of one game for each player.
+
+    `looks` is how often the games may be rated before it is decided to play no more.
+    """
     anchors = {player: elo for player, elo in anchors.items() if player in table.players}
+    prior_because = None
     try:
         ratings = fit(table, anchors)
-    except UserError:
+    except UserError as error:
+        prior_because = error.found
         ratings = fit(table, anchors, prior_games=1)
+    level = 1 - (1 - SURE) / looks
+    games_of = {player: sum(table.games(player, other).games for other in table.players) for player in table.players}
     rows: list[Row] = []
     for place, player in enumerate(ratings.players):
         each = [table.games(player, other) for other in ratings.players if other != player]
-        games = sum(met.games for met in each)
-        below = ratings.players[place + 1] if place + 1 < len(ratings.players) else None
+        games = games_of[player]
+        above_next, games_with_next, separated = None, 0, True
+        if place + 1 < len(ratings.players):
+            below = ratings.players[place + 1]
+            above_next = ratings.difference(player, below, level)
+            games_with_next = table.games(player, below).games
+            separated = above_next.low > 0 and min(games, games_of[below]) >= LEAST_GAMES
         row = Row(
             player=player,
             elo=ratings.rating(player),
             games=games,
             score=sum(met.wins + met.draws / 2 for met in each) / games,
             draws=sum(met.draws for met in each) / games,
-            above_next=ratings.difference(player, below) if below else None,
-            games_with_next=table.games(player, below).games if below else 0,
+            above_next=above_next,
+            games_with_next=games_with_next,
+            separated=separated,
+            given=player in ratings.given,
         )
         rows.append(row)
-    return Standings(ratings, rows)
+    return Standings(ratings, rows, looks, level, prior_because)
 
 
 def standings_lines(standings: Standings) -> Iterable[str]:
@@ -75,15 +101,26 @@ def standings_lines(standings: Standings) -> Iterable[str]:
     width = max(6, *(len(row.player) for row in standings.rows))
     yield f"{'':>3} {'player':<{width}} {'Elo':>7} {'+/-':>6} {'games':>6} {'score':>7} {'draws':>7}  above the next"
     for place, row in enumerate(standings.rows, 1):
-        reach = (row.elo.high - row.elo.low) / 2
-        line = f"{place:>3} {row.player:<{width}} {row.elo.value:7.1f} {reach:6.1f} {row.games:6} "
+        reach = "given" if row.given else f"{(row.elo.high - row.elo.low) / 2:.1f}"
+        line = f"{place:>3} {row.player:<{width}} {row.elo.value:7.1f} {reach:>6} {row.games:6} "
         line += f"{100 * row.score:5.1f} % {100 * row.draws:5.1f} %"
-        if row.above_next:
+        if row.above_next and row.given and standings.rows[place].given:
+            line += f"  {row.above_next.value:.1f}, given"
+        elif row.above_next:
             word = "separated" if row.separated else "NOT separated"
             line += f"  {row.above_next}, {word} after {row.games_with_next} games with each other"
         yield line
-    yield f"scale: {ratings.scale}; +/- is 95 %"
+    yield f"scale: {scale_text(ratings)}; +/- is 95 %"
+    yield (
+        f"above the next: +/- is {100 * standings.level:.3g} %, so that two who are called separated stand in this "
+        f"order with {100 * SURE:g} %, whichever of {standings.looks} looks at the games was the last"
+    )
     draws = ", ".join(f"{100 * share:.1f} %" for share in ratings.draw_share)
     yield f"first move: {ratings.first_move} Elo; draws between equals: {draws} (value, 95 % from, to)"
-    if ratings.prior_games:
-        yield "one player or more won or lost every game: rated with a prior of one game for each player"
+    if standings.prior_because:
+        yield f"rated with a prior of one game for each player, since without it: {standings.prior_because}"
+
+
+def scale_text(ratings: Ratings) -> str:
+    """The scale, and what its intervals leave out."""
+    return f"{ratings.scale} (given: its own error is in no interval)" if ratings.given else ratings.scale

@@ -9,7 +9,9 @@ move, log nu), N players; 3 = points of white in halves.
 
 The intervals are those of the sandwich estimate I^-1 (sum of g g^T over pairs of games) I^-1, with I the observed
 information and g the slope of a pair's log-likelihood (White 1982, clustered by pair): they hold where the two games
-of a pair depend on each other and where the model of draws is not quite right. Anchors count as exact.
+of a pair depend on each other and where the model of draws is not quite right. A few pairs may end alike by chance and
+then show no spread, so each pairing's sum is a mean of what its pairs show and of what the model expects of them; the
+model has the weight of MODEL_PAIRS pairs. Anchors count as exact.
 """
 
 from __future__ import annotations
@@ -17,26 +19,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from ranks.chess.rating.crosstable import Crosstable
 from ranks.chess.rating.draws import log_slopes, outcome_probabilities
-from ranks.chess.rating.elo import ELO_PER_NAT, Z95, Interval
+from ranks.chess.rating.elo import ELO_PER_NAT, Interval
 from ranks.errors import UserError
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
+MODEL_PAIRS = 10
+"""Where no pairing has more than P pairs, no interval is narrower than sqrt(MODEL_PAIRS / (P + MODEL_PAIRS)) of what
+the model alone gives."""
 CONVERGED = 1e-9
 """The largest last step, in nats."""
 NEVER = 20.0
-"""A first move, or a log nu, that has grown so large would grow without end."""
+"""An advantage, in nats, or a log nu, that has grown so large would grow without end."""
+LARGEST_ELO = 10_000.0
+"""Of an anchor, either way."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """The ratings of a pool, all in Elo with 95 % intervals."""
+    """The ratings of a pool, all in Elo; intervals are of 95 % unless another level is asked for."""
 
     players: list[str]
     """The strongest first."""
@@ -49,6 +57,8 @@ class Ratings:
     """Share of draws between equals without a first-move advantage, from 0 to 1."""
     scale: str
     """What the numbers are measured against."""
+    given: frozenset[str]
+    """The anchors: their intervals have no width, and no other interval contains their own error."""
     prior_games: float
 
     def rating(self, player: str) -> Interval:
@@ -56,11 +66,11 @@ class Ratings:
         row = self.players.index(player)
         return _interval(float(self.elo_N[row]), float(self.covariance_NN[row, row]))
 
-    def difference(self, first: str, second: str) -> Interval:
+    def difference(self, first: str, second: str, level: float = 0.95) -> Interval:
         """How much stronger `first` is, with the interval of the difference itself."""
         a, b = self.players.index(first), self.players.index(second)
         variance = self.covariance_NN[a, a] + self.covariance_NN[b, b] - 2 * self.covariance_NN[a, b]
-        return _interval(float(self.elo_N[a] - self.elo_N[b]), float(variance))
+        return _interval(float(self.elo_N[a] - self.elo_N[b]), float(variance), level)
 
 
 def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_games: float = 0.0) -> Ratings:
@@ -75,6 +85,9 @@ def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_gam
     strange = sorted(set(anchors) - set(names))
     if strange:
         raise UserError(f"anchors {', '.join(strange)}", f"players that met: {', '.join(names)}", "name one of them")
+    if any(not abs(elo) <= LARGEST_ELO for elo in anchors.values()):
+        found = "; ".join(f"{name} = {elo:g}" for name, elo in anchors.items())
+        raise UserError("a scale from anchors", found, f"give ratings from -{LARGEST_ELO:g} to {LARGEST_ELO:g}")
     if len(anchors) == len(names):
         raise UserError("ratings", "no player to rate", "play at least one pair of games with a player not anchored")
     _require_one_scale(table, anchors, finite=prior_games == 0)
@@ -82,7 +95,10 @@ def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_gam
     pairs_K33[:, ::2, ::2] += prior_games * len(names) / (16 * len(pairs_K33))
     model = _Model.of(table, anchors)
     x_F = _maximise(model, pairs_K33)
-    covariance_FF = _sandwich(model, pairs_K33, x_F)
+    try:
+        covariance_FF = _sandwich(model, pairs_K33, x_F)
+    except np.linalg.LinAlgError:
+        raise _no_maximum() from None
     elo_N = ELO_PER_NAT * (model.strength_NF @ x_F[:-2] + model.offset_N)
     elo_NF = ELO_PER_NAT * model.strength_NF
     order = np.argsort(-elo_N, kind="stable")
@@ -94,6 +110,7 @@ def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_gam
         first_move=_interval(float(ELO_PER_NAT * x_F[-2]), float(ELO_PER_NAT**2 * covariance_FF[-2, -2])),
         draw_share=Interval(*(nu / (nu + 2) for nu in (math.exp(min(value, 700)) for value in log_nu))),
         scale="logistic Elo, " + ("; ".join(f"{n} = {e:g}" for n, e in anchors.items()) or "mean of the pool = 0"),
+        given=frozenset(anchors),
         prior_games=prior_games,
     )
 
@@ -108,6 +125,8 @@ class _Model:
     design_KGF: Floats
     """advantage of white in nats = design_KGF @ x_F[:-1] + offset_KG."""
     offset_KG: Floats
+    start: float
+    """Strength, in nats, at which the search for the maximum begins: the mean of the anchors."""
 
     @classmethod
     def of(cls, table: Crosstable, anchors: Mapping[str, float]) -> _Model:
@@ -124,7 +143,8 @@ class _Model:
         difference_KGN = np.stack([difference_KN, -difference_KN], 1)
         first_move_KG1 = np.ones((len(pairings), 2, 1))
         design_KGF = np.concatenate([difference_KGN @ strength_NF, first_move_KG1], -1)
-        return cls(strength_NF, offset_N, design_KGF, difference_KGN @ offset_N)
+        start = float(np.mean(list(anchors.values()) or [0.0])) / ELO_PER_NAT
+        return cls(strength_NF, offset_N, design_KGF, difference_KGN @ offset_N, start)
 
     def chances(self, x_F: Floats) -> Floats:
         """float64[K, G, 3]: of each result, for the player with white."""
@@ -151,31 +171,37 @@ class _Model:
         """float64[F]: of `log_likelihood`."""
         return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(x_F))
 
-    def expected_information(self, pairs_K33: Floats, x_F: Floats) -> Floats:
-        """float64[F, F]: of as many games as were played."""
-        weight_KG3 = pairs_K33.sum((1, 2))[:, None, None] * self.chances(x_F)
+    def expected_information(self, num_K: Floats, x_F: Floats) -> Floats:
+        """float64[F, F]: of so many pairs in each pairing."""
+        weight_KG3 = num_K[:, None, None] * self.chances(x_F)
         slope_KG3F = self.game_slopes(x_F)
         return np.einsum("kgo,kgoe,kgof->ef", weight_KG3, slope_KG3F, slope_KG3F)
 
 
 def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
-    """float64[F]: the parameters of highest likelihood, by Fisher scoring with halved steps.
+    """float64[F]: the parameters of highest likelihood, by Fisher scoring with shortened steps.
 
     log nu is -inf where no game was drawn. Raises UserError where the likelihood has no maximum.
     """
     drawn = bool(pairs_K33[:, 1].any() or pairs_K33[:, :, 1].any())
     num_free = model.design_KGF.shape[-1] + drawn
     x_F = np.zeros(model.design_KGF.shape[-1] + 1)
+    x_F[:-2] = model.start
     x_F[-1] = 0.0 if drawn else -math.inf
     best = model.log_likelihood(pairs_K33, x_F)
-    for _ in range(100):
+    for _ in range(200):
         slope_F = model.gradient(pairs_K33, x_F)[:num_free]
-        information_FF = model.expected_information(pairs_K33, x_F)[:num_free, :num_free]
+        information_FF = model.expected_information(pairs_K33.sum((1, 2)), x_F)[:num_free, :num_free]
         try:
             step_F = np.linalg.solve(information_FF, slope_F)
         except np.linalg.LinAlgError:
             break
         step_F /= max(1.0, float(np.abs(step_F).max()))
+        trial_F = x_F.copy()
+        trial_F[:num_free] += step_F
+        rise, beyond = slope_F @ step_F, model.gradient(pairs_K33, trial_F)[:num_free] @ step_F
+        if beyond < 0 < rise:  # past the top of this line
+            step_F *= rise / (rise - beyond)
         while True:
             trial_F = x_F.copy()
             trial_F[:num_free] += step_F
@@ -184,13 +210,17 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
                 break
             step_F /= 2
         x_F, best = trial_F, found
-        if max(abs(x_F[-2]), x_F[-1]) > NEVER:
+        if x_F[-1] > NEVER or np.any(np.abs(model.design_KGF @ x_F[:-1]) > NEVER + np.abs(model.offset_KG)):
             break
         if np.abs(step_F).max() < CONVERGED:
             return x_F
-    raise UserError(
+    raise _no_maximum()
+
+
+def _no_maximum() -> UserError:
+    return UserError(
         "ratings by maximum likelihood",
-        "the likelihood has no maximum: too many games were drawn, or one colour won no game",
+        "the likelihood has no maximum: too few games, too many draws, or one colour won no game",
         "play more games or give a prior (1 game)",
     )
 
@@ -199,15 +229,20 @@ def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
     """float64[F, F]: the covariance of the parameters; the information is the observed one, by central differences.
 
     With P pairs it is scaled by P / (P - F) as usual, since the residuals of a fit are smaller than the errors.
+    Raises LinAlgError where the likelihood has no proper maximum at x_F.
     """
     num_free = len(x_F) - (x_F[-1] == -math.inf)
     around_FF = 1e-5 * np.eye(len(x_F))[:num_free]
     rows = [model.gradient(pairs_K33, x_F - d) - model.gradient(pairs_K33, x_F + d) for d in around_FF]
     information_FF = np.stack(rows)[:, :num_free] / 2e-5
-    slope_K33F = model.pair_slopes(x_F)[..., :num_free]
-    spread_FF = np.einsum("kab,kabe,kabf->ef", pairs_K33, slope_K33F, slope_K33F)
+    np.linalg.cholesky(information_FF)
     bread_FF = np.linalg.inv(information_FF)
-    num_pairs = pairs_K33.sum()
+    num_K = pairs_K33.sum((1, 2))
+    seen_K = num_K / (num_K + MODEL_PAIRS)
+    slope_K33F = model.pair_slopes(x_F)[..., :num_free]
+    spread_FF = np.einsum("k,kab,kabe,kabf->ef", seen_K, pairs_K33, slope_K33F, slope_K33F)
+    spread_FF += model.expected_information((1 - seen_K) * num_K, x_F)[:num_free, :num_free]
+    num_pairs = num_K.sum()
     scale = num_pairs / max(num_pairs - num_free, 1.0)
     covariance_FF = np.zeros((len(x_F), len(x_F)))
     covariance_FF[:num_free, :num_free] = scale * bread_FF @ spread_FF @ bread_FF.T
@@ -247,6 +282,6 @@ def _parts(names: Sequence[str], edge_NN: Bools) -> list[str]:
     return sorted(", ".join(name for name, inside in zip(names, row, strict=True) if inside) for row in parts)
 
 
-def _interval(value: float, variance: float) -> Interval:
-    reach = Z95 * math.sqrt(max(variance, 0.0))
+def _interval(value: float, variance: float, level: float = 0.95) -> Interval:
+    reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(max(variance, 0.0))
     return Interval(value, value - reach, value + reach)

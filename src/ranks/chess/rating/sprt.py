@@ -71,7 +71,7 @@ class Sprt:
         return Verdict(llr, lower, upper, "H0" if llr <= lower else "H1" if llr >= upper else None)
 
 
-def parse(text: str) -> Sprt:
+def parse_sprt(text: str) -> Sprt:
     """`elo0=0,elo1=10[,alpha=0.05,beta=0.05]`. Raises UserError."""
     known = {"elo0", "elo1", "alpha", "beta"}
     try:
