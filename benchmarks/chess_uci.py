@@ -6,21 +6,25 @@
 Scripts: processes of `ranks chess uci` hear sensible and senseless commands in random order; each search must answer
 with exactly one bestmove, legal in the position of that time, and the process must end with exit code 0. Games: two
 processes of `ranks chess uci` on a clock that the match holds. Writes benchmarks/results/chess_uci_DATE.json and exits
-1 where anything hung, moved illegally or lost on time.
+1 where anything hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: what was done by then is written,
+marked as cut short, and it exits 130.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import accumulate
+from types import FrameType
 from typing import Any
 
 from measure import ROOT, environment, origin, spread, write_result
@@ -28,15 +32,15 @@ from measure import ROOT, environment, origin, spread, write_result
 sys.path.insert(0, str(ROOT))
 
 from ranks.chess.match.game import Conditions, GameRecord
-from ranks.chess.match.match import pair_tasks
 from ranks.chess.match.openings import seeded_openings
-from ranks.chess.match.schedule import Entrant, play_pairs
+from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Player
 from ranks.chess.players.program import ProgramPlayer
 from tests.chess.uci_conversation import Listener, check_script, random_script
 
 SCRIPTS_PER_PROCESS = 10
+GAMES_PER_LINE = 10
 PLAYERS = ("alphabeta:64?evaluation=position", "mcts:800", "minimax:2")
 
 
@@ -45,7 +49,7 @@ def command(player: str) -> list[str]:
 
 
 class EngineProcess(Listener):
-    """A process of ours, spoken to as a GUI does."""
+    """A process of ours, spoken to as a GUI does; as a context it leaves no process behind."""
 
     def __init__(self, player: str) -> None:
         super().__init__()
@@ -59,6 +63,13 @@ class EngineProcess(Listener):
         )
         threading.Thread(target=self._listen, daemon=True).start()
 
+    def __enter__(self) -> EngineProcess:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
     def say(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.buffer.write(line.encode(errors="surrogateescape") + b"\n")
@@ -67,10 +78,7 @@ class EngineProcess(Listener):
     def end(self) -> int:
         """Say quit; the exit code. Raises TimeoutExpired where it does not end."""
         self.say("quit")
-        try:
-            return self._process.wait(20)
-        finally:
-            self._process.kill()
+        return self._process.wait(20)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -80,28 +88,38 @@ class EngineProcess(Listener):
 
 def scripts(number: int) -> dict[str, Any]:
     """Random scripts, a fresh process for every few, the players in turn."""
-    searches, faults, uciok_s, ready_s = 0, list[str](), list[float](), list[float]()
-    for first in range(0, number, SCRIPTS_PER_PROCESS):
-        player = PLAYERS[first // SCRIPTS_PER_PROCESS % len(PLAYERS)]
-        start = time.perf_counter()
-        engine = EngineProcess(player)
-        try:
-            engine.ask("uci", "uciok")
-            uciok_s.append(time.perf_counter() - start)
-            engine.ask("isready", "readyok")
-            ready_s.append(time.perf_counter() - start)
-            for seed in range(first, min(first + SCRIPTS_PER_PROCESS, number)):
-                searches += check_script(engine, random_script(seed))
-            code = engine.end()
-            if code:
-                faults.append(f"{player}: exit code {code} after script {seed}")
-        except (AssertionError, OSError, subprocess.TimeoutExpired) as fault:
-            faults.append(f"{player}: {fault}"[:500])
-    found = {"scripts": number, "searches": searches, "faults": faults}
-    return {**found, "start_to_uciok_s": spread(uciok_s, 3), "start_to_readyok_s": spread(ready_s, 3)}
+    done, searches, faults, uciok_s, ready_s = 0, 0, list[str](), list[float](), list[float]()
+    with contextlib.suppress(KeyboardInterrupt):
+        for first in range(0, number, SCRIPTS_PER_PROCESS):
+            player = PLAYERS[first // SCRIPTS_PER_PROCESS % len(PLAYERS)]
+            seeds = range(first, min(first + SCRIPTS_PER_PROCESS, number))
+            start = time.perf_counter()
+            with EngineProcess(player) as engine:
+                try:
+                    engine.ask("uci", "uciok")
+                    uciok_s.append(time.perf_counter() - start)
+                    engine.ask("isready", "readyok")
+                    ready_s.append(time.perf_counter() - start)
+                    for seed in seeds:
+                        searches += check_script(engine, random_script(seed))
+                    code = engine.end()
+                    if code:
+                        faults.append(f"{player}: exit code {code} after script {seeds[-1]}")
+                except (AssertionError, OSError, subprocess.TimeoutExpired) as fault:
+                    faults.append(f"{player}: {fault}"[:500])
+            done = seeds.stop
+            print(f"{done} of {number} scripts, {searches} searches, {len(faults)} faults", flush=True)
+    return {
+        "scripts": done,
+        "cut_short": done < number,
+        "searches": searches,
+        "faults": faults,
+        "start_to_uciok_s": spread_of(uciok_s, 3),
+        "start_to_readyok_s": spread_of(ready_s, 3),
+    }
 
 
-def games(number: int, time_control: str, concurrency: int) -> dict[str, Any]:
+def games(number: int, control: TimeControl, concurrency: int) -> dict[str, Any]:
     """Games of our default engine against itself, every opening with both colours."""
 
     def opened(name: str) -> Entrant:
@@ -110,59 +128,76 @@ def games(number: int, time_control: str, concurrency: int) -> dict[str, Any]:
 
         return Entrant(name, make)
 
-    control = TimeControl.parse(time_control)
-    reasons: Counter[str] = Counter()
-    plies: list[float] = []
-    slowest_s: list[float] = []
-    least_left_s: list[float] = []
+    records: list[GameRecord] = []
 
     def keep(game: GameRecord) -> None:
-        reasons[game.reason] += 1
-        plies.append(len(game.turns))
-        slowest_s.append(max(turn.elapsed_s for turn in game.turns))
-        for side in (0, 1):
-            spent = accumulate(turn.elapsed_s - control.increment_s for turn in game.turns[side::2])
-            least_left_s.append(control.time_s - max(spent))
+        records.append(game)
+        if len(records) % GAMES_PER_LINE == 0:
+            forfeits = sum(game.forfeited for game in records)
+            print(f"{len(records)} of {number} games, {forfeits} forfeits", flush=True)
 
-    tasks = pair_tasks(opened("first"), opened("second"), seeded_openings(1), range(number // 2))
-    list(play_pairs(tasks, Conditions(control), 1, concurrency, keep))
-    bad = [reason for reason in reasons if "time" in reason or "illegal" in reason or "forfeits" in reason]
+    tasks = pair_tasks([(opened("first"), opened("second"), number // 2)], seeded_openings(1))
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        contextlib.closing(play_pairs(tasks, Conditions(control), 1, concurrency, keep)) as pairs,
+    ):
+        for _ in pairs:
+            pass
+    slowest_s = [turn.elapsed_s for game in records for turn in game.turns]
+    left_s = [left for game in records for side in (0, 1) for left in least_left_s(game, side, control)]
     return {
-        "games": sum(reasons.values()),
-        "time_control": time_control,
+        "games": len(records),
+        "cut_short": len(records) < number // 2 * 2,
+        "time_control": str(control),
         "concurrency": concurrency,
-        "endings": dict(reasons.most_common()),
-        "faults": {reason: reasons[reason] for reason in bad},
-        "plies": spread(plies, 0),
-        "slowest_move_s": round(max(slowest_s), 3),
-        "least_time_left_s": {**spread(least_left_s, 3), "least": round(min(least_left_s), 3)},
+        "endings": dict(Counter(game.reason for game in records).most_common()),
+        "faults": dict(Counter(game.reason for game in records if game.forfeited)),
+        "plies": spread_of([len(game.turns) for game in records], 0),
+        "slowest_move_s": round(max(slowest_s, default=0.0), 3),
+        "least_time_left_s": {**spread_of(left_s, 3), "least": round(min(left_s, default=control.time_s), 3)},
     }
 
 
-def results(asked: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each part that was asked for."""
-    if asked.scripts:
-        yield "scripts", scripts(asked.scripts)
-    if asked.games:
-        yield "games", games(asked.games, asked.tc, asked.concurrency)
+def least_left_s(game: GameRecord, side: int, control: TimeControl) -> list[float]:
+    """The least that was left on a side's clock when it had moved, before the increment; empty if it never moved."""
+    spent_s = accumulate(turn.elapsed_s - control.increment_s for turn in game.turns[side::2])
+    most_s = max(spent_s, default=None)
+    return [] if most_s is None else [control.time_s - control.increment_s - most_s]
+
+
+def spread_of(values: Sequence[float], digits: int) -> dict[str, float]:
+    """The spread of values; empty if there are none."""
+    return spread(values, digits) if values else {}
+
+
+def interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--scripts", type=int, default=300)
     parser.add_argument("--games", type=int, default=500)
-    parser.add_argument("--tc", default="2+0.02")
+    parser.add_argument("--tc", type=TimeControl.parse, default="2+0.02", help="seconds for a game + for each move")
     parser.add_argument("--concurrency", type=int, default=1)
     asked = parser.parse_args()
+    if asked.tc.moves:
+        parser.error("--tc: the time is for the whole game")
     result: dict[str, Any] = origin()
     result["versions"] |= {"numba": version("numba")}
-    found = dict(results(asked))
+    signal.signal(signal.SIGTERM, interrupt)
+    found: dict[str, dict[str, Any]] = {}
+    if asked.scripts:
+        found["scripts"] = scripts(asked.scripts)
+    if asked.games and not any(part["cut_short"] for part in found.values()):
+        found["games"] = games(asked.games, asked.tc, asked.concurrency)
     print(json.dumps(found, indent=2))
     result |= found
     result["right"] = not any(part["faults"] for part in found.values())
+    result["cut_short"] = any(part["cut_short"] for part in found.values())
     path = write_result(f"chess_uci_{result['date'][:10]}", result)
-    print(f"{'right' if result['right'] else 'WRONG'}: {path}")
-    return 0 if result["right"] else 1
+    print(f"{'right' if result['right'] else 'WRONG'}{', cut short' if result['cut_short'] else ''}: {path}")
+    return 1 if not result["right"] else 130 if result["cut_short"] else 0
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.match.game import Abandoned, Conditions, GameRecord, Seat, play_game
-from ranks.chess.match.match import MatchPlan, pair_tasks, play_match
-from ranks.chess.match.openings import Opening, seeded_openings
-from ranks.chess.match.schedule import Entrant, play_pairs
+from ranks.chess.match.match import MatchPlan, play_match
+from ranks.chess.match.openings import Opening, repetition_lines, seeded_openings
+from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import GameClock, TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.rating.sprt import Sprt
@@ -147,7 +147,7 @@ def test_limits_reach_the_players() -> None:
 
 def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     def moves(concurrency: int) -> list[list[int]]:
-        tasks = pair_tasks(entrant("A"), entrant("B"), islice(seeded_openings(3), 3), range(5))
+        tasks = pair_tasks([(entrant("A"), entrant("B"), 5)], islice(seeded_openings(3), 3))
         games: list[GameRecord] = []
         pairs = list(play_pairs(tasks, FREE, 7, concurrency, games.append))
         assert len(games) == 10
@@ -163,12 +163,30 @@ def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     assert alone[0] != alone[6]
 
 
+def test_every_meeting_gets_its_pairs_in_turns_on_the_same_openings() -> None:
+    a, b, c = entrant("A"), entrant("B"), entrant("C")
+    openings = [START, Opening("other", None, (Board().parse_move("e2e4"),))]
+    tasks = list(pair_tasks([(a, b, 1), (a, c, 3)], openings))
+    assert [task.key for task in tasks] == [("A", "B", 0), ("A", "C", 0), ("A", "C", 1), ("A", "C", 2)]
+    assert [task.opening.name for task in tasks] == ["start", "start", "other", "start"]
+    assert list(pair_tasks([], openings)) == []
+
+
+def test_openings_that_are_too_few_are_told() -> None:
+    other = Opening("other", None, (Board().parse_move("e2e4"),))
+    assert list(repetition_lines([START, other], 2)) == []
+    assert list(repetition_lines(seeded_openings(0), 1000)) == []
+    (line,) = repetition_lines([START, other, Opening("again", None, ())], 3)
+    assert line.startswith("2 different openings for 3 pairs")
+
+
 def test_a_match_goes_on_after_forfeits_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     plan = MatchPlan(entrant("good"), entrant("bad", {2: cheats}), [START], FREE, rounds=3)
     seen: list[GameRecord] = []
     score = play_match(plan, seen.append)
     assert len(seen) == 6
     lines = capsys.readouterr().out.splitlines()
+    assert lines.pop(0).startswith("1 different openings for 3 pairs of games: openings are repeated")
     assert lines[0] == "Finished game 1 (good vs bad): 1-0 {Black makes an illegal move: a1a1}"
     assert lines[-4:] == [
         "Normalised Elo: inf",
@@ -183,7 +201,7 @@ def test_a_player_that_does_not_start_forfeits() -> None:
     def refuse() -> Wanderer:
         raise Forfeit("A does not start")
 
-    pairs = list(play_pairs(pair_tasks(Entrant("A", refuse), entrant("B"), [START], range(1)), FREE, 0, 1, len_of))
+    pairs = list(play_pairs(pair_tasks([(Entrant("A", refuse), entrant("B"), 1)], [START]), FREE, 0, 1, len_of))
     assert [pairs[0].with_white.reason, pairs[0].with_black.reason] == [
         f"{side} forfeits: A does not start" for side in ("White", "Black")
     ]
@@ -235,7 +253,7 @@ def test_a_players_own_fault_is_not_hidden() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(play_pairs(pair_tasks(entrant("A", {1: breaks}), entrant("B"), [START], range(2)), FREE, 0, 2, len_of))
+        list(play_pairs(pair_tasks([(entrant("A", {1: breaks}), entrant("B"), 2)], [START]), FREE, 0, 2, len_of))
 
 
 @pytest.mark.parametrize("more", [{"rounds": 0}, {"rounds": 1, "concurrency": 0}])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ranks import __version__
+from ranks.chess.match import entry
 from ranks.chess.pgn import read_games
 from ranks.cli.main import main
 
@@ -49,10 +51,27 @@ def test_a_ladder_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*words.split(), "--max-plies", "40", "--anchor", "random=400"]) == 0
     found = json.loads((tmp_path / "pool" / "ladder.json").read_text())
     assert found["games"] == 12
-    assert found["scale"] == "logistic Elo, random = 400"
-    assert found["plan"]["players"]["minimax:2"]["word"] == "minimax:2"
+    assert found["scale"].startswith("logistic Elo, random = 400 (given")
+    assert found["plan"]["players"]["minimax:2"] == {
+        "word": "minimax:2",
+        "program": f"ranks {__version__}",
+        "sha256": entry.our_sha256(),
+    }
     assert len(list(read_games(tmp_path / "pool" / "games.pgn"))) == 12
-    assert "scale: logistic Elo, random = 400" in capsys.readouterr().out
+    assert "scale: logistic Elo, random = 400 (given" in capsys.readouterr().out
+
+
+def test_a_ladder_with_another_player_under_the_same_word_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"chess ladder {tmp_path}/pool --player random --player greedy --games-per-pair 2 --max-plies 10".split()
+    assert main(words) == 0
+    assert main(words) == 0
+    capsys.readouterr()
+    before = entry.our_sha256()
+    monkeypatch.setattr(entry, "our_sha256", lambda: "f00")
+    assert main(words) == 2
+    assert f"random: sha256 was {before}, is f00; greedy: sha256 was {before}, is f00" in capsys.readouterr().err
 
 
 MATCH = "chess match --player random --player greedy"
@@ -73,6 +92,10 @@ MATCH = "chess match --player random --player greedy"
         (f"{MATCH} --sprt elo0=10,elo1=0", "elo0 must lie below elo1"),
         (f"{MATCH} --openings nowhere.epd", "no such file"),
         (f"{MATCH} --max-plies 0", "no game fits in it"),
+        (f"{MATCH} --pgnout nowhere/games.pgn", "asked: --pgnout nowhere/games.pgn\nfound: No such file"),
+        (f"{MATCH} --pgnout .", "found: Is a directory"),
+        (f"chess ladder {__file__} --player random --player greedy", f"{__file__}: File exists"),
+        (f"chess ladder {__file__}/pool --player random --player greedy", "Not a directory"),
         ("chess ladder pool --player random", "fewer than two players"),
         ("chess ladder pool --games-per-pair 0", "even number"),
         ("chess ladder pool --anchor random", "PLAYER=ELO"),

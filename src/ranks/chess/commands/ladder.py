@@ -8,6 +8,7 @@ import math
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -27,7 +28,7 @@ STOCKFISH_ANCHOR = (STOCKFISH[0], 1350.0)
 """What the first of them says of itself."""
 NOBODY: list[str] = []
 IN_DIGEST = 16
-"""Openings that a set is told apart by."""
+"""Openings that our own sets are told apart by."""
 
 
 def ladder(
@@ -58,7 +59,8 @@ def ladder(
             where Stockfish is installed four rungs of it, with its own UCI_Elo 1350 as the anchor.
         anchor: PLAYER=ELO, a rating that is given; may be given several times. Without it the mean of the pool is 0.
         games_per_pair: Games of each two players.
-        until_separated: Neighbours whose order is not sure play on, up to so many games with each other.
+        until_separated: Neighbours whose order is not sure play on, up to so many games with each other. The games are
+            looked at after each doubling, and the intervals between neighbours are wide enough for all looks together.
         tc: Time control: 10+0.1 (seconds and increment), 40/60+0.5 (40 moves in 60 s).
         nodes: Nodes for each move.
         depth: Plies for each move.
@@ -78,13 +80,14 @@ def ladder(
             words += STOCKFISH
             anchors = anchors or dict([STOCKFISH_ANCHOR])
     most = max(games_per_pair, until_separated or 0) // 2
-    lines = list(itertools.islice(openings_of(openings, seed), max(most, IN_DIGEST)))
+    own = None if openings else max(most, IN_DIGEST)
+    lines = list(itertools.islice(openings_of(openings, seed), own))
     pool = entrants(words)
     names = {entrant.facts["word"]: entrant.name for entrant in pool}
     plan = LadderPlan(
         entrants=pool,
         openings=lines,
-        openings_name=_digest(lines, openings),
+        openings_name=_named(lines, openings),
         conditions=agreed,
         games_per_pair=games_per_pair,
         anchors={names.get(word, word): elo for word, elo in anchors.items()},
@@ -124,7 +127,8 @@ def _anchor(text: str) -> tuple[str, float]:
     raise UserError(f"--anchor {text}", "not a rating", "write PLAYER=ELO, such as alphabeta:1=1000")
 
 
-def _digest(lines: list[Opening], path: Path | None) -> str:
-    """A name for a set of openings that changes with the first of them."""
-    text = repr([(line.fen, line.moves) for line in lines[:IN_DIGEST]])
-    return f"{path.name if path else 'our own'}, sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+def _named(lines: Sequence[Opening], path: Path | None) -> str:
+    """A name for a set of openings that changes with any of a file's, or with the first of our own."""
+    told_apart = [(line.fen, line.moves) for line in (lines if path else lines[:IN_DIGEST])]
+    digest = hashlib.sha256(repr(told_apart).encode()).hexdigest()[:16]
+    return f"{path.name if path else 'our own'}, sha256 {digest}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ranks import __version__
 from ranks.chess.match.game import Conditions
 from ranks.chess.match.opening_files import read_openings
 from ranks.chess.match.openings import Opening, seeded_openings
@@ -16,6 +18,9 @@ from ranks.chess.players.player import Limits
 from ranks.chess.players.program import ProgramPlayer
 from ranks.chess.players.words import PlayerWord
 from ranks.errors import UserError
+
+OUR_SOURCES = ("chess/board.py", "chess/core/", "chess/players/", "search/")
+"""What our own players are made of."""
 
 
 def entrants(words: Sequence[str]) -> list[Entrant]:
@@ -29,12 +34,14 @@ def entrants(words: Sequence[str]) -> list[Entrant]:
         parsed = PlayerWord.parse(word)
         player = parsed.make()
         name = program_name(player, parsed.options) if isinstance(player, ProgramPlayer) else word
-        facts = {"program": player.program, "sha256": sha256(player)} if isinstance(player, ProgramPlayer) else {}
+        if isinstance(player, ProgramPlayer):
+            program, digest = player.program, hashlib.sha256(player.executable.read_bytes()).hexdigest()
+        else:
+            program, digest = f"ranks {__version__}", our_sha256()
         player.close()
         seen[name] += 1
-        found.append(
-            Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make, {"word": word, **facts})
-        )
+        facts = {"word": word, "program": program, "sha256": digest}
+        found.append(Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make, facts))
     return found
 
 
@@ -45,9 +52,15 @@ def program_name(player: ProgramPlayer, options: Mapping[str, str]) -> str:
     return ", ".join([player.program, *nodes, *given])
 
 
-def sha256(player: ProgramPlayer) -> str:
-    """The hash of a program's file, which tells builds of one version apart."""
-    return hashlib.sha256(player.executable.read_bytes()).hexdigest()
+@functools.cache
+def our_sha256() -> str:
+    """The hash of the sources of our own players, which tells states of one version apart."""
+    package = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).as_posix().startswith(OUR_SOURCES):
+            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def conditions(

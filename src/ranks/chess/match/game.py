@@ -35,6 +35,11 @@ class Conditions:
     margin_s: float = 0.0
     """How much longer than its time a move may take."""
 
+    @property
+    def timed(self) -> bool:
+        """Whether moves depend on how fast the machine is and what else it does."""
+        return self.time_control is not None or self.limits.movetime_s is not None
+
     def __str__(self) -> str:
         if self.time_control:
             return str(self.time_control)

@@ -7,8 +7,7 @@ import itertools
 import os
 import platform
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -19,10 +18,10 @@ from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
 from ranks.chess.match.ladder_files import Journal, write_json
 from ranks.chess.match.ladder_plot import plot_ladder
 from ranks.chess.match.match import forfeit_lines
-from ranks.chess.match.openings import Opening
+from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.progress import Progress
-from ranks.chess.match.schedule import Entrant, PairTask, play_pairs
-from ranks.chess.match.standings import Standings, rate, standings_lines
+from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
+from ranks.chess.match.standings import Standings, rate, scale_text, standings_lines
 from ranks.errors import UserError
 
 Pairing = tuple[str, str]
@@ -67,11 +66,21 @@ class LadderPlan:
         """What must stay equal where a ladder is continued: everything that its games depend on."""
         return {
             "conditions": str(self.conditions),
+            "time_margin_s": self.conditions.margin_s if self.conditions.timed else None,
+            "concurrency": self.concurrency if self.conditions.timed else None,
             "openings": self.openings_name,
             "seed": self.seed,
             "max_plies": self.max_plies,
             "players": {entrant.name: dict(entrant.facts) for entrant in self.entrants},
         }
+
+    @property
+    def looks(self) -> list[int]:
+        """Pairs that neighbours have played when the table is looked at: twice as many each time, up to the limit."""
+        pairs = [self.games_per_pair // 2]
+        while self.until_separated and pairs[-1] < self.until_separated // 2:
+            pairs.append(min(2 * pairs[-1], self.until_separated // 2))
+        return pairs
 
 
 def play_ladder(
@@ -82,47 +91,49 @@ def play_ladder(
     Ctrl-C does so for the pairs so far and goes on as KeyboardInterrupt. Raises UserError where the games give no
     ratings.
     """
-    journal = Journal(folder, plan.identity, write_game)
-    try:
-        _play(plan, journal)
-    except BaseException:
-        with contextlib.suppress(UserError):  # too few games yet
-            _report(plan, journal, folder, command)
-        raise
-    finally:
-        journal.close()
-    return _report(plan, journal, folder, command)
+    with contextlib.closing(Journal(folder, plan.identity, len(plan.looks), write_game)) as journal:
+        try:
+            _play(plan, journal)
+        except BaseException:
+            with contextlib.suppress(UserError):  # too few games yet
+                _report(plan, journal, folder, command)
+            raise
+        return _report(plan, journal, folder, command)
 
 
 def _report(plan: LadderPlan, journal: Journal, folder: Path, command: str) -> Standings:
     """Rate the pairs so far, and leave and print what came out."""
-    standings = rate(journal.table, plan.anchors)
+    standings = rate(journal.table, plan.anchors, journal.looks)
     write_json(folder / "ladder.json", _content(plan, journal, standings, command))
-    plot_ladder(standings, f"{plan.conditions}, {len(journal.played) * 2} games", folder / "ladder.png")
+    title = f"{plan.conditions}: {2 * len(journal.played)} games, {time.strftime('%Y-%m-%d', time.gmtime())}"
+    plot_ladder(standings, title, folder / "ladder.png")
     for line in [*standings_lines(standings), *forfeit_lines(journal.forfeits)]:
         print(line, flush=True)
     return standings
 
 
 def _play(plan: LadderPlan, journal: Journal) -> None:
-    """Every pairing plays its games; then, if asked, neighbours double theirs until they are separated."""
+    """Every pairing plays its games; then, if asked, neighbours that are not separated play on, look after look."""
     names = sorted(entrant.name for entrant in plan.entrants)
-    wanted: Counter[Pairing] = Counter({pair: plan.games_per_pair // 2 for pair in itertools.combinations(names, 2)})
-    while True:
+    wanted = dict.fromkeys(itertools.combinations(names, 2), plan.looks[0])
+    for line in repetition_lines(plan.openings, plan.looks[-1]):
+        print(line, flush=True)
+    _play_missing(plan, journal, wanted)
+    for pairs in plan.looks[1:]:
+        neighbours = rate(journal.table, plan.anchors, journal.looks).unseparated
+        close = [pairing for a, b in neighbours if (pairing := min((a, b), (b, a))) in wanted]
+        if not close:
+            return
+        print(f"not separated: {', '.join(' and '.join(pairing) for pairing in close)}: they play on", flush=True)
+        wanted |= dict.fromkeys(close, pairs)
         _play_missing(plan, journal, wanted)
-        if plan.until_separated is None:
-            return
-        close = [min((a, b), (b, a)) for a, b in rate(journal.table, plan.anchors).unseparated]
-        more = {pair: min(2 * wanted[pair], plan.until_separated // 2) for pair in close if pair in wanted}
-        if all(wanted[pair] >= pairs for pair, pairs in more.items()):
-            return
-        wanted.update({pair: pairs - wanted[pair] for pair, pairs in more.items()})
-        print(f"not separated: {', '.join(' and '.join(pair) for pair in more)}: they play on", flush=True)
 
 
 def _play_missing(plan: LadderPlan, journal: Journal, wanted: Mapping[Pairing, int]) -> None:
     """Play the pairs that are wanted and not in the journal, pairing by pairing in turns."""
-    tasks = [task for task in _tasks(plan, wanted) if _key(task) not in journal.played]
+    by_name = {entrant.name: entrant for entrant in plan.entrants}
+    meetings = [(by_name[first], by_name[second], pairs) for (first, second), pairs in wanted.items()]
+    tasks = [task for task in pair_tasks(meetings, plan.openings) if task.key not in journal.played]
     if not tasks:
         return
     with Progress(len(tasks), "pairs") as progress:
@@ -139,20 +150,6 @@ def _play_missing(plan: LadderPlan, journal: Journal, wanted: Mapping[Pairing, i
             pairs.close()
 
 
-def _tasks(plan: LadderPlan, wanted: Mapping[Pairing, int]) -> Iterator[PairTask]:
-    """All wanted pairs: number 0 of every pairing, then number 1, ...; number n has the n-th opening."""
-    by_name = {entrant.name: entrant for entrant in plan.entrants}
-    openings = itertools.cycle(plan.openings)
-    for number, opening in zip(range(max(wanted.values())), openings, strict=False):
-        for (first, second), pairs in wanted.items():
-            if number < pairs:
-                yield PairTask(by_name[first], by_name[second], opening, number)
-
-
-def _key(task: PairTask) -> tuple[str, str, int]:
-    return task.first.name, task.second.name, task.number
-
-
 def _content(plan: LadderPlan, journal: Journal, standings: Standings, command: str) -> dict[str, Any]:
     """ladder.json: the ratings, the raw results, and what they were made with."""
     ratings, table = standings.ratings, journal.table
@@ -164,12 +161,15 @@ def _content(plan: LadderPlan, journal: Journal, standings: Standings, command: 
         "hardware": {"platform": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
         "plan": plan.identity,
         "games": 2 * len(journal.played),
-        "scale": ratings.scale,
+        "scale": scale_text(ratings),
         "anchors": dict(plan.anchors),
         "prior_games": ratings.prior_games,
+        "prior_because": standings.prior_because,
+        "looks": standings.looks,
+        "above_next_level": standings.level,
         "first_move_elo": list(ratings.first_move),
         "draws_between_equals": list(ratings.draw_share),
-        "standings": [row._asdict() | {"separated": row.separated} for row in standings.rows],
+        "standings": [row._asdict() for row in standings.rows],
         "forfeits": [[player, reason, times] for (player, reason), times in sorted(journal.forfeits.items())],
         "pairings": [
             {

@@ -5,6 +5,7 @@
     games.pgn     all these games
     ladder.json   the rating with everything it was made from
     ladder.png    its plot
+    lock          held by the ladder that writes here
 
 A line of pairs.jsonl is written after the games it stands for and ends with the length of games.pgn: what a crash left
 behind that length is cut off.
@@ -12,6 +13,9 @@ behind that length is cut off.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import itertools
 import json
 import os
 from collections import Counter
@@ -25,28 +29,40 @@ from ranks.chess.match.schedule import PairRecord
 from ranks.chess.rating.crosstable import Crosstable
 from ranks.errors import UserError
 
+LINE = {"first": str, "second": str, "number": int, "points": list, "forfeits": list, "pgn_bytes": int}
+"""What is read of a line of pairs.jsonl."""
+
 
 class Journal:
     """The pairs that were played, on disk and as a crosstable."""
 
-    def __init__(self, folder: Path, plan: Mapping[str, Any], write_game: Callable[[TextIO, GameRecord], None]) -> None:
-        """Open or begin a ladder's folder. Raises UserError where it belongs to another plan."""
-        folder.mkdir(parents=True, exist_ok=True)
-        _agree(folder / "plan.json", plan)
+    def __init__(
+        self, folder: Path, plan: Mapping[str, Any], looks: int, write_game: Callable[[TextIO, GameRecord], None]
+    ) -> None:
+        """Open or begin a ladder's folder.
+
+        Raises UserError where it belongs to another plan or another ladder, or where a file is damaged.
+        """
         self.table = Crosstable()
         self.played: set[tuple[str, str, int]] = set()
         """(first, second, number) of each pair."""
         self.forfeits: Counter[tuple[str, str]] = Counter()
         """How often (player, reason)."""
         self._write_game = write_game
-        self._lines = _open_cut(folder / "pairs.jsonl")
-        pgn_bytes = 0
-        for line in self._lines:
-            entry = json.loads(line)
-            self._count(entry)
-            pgn_bytes = entry["pgn_bytes"]
-        self._pgn = (folder / "games.pgn").open("a+", encoding="utf-8", newline="\n")
-        self._pgn.truncate(pgn_bytes)
+        with contextlib.ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(_lock(folder))
+                _require_whole(folder)
+                self.looks = _agree(folder / "plan.json", plan, looks)
+                """The most looks that any start of this ladder allowed."""
+                line_bytes, pgn_bytes = self._read(folder / "pairs.jsonl")
+                self._lines = opened.enter_context(_open_cut(folder / "pairs.jsonl", line_bytes))
+                self._pgn = opened.enter_context(_open_cut(folder / "games.pgn", pgn_bytes))
+            except OSError as error:
+                found = f"{error.filename or folder}: {error.strerror}"
+                raise UserError(f"a ladder in {folder}", found, "give a folder that can be written") from None
+            self._opened = opened.pop_all()
 
     def add(self, pair: PairRecord) -> None:
         """Keep a finished pair: first its games, then its line."""
@@ -71,39 +87,120 @@ class Journal:
         self._count(entry)
 
     def close(self) -> None:
-        """Close the files."""
-        self._lines.close()
-        self._pgn.close()
+        """Close the files, and let another ladder write here."""
+        self._opened.close()
+
+    def _read(self, path: Path) -> tuple[int, int]:
+        """Count all whole lines; what they are long, and how long they say that games.pgn is."""
+        whole = path.read_bytes() if path.exists() else b""
+        lines = whole.split(b"\n")[:-1]
+        pgn_bytes = 0
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = json.loads(line)
+                missing = [key for key, kind in LINE.items() if not isinstance(entry[key], kind)]
+                if missing:
+                    raise ValueError(f"{', '.join(missing)} cannot be read")
+                self._count(entry)
+                pgn_bytes = entry["pgn_bytes"]
+            except (ValueError, TypeError, KeyError) as error:
+                what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+                raise UserError(
+                    f"the ladder in {path.parent}",
+                    f"{path}, line {number} is damaged: {what}",
+                    "put the line back as it was, or begin again in another folder",
+                ) from None
+        return sum(len(line) + 1 for line in lines), pgn_bytes
 
     def _count(self, entry: Mapping[str, Any]) -> None:
-        self.table.add(entry["first"], entry["second"], *entry["points"])
-        self.played.add((entry["first"], entry["second"], entry["number"]))
+        key = (entry["first"], entry["second"], entry["number"])
+        if key in self.played:
+            raise ValueError(f"pair {key[2]} of {key[0]} and {key[1]} stands there twice")
+        with_white, with_black = entry["points"]
+        if not all(type(halves) is int and 0 <= halves <= 2 for halves in (with_white, with_black)):
+            raise ValueError(f"{entry['points']} are no points of two games")
+        self.table.add(key[0], key[1], with_white, with_black)
+        self.played.add(key)
         self.forfeits.update((player, reason) for player, reason in entry["forfeits"])
 
 
-def _agree(path: Path, plan: Mapping[str, Any]) -> None:
-    """Write the plan, or compare it with the one that is there; players may join later, the rest must be equal."""
+def _lock(folder: Path) -> TextIO:
+    """An open file that no other ladder can hold at the same time."""
+    lock = (folder / "lock").open("w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise UserError(
+            f"a ladder in {folder}", "another ladder writes here", "wait until it has ended, or give another folder"
+        ) from None
+    return lock
+
+
+def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
+    """Write the plan, or compare it with the one that is there: players may join and looks be added, no more."""
+    players = plan["players"]
     if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        players = {**before["players"], **plan["players"]}
-        changed = [key for key in plan if key != "players" and before.get(key) != plan[key]]
-        changed += [name for name, facts in before["players"].items() if facts != players[name]]
+        before = _read_plan(path)
+        players = {**before["players"], **players}
+        looks = max(looks, before.get("looks", 1))
+        changed = _differences(before, {**plan, "players": before["players"]})
+        for name, facts in before["players"].items():
+            changed += [f"{name}: {difference}" for difference in _differences(facts, players[name])]
         if changed:
             raise UserError(
                 f"the ladder in {path.parent}",
-                f"it was begun with other settings: {', '.join(changed)} (see {path.name})",
+                f"it was begun with other settings ({path.name}): {'; '.join(changed)}",
                 "use those, or another folder",
             )
-        plan = {**plan, "players": players}
-    write_json(path, plan)
+    write_json(path, {**plan, "players": players, "looks": looks})
+    return looks
 
 
-def _open_cut(path: Path) -> TextIO:
-    """A file of lines, at its start, without a last line that a crash left unfinished."""
-    path.touch()
-    whole = path.read_bytes()
-    stream = path.open("r+", encoding="utf-8", newline="\n")
-    stream.truncate(whole.rfind(b"\n") + 1)
+def _read_plan(path: Path) -> dict[str, Any]:
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        for facts in plan["players"].values():
+            dict(facts)
+    except json.JSONDecodeError as error:
+        found = f"line {error.lineno}: {error.msg}"
+    except (ValueError, TypeError, KeyError, AttributeError):
+        found = "these are not the settings of a ladder"
+    else:
+        return plan
+    raise UserError(
+        f"the ladder in {path.parent}",
+        f"{path} is damaged: {found}",
+        "put the file back as it was, or begin again in another folder",
+    )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`seed was 3, is 4` for each setting of now."""
+    return [f"{key} was {before.get(key)}, is {value}" for key, value in now.items() if before.get(key) != value]
+
+
+def _require_whole(folder: Path) -> None:
+    """Raise UserError where a file is missing that is written before one that is there: it would be begun anew."""
+    names = ("plan.json", "pairs.jsonl", "games.pgn")
+    for first, then in itertools.pairwise(names):
+        if (folder / then).exists() and not (folder / first).exists():
+            raise UserError(
+                f"the ladder in {folder}", f"{then} without {first}", f"put {first} back, or give another folder"
+            )
+
+
+def _open_cut(path: Path, num_bytes: int) -> TextIO:
+    """A file to append to, without what a crash left behind its known length."""
+    found = path.stat().st_size if path.exists() else 0
+    if found < num_bytes:
+        raise UserError(
+            f"the ladder in {path.parent}",
+            f"{path} has {found} bytes where the finished pairs filled {num_bytes}",
+            f"put the whole {path.name} back, or begin again in another folder",
+        )
+    stream = path.open("a", encoding="utf-8", newline="\n")
+    stream.truncate(num_bytes)
     return stream
 
 

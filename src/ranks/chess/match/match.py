@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
-from ranks.chess.match.openings import Opening
+from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.progress import Progress
-from ranks.chess.match.schedule import Entrant, PairRecord, PairTask, play_pairs
+from ranks.chess.match.schedule import Entrant, PairRecord, pair_tasks, play_pairs
 from ranks.chess.rating.crosstable import Crosstable, Points
 from ranks.chess.rating.sprt import Sprt
 from ranks.chess.rating.words import report, score_line
@@ -82,12 +82,6 @@ def forfeit_lines(forfeits: Counter[tuple[str, str]]) -> list[str]:
     return [f"Forfeit: {name} {num} {'time' if num == 1 else 'times'} ({reason})" for (name, reason), num in lines]
 
 
-def pair_tasks(first: Entrant, second: Entrant, openings: Iterable[Opening], numbers: range) -> Iterator[PairTask]:
-    """The pairs with these numbers; number n has opening n, from the front again where there are fewer."""
-    for number, opening in zip(numbers, itertools.islice(itertools.cycle(openings), numbers.start, None), strict=False):
-        yield PairTask(first, second, opening, number)
-
-
 def play_match(plan: MatchPlan, on_game: Callable[[GameRecord], None]) -> MatchScore:
     """Play it, printing a line for each game and the score after each pair; the table comes at the end.
 
@@ -95,8 +89,10 @@ def play_match(plan: MatchPlan, on_game: Callable[[GameRecord], None]) -> MatchS
     """
     score = MatchScore(plan.first.name, plan.second.name)
     finished = itertools.count(1)
-    tasks = pair_tasks(plan.first, plan.second, plan.openings, range(plan.rounds))
+    tasks = pair_tasks([(plan.first, plan.second, plan.rounds)], plan.openings)
     with Progress(plan.rounds, "pairs") as progress:
+        for line in repetition_lines(plan.openings, plan.rounds):
+            progress.line(line)
 
         def show(game: GameRecord) -> None:
             on_game(game)

@@ -1,15 +1,14 @@
 """The openings of a match: our own seeded set, each line a start that neither side regrets.
 
-A line is eight uniformly random legal moves, kept if our alpha-beta sees no more than half a pawn for either side. (Of
-120 such lines half were within 0.57 pawns for Stockfish 15.1 at depth 10, nine in ten within 1.20.) All draws are keyed
-by (seed, line, ply): the set is the same on every machine, and a longer set begins with the shorter.
+A line is eight uniformly random legal moves, kept if our alpha-beta sees no more than half a pawn for either side. All
+draws are keyed by (seed, line, ply): the set is the same on every machine, and a longer set begins with the shorter.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 
 from ranks.chess.board import Board
@@ -40,6 +39,17 @@ class Opening:
         for move in self.moves:
             board.push(move)
         return board
+
+
+def repetition_lines(openings: Iterable[Opening], pairs: int) -> Iterator[str]:
+    """A line that says so where so many pairs of games are more than there are different openings for."""
+    if isinstance(openings, Sized):
+        different = len({(opening.fen, opening.moves) for opening in openings})
+        if different < pairs:
+            yield (
+                f"{different} different openings for {pairs} pairs of games: openings are repeated, and as far as "
+                "their games are too, the intervals are too narrow"
+            )
 
 
 def seeded_openings(seed: int) -> Iterator[Opening]:

@@ -8,8 +8,9 @@ UCI programs are processes of their own and our players' kernels run without the
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, forfeit_reason, play_game
@@ -27,7 +28,7 @@ class Entrant:
     name: str
     open: Callable[[], Player]
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What it is: its word, and the name and hash of a program."""
+    """What it is: its word, the program that plays it, and a hash of that."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class PairTask:
     number: int
     """Among the pairs of these two, from 0."""
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from all others of a pool."""
+        return self.first.name, self.second.name, self.number
+
 
 @dataclass(frozen=True)
 class PairRecord:
@@ -49,6 +55,18 @@ class PairRecord:
     with_white: GameRecord
     """The game in which the first player had white."""
     with_black: GameRecord
+
+
+def pair_tasks(meetings: Sequence[tuple[Entrant, Entrant, int]], openings: Iterable[Opening]) -> Iterator[PairTask]:
+    """The pairs of (first, second, how many): number 0 of every meeting, then number 1, ...
+
+    Number n is played on the n-th opening, from the front again where there are fewer.
+    """
+    most = max((pairs for _, _, pairs in meetings), default=0)
+    for number, opening in zip(range(most), itertools.cycle(openings), strict=False):
+        for first, second, pairs in meetings:
+            if number < pairs:
+                yield PairTask(first, second, opening, number)
 
 
 def play_pairs(
