@@ -13,7 +13,7 @@ def chess(results: Path) -> Iterator[str]:
     for kind, lines in KINDS.items():
         path = max(results.glob(f"{kind}_*.json"), default=None)
         if path is None:
-            yield f"No result of `{kind}` is committed yet."
+            yield f"No result of `{kind}.py` is committed yet."
         else:
             yield from lines(json.loads(path.read_text(encoding="utf-8")))
             yield ""
@@ -124,11 +124,22 @@ def coverage(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {world['name']} | {world['pairs']} | {world['pools']:,} | {shares} |"
 
 
+def compilation(found: dict[str, Any]) -> Iterator[str]:
+    """First and later starts."""
+    yield f"**Starts.** {where(found)}"
+    yield ""
+    yield "| part | first start | later |"
+    yield "|---|---|---|"
+    for name, start in found["starts"].items():
+        yield f"| {name} | {start['first_s']:.1f} s | {start['later_s']:.2f} s |"
+
+
 KINDS = {
     "chess_core": core,
     "chess_rules": rules,
     "chess_uci": uci,
     "chess_ladder": ladder,
     "rating_coverage": coverage,
+    "chess_compile": compilation,
 }
 """Result files by the beginning of their names."""
