@@ -23,7 +23,7 @@ from ranks.errors import UserError
 POOL = ("random", "greedy", "minimax:2", *(f"alphabeta:{depth}" for depth in range(1, 6)))
 """Who plays where nobody is named; and, where Stockfish is installed, these:"""
 LIMITED = "uci:stockfish@5000?UCI_LimitStrength=true&UCI_Elo="
-STOCKFISH = (f"{LIMITED}1350", f"{LIMITED}1800", "uci:stockfish@1000", "uci:stockfish@3000")
+STOCKFISH = (f"{LIMITED}1350", f"{LIMITED}1800", "uci:stockfish@1000", "uci:stockfish@2000")
 STOCKFISH_ANCHOR = (STOCKFISH[0], 1350.0)
 """What the first of them says of itself."""
 NOBODY: list[str] = []
