@@ -111,9 +111,10 @@ def standings_lines(standings: Standings) -> Iterable[str]:
             line += f"  {row.above_next}, {word} after {row.games_with_next} games with each other"
         yield line
     yield f"scale: {scale_text(ratings)}; +/- is 95 %"
+    looks = f", at any of {standings.looks} looks at the games," if standings.looks > 1 else ""
     yield (
-        f"above the next: +/- is {100 * standings.level:.3g} %, so that two who are called separated stand in this "
-        f"order with {100 * SURE:g} %, whichever of {standings.looks} looks at the games was the last"
+        f"above the next: +/- is {100 * standings.level:.3g} %, so that two who are called separated{looks} stand in "
+        f"this order with {100 * SURE:g} %"
     )
     draws = ", ".join(f"{100 * share:.1f} %" for share in ratings.draw_share)
     yield f"first move: {ratings.first_move} Elo; draws between equals: {draws} (value, 95 % from, to)"
