@@ -1,6 +1,6 @@
 """How often the 95 % intervals of a ladder's ratings hold the truth, and equals are called separated, by simulation.
 
-    python benchmarks/rating_coverage.py [--pools 1000]      about two minutes; any load, no timings
+    python benchmarks/rating_coverage.py [--pools 1000]      about four minutes; any load, no timings
 
 Each pool is a round robin of seven players of known strength. Five worlds: games independent; the two games of a pair
 decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and 20 or 8 pairs
