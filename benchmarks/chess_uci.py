@@ -6,7 +6,7 @@
 Scripts: processes of `ranks chess uci` hear sensible and senseless commands in random order; each search must answer
 with exactly one bestmove, legal in the position of that time, and the process must end with exit code 0. Games: two
 processes of `ranks chess uci` on a clock that the match holds. Writes benchmarks/results/chess_uci_DATE.json and exits
-1 where anything hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: what was done by then is written,
+1 where anything hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: what was done is written,
 marked as cut short, and it exits 130.
 """
 

@@ -100,6 +100,35 @@ def test_a_player_that_forfeits(
     assert "lost died with exit code 3: the game is yours." in typed(["e4"])
 
 
+def test_a_program_that_dies_before_the_first_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dead:
+        name, closed = "dead", False
+
+        def new_game(self, seed: int) -> None:
+            raise Forfeit("died with exit code 3")
+
+        def close(self) -> None:
+            self.closed = True
+
+    dead = Dead()
+    monkeypatch.setattr("ranks.chess.commands.play.make_player", lambda word: dead)
+    with pytest.raises(UserError, match=r"--player uci:dead\n.*the program died with exit code 3"):
+        play(player="uci:dead")
+    assert dead.closed
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_move(
+    typed: Callable[..., str], tmp_path: Path
+) -> None:
+    for path, found in [(tmp_path / "missing" / "games.pgn", "No such file"), (tmp_path, "directory")]:
+        with pytest.raises(UserError, match="--pgnout") as error:
+            typed(["e4", "quit"], player="random", pgnout=path)
+        assert found in error.value.found
+    (tmp_path / "games.pgn").write_text("kept\n")
+    typed(["e4", "quit"], player="random", pgnout=tmp_path / "games.pgn")
+    assert (tmp_path / "games.pgn").read_text().startswith("kept\n[Event ")
+
+
 def test_every_end_is_explained() -> None:
     for fen, words in [
         ("R5k1/5ppp/8/8/8/8/8/6K1 b - - 0 1", "Checkmate. White wins, 1-0"),

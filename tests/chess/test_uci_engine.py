@@ -14,7 +14,8 @@ import pytest
 from ranks.chess.board import Board, move_name
 from ranks.chess.players.player import Choice, Limits, Player
 from ranks.chess.players.words import make_player
-from ranks.chess.uci.engine import OPTIONS, Engine, Go
+from ranks.chess.uci.engine import OPTIONS
+from ranks.chess.uci.go import Go
 from ranks.errors import UserError
 
 from .uci_conversation import Conversation, check_script, random_script
@@ -73,10 +74,6 @@ def test_a_search_reports_and_moves() -> None:
         lines = gui.ask("go movetime 2000", "bestmove", 1.0)
         assert lines[-1] == "bestmove d1d8"
         assert "score mate 1 " in lines[-2]
-        gui.say(f"position fen {MATE_IN_ONE} moves d1d8")
-        assert gui.ask("go depth 3", "bestmove") == ["bestmove 0000"]
-        gui.say("position fen 6k1/5ppp/8/8/8/8/r4PPP/1r4K1 w - - 0 1")
-        assert gui.ask("go depth 3", "bestmove") == ["bestmove 0000"]
 
 
 def test_stop_infinite_and_ponder() -> None:
@@ -106,6 +103,48 @@ def test_stop_infinite_and_ponder() -> None:
         assert gui.ask("isready", "readyok") == ["readyok"]
 
 
+@pytest.mark.parametrize(
+    ("position", "score"),
+    [
+        (f"{MATE_IN_ONE} moves d1d8", "mate 0"),
+        ("6k1/5ppp/8/8/8/8/r4PPP/1r4K1 w - - 0 1", "mate 0"),
+        ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "cp 0"),
+    ],
+)
+def test_a_game_that_is_over_is_scored_and_answered_when_it_may(position: str, score: str) -> None:
+    ended = [f"info depth 0 score {score}", "bestmove 0000"]
+    with Conversation(strong) as gui:
+        gui.say(f"position fen {position}")
+        assert gui.ask("go depth 3", "bestmove") == ended
+        for go, then in [("go infinite", "stop"), ("go", "stop"), ("go ponder wtime 100 btime 100", "ponderhit")]:
+            gui.say(go)
+            assert gui.hear("info") == ended[:1]
+            time.sleep(0.05)
+            assert gui.heard == []
+            assert gui.ask(then, "bestmove") == ended[1:]
+
+
+def test_after_a_refused_position_no_move_is_made_on_the_old_board() -> None:
+    with Conversation(strong) as gui:
+        gui.say("position startpos moves e2e4")
+        gui.ask("position startpos moves e2e4 e7e6 e4e6", "info string position refused: 'e4e6' is no legal move")
+        assert gui.ask("go depth 2", "bestmove") == [
+            "info string no move: the position was refused",
+            "bestmove 0000",
+        ]
+        gui.say("go infinite")
+        gui.hear("info string no move")
+        time.sleep(0.05)
+        assert gui.heard == []
+        assert gui.ask("stop", "bestmove") == ["bestmove 0000"]
+        gui.say("position startpos moves e2e4")
+        answer = gui.ask("go depth 2", "bestmove")[-1].split()[1]
+        assert Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1").parse_move(answer)
+        gui.ask("position", "info string position refused")
+        gui.say("ucinewgame")
+        assert Board().parse_move(gui.ask("go depth 2", "bestmove")[-1].split()[1])
+
+
 def test_isready_position_and_go_while_it_searches() -> None:
     with Conversation(strong) as gui:
         gui.say("go infinite")
@@ -127,6 +166,9 @@ def test_several_lines_and_options() -> None:
         gui.say("setoption name MultiPV value 1")
         assert "multipv" not in gui.ask("go depth 1", "bestmove")[0]
         assert "not from 1 to 218" in gui.ask("setoption name MultiPV value 999", "info string")[-1]
+        gui.say("setoption name Hash value 1")
+        gui.ask("go depth 4", "bestmove")
+        assert "not from 1 to 4096" in gui.ask("setoption name Hash value 0", "info string")[-1]
         assert "no option 'Hesh'" in gui.ask("setoption name Hesh value 999", "info string")[-1]
         gui.say("setoption name Move Overhead value 900")
         began_s = time.monotonic()
@@ -148,6 +190,9 @@ def test_the_clock_is_its_own() -> None:
     assert (white.clock.moves_to_go, white.depth, white.nodes) == (5, 9, None)
     assert parsed("mate 3").limits(True, 0).depth == 5
     assert parsed("infinite").limits(True, 0).infinite
+    assert parsed("").limits(True, 0) == parsed("depth").limits(True, 0) == Limits(infinite=True)
+    assert parsed("btime 100").limits(True, 0).infinite
+    assert not parsed("btime 100").limits(False, 0).infinite
     assert parsed("wtime soon nodes -3 movetime").limits(True, 0) == Limits(nodes=1)
 
 
@@ -155,9 +200,9 @@ def test_the_clock_is_its_own() -> None:
     ("line", "answer"),
     [
         ("xyzzy", "info string unknown command: xyzzy"),
-        ("position startpos moves e2e5", "info string position left as it was: 'e2e5' is no legal move"),
-        ("position fen 8/8 w - - 0 1", "info string position left as it was: the board has 2 ranks"),
-        ("position", "info string position left as it was: write position startpos"),
+        ("position startpos moves e2e5", "info string position refused: 'e2e5' is no legal move"),
+        ("position fen 8/8 w - - 0 1", "info string position refused: the board has 2 ranks"),
+        ("position", "info string position refused: write position startpos"),
         ("go searchmoves e2e4 depth 1", "info string searchmoves is not known here"),
     ],
 )
@@ -248,4 +293,3 @@ def test_as_a_process() -> None:
 def test_the_engine_imports_nothing_heavy() -> None:
     code = "import sys, ranks.chess.commands.uci; sys.exit(bool({'numba', 'numpy', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-    assert Engine.__module__ == "ranks.chess.uci.engine"

@@ -179,11 +179,12 @@ def board_of(position: str) -> Board | None:
 
 
 def check_script(conversation: Listener, script: list[str]) -> int:
-    """Say a script and check each answer: one bestmove for each go, legal in the position of that time, and none more.
+    """Say a script and check each answer: one bestmove for each go, legal in the position of that time (0000 where that
+    was refused), and none more.
 
     Returns the number of searches."""
-    board = Board()
-    expected: list[Board] = []
+    board: Board | None = Board()
+    expected: list[Board | None] = []
     for line in script:
         words = line.split()
         if words[:1] == ["sleep"]:
@@ -191,11 +192,11 @@ def check_script(conversation: Listener, script: list[str]) -> int:
             continue
         conversation.say(line)
         if words[:1] == ["position"]:
-            board = board_of(line) or board
+            board = board_of(line)
         elif words[:1] == ["ucinewgame"]:
             board = Board()
         elif words[:1] == ["go"]:
-            expected.append(board.copy())
+            expected.append(board.copy() if board else None)
     conversation.say("stop")
     conversation.say("setoption name MultiPV value 1")
     conversation.say("setoption name Move Overhead value 30")
@@ -205,9 +206,9 @@ def check_script(conversation: Listener, script: list[str]) -> int:
     answers = [line.split() for line in lines if line.startswith("bestmove")]
     assert len(answers) == len(expected), f"{len(expected)} searches, {len(answers)} answers: {script}"
     for answer, board in zip(answers, expected, strict=True):
-        legal = [move_name(move) for move in board.legal_moves()] or ["0000"]
-        assert answer[1] in legal, f"{answer} in {board.fen()}: {script}"
-        if len(answer) > 2:
+        legal = [move_name(move) for move in board.legal_moves()] if board else []
+        assert answer[1] in (legal or ["0000"]), f"{answer} in {board.fen() if board else 'no position'}: {script}"
+        if board and len(answer) > 2:
             board.push(board.parse_move(answer[1]))
             assert answer[2] == "ponder"
             assert answer[3] in map(move_name, board.legal_moves())

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from ranks.chess.board import Board, Outcome, Result
 from ranks.chess.diagram import Style, draw
@@ -51,16 +51,22 @@ def play(
     if not 0 < movetime < float("inf"):
         raise UserError(f"--movetime {movetime}", "no time to think", "give seconds above 0")
     board = Board(fen)
-    opponent = make_player(player)
-    table = Table(board, opponent, colour == "white", Limits(movetime_s=movetime), style_of_the_terminal())
-    try:
-        opponent.new_game(seed)
+    with contextlib.ExitStack() as stack:
+        pgn = stack.enter_context(appended(pgnout)) if pgnout else None
+        opponent = stack.enter_context(contextlib.closing(make_player(player)))
+        try:
+            opponent.new_game(seed)
+        except Forfeit as fault:
+            do = "start the program by itself, and look what it says"
+            raise UserError(f"--player {player}", f"the program {fault}", do) from fault
+        table = Table(board, opponent, colour == "white", Limits(movetime_s=movetime), style_of_the_terminal())
         print(f"You have {colour} against {player}. Type {COMMANDS}.")
-        result = table.play(input)
-    finally:
-        opponent.close()
-        if pgnout and board.moves:
-            save(pgnout, table)
+        try:
+            result = table.play(input)
+        finally:
+            if pgn and board.moves:
+                write_game(pgn, table.as_game())
+                print(f"The game was added to {pgnout}")
     return 0 if result else 1
 
 
@@ -188,8 +194,10 @@ def style_of_the_terminal() -> Style:
     return "colours" if colours else "unicode"
 
 
-def save(path: Path, table: Table) -> None:
-    """Append the game to a PGN file."""
-    with path.open("a", encoding="utf-8") as stream:
-        write_game(stream, table.as_game())
-    print(f"The game was added to {path}")
+def appended(path: Path) -> TextIO:
+    """A PGN file to write more games to. Raises UserError where that cannot be done."""
+    try:
+        return path.open("a", encoding="utf-8", newline="\n")
+    except OSError as error:
+        do = "give a file in a folder that exists and can be written"
+        raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None

@@ -7,9 +7,10 @@ import os
 import sys
 
 from ranks import __version__
-from ranks.chess.players.player import Player
+from ranks.chess.players.player import Forfeit, Player
 from ranks.chess.players.words import PlayerWord
 from ranks.chess.uci.engine import Engine, lines_of, print_line
+from ranks.errors import UserError
 
 
 def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
@@ -26,7 +27,11 @@ def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
         return made
 
     engine = Engine(f"ranks {__version__} {player}", load, print_line)
-    engine.run(lines_of(sys.stdin.fileno()))
+    try:
+        engine.run(lines_of(sys.stdin.fileno()))
+    except Forfeit as fault:
+        do = "start the program by itself, and look what it says"
+        raise UserError(f"the player '{player}'", f"the program {fault}", do) from fault
     if engine.loading:  # the loader may be inside the compiler, where no thread can be ended
         os._exit(0)
     return 0
@@ -40,4 +45,4 @@ def rehearse(player: Player) -> None:
     player.new_game(0)
     player.choose(Board(), Limits(nodes=1, depth=1))
     gc.collect()
-    gc.freeze()  # what was loaded stays: to look through it again in the middle of a move takes 20 ms
+    gc.freeze()  # what was loaded stays: nobody has to look through it again in the middle of a move

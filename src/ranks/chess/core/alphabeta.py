@@ -64,7 +64,7 @@ def probe(t: Tree, p: Position, level: int) -> tuple[Number, Number]:
 
 
 @helper
-def remember(t: Tree, level: int) -> None:
+def write_table(t: Tree, level: int) -> None:
     """Write what was found at a level into the table."""
     value = t.best[level]
     bound = EXACT
@@ -223,7 +223,7 @@ def _go_on(
             continue
         else:
             if t.pure[level]:
-                remember(t, level)
+                write_table(t, level)
             value = t.best[level]
         level -= 1
         if level >= 0:

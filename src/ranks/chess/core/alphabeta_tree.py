@@ -31,6 +31,8 @@ MATE_FLOOR = 31000
 UNKNOWN = 1 << 20
 """Larger than any value."""
 EXACT, AT_LEAST, AT_MOST = 0, 1, 2
+ENTRY_BYTES = 16
+"""Of the table, with the key."""
 
 Number: TypeAlias = Any
 """int64 to Numba."""
@@ -91,7 +93,7 @@ LEVEL, ENTERING, NODES, BEGIN = 0, 1, 2, 3
 
 
 def new_tree(table_bits: int = 20) -> Tree:
-    """Room for one search; its table has 2**table_bits entries of 16 bytes."""
+    """Room for one search; its table has 2**table_bits entries of ENTRY_BYTES."""
     levels = dict.fromkeys(set(Tree._fields[4:17]) - {"killers", "pv"}, (LEVELS,))
     shapes: dict[str, tuple[int, ...]] = {
         **levels,

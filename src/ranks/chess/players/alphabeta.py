@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ranks.chess.board import Board
 from ranks.chess.core.alphabeta import go_on
 from ranks.chess.core.alphabeta_tree import (
+    ENTRY_BYTES,
     MATE,
     MATE_FLOOR,
     MAX_DEPTH,
@@ -26,7 +27,7 @@ from ranks.chess.players.words import nearest, no_options, number
 from ranks.errors import UserError
 
 NODES_AT_ONCE = 2000
-"""About a millisecond: so often a search looks whether it has to stop."""
+"""So often a search looks whether it has to stop."""
 EVALUATIONS = ("material", "position")
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -52,7 +53,7 @@ class AlphaBetaPlayer:
         began_s = time.perf_counter()
         plan = time_plan(limits)
         moves = shuffled(board.legal_moves(), self._seed, board.ply)
-        trees = self._trees_for(limits.threads)
+        trees = self._trees_for(limits.threads, limits.table_mib)
         self._searches += 1
         for tree in trees:
             set_root(tree, board.rows, self._searches * GOLDEN % 2**64)
@@ -79,9 +80,12 @@ class AlphaBetaPlayer:
     def close(self) -> None:
         self._trees = []
 
-    def _trees_for(self, threads: int) -> list[Tree]:
-        """One for each thread; the first is the one that counts."""
+    def _trees_for(self, threads: int, table_mib: int) -> list[Tree]:
+        """One for each thread; the first is the one that counts. A table is the largest power of two that fits."""
         assert self._trees, f"{self.name} is closed"
+        table_bits = (table_mib * 2**20 // ENTRY_BYTES).bit_length() - 1
+        if len(self._trees[0].table_keys) != 1 << table_bits:
+            self._trees = [new_tree(table_bits)]
         self._trees += [with_table_of(self._trees[0]) for _ in range(threads - len(self._trees))]
         return self._trees[:threads]
 

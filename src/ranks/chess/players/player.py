@@ -73,6 +73,8 @@ class Limits:
     """Best lines to report, for players that search."""
     threads: int = 1
     """Threads to search with, for players that can."""
+    table_mib: int = 16
+    """Memory for a transposition table, for players that have one."""
     should_stop: Callable[[], bool] | None = None
     """Asked many times a second; True ends the search with the best move so far."""
     on_info: Callable[[Info], None] | None = None

@@ -10,7 +10,8 @@ import numpy as np
 
 from ranks.chess.board import Board
 from ranks.chess.core.evaluation import LOGISTIC_CP, expected_outcomes
-from ranks.chess.core.rules import CHESS
+from ranks.chess.core.position import HALF_MOVES
+from ranks.chess.core.rules import CHESS, CLOCKS_WORD
 from ranks.chess.core.tables import Words
 from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.time_plan import time_plan
@@ -21,9 +22,8 @@ from ranks.search.evaluation import Evaluation, Evaluator, Leaves, uniform
 from ranks.search.search import Search
 
 MOST_SIMULATIONS = 100_000
-"""An arena of so many needs about 300 MB."""
 MOST_LEAVES = 8
-"""Of one game in a batch: a batch of one costs 0.2 ms, most of it for the call."""
+"""Of one game in a batch: of what a batch of one costs, most is for the call."""
 
 
 class SearchPlayer:
@@ -64,17 +64,22 @@ class SearchPlayer:
         self._search = None
 
     def _go_to(self, search: Search, board: Board) -> None:
-        """Bring the tree to a board: down the moves that were played, or anew."""
+        """Bring the tree to a board: down the moves that were played, or anew.
+
+        By repetition and 50 moves a game is over for the tree, but goes on until someone claims the draw: there the
+        tree begins without the past."""
         known = len(self._moves)
-        follows = self._start is not None and (self._start == board.rows[0]).all()
+        same_start = self._start is not None and (self._start == board.rows[0]).all()
         self._start = board.rows[0].copy()
         try:
-            if follows and board.moves[:known] == self._moves:
+            if board.outcome():
+                search.set_root(0, self._game_id, (), without_past(board.words))
+            elif same_start and board.moves[:known] == self._moves:
                 for move in board.moves[known:]:
                     search.play([move])
             else:
                 search.set_root(0, self._game_id, board.moves, self._start)
-        except UserError:  # the game went on after it was drawn, as where nobody claims: begin here
+        except UserError:  # a drawn position lies between the start and here
             search.set_root(0, self._game_id, (), board.words)
         self._moves = board.moves.copy()
 
@@ -96,6 +101,13 @@ def _report(lines: Sequence[Choice], elapsed_s: float, limits: Limits) -> None:
     assert limits.on_info is not None
     for rank, line in enumerate(lines, start=1):
         limits.on_info(Info(line.depth, line.score_cp, None, line.nodes, elapsed_s, line.pv, rank))
+
+
+def without_past(words: Words) -> Words:
+    """A copy of a position, uint64[13], as if a capture or pawn move had just led there."""
+    words = words.copy()
+    words[CLOCKS_WORD] &= ~HALF_MOVES
+    return words
 
 
 def centipawns(value: float) -> int:

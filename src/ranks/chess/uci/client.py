@@ -6,6 +6,7 @@ Whatever it does, `choose` returns or raises Forfeit within stated seconds, and 
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import os
 import queue
@@ -17,7 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, cast
 
 from ranks.chess.board import Board, move_name
 from ranks.chess.fen import START_FEN, format_fen
@@ -38,9 +39,10 @@ class Patience:
     ready_s: float = 60.0
     """To say readyok: it may be loading a network."""
     late_s: float = 5.0
-    """To answer after `stop`, or after its time is up: whether it loses on time is for the referee to say."""
+    """To answer after `stop`, or after its time and its grace are over: whether it loses on time is for the referee to
+    say."""
     silent_s: float = 60.0
-    """Without a word, in a search that no clock limits."""
+    """Without a line, in a search that no clock limits."""
     move_s: float = 600.0
     """For such a search, however much it says."""
     quit_s: float = 1.0
@@ -74,8 +76,8 @@ class UciProgram:
         self._last: deque[str] = deque(maxlen=LINES_KEPT)
         self._closed = threading.Event()
         self._readers = [
-            threading.Thread(target=_read, args=(self._process.stdout, self._last, self._lines, self._closed)),
-            threading.Thread(target=_read, args=(self._process.stderr, self._last, None, self._closed)),
+            threading.Thread(target=pass_lines_on, args=(self._process.stdout, self._last, self._lines, self._closed)),
+            threading.Thread(target=pass_lines_on, args=(self._process.stderr, self._last, None, self._closed)),
         ]
         for reader in self._readers:
             reader.daemon = True
@@ -120,13 +122,16 @@ class UciProgram:
                 told_to_stop, last_s = True, now_s - began_s + self._patience.late_s
             if now_s - began_s >= last_s or now_s - heard_s >= silent_s:
                 raise self._forfeit(f"gave no move within {now_s - began_s:.1f} s")
-            word, _, rest = (self._next_line(POLL_S) or "").partition(" ")
+            line = self._next_line(POLL_S)
+            if line is None:
+                continue
+            heard_s = time.monotonic()
+            word, _, rest = line.partition(" ")
             if word == "bestmove":
                 return self._read_best_move(board, rest, best)
             info = parse_info(rest, board if limits.on_info else None) if word == "info" else None
             if info is None:
                 continue
-            heard_s = now_s
             if info.line == 1:
                 best = rest
             if limits.on_info:
@@ -179,7 +184,7 @@ class UciProgram:
             times.append(max(limits.clock.remaining_s, 0.0))
         if limits.infinite or not times:
             return self._patience.move_s, self._patience.silent_s
-        return min(times) + self._patience.late_s, math.inf
+        return min(times) + limits.grace_s + self._patience.late_s, math.inf
 
     def _read_best_move(self, board: Board, rest: str, best: str) -> Choice:
         """The choice in a `bestmove` line, with what the last `info` line said."""
@@ -257,9 +262,12 @@ def go_command(limits: Limits, white_to_move: bool) -> str:
     return " ".join(words if len(words) > 1 else [*words, "infinite"])
 
 
-def _read(stream: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event) -> None:
-    """Pass the lines of a stream on until it ends, None at the end; where nobody waits for them, just drain it."""
-    with stream:
+def pass_lines_on(
+    pipe: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event
+) -> None:
+    """Pass the lines of an unbuffered pipe on until it ends, None at the end; where nobody waits for them, just drain
+    it."""
+    with io.BufferedReader(cast(io.RawIOBase, pipe)) as stream:
         while raw := stream.readline(LONGEST_LINE):
             line = raw.decode(errors="replace").strip()
             last.append(line)

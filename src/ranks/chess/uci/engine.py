@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ranks.chess.uci.thinking import Thinking
 
 OPTIONS = (
+    Option("Hash", "spin", "16", 1, 4096),
     Option("Threads", "spin", "1", 1, 256),
     Option("MultiPV", "spin", "1", 1, 218),
     Option("Move Overhead", "spin", "30", 0, 5000),
@@ -46,22 +47,25 @@ class Engine:
         self._error: BaseException | None = None
         self._loaded = threading.Event()
         self._board: Board | None = None
+        self._refused = False
         self._options = {option.name.lower(): option.default for option in OPTIONS}
         self._search: Thinking | None = None
         self._num_games = 0
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def run(self, lines: Iterable[str]) -> None:
-        """Carry out commands until `quit` or the end of the lines. Raises what the loader or a search raised."""
+        """Carry out commands until `quit` or the end of the lines, then close the player. Raises what the loader or a
+        search raised."""
         threading.Thread(target=self._load_player, name="loader", daemon=True).start()
         threading.Thread(target=self._read, args=(lines,), name="reader", daemon=True).start()
-        while (line := self._waiting.get()) is not None:
-            if not self._obey(line.split()):
-                break
-        self._stop()
-        if self._loaded.is_set():
+        try:
+            while (line := self._waiting.get()) is not None:
+                if not self._obey(line.split()):
+                    break
+            self._stop()
             self._check()
-            if self._player is not None:
+        finally:
+            if self._player is not None and not self.loading:
                 self._player.close()
 
     @property
@@ -108,10 +112,10 @@ class Engine:
         self._stop()
         self._num_games += 1
         self._wait().new_game(self._num_games)
-        self._board = None
+        self._board, self._refused = None, False
 
     def _set_position(self, rest: list[str]) -> None:
-        """Take the position, or leave the last one where it cannot be read."""
+        """Take the position, or refuse what cannot be read: then no move is made until a position can be."""
         self._wait()
         from ranks.chess.board import Board
 
@@ -123,12 +127,11 @@ class Engine:
             board = Board(fen.strip() if kind == "fen" else None)
             for text in moves.split():
                 board.push(board.parse_move(text))
-        except UserError as error:
-            self._say(f"position left as it was: {error.found}")
-        except ValueError as error:
-            self._say(f"position left as it was: {error}")
+        except (UserError, ValueError) as error:
+            self._refused = True
+            self._say(f"position refused: {error.found if isinstance(error, UserError) else error}")
         else:
-            self._board = board
+            self._board, self._refused = board, False
 
     def _go(self, rest: list[str]) -> None:
         """Begin to search; a search under way is stopped first, and prints its bestmove."""
@@ -145,8 +148,11 @@ class Engine:
             go.limits(board.white_to_move, int(self._options["move overhead"]) / 1000),
             num_lines=int(self._options["multipv"]),
             threads=int(self._options["threads"]),
+            table_mib=int(self._options["hash"]),
         )
-        self._search = Thinking(player, board, limits, go.ponder, self._write, self._end)
+        if self._refused:
+            self._say("no move: the position was refused")
+        self._search = Thinking(player, None if self._refused else board, limits, go.ponder, self._write, self._end)
         self._search.start()
 
     def _stop(self) -> None:

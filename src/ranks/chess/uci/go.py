@@ -29,7 +29,7 @@ class Go:
         return cls(numbers, "infinite" in words, "ponder" in words)
 
     def limits(self, white_to_move: bool, overhead_s: float) -> Limits:
-        """What it asks for; nothing at all means: as far as the player goes by itself."""
+        """What it asks for; a line without any limit is `go infinite`."""
         n = self.numbers
         own, other = ("w", "b") if white_to_move else ("b", "w")
         clock = None
@@ -44,10 +44,11 @@ class Go:
             )
         depths = [max(n["depth"], 1)] if "depth" in n else []
         depths += [max(2 * n["mate"] - 1, 1)] if "mate" in n else []
+        limited = clock is not None or depths or "nodes" in n or "movetime" in n
         return Limits(
             nodes=max(n["nodes"], 1) if "nodes" in n else None,
             depth=min(depths) if depths else None,
             movetime_s=max(n["movetime"], 1) / 1000 if "movetime" in n else None,
             clock=clock,
-            infinite=self.infinite,
+            infinite=self.infinite or not limited,
         )

@@ -12,14 +12,18 @@ from ranks.chess.players.player import Choice, Info, Limits, Player
 from ranks.chess.players.time_plan import time_plan
 from ranks.chess.uci.lines import format_info
 
+NO_MOVE = "bestmove 0000"
+
 
 class Thinking(threading.Thread):
-    """One `go`: it searches, reports, and prints exactly one bestmove, when it may."""
+    """One `go`: it searches, reports, and prints exactly one bestmove, when it may.
+
+    Where there is nothing to search (no board, no legal move) it still waits for `stop` if that was agreed."""
 
     def __init__(
         self,
         player: Player,
-        board: Board,
+        board: Board | None,
         limits: Limits,
         ponder: bool,
         write: Callable[[str], None],
@@ -39,23 +43,9 @@ class Thinking(threading.Thread):
     def run(self) -> None:
         """Called by `start`."""
         try:
-            legal = self._board.legal_moves()
-            if not legal:
-                self._write("bestmove 0000")
-                return
-            # while it ponders, the clock of the player does not run: `ponder_hit` sets the deadline
-            clock = None if self._pondering else self._limits.clock
-            limits = replace(
-                self._limits,
-                clock=clock,
-                movetime_s=None if self._pondering else self._limits.movetime_s,
-                infinite=self._pondering or self._limits.infinite,
-                should_stop=self._should_stop,
-                on_info=self._report,
-            )
-            choice = self._player.choose(self._board, limits)
+            answer = NO_MOVE if self._board is None else self._search(self._board)
             self._may_answer.wait()
-            self._write(best_move(choice))
+            self._write(answer)
         except BaseException as error:  # it is raised again in the main thread
             self.error = error
             self._failed()
@@ -73,6 +63,22 @@ class Thinking(threading.Thread):
         self._deadline_s = time.perf_counter() + time_plan(self._limits).enough_s
         if not self._limits.infinite:
             self._may_answer.set()
+
+    def _search(self, board: Board) -> str:
+        """The line that ends the search."""
+        if not board.legal_moves():
+            self._write(f"info depth 0 score {'mate' if board.in_check else 'cp'} 0")
+            return NO_MOVE
+        # while it ponders, the clock of the player does not run: `ponder_hit` sets the deadline
+        limits = replace(
+            self._limits,
+            clock=None if self._pondering else self._limits.clock,
+            movetime_s=None if self._pondering else self._limits.movetime_s,
+            infinite=self._pondering or self._limits.infinite,
+            should_stop=self._should_stop,
+            on_info=self._report,
+        )
+        return best_move(self._player.choose(board, limits))
 
     def _should_stop(self) -> bool:
         return self._stopped.is_set() or (self._deadline_s is not None and time.perf_counter() >= self._deadline_s)

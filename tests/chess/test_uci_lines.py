@@ -1,0 +1,45 @@
+"""The lines of UCI, read and written."""
+
+from __future__ import annotations
+
+import pytest
+
+from ranks.chess.board import Board, move_name
+from ranks.chess.players.player import Clock, Limits
+from ranks.chess.uci.client import go_command
+from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
+
+
+@pytest.mark.parametrize(
+    ("limits", "white", "line"),
+    [
+        (Limits(), True, "go infinite"),
+        (Limits(nodes=100, depth=5), True, "go nodes 100 depth 5"),
+        (Limits(movetime_s=0.25), True, "go movetime 250"),
+        (Limits(clock=Clock(1.5, 2.0, 0.1, 0.2)), True, "go wtime 1500 winc 100 btime 2000 binc 200"),
+        (Limits(clock=Clock(1.5, 2.0, 0.1, 0.2)), False, "go wtime 2000 winc 200 btime 1500 binc 100"),
+        (Limits(clock=Clock(-1.0, 2.0, moves_to_go=3)), True, "go wtime 1 winc 0 btime 2000 binc 0 movestogo 3"),
+    ],
+)
+def test_limits_as_a_go_line(limits: Limits, white: bool, line: str) -> None:
+    assert go_command(limits, white) == line
+
+
+def test_lines_are_read_and_written() -> None:
+    board = Board()
+    info = parse_info("depth 5 seldepth 9 multipv 2 score mate -3 nodes 77 nps 1000 time 250 pv d2d4 d7d5 xyz", board)
+    assert info is not None
+    assert (info.depth, info.score_cp, info.mate_in, info.nodes, info.elapsed_s) == (5, None, -3, 77, 0.25)
+    assert (info.line, [move_name(move) for move in info.pv]) == (2, ["d2d4", "d7d5"])
+    text = format_info(info, ["d2d4", "d7d5"], several_lines=True)
+    assert text == "info depth 5 multipv 2 score mate -3 nodes 77 nps 308 time 250 pv d2d4 d7d5"
+    assert parse_info(text.removeprefix("info "), board) == info
+    for nothing in ["", "depth 3", "string score cp 3", "score cp", "score cp many", "depth 1 score cp 3 upperbound"]:
+        assert parse_info(nothing, board) is None
+    option = parse_option("option name Clear Hash type button")
+    assert option == Option("Clear Hash", "button")
+    assert option.line() == "option name Clear Hash type button"
+    combo = parse_option("option name A B type combo default x y var x y var z")
+    assert combo == Option("A B", "combo", "x y", choices=("x y", "z"))
+    assert parse_option("option name type spin") is None
+    assert parse_option("info depth 1") is None
