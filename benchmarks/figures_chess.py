@@ -86,16 +86,17 @@ def rules(found: dict[str, Any]) -> Iterator[str]:
 
 def uci(found: dict[str, Any]) -> Iterator[str]:
     """Random scripts, and games against itself on a clock."""
-    scripts, games = found["scripts"], found["games"]
-    yield f"**The UCI engine.** {where(found)}"
+    yield f"**The UCI engine.** {where(found)}{' Cut short.' if found.get('cut_short') else ''}"
     yield ""
-    yield (
-        f"- {scripts['scripts']} random scripts, {scripts['searches']:,} searches: {len(scripts['faults'])} faults. "
-        f"From the start of a process to `uciok` {scripts['start_to_uciok_s']['median']:.2f} s, to `readyok` "
-        f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, compiled before)."
-    )
-    faults = sum(games["faults"].values())
-    yield f"- {games['games']} games against itself at {games['time_control']}: {faults} lost on time or by a fault."
+    if scripts := found.get("scripts"):
+        yield (
+            f"- {scripts['scripts']} scripts, {scripts['searches']:,} searches, faults: {len(scripts['faults'])}. "
+            f"From the start of a process to `uciok` {scripts['start_to_uciok_s']['median']:.2f} s, to `readyok` "
+            f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, compiled before)."
+        )
+    if games := found.get("games"):
+        faults = sum(games["faults"].values())
+        yield f"- {games['games']} games against itself at {games['time_control']}: {faults} lost on time or else."
 
 
 def ladder(found: dict[str, Any]) -> Iterator[str]:

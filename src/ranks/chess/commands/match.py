@@ -6,12 +6,12 @@ import contextlib
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
 
 from ranks.chess.match.entry import conditions, entrants, openings_of
 from ranks.chess.match.game import MAX_PLIES, GameRecord
 from ranks.chess.match.game_text import write_record
 from ranks.chess.match.match import MatchPlan, play_match
+from ranks.chess.pgn import appended
 from ranks.chess.rating.sprt import parse_sprt
 from ranks.errors import UserError
 
@@ -63,7 +63,7 @@ def match(
     plan = MatchPlan(first, second, lines, agreed, rounds, seed, concurrency, test, max_plies)
     date = time.strftime("%Y.%m.%d")
     with contextlib.ExitStack() as stack:
-        pgn = stack.enter_context(_appended(pgnout)) if pgnout else None
+        pgn = stack.enter_context(appended(pgnout)) if pgnout else None
 
         def keep(game: GameRecord) -> None:
             if pgn:
@@ -73,11 +73,3 @@ def match(
     if pgnout:
         print(f"games: {pgnout}", file=sys.stderr)
     return 0
-
-
-def _appended(path: Path) -> TextIO:
-    try:
-        return path.open("a", encoding="utf-8", newline="\n")
-    except OSError as error:
-        do = "give a file in a folder that exists and can be written"
-        raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None

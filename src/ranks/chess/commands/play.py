@@ -8,11 +8,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 from ranks.chess.board import Board, Outcome, Result
 from ranks.chess.diagram import Style, draw
-from ranks.chess.pgn import Game, write_game
+from ranks.chess.pgn import Game, appended, write_game
 from ranks.chess.players.player import Choice, Forfeit, Limits, Player
 from ranks.chess.players.words import make_player
 from ranks.chess.san import format_san, parse_san
@@ -192,12 +192,3 @@ def style_of_the_terminal() -> Style:
         return "letters"
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return "colours" if colours else "unicode"
-
-
-def appended(path: Path) -> TextIO:
-    """A PGN file to write more games to. Raises UserError where that cannot be done."""
-    try:
-        return path.open("a", encoding="utf-8", newline="\n")
-    except OSError as error:
-        do = "give a file in a folder that exists and can be written"
-        raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None

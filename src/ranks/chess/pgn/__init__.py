@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ranks.chess.pgn.game import Damage, Game
 from ranks.chess.pgn.reader import read_games
-from ranks.chess.pgn.writer import write_game
+from ranks.chess.pgn.writer import appended, write_game
 
-__all__ = ["Damage", "Game", "read_games", "write_game"]
+__all__ = ["Damage", "Game", "appended", "read_games", "write_game"]

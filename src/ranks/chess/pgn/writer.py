@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
 from ranks.chess.pgn.game import ROSTER, Game
 from ranks.chess.san import format_line
+from ranks.errors import UserError
 
 COLUMNS = 80
 
@@ -22,6 +24,15 @@ def write_game(stream: TextIO, game: Game) -> None:
     tags |= {tag: value for tag, value in game.headers.items() if tag not in tags}
     lines = [f'[{tag} "{_escaped(value)}"]\n' for tag, value in tags.items()]
     stream.write("".join([*lines, "\n", *_wrapped(_words(game)), "\n"]))
+
+
+def appended(path: Path) -> TextIO:
+    """A PGN file to write more games to. Raises UserError where that cannot be done."""
+    try:
+        return path.open("a", encoding="utf-8", newline="\n")
+    except OSError as error:
+        do = "give a file in a folder that exists and can be written"
+        raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None
 
 
 def _escaped(value: str) -> str:
