@@ -1,7 +1,7 @@
 """Many games searched at once: trees grow on the CPU while the evaluator works on the leaves of others.
 
     turn        0          1          2          3                    two groups of games
-    threads   trees A    trees B    trees A    trees B                kernels without the GIL, >= 64 games a piece
+    threads   trees A    trees B    trees A    trees B                kernels without the GIL, >= 256 games a piece
     caller               net A      net B      net A                  one batch a turn, always of the same size
 
 Legend: G slots, P some of them, T moves of a game, W words of a state.
