@@ -101,7 +101,8 @@ def ladder(
     def write_game(stream: TextIO, game: GameRecord) -> None:
         write_record(stream, game, "ladder", date, agreed)
 
-    command = shlex.join(["ranks", *(word for word in sys.argv[1:] if word != str(folder))])
+    given = ["FOLDER" if word == str(folder) else word for word in sys.argv[3:]]  # no path of this machine
+    command = shlex.join(["ranks", "chess", "ladder", *given])
     play_ladder(plan, folder, command, write_game)
     print(f"games, ratings and plot: {folder}", file=sys.stderr)
     return 0
