@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -117,3 +118,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for launcher in started:
         launcher.process.kill()
         launcher.process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def hangups_are_heard() -> Iterator[None]:
+    """Also where the tests were started by nohup, which has all that they start ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

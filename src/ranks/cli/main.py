@@ -31,9 +31,23 @@ ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess
 
 
 def entry() -> None:
-    """The console script. Before a run takes over its signals, SIGTERM ends the process with 143 as it does later."""
-    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))
-    sys.exit(main(sys.argv[1:]))
+    """The console script. Before a run takes over its signals, SIGTERM ends the process with 143 as it does later.
+
+    An import that it interrupts may turn it into an error of its own (NumPy's does): that is no failure either."""
+    ended_by: list[int] = []
+
+    def end(signum: int, frame: object) -> None:
+        ended_by.append(signum)
+        sys.exit(128 + signum)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        code = main(sys.argv[1:])
+    except Exception:
+        if not ended_by:
+            raise
+        code = 1
+    sys.exit(128 + ended_by[0] if ended_by and code else code)
 
 
 def main(argv: Sequence[str]) -> int:
