@@ -52,7 +52,7 @@ class EngineProcess(Listener):
     """A process of ours, spoken to as a GUI does; as a context it leaves no process behind."""
 
     def __init__(self, player: str) -> None:
-        super().__init__()
+        super().__init__(self._write)
         self._process = subprocess.Popen(
             command(player),
             stdin=subprocess.PIPE,
@@ -70,7 +70,7 @@ class EngineProcess(Listener):
         self._process.kill()
         self._process.wait()
 
-    def say(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.buffer.write(line.encode(errors="surrogateescape") + b"\n")
         self._process.stdin.flush()

@@ -17,7 +17,7 @@ LIBRARIES = (
 )
 """Rules of chess that pip installs, by their names on PyPI."""
 MCTX_BATCHES = {32: (16, 64, 256), 100: (64,)}
-"""Games in mctx's batch, by simulations. With 100, 16 games were as fast as 64, and 256 take minutes a search."""
+"""Games in mctx's batch, by simulations; with 100 only one, since a search of it takes half a minute."""
 
 TREE_GAMES = {1: "256", 2: "1024"}
 """Games that ours searches at once without a net, by threads: a thread is not given fewer than 256."""

@@ -17,14 +17,12 @@ HANGS_S = 60.0
 
 
 class Listener:
-    """What a GUI says, and what it hears."""
+    """What a GUI says (`say` passes one line on), and what it hears."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
         self.heard: list[str] = []
         self._news = threading.Condition()
-
-    def say(self, line: str) -> None:
-        raise NotImplementedError
 
     def notice(self, line: str) -> None:
         """A line has come; from any thread."""
@@ -55,9 +53,9 @@ class Conversation(Listener):
     """With an engine inside this process; as a context it ends the engine and raises what ended it."""
 
     def __init__(self, load: Callable[[], Player]) -> None:
-        super().__init__()
-        self.error: BaseException | None = None
         self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        super().__init__(self._said.put)
+        self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(Engine("test", load, self.notice),))
         self._thread.start()
 
@@ -70,9 +68,6 @@ class Conversation(Listener):
         assert not self._thread.is_alive(), "the engine hangs"
         if self.error:
             raise self.error
-
-    def say(self, line: str) -> None:
-        self._said.put(line)
 
     @property
     def ended(self) -> bool:
