@@ -24,7 +24,7 @@ from measure import origin, write_result
 
 from ranks.chess.match.standings import rate
 from ranks.chess.rating.crosstable import Crosstable, Points
-from ranks.chess.rating.draws import outcome_probabilities
+from ranks.chess.rating.davidson import outcome_probabilities
 from ranks.chess.rating.elo import ELO_PER_NAT
 
 ELO = {"A": 0.0, "B": 150.0, "C": 220.0, "D": 400.0, "E": 480.0, "F": 600.0, "G": 900.0}

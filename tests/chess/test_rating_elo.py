@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ranks.chess.rating.elo import elo_of, estimate, score_of
+from ranks.chess.rating.report import WinsLossesDraws, report
 from ranks.chess.rating.sprt import Sprt, log_likelihood_ratio, parse_sprt
-from ranks.chess.rating.words import WinsLossesDraws, report
 from ranks.errors import UserError
 
 

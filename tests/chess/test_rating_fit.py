@@ -10,7 +10,7 @@ from ranks.chess.match.standings import rate
 from ranks.chess.rating import bradley_terry
 from ranks.chess.rating.bradley_terry import MODEL_PAIRS, fit
 from ranks.chess.rating.crosstable import Crosstable, Points
-from ranks.chess.rating.draws import log_slopes, outcome_probabilities
+from ranks.chess.rating.davidson import log_slopes, outcome_probabilities
 from ranks.chess.rating.elo import ELO_PER_NAT, Z95, elo_of
 from ranks.errors import UserError
 

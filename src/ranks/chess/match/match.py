@@ -12,8 +12,8 @@ from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.progress import Progress
 from ranks.chess.match.schedule import Entrant, PairRecord, pair_tasks, play_pairs
 from ranks.chess.rating.crosstable import Crosstable, Points
+from ranks.chess.rating.report import report, score_line
 from ranks.chess.rating.sprt import Sprt
-from ranks.chess.rating.words import report, score_line
 from ranks.errors import UserError
 
 

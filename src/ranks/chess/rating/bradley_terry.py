@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ranks.chess.rating.crosstable import Crosstable
-from ranks.chess.rating.draws import log_slopes, outcome_probabilities
+from ranks.chess.rating.davidson import log_slopes, outcome_probabilities
 from ranks.chess.rating.elo import ELO_PER_NAT, Interval
 from ranks.errors import UserError
 
