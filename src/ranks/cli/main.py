@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -12,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ranks import __version__
+from ranks import __version__, sigterm
 from ranks.errors import GaveUp, Stopped, UserError
 
 COMMANDS = {
@@ -31,23 +30,9 @@ ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess
 
 
 def entry() -> None:
-    """The console script. Before a run takes over its signals, SIGTERM ends the process with 143 as it does later.
-
-    An import that it interrupts may turn it into an error of its own (NumPy's does): that is no failure either."""
-    ended_by: list[int] = []
-
-    def end(signum: int, frame: object) -> None:
-        ended_by.append(signum)
-        sys.exit(128 + signum)
-
-    signal.signal(signal.SIGTERM, end)
-    try:
-        code = main(sys.argv[1:])
-    except Exception:
-        if not ended_by:
-            raise
-        code = 1
-    sys.exit(128 + ended_by[0] if ended_by and code else code)
+    """The console script."""
+    sigterm.ends_at_once()
+    sys.exit(main(sys.argv[1:]))
 
 
 def main(argv: Sequence[str]) -> int:

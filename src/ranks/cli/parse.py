@@ -18,6 +18,7 @@ from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from ranks import sigterm
 from ranks.errors import UserError
 
 T = TypeVar("T")
@@ -73,7 +74,10 @@ def parse(
 
 
 def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
-    """Call a typed function with arguments from the command line: positional-only ones by place, others by flag."""
+    """Call a typed function with arguments from the command line: positional-only ones by place, others by flag.
+
+    SIGTERM unwinds it.
+    """
 
     def bind(*args: Any, **kwargs: Any) -> Callable[[], T]:
         return functools.partial(function, *args, **kwargs)
@@ -89,7 +93,9 @@ def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
     looks: Any = bind
     looks.__name__, looks.__doc__, looks.__annotations__ = function.__name__, function.__doc__, hints
     looks.__signature__ = signature.replace(parameters=parameters)
-    return parse(bind, argv, prog=prog)()
+    command = parse(bind, argv, prog=prog)
+    with sigterm.unwinds():
+        return command()
 
 
 def flags_of(target: Callable[..., Any], *, pairs: bool = False) -> list[str]:
