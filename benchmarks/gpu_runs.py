@@ -16,12 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpu_updates import coloring_config
 from measure import THREADS, environment
 
 from ranks import RunConfig, World
 from ranks.engine.journal import read_rows
 from ranks.workloads import load
 
+SMALL_GRAPHS = ["--preset", "demo", "--data.labels", "bounds"]
 RUN_S = 110.0
 """No run may take longer."""
 
@@ -32,8 +34,8 @@ def training_loop(device: str, workload: str, iterations: int, precision: str) -
         place = RunConfig(precision=precision, threads=THREADS, runs_dir=Path(folder), name="run")
         world = World.join(place, device=device, workload=workload)
         module = load(workload)
-        config = replace(module.Config(), iterations=iterations)
-        summary = module.train(replace(config, eval_graphs=8) if hasattr(config, "eval_graphs") else config, world)
+        config = coloring_config(device) if workload == "graph-coloring" else module.Config()
+        summary = module.train(replace(config, iterations=iterations), world)
         rows = read_rows(summary.folder / "metrics.jsonl")
         finished = [e for e in read_rows(summary.folder / "events.jsonl") if e["event"] == "finished"][-1]
     later = rows[len(rows) // 5 :]
@@ -82,7 +84,7 @@ def same_bits(device: str, workload: str, iterations: int) -> dict[str, Any]:
         for num_ranks in (1, 4):
             start = time.perf_counter()
             name = f"of-{num_ranks}"
-            flags = ["--iterations", str(iterations), *(["--eval-graphs", "8"] if workload == "graph-coloring" else [])]
+            flags = ["--iterations", str(iterations), *(SMALL_GRAPHS if workload == "graph-coloring" else [])]
             run = ranks_train(workload, name, Path(folder), device, num_ranks, *flags)
             found[f"ranks_{num_ranks}"] = end_of(run, Path(folder), name)
             seconds[f"ranks_{num_ranks}"] = time.perf_counter() - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,21 @@ from measure import THREADS
 from ranks import Learner, RunConfig, StepBatch, World, stream
 from ranks.engine.rows import peak_memory_bytes
 from ranks.workloads import load
-from ranks.workloads.graph_coloring.generators import GeneratedGraphs
-from ranks.workloads.graph_coloring.training import coloring_loss
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.parts import load as load_graphs
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.training import FIRST_WITHOUT_LEAD_IN, coloring_loss
+from ranks.workloads.graph_coloring.validation import evaluate
 
 LEAST_BLOCKS, MOST_BLOCKS, BLOCK_UPDATES, MEASURED_S = 3, 50, 4, 6.0
+
+
+def coloring_config(device: str) -> Any:
+    """The full preset on a GPU, the small one on the CPU; labels that need NumPy alone, and few graphs on the CPU."""
+    gpu = device.startswith("cuda")
+    cfg = load("graph-coloring").PRESETS["full" if gpu else "small"]()
+    few: dict[str, int] = {} if gpu else {"train_graphs": 600, "validation_graphs": 100}
+    return replace(cfg, data=replace(cfg.data, labels="bounds", **few))
 
 
 class Updates:
@@ -27,12 +39,12 @@ class Updates:
     def __init__(self, device: str, precision: str, batch: int, exact: bool) -> None:
         engine = RunConfig(precision=precision, exact=exact, threads=THREADS)
         self.world = World.join(engine, device=device, workload="graph-coloring")
-        coloring = load("graph-coloring")
-        cfg = coloring.Config()
-        graphs = stream(GeneratedGraphs(cfg.data, 0, "train", self.world.device), batch, self.world)
+        cfg = coloring_config(device)
+        data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
+        graphs = stream(data, batch, self.world)
         optim = cfg.optim.resolve(global_batch=batch, updates=10_000)
-        self.learner = Learner(coloring.build(cfg), optim, self.world)
-        self.loss = partial(coloring_loss, cfg=cfg, lead_in=cfg.lead_in // 2)
+        self.learner = Learner(load("graph-coloring").build(cfg), optim, self.world)
+        self.loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=FIRST_WITHOUT_LEAD_IN)
         start = time.perf_counter()
         self.ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
         self.data_s = (time.perf_counter() - start) / len(self.ready)
@@ -41,7 +53,7 @@ class Updates:
     @property
     def nodes(self) -> float:
         """Nodes of a batch, on average."""
-        return statistics.mean(sum(len(g.node_graph_N) for part in parts for g in part) for _, parts in self.ready)
+        return statistics.mean(sum(len(part.node_graph_N) for part in parts) for _, parts in self.ready)
 
     def update(self) -> None:
         step, parts = self.ready[self.turn % len(self.ready)]
@@ -85,6 +97,49 @@ def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> di
         "nodes_per_batch": updates.nodes,
         "making_a_batch_s": updates.data_s,
         "peak_memory_bytes": peak_memory_bytes(updates.world.device),
+    }
+
+
+def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
+    """Whole epochs of training and validation, as a run makes them; 100 of them by multiplication.
+
+    12,000 + 3,000 graphs in the size mix of 10 to 1,000 nodes on a GPU; fewer and smaller ones on the CPU.
+    """
+    world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="graph-coloring")
+    cfg = coloring_config(device)
+    start = time.perf_counter()
+    data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    prepare(cfg.data, "validation")
+    data_s = time.perf_counter() - start
+    graphs = stream(data, cfg.global_batch, world)
+    optim = cfg.optim.resolve(global_batch=cfg.global_batch, updates=10_000)
+    learner = Learner(load("graph-coloring").build(cfg), optim, world)
+    seconds: list[float] = []
+    scores: dict[str, float] = {}
+    for epoch in range(epochs + 1):
+        start = time.perf_counter()
+        for position in range(graphs.iterations_per_epoch):
+            iteration = epoch * graphs.iterations_per_epoch + position
+            learner.step(partial(coloring_loss, cfg=cfg, seed=0, iteration=iteration), graphs.at(iteration))
+        learner.drain()
+        scores = evaluate(learner.model, replace(cfg, eval_graphs=cfg.data.validation_graphs), world)
+        if world.device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    epoch_s = statistics.median(seconds[1:])
+    return {
+        "graphs": [cfg.data.train_graphs, cfg.data.validation_graphs],
+        "parameters": learner.num_parameters,
+        "making_the_graphs_s": data_s,
+        "first_epoch_s": seconds[0],
+        "epochs_s": seconds[1:],
+        "epoch_s": epoch_s,
+        "hundred_epochs_s": sum(seconds[1:]) if epochs >= 100 else 100 * epoch_s,
+        "hundred_epochs_are": "measured" if epochs >= 100 else f"extrapolated from {epochs}",
+        "graphs_per_s": cfg.data.train_graphs / epoch_s,
+        "nodes_per_s": int(data.nodes_G.sum()) / epoch_s,
+        "val_loss": scores["loss"],
+        "peak_memory_bytes": peak_memory_bytes(world.device),
     }
 
 

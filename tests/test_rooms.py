@@ -106,7 +106,7 @@ def test_only_the_command_line_knows_tyro() -> None:
 
 def test_models_import_only_torch_and_the_standard_library() -> None:
     allowed = {"torch"} | set(sys.stdlib_module_names)
-    models = [path for path in SOURCE.glob("workloads/*/model.py")]
+    models = [path for path in SOURCE.glob("workloads/**/model.py")]
     wrong = [(str(p), other) for p in models for other in imports(p) if other.split(".")[0] not in allowed]
     assert models
     assert wrong == []

@@ -1,10 +1,11 @@
 """How kernels are compiled: by Numba, once for each version of our source, with the machine code kept on disk.
 
 Numba looks only at the file in which a cached function stands, so an edit of a function that it calls from another file
-would go unseen. Here the folder of the cache is named by a hash over all our files that hold jitted code, and this one:
-any edit there compiles afresh, and processes that compile at the same time write files of equal content and rename them
-into place. What a kernel that stands elsewhere calls (a game of yours, whose rules may lie in any file) is not known,
-so its machine code is not kept: it is compiled at each start.
+would go unseen. Here the folders that hold jitted code form groups that call no other, and the folder of a group's
+cache is named by a hash over all its files, and this one: any edit there compiles the group afresh, and processes that
+compile at the same time write files of equal content and rename them into place. What a kernel that stands elsewhere
+calls (a game of yours, whose rules may lie in any file) is not known, so its machine code is not kept: it is compiled
+at each start.
 
 Two traps, both of Numba: a cached function that calls itself crashes the second process that loads it, and uint64 with
 int64 silently becomes float64.
@@ -19,7 +20,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numba.core.config
@@ -28,15 +29,16 @@ from numba import types
 F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS: Any = numba.core.config
 PACKAGE = Path(__file__).resolve().parent
-JITTED = ("chess/core", "search")
-"""The folders that hold all jitted code of the package; their sources name the cache folder. They call no other."""
+Group: TypeAlias = tuple[str, ...]
+JITTED: tuple[Group, ...] = (("chess/core", "search"), ("workloads/graph_coloring/classical",))
+"""The folders that hold all jitted code of the package, in groups: what is jitted in one calls nothing outside it."""
 
 
 @functools.cache
-def cache_folder() -> Path:
-    """Where the machine code of this version of our source is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
+def cache_folder(group: Group) -> Path:
+    """Where the machine code of this version of a group is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
     digest = hashlib.sha256(numba.__version__.encode())
-    jitted = sorted(path for folder in JITTED for path in (PACKAGE / folder).rglob("*.py"))
+    jitted = sorted(path for folder in group for path in (PACKAGE / folder).rglob("*.py"))
     for path in [*jitted, PACKAGE / "jit.py"]:
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR")
@@ -53,18 +55,23 @@ def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
     """
 
     def compile_it(function: F) -> F:
-        source = Path(inspect.getfile(function)).resolve()
-        is_ours = any(source.is_relative_to(PACKAGE / folder) for folder in JITTED)
-        if is_ours:
-            announce()
-        before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder())
-        try:
-            options: dict[str, Any] = {"cache": is_ours, "nogil": True, "error_model": "numpy", "_nrt": allocates}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+        group = group_of(Path(inspect.getfile(function)).resolve())
+        if group is None:
             return cast(F, numba.njit([signature], **options)(function))
+        announce(group)
+        before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder(group))
+        try:
+            return cast(F, numba.njit([signature], cache=True, **options)(function))
         finally:
             SETTINGS.CACHE_DIR = before
 
     return compile_it
+
+
+def group_of(source: Path) -> Group | None:
+    """The group of jitted folders in which a file stands, if it does."""
+    return next((group for group in JITTED if any(source.is_relative_to(PACKAGE / folder) for folder in group)), None)
 
 
 def helper(function: F) -> F:
@@ -96,7 +103,7 @@ def part(function: F) -> F:
 
 
 @functools.cache
-def announce() -> None:
-    """One line on stderr where the first compilation is about to happen, since it takes seconds."""
-    if not cache_folder().exists():
+def announce(group: Group) -> None:
+    """One line on stderr where the first compilation of a group is about to happen, since it takes seconds."""
+    if not cache_folder(group).exists():
         print("ranks: compiling the kernels for this processor, once (some seconds)", file=sys.stderr, flush=True)

@@ -1,108 +1,130 @@
-"""The net: its invariances, its gradient, its two forms, its losses, decoding and training."""
+"""The net: its invariances, its gradient, its forms, its losses and raw answers."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from ranks.engine.config import RunConfig
-from ranks.engine.world import World
-from ranks.workloads import graph_coloring as workload
-from ranks.workloads.graph_coloring.config import Config, DataConfig, ModelConfig
-from ranks.workloads.graph_coloring.decode import conflicts_by_round, raw_search
-from ranks.workloads.graph_coloring.generators import GeneratedGraphs, fresh_noise, random_graph
-from ranks.workloads.graph_coloring.graphs import Graph, GraphBatch, collate
-from ranks.workloads.graph_coloring.losses import (
+from ranks.workloads.graph_coloring.data.families import random_graph
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
+from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours, raw_search
+from ranks.workloads.graph_coloring.net.losses import (
     censored_chromatic,
+    colour_probabilities,
     conflict_surprise,
-    edge_conflicts,
+    edge_surprise,
+    measured_difficulty,
+    one_colouring,
     round_weights,
     soft_conflict,
+    type_surprise,
 )
-from ranks.workloads.graph_coloring.model import ColouringNet, group_sums, neighbour_sums, sum_rows
+from ranks.workloads.graph_coloring.net.model import ColouringNet, Reading
+from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.net.search import GraphSearch
+from ranks.workloads.graph_coloring.net.sums import group_sums, neighbour_sums, sum_rows
 
 CPU = torch.device("cpu")
-SMALL = Config(
-    data=DataConfig(num_graphs=64, min_nodes=8, max_nodes=12, min_degree=2.0, max_degree=3.0, small_nodes=6),
-    model=ModelConfig(width=8, rounds=4),
-    rounds=3,
-    lead_in=2,
-    global_batch=8,
-    iterations=4,
-    eval_every=2,
-    eval_graphs=6,
-    eval_nodes=10,
-    eval_tries=2,
-    eval_rounds=6,
-)
 
 
 @pytest.fixture
 def net() -> ColouringNet:
     torch.manual_seed(0)
-    return ColouringNet(width=8, rounds=5).double().eval()
+    return ColouringNet(width=8, rounds=5, reader_width=12, reader_rounds=3, num_types=4).double().eval()
 
 
 def graphs_of(sizes: list[tuple[int, int]]) -> list[Graph]:
     return [random_graph(np.random.default_rng(i), n, m) for i, (n, m) in enumerate(sizes)]
 
 
-def batch_of(graphs: list[Graph], k: int, noise: list[np.ndarray] | None = None) -> GraphBatch:
-    noise = noise or [fresh_noise(0, "test", 0, i, g.n, k) for i, g in enumerate(graphs)]
-    batch = collate(graphs, noise)
-    return GraphBatch(**{n: v.double() if v.is_floating_point() else v for n, v in vars(batch).items()})
+def batch_of(graphs: list[Graph], k: int | list[int]) -> GraphBatch:
+    batch = collate(graphs, [k] * len(graphs) if isinstance(k, int) else k, range(len(graphs)))
+    return replace(batch, features_NF=batch.features_NF.double(), num_edges_B=batch.num_edges_B.double())
 
 
-def run(net: ColouringNet, batch: GraphBatch, noise: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def run(net: ColouringNet, batch: GraphBatch, noise_R: Tensor | None = None) -> tuple[Tensor, Reading]:
     with torch.no_grad():
-        x = batch.noise_NK if noise is None else noise
-        return net.unroll(x, batch.edge_index_2D, batch.node_graph_N, len(batch), net.rounds)
+        rows, reading = rows_of(batch), read(net, batch)
+        noise_R = row_noise(7, batch, rows) if noise_R is None else noise_R
+        return unroll(net, reading, noise_R, rows, net.rounds), reading
+
+
+def heads(reading: Reading) -> Tensor:
+    return torch.cat([reading.chromatic_B[:, None], reading.type_logits_BT, reading.difficulty_B[:, None]], 1)
 
 
 def test_a_batch_equals_its_graphs_one_by_one(net: ColouringNet) -> None:
-    graphs = graphs_of([(9, 14), (1, 0), (20, 45), (5, 0)])
-    noise = [np.random.default_rng(9 + i).standard_normal((g.n, 4)) for i, g in enumerate(graphs)]
-    together, chromatic = run(net, batch_of(graphs, 4, noise))
-    alone = [run(net, batch_of([g], 4, [x])) for g, x in zip(graphs, noise, strict=True)]
-    assert torch.allclose(together, torch.cat([a[0] for a in alone], 1), atol=1e-5)
-    assert torch.allclose(chromatic, torch.cat([a[1] for a in alone]), atol=1e-5)
+    graphs, k = graphs_of([(9, 14), (1, 0), (20, 45), (5, 0), (7, 12)]), [4, 2, 3, 0, 6]
+    batch = batch_of(graphs, k)
+    together, reading = run(net, batch)
+    noise = row_noise(7, batch, rows_of(batch)).split([g.n * c for g, c in zip(graphs, k, strict=True)])
+    alone = [run(net, batch_of([g], c), x) for g, c, x in zip(graphs, k, noise, strict=True)]
+    assert torch.allclose(together, torch.cat([a[0] for a in alone], 1), atol=1e-10)
+    assert torch.allclose(heads(reading), torch.cat([heads(a[1]) for a in alone]), atol=1e-10)
+
+
+def test_noise_belongs_to_a_graph_not_to_its_batch() -> None:
+    graphs = graphs_of([(9, 14), (6, 5)])
+    batch = batch_of(graphs, [3, 4])
+    alone = replace(batch_of([graphs[1]], 4), item_B=torch.tensor([1]))
+    assert torch.equal(row_noise(5, batch, rows_of(batch))[27:], row_noise(5, alone, rows_of(alone)))
+    fixed = colour_noise(5, alone, rows_of(alone)).view(6, 4)
+    assert torch.equal(fixed, fixed[:1].expand(6, 4))
 
 
 def test_renaming_colours_renames_the_answer(net: ColouringNet) -> None:
     batch = batch_of(graphs_of([(12, 20), (7, 9)]), 5)
     order = torch.tensor([3, 0, 4, 1, 2])
-    logits, chromatic = run(net, batch)
-    renamed, same = run(net, batch, batch.noise_NK[:, order])
-    assert torch.allclose(renamed, logits[:, :, order], atol=1e-12)
-    assert torch.allclose(same, chromatic, atol=1e-12)
+    noise_R = row_noise(7, batch, rows_of(batch))
+    logits, reading = run(net, batch)
+    renamed, same = run(net, batch, noise_R.view(-1, 5)[:, order].reshape(-1))
+    assert torch.allclose(renamed.view(5, -1, 5), logits.view(5, -1, 5)[:, :, order], atol=1e-12)
+    assert torch.equal(heads(same), heads(reading))
 
 
 def test_renumbering_nodes_renumbers_the_answer(net: ColouringNet) -> None:
     graph = graphs_of([(15, 30)])[0]
-    noise = fresh_noise(0, "test", 0, 0, 15, 3)
-    new = np.random.default_rng(0).permutation(15)
-    moved = np.empty_like(noise)
+    batch = batch_of([graph], 3)
+    noise = row_noise(7, batch, rows_of(batch)).view(15, 3)
+    new = torch.from_numpy(np.random.default_rng(0).permutation(15))
+    moved = torch.empty_like(noise)
     moved[new] = noise
-    logits, chromatic = run(net, batch_of([graph], 3, [noise]))
-    other, same = run(net, batch_of([Graph.of(15, new[graph.edges_E2])], 3, [moved]))
-    assert torch.allclose(other[:, new], logits, atol=1e-12)
-    assert torch.allclose(same, chromatic, atol=1e-12)
+    logits, reading = run(net, batch)
+    other, same = run(net, batch_of([Graph.of(15, new.numpy()[graph.edges_E2])], 3), moved.view(-1))
+    assert torch.allclose(other.view(-1, 15, 3)[:, new], logits.view(-1, 15, 3), atol=1e-12)
+    assert torch.allclose(heads(same), heads(reading), atol=1e-12)
     assert not torch.allclose(other, logits, atol=1e-3)
 
 
-def test_both_forms_agree_in_any_edge_order(net: ColouringNet) -> None:
+def test_all_forms_agree_in_any_edge_order(net: ColouringNet) -> None:
     batch = batch_of(graphs_of([(9, 14), (1, 0), (20, 45)]), 3)
-    logits, chromatic = run(net, batch)
+    logits, reading = run(net, batch)
     shuffled = batch.edge_index_2D[:, torch.randperm(batch.edge_index_2D.shape[1])]
+    noise_NK = row_noise(7, batch, rows_of(batch)).view(-1, 3)
     with torch.no_grad():
-        other, same = net(batch.noise_NK, shuffled, batch.node_graph_N)
-    assert torch.allclose(other, logits[-1], atol=1e-12)
-    assert torch.allclose(same, chromatic, atol=1e-12)
+        other, *rest = net(torch.cat([batch.features_NF, noise_NK], 1), shuffled, batch.node_graph_N)
+    assert torch.allclose(other, logits[-1].view(-1, 3), atol=1e-12)
+    assert torch.allclose(torch.cat([rest[0][:, None], rest[1], rest[2][:, None]], 1), heads(reading), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [(24, 130), (120, 150)], ids=["dense", "sparse"])
+def test_the_search_of_one_graph_agrees_with_the_batch(net: ColouringNet, size: tuple[int, int]) -> None:
+    graph = graphs_of([size])[0]
+    search = GraphSearch(net.float(), graph, CPU)
+    found = search.run(3, 5, range(4), 10)
+    again = search.run(3, 5, range(2, 3), 10)
+    assert np.array_equal(found.by_round_TS[: len(again.by_round_TS), 2], again.by_round_TS[:, 0])
+    assert [graph.conflicts(c) for c in found.colours_SN] == found.conflicts_S.tolist()
+    assert found.by_round_TS.min(0).tolist() == found.conflicts_S.tolist()
+    batch = collate([graph], [0], [0])
+    with torch.no_grad():
+        assert search.chromatic == pytest.approx(float(read(net, batch).chromatic_B[0]), rel=1e-5)
 
 
 def test_damping_holds_in_evaluation_only_and_the_lead_in_has_no_gradient(net: ColouringNet) -> None:
@@ -111,13 +133,27 @@ def test_damping_holds_in_evaluation_only_and_the_lead_in_has_no_gradient(net: C
     net.damping = 1.0
     full, _ = run(net, batch)
     assert not torch.allclose(damped, full, atol=1e-6)
-    assert torch.equal(run(net.train(), batch)[0], full)
-    arguments = (batch.noise_NK, batch.edge_index_2D, batch.node_graph_N, 1)
-    later, _ = net.unroll(*arguments, rounds=2, lead_in=3)
+    net.train()
+    assert torch.equal(run(net, batch)[0], full)
+    rows = rows_of(batch)
+    later = unroll(net, read(net, batch), row_noise(7, batch, rows), rows, rounds=2, lead_in=3)
     assert torch.allclose(later.detach(), full[3:])
     later.sum().backward()
     assert net.start.weight.grad is None
-    assert net.message.weight.grad is not None
+    assert net.read_colour.weight.grad is not None
+
+
+def test_several_cells_take_turns() -> None:
+    torch.manual_seed(1)
+    net = ColouringNet(width=4, reader_width=4, reader_rounds=1, cells=3).double().eval()
+    batch = batch_of(graphs_of([(9, 14)]), 3)
+    rows, reading = rows_of(batch), read(net, batch)
+    noise_R = row_noise(1, batch, rows)
+    with torch.no_grad():
+        whole = unroll(net, reading, noise_R, rows, 5)
+        assert torch.equal(unroll(net, reading, noise_R, rows, 3, lead_in=2), whole[2:])
+        net.colour_cells[1] = net.colour_cells[0]
+        assert not torch.allclose(unroll(net, reading, noise_R, rows, 5)[1], whole[1])
 
 
 def test_sums_of_rows_have_the_right_gradient() -> None:
@@ -129,24 +165,57 @@ def test_sums_of_rows_have_the_right_gradient() -> None:
     assert torch.allclose(sum_rows(x, near), adjacency @ x)
     assert torch.autograd.gradcheck(lambda v: sum_rows(v, near), (x,))
     assert torch.autograd.gradcheck(lambda v: sum_rows(v, graph), (x,))
+    y = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.equal(sum_rows(y, graph.transposed), y[batch.node_graph_N])
+    assert torch.autograd.gradcheck(lambda v: sum_rows(v, graph.transposed), (y,))
+
+
+def test_the_neighbours_of_rows_are_those_of_the_same_colour() -> None:
+    graphs, k = graphs_of([(6, 8), (4, 3), (3, 2)]), [2, 0, 3]
+    batch = batch_of(graphs, k)
+    rows = rows_of(batch)
+    x = torch.randn(batch.num_rows, 2, dtype=torch.float64)
+    got = sum_rows(x, rows.near)
+    first = 0
+    for graph, colours in zip(graphs, k, strict=True):
+        part = x[first : first + graph.n * colours].view(graph.n, colours, 2)
+        want = torch.stack([part[torch.from_numpy(near)].sum(0) for near in graph.neighbours()])
+        assert torch.allclose(got[first : first + graph.n * colours].view(part.shape), want)
+        first += graph.n * colours
 
 
 def test_loss_is_by_graph_and_needs_no_reference() -> None:
     graphs = [Graph.of(3, [(0, 1), (1, 2)]), Graph.of(2, [(0, 1)]), Graph.of(2, [])]
-    batch = batch_of(graphs, 3)
-    sure = torch.full((1, 7, 3), -50.0, dtype=torch.float64)
-    colours = [0, 0, 1, 2, 1, 0, 0]
-    sure[0, range(7), colours] = 50.0
-    surprise = conflict_surprise(sure, batch.edge_index_2D, batch.node_graph_N, 3)
-    assert surprise[0].tolist() == pytest.approx([-math.log(1e-6), 0, 0], abs=1e-5)
+    batch = batch_of(graphs, [3, 2, 3])
+    rows = rows_of(batch)
+    sure = [[9, 0, 0], [9, 0, 0], [0, 9, 0], [9, 0], [0, 9], [9, 0, 0], [9, 0, 0]]
+    logits_TR = torch.tensor([[5.0 * v for row in sure for v in row]], dtype=torch.float64)
+    prob_RT = colour_probabilities(logits_TR, rows)
+    assert torch.allclose(sum_rows(prob_RT, rows.by_node), torch.ones(7, 1, dtype=torch.float64))
+    assert conflict_surprise(prob_RT, batch, rows)[0].tolist() == pytest.approx([-math.log(1e-6), 0, 0], abs=1e-5)
+    even = colour_probabilities(torch.zeros(2, batch.num_rows, dtype=torch.float64), rows)
+    assert conflict_surprise(even, batch, rows)[1].tolist() == pytest.approx(
+        [-2 * math.log(2 / 3), -math.log(1 / 2), 0], rel=1e-4
+    )
+    assert edge_surprise(torch.tensor(0.25)).item() == pytest.approx(-math.log(0.75), rel=1e-5)
     loss = soft_conflict(torch.tensor([[0.0, 8.0], [0.0, 3.0]]), discount=0.5, forgiven=1.0)
     assert loss.tolist() == pytest.approx([0, (math.log(9) + 2 * math.log(4)) / 3])
-    even = edge_conflicts(torch.full((2, 7, 3), 1 / 3, dtype=torch.float64), batch.edge_index_2D)
-    assert even.shape == (2, 6)
-    assert even[0, 0].item() == pytest.approx(-math.log(2 / 3), rel=1e-5)
     weights = round_weights(4, 0.5, loss)
     assert weights.sum().item() == pytest.approx(1)
     assert (weights[1:] / weights[:-1]).tolist() == pytest.approx([2, 2, 2])
+
+
+def test_renaming_the_colours_leaves_the_unsupervised_loss_but_not_the_supervised_one() -> None:
+    batch = batch_of(graphs_of([(9, 14)]), 3)
+    rows = rows_of(batch)
+    prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
+    renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
+    assert torch.allclose(conflict_surprise(prob_RT, batch, rows), conflict_surprise(renamed, batch, rows))
+    reference_N = torch.randint(0, 3, (9,))
+    one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
+    assert abs(one - other) > 1e-3
+    nats_TN = -prob_RT.view(9, 3, 2)[torch.arange(9), reference_N].log().T
+    assert one == pytest.approx(float((round_weights(2, 0.9, nats_TN) * nats_TN.mean(1)).sum()))
 
 
 def test_chromatic_loss_is_zero_inside_the_known_interval() -> None:
@@ -155,7 +224,16 @@ def test_chromatic_loss_is_zero_inside_the_known_interval() -> None:
     assert loss.tolist() == pytest.approx([0.5, 0.0, 2.5, 0.125])
 
 
-def test_conflicts_are_counted_as_by_hand(net: ColouringNet) -> None:
+def test_type_and_difficulty_losses() -> None:
+    logits = torch.tensor([[0.0, 0.0], [3.0, 0.0]])
+    expected = [math.log(2), math.log(1 + math.exp(-3))]
+    assert type_surprise(logits, torch.tensor([1, 0])).tolist() == pytest.approx(expected)
+    assert type_surprise(logits, torch.tensor([1, -1])).tolist() == pytest.approx([math.log(2), 0.0])
+    loss = measured_difficulty(torch.tensor([1.0, 4.0, 2.0]), torch.tensor([1.5, 1.0, math.nan]))
+    assert loss.tolist() == pytest.approx([0.125, 2.5, 0.0])
+
+
+def test_conflicts_are_counted_as_by_hand() -> None:
     graphs = graphs_of([(9, 14), (4, 0), (12, 30)])
     batch = batch_of(graphs, 3)
     colours = torch.randint(0, 3, (4, 25))
@@ -166,46 +244,20 @@ def test_conflicts_are_counted_as_by_hand(net: ColouringNet) -> None:
             assert counted[t, b] == graph.conflicts(colours[t, starts[b] : starts[b + 1]].numpy())
 
 
+def test_the_likeliest_colour_is_that_of_the_largest_logit() -> None:
+    batch = batch_of(graphs_of([(3, 2), (2, 1), (2, 1)]), [4, 2, 0])
+    rows = rows_of(batch)
+    logits_TR = torch.randn(3, 16, dtype=torch.float64)
+    got = likeliest_colours(logits_TR, rows)
+    assert torch.equal(got[:, :3], logits_TR[:, :12].view(3, 3, 4).argmax(-1))
+    assert torch.equal(got[:, 3:5], logits_TR[:, 12:].view(3, 2, 2).argmax(-1))
+    assert got[:, 5:].eq(0).all()
+
+
 def test_raw_search_reports_the_conflicts_it_left(net: ColouringNet) -> None:
-    net = net.float()
     graphs = graphs_of([(9, 12), (1, 0), (16, 70)])
-    answers = raw_search(
-        net, graphs, lambda t, i: fresh_noise(0, "test", t, i, graphs[i].n, 3), tries=3, rounds=8, device=CPU
-    )
+    answers = raw_search(net.float(), graphs, 3, seed=0, purpose="test", tries=3, rounds=8, device=CPU)
     for graph, answer in zip(graphs, answers, strict=True):
         assert answer.conflicts == graph.conflicts(answer.colours_N)
     assert (answers[1].conflicts, answers[1].tries) == (0, 1)
     assert (answers[2].conflicts > 0, answers[2].tries) == (True, 3)
-
-
-def test_data_does_not_depend_on_who_asks() -> None:
-    data = GeneratedGraphs(SMALL.data, 1, "train")
-    together = data.gather(torch.arange(16))
-    assert sum(len(b) for b in together) == 16
-    assert [b.num_colours for b in together] == sorted({b.num_colours for b in together})
-    parts = [b for ids in (torch.arange(7), torch.arange(7, 16)) for b in data.gather(ids) if b.num_colours == 3]
-    three = next(b for b in together if b.num_colours == 3)
-    assert torch.equal(three.noise_NK, torch.cat([b.noise_NK for b in parts]))
-    assert len(data) == 64
-    assert data.sha256 != GeneratedGraphs(SMALL.data, 2, "train").sha256
-
-
-def test_trains_evaluates_and_exports(tmp_path: Path) -> None:
-    world = World.join(RunConfig(runs_dir=tmp_path, name="gc", threads=1), device="cpu")
-    world.workload = "graph-coloring"
-    try:
-        summary = workload.train(SMALL, world)
-        again = workload.evaluate(workload.build(SMALL), SMALL, world)
-    finally:
-        world.leave()
-    assert (summary.iteration, summary.complete) == (4, True)
-    rows = [json.loads(line) for line in (tmp_path / "gc" / "metrics.jsonl").read_text().splitlines()]
-    assert [row["iteration"] for row in rows] == [0, 1, 2, 3]
-    assert all(math.isfinite(row["train/conflict"]) for row in rows)
-    assert 0 <= rows[-1]["val/solved"] <= 1
-    assert set(again) == {"loss", "solved", "conflicts", "colours_estimated"}
-    assert json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"] == {
-        "width": 8,
-        "rounds": 4,
-        "damping": Config().model.damping,
-    }

@@ -1,34 +1,23 @@
-"""Solving, drawing, exporting, and the table, with a small untrained net."""
+"""Solving files and networkx graphs, with a small untrained net."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
-import torch
 
-from ranks.engine.export import export_model
-from ranks.errors import GaveUp, UserError
+from ranks.errors import UserError
 from ranks.workloads import WORKLOADS, load
-from ranks.workloads.graph_coloring import hard_table, onnx_export
-from ranks.workloads.graph_coloring.checker import check_sol
-from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.draw import draw_colouring, palette
-from ranks.workloads.graph_coloring.generators import random_graph
-from ranks.workloads.graph_coloring.model import ColouringNet
-from ranks.workloads.graph_coloring.solve import solve
-from ranks.workloads.graph_coloring.weights_file import load_net
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> str:
-    torch.manual_seed(0)
-    export_model(ColouringNet(width=8, rounds=6), tmp_path / "run" / "export")
-    return str(tmp_path / "run")
+from ranks.workloads import graph_coloring as workload
+from ranks.workloads.graph_coloring.graphs.checker import check_sol
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+from ranks.workloads.graph_coloring.net.weights_file import load_net
+from ranks.workloads.graph_coloring.solving import solution
+from ranks.workloads.graph_coloring.solving.solve import solve
 
 
 @pytest.fixture
@@ -50,9 +39,12 @@ def test_solves_and_says_how(queen5: Path, run: str, tmp_path: Path, capsys: pyt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"weights: run run, sha256 {load_net(run).sha256[:12]}"
     assert check_sol(queen5, sol) == []
-    assert any(line.startswith("raw: ") for line in lines)
+    assert any(line.startswith("found by ") for line in lines)
+    comments = [line for line in sol.read_text().splitlines() if line.startswith("c ")]
+    assert any(load_net(run).sha256 in line for line in comments)
+    assert any("seed 0" in line for line in comments)
     k = int(sol.read_text().split("s col ")[1].split()[0])
-    assert 5 <= k <= 17
+    assert 5 <= k <= 7
     assert f"s col {k}" in lines
 
 
@@ -108,59 +100,34 @@ def test_damaged_and_foreign_weights_are_refused(run: str) -> None:
         load_net(run)
 
 
-def test_large_graphs_are_drawn_by_class(tmp_path: Path) -> None:
-    graph = random_graph(np.random.default_rng(0), 210, 900)
-    draw_colouring(graph, np.arange(210) % 12, tmp_path / "g.png", "conflicts")
-    assert (tmp_path / "g.png").stat().st_size > 10_000
-    assert len(set(palette(60))) == 60
-    with pytest.raises(UserError, match="can be written"):
-        draw_colouring(graph, np.zeros(210, dtype=np.int64), tmp_path / "no" / "g.png", "nowhere")
+def test_networkx_graphs_are_coloured_by_their_own_names(run: str) -> None:
+    graph = nx.relabel_nodes(nx.mycielski_graph(4), {v: f"node {v}" for v in range(11)})
+    found = workload.solve(graph, budget_s=2.0, run=run)
+    assert found is not None
+    assert set(found.colors) == set(graph.nodes)
+    assert all(found.colors[u] != found.colors[v] for u, v in graph.edges)
+    assert sorted(set(found.colors.values())) == list(range(found.num_colors)) == [0, 1, 2, 3]
+    assert workload.solve(graph, k=3, budget_s=0.2, run=run) is None
+    with pytest.raises(UserError, match="at least one colour"):
+        workload.solve(graph, k=0, run=run)
 
 
-@pytest.fixture(scope="module")
-def exported() -> tuple[ColouringNet, bytes]:
-    torch.manual_seed(0)
-    model = ColouringNet(width=4, rounds=2).eval()
-    return model, onnx_export.onnx_bytes(model, "0" * 64)
+def test_never_worse_than_dsatur_and_it_says_so(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the net finds nothing the answer is DSATUR's, and bears its name."""
+    graph = Graph.of(6, [(u, v) for u in range(3) for v in range(3, 6)])
+    ways = solution.NetWays
 
+    class Helpless(ways):
+        def tabucol(self, core: Graph, k: int, seconds: float, seed: int) -> tuple[Any, int]:
+            return np.zeros(core.n, dtype=np.int64), core.num_edges
 
-def test_onnx_equals_torch_on_every_shape(exported: tuple[ColouringNet, bytes]) -> None:
-    model, content = exported
-    assert len(onnx_export.SHAPES) >= 5
-    assert onnx_export.compare(model, content) <= 1e-5
-
-
-def test_onnx_that_differs_is_refused(exported: tuple[ColouringNet, bytes]) -> None:
-    _, content = exported
-    other = ColouringNet(width=4, rounds=2).eval()
-    with pytest.raises(GaveUp, match="differs by"):
-        onnx_export.compare(other, content)
-
-
-def test_export_extra_writes_one_file(tmp_path: Path) -> None:
-    paths = onnx_export.export_extra(ColouringNet(width=4, rounds=2), Config(), tmp_path)
-    assert paths == [tmp_path / "model.onnx"] == list(tmp_path.iterdir())
-
-
-def test_table_says_fail_for_an_untrained_net(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hard_table, "NUM_GRAPHS_QUICK", 3)
-    monkeypatch.setattr(hard_table, "SIZES", (50,))
-    result = hard_table.table(quick=True, net=load_net(run))
-    assert result["passed"] is False
-    ways = [row["way"] for row in result["rows"]]
-    assert len(ways) == 7
-    assert ways[4] == "DSATUR"
-    raw, untrained = result["rows"][:2]
-    assert (raw["passed"], untrained["passed"]) == (False, False)
-    assert all(0 <= row["solved"] <= row["graphs"] == 3 for row in result["rows"])
-
-
-def test_a_claimed_colouring_that_is_wrong_is_not_counted(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hard_table, "dsatur", lambda graph: np.zeros(graph.n, dtype=np.int64))
-    monkeypatch.setattr(hard_table, "NUM_GRAPHS_QUICK", 2)
-    monkeypatch.setattr(hard_table, "SIZES", (50,))
-    rows = hard_table.table(quick=True, net=replace(load_net(run), name="test"))["rows"]
-    assert rows[4]["solved"] == 0
+    monkeypatch.setattr(solution, "NetWays", Helpless)
+    found = solution.by_net(graph, load_net(run), k=2, budget_s=0.2, seed=0)
+    assert (found.found_by, found.num_colours, found.conflicts) == ("DSATUR", 2, 0)
+    wasteful = solution.by_net(graph, load_net(run), k=None, budget_s=0.2, seed=0)
+    assert (wasteful.num_colours, wasteful.conflicts) == (2, 0)
+    assert found.optimal
+    assert wasteful.optimal
 
 
 def test_workloads_are_found_by_name_or_path(tmp_path: Path) -> None:

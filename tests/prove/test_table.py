@@ -18,7 +18,7 @@ def table(quick: bool = False):
         {{"way": "untrained", "solved": 0, "share": 0.0, "bar": "{bar}", "passed": {passed}}},
         {{"way": "guessing", "solved": 0, "share": 0.0, "bar": None, "passed": None}},
     ]
-    return {{"rows": rows, "passed": all(row["passed"] is not False for row in rows), "facts": {{"seed": 1}}}}
+    return {{"tables": {{"Ways": rows}}, "passed": all(row["passed"] is not False for row in rows), "facts": {{"seed": 1}}}}
 """
 TOYS = Path(__file__).parent.parent / "toys"
 
@@ -30,5 +30,5 @@ def test_rows_are_held_against_their_bars(tmp_path: Path, passed: bool, code: in
     outcome = prove(("table", str(path), "--quick"), tmp_path)
     assert outcome.code == code, outcome.printed
     assert outcome.failed == ([] if passed else ["untrained", "table"])
-    assert outcome.file["raw"]["rows"][0]["solved"] == 4
+    assert outcome.file["raw"]["tables"]["Ways"][0]["solved"] == 4
     assert "seed: 1" in outcome.printed

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,14 @@ import ranks
 from ranks import jit
 
 SOURCE = Path(ranks.__file__).parent
+SEARCH, COLOURING = jit.JITTED
 PROBE = """
 import numpy as np
 from ranks import jit
 from {module} import {function} as rule
 state = np.array([[3, 12]], np.uint64)
 moves = np.zeros(9, np.uint16)
-print(sum(rule.stats.cache_hits.values()), sum(rule.stats.cache_misses.values()), jit.cache_folder().name,
+print(sum(rule.stats.cache_hits.values()), sum(rule.stats.cache_misses.values()), jit.cache_folder(jit.JITTED[0]).name,
       rule(state, 0, np.zeros(1, np.uint64), 0, 0, moves, 0), moves.tolist())
 """
 
@@ -77,31 +78,58 @@ def test_the_second_start_compiles_nothing_and_an_edit_is_seen(package: Path, tm
 
 
 @pytest.mark.parametrize(
-    ("edited", "seen"),
-    [("search/evaluation.py", True), ("search/games/tictactoe.py", True), ("jit.py", True), ("errors.py", False)],
+    ("edited", "seen_by"),
+    [
+        ("search/evaluation.py", [SEARCH]),
+        ("search/games/tictactoe.py", [SEARCH]),
+        ("workloads/graph_coloring/classical/words.py", [COLOURING]),
+        ("jit.py", [SEARCH, COLOURING]),
+        ("errors.py", []),
+    ],
 )
 def test_any_file_that_machine_code_hangs_on_names_the_folder(
-    edited: str, seen: bool, package: Path, fresh_folder: pytest.MonkeyPatch
+    edited: str, seen_by: list[jit.Group], package: Path, fresh_folder: pytest.MonkeyPatch
 ) -> None:
+    """An edit in one group of folders leaves the machine code of the other where it is."""
     fresh_folder.setattr(jit, "PACKAGE", package / "ranks")
-    before = jit.cache_folder()
     path = package / "ranks" / edited
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    before = {group: jit.cache_folder(group) for group in jit.JITTED}
+    assert len(set(before.values())) == len(jit.JITTED)
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     jit.cache_folder.cache_clear()
-    assert (jit.cache_folder() != before) == seen
+    assert [group for group in jit.JITTED if jit.cache_folder(group) != before[group]] == seen_by
+
+
+def jitted_functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions at the top of a file that bear a decorator."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+
+
+def names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    return {name.id for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def test_machine_code_of_the_package_hangs_on_no_other_file() -> None:
-    """All jitted functions stand in the folders that name the cache, and import nothing of ours from elsewhere."""
-    hashed = tuple(f"ranks.{room.replace('/', '.')}." for room in jit.JITTED)
+    """All jitted functions stand in the folders that name the cache, and use nothing of ours from outside the group."""
     for path in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        if any(path.is_relative_to(SOURCE / room) for room in jit.JITTED):
-            ours = {name for name in imported if name.startswith("ranks")} - {"ranks.jit", "ranks.errors"}
-            assert [name for name in ours if not name.startswith(hashed)] == [], path
-        else:
-            assert "ranks.jit" not in imported, path
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        group = jit.group_of(path)
+        if group is None:
+            assert "ranks.jit" not in {node.module for node in imports}, path
+            continue
+        inside = tuple(f"ranks.{room.replace('/', '.')}." for room in group)
+        from_outside = {
+            alias.asname or alias.name
+            for node in imports
+            for alias in node.names
+            if (node.module or "").startswith("ranks") and not f"{node.module}.".startswith((*inside, "ranks.jit."))
+        }
+        compiled = [part for function in jitted_functions(tree) for part in (*function.decorator_list, *function.body)]
+        constants = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value]
+        assert names_in([*compiled, *constants]) & from_outside == set(), path
 
 
 GAME = """
@@ -158,8 +186,9 @@ def test_where_machine_code_is_kept(variables: dict[str, str], root: str, fresh_
         fresh_folder.delenv(name, raising=False)
     for name, value in variables.items():
         fresh_folder.setenv(name, value)
-    assert str(jit.cache_folder().parent) == root
-    assert jit.cache_folder().name.startswith("kernels-")
+    for group in jit.JITTED:
+        assert str(jit.cache_folder(group).parent) == root
+        assert jit.cache_folder(group).name.startswith("kernels-")
 
 
 def calls(function: ast.FunctionDef) -> set[str]:
@@ -168,14 +197,13 @@ def calls(function: ast.FunctionDef) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("room", jit.JITTED)
+@pytest.mark.parametrize("room", [*SEARCH, *COLOURING])
 def test_no_kernel_calls_itself_by_any_way(room: str) -> None:
     """A cached function that does crashes the second process that loads it (numba issue 6061)."""
     jitted: dict[str, set[str]] = {}
     for path in sorted((SOURCE / room).rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.decorator_list:
-                jitted[node.name] = jitted.get(node.name, set()) | calls(node)
+        for function in jitted_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            jitted[function.name] = jitted.get(function.name, set()) | calls(function)
     assert len(jitted) > 10
     reached = {name: set(called) for name, called in jitted.items()}
     for _ in jitted:

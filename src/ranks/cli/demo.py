@@ -62,7 +62,7 @@ def demo(argv: Sequence[str]) -> int:
 
 def write_graph(path: Path) -> None:
     """A hard 3-colourable graph of 50 nodes that training never saw, in the DIMACS format."""
-    from ranks.workloads.graph_coloring.hard_instances import hard_three_colourable
+    from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 
     graphs = (hard_three_colourable(seed=0, purpose="demo", n=50, item=item) for item in count())
     graph = next(graph for graph in graphs if graph.degrees().min() > 0)  # a lone vertex spoils the picture

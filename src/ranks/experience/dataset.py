@@ -1,10 +1,13 @@
 """A data set as a stream of global batches: a pure function of the iteration, so that there is nothing to keep.
 
-An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be short.
+An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be short. Where items
+differ in cost, each batch is dealt so that the shards cost about the same; which items it holds stays as it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 import torch
@@ -57,8 +60,34 @@ class Stream(Generic[T]):
             )
         batch = self._order[position * self.global_batch : (position + 1) * self.global_batch]
         cost = self.dataset.cost
+        if cost is not None:
+            batch = batch[balanced(cost[batch].tolist(), self.world.deal.num_shards)]
         shards = Shards.dealt(batch, self.world.deal, self.world.rank, cost[batch] if cost is not None else None)
         return StepBatch(shards, self.dataset.gather)
+
+
+def balanced(cost_B: Sequence[float], num_shards: int) -> list[int]:
+    """An order of B items in which the shards' slices of it cost about the same.
+
+    The dearest first, each to the shard that costs least so far and has room (Graham 1969, "Bounds on multiprocessing
+    timing anomalies"). Equal shards come in bit-reversed order, so that runs of neighbouring shards, which are what a
+    rank carries, are alike too.
+    """
+    bounds = [s * len(cost_B) // num_shards for s in range(num_shards + 1)]
+    bits = max(1, (num_shards - 1).bit_length())
+    heap = [
+        (0.0, int(f"{s:0{bits}b}"[::-1], 2), s, bounds[s])  # cost so far, order, shard, next free place
+        for s in range(num_shards)
+        if bounds[s] < bounds[s + 1]
+    ]
+    heapify(heap)
+    order = [0] * len(cost_B)
+    for item in sorted(range(len(cost_B)), key=lambda i: -cost_B[i]):
+        cost, turn, shard, place = heappop(heap)
+        order[place] = item
+        if place + 1 < bounds[shard + 1]:
+            heappush(heap, (cost + cost_B[item], turn, shard, place + 1))
+    return order
 
 
 def stream(dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train") -> Stream[T]:

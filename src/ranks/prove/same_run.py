@@ -8,6 +8,7 @@ L1  the same experience to begin with in fast mode; on-policy and self-play
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +38,7 @@ def main(
     quick: bool = False,
     gpus: str = "none",
     seed: int = 0,
+    train: str = "",
     out: Path = Path("results"),
 ) -> int:
     """Prove that a run does not depend on how many ranks carry it.
@@ -48,6 +50,7 @@ def main(
         quick: Fewer iterations, deals and points; the same bounds.
         gpus: On which GPUs, as in ranks train; none is the CPU.
         seed: When the kills strike.
+        train: Further flags of ranks train for all its runs, in one string: --train "--preset small".
         out: Folder of the result file.
     """
     module = load(workload)
@@ -55,7 +58,7 @@ def main(
     total = iterations if iterations is not None else ITERATIONS[shape][quick]
     if total < 8:
         raise UserError(f"--iterations {total}", "too few to kill a run in between", "give --iterations 8 or more")
-    settings = {"shape": shape, "iterations": total, "quick": quick, "seed": seed, "gpus": gpus}
+    settings = {"shape": shape, "iterations": total, "quick": quick, "seed": seed, "gpus": gpus, "train": train}
     report = Report("same-run", workload, settings)
     deals = QUICK_DEALS if quick else DEALS
     levels: dict[str, Callable[[Training], None]] = {
@@ -71,7 +74,7 @@ def main(
         )
     with place() as where:
         for name in [level] if level != "all" else levels:
-            flags = schedule(module, total)
+            flags = (*schedule(module, total), *shlex.split(train))
             try:
                 levels[name](Training(where, workload, name, Deal(1), flags, gpus))
             except ProofError as problem:

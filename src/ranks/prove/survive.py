@@ -8,6 +8,7 @@ the while the addresses on which the processes listen are sampled.
 from __future__ import annotations
 
 import random
+import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -41,6 +42,7 @@ class Proof:
     iterations: int
     straight_s: float
     chance: random.Random
+    train: tuple[str, ...] = ()
     straights: dict[tuple[int, str], Straight] = field(default_factory=lambda: dict[tuple[int, str], Straight]())
 
     @property
@@ -57,6 +59,7 @@ class Proof:
             *(["--exact"] if mode == "exact" else ["--deterministic", "--threads", "1"]),
             *("--iterations", str(self.iterations), "--save-every", str(self.save_every)),
             *(["--eval-every", str(self.evaluate_every)] if evaluates else []),
+            *self.train,
         )
         return Training(self.where, self.workload, f"{name}-{ranks}-{mode}", Deal(ranks), flags, self.gpus)
 
@@ -97,6 +100,7 @@ def main(
     quick: bool = False,
     gpus: str = "none",
     seed: int = 0,
+    train: str = "",
     out: Path = Path("results"),
 ) -> int:
     """Prove that kills and stops lose nothing.
@@ -110,6 +114,7 @@ def main(
         quick: Fewer and shorter runs, the same comparison.
         gpus: On which GPUs, as in ranks train; none is the CPU.
         seed: When and whom the signals strike.
+        train: Further flags of ranks train for all its runs, in one string: --train "--preset small".
         out: Folder of the result file.
     """
     runs = runs if runs is not None else (2 if quick else 10)
@@ -121,11 +126,13 @@ def main(
         "quick": quick,
         "seed": seed,
         "gpus": gpus,
+        "train": train,
     }
     report = Report("survive", workload, settings)
     with place() as where, Listening() as listening:
         chance = random.Random(seed)
-        proof = Proof(report, where, workload, gpus, iterations or 0, STRAIGHT_S[quick], chance)
+        flags = tuple(shlex.split(train))
+        proof = Proof(report, where, workload, gpus, iterations or 0, STRAIGHT_S[quick], chance, flags)
         try:
             if iterations is None:
                 proof.choose_iterations()

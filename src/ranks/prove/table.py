@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ from ranks.errors import UserError
 from ranks.prove.report import Report, lines_of
 from ranks.workloads import load
 
+PLAIN = ("bar", "passed")
 
-def main(workload: str, /, *, quick: bool = False, out: Path = Path("results")) -> int:
-    """Make a workload's table and hold each row against its bar.
+
+def main(workload: str, /, *, quick: bool = False, instances: Path | None = None, out: Path = Path("results")) -> int:
+    """Make a workload's tables and hold each row against its bar.
 
     Args:
         workload: Its name, or the path of your own file.
         quick: Fewer cases, the same comparison.
+        instances: A folder of public instances to compare on, where the workload knows how to.
         out: Folder of the result file.
     """
     table: Callable[..., Mapping[str, Any]] | None = getattr(load(workload), "table", None)
@@ -24,17 +28,24 @@ def main(workload: str, /, *, quick: bool = False, out: Path = Path("results")) 
         raise UserError(
             f"ranks prove table {workload}", "the workload has no table", "define table(quick) in its module"
         )
+    more: dict[str, Path] = {}
+    if instances is not None:
+        if "instances" not in inspect.signature(table).parameters:
+            raise UserError(f"--instances {instances}", f"the table of {workload} takes none", "leave it out")
+        more["instances"] = instances
     report = Report("table", workload, {"quick": quick})
-    result = table(quick=quick)
-    rows: Sequence[Mapping[str, Any]] = result["rows"]
-    columns = [name for name in rows[0] if name not in ("bar", "passed")]
-    report.section("\n".join(lines_of(columns, [[shown(row[name]) for name in columns] for row in rows])))
+    result = table(quick=quick, **more)
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = result["tables"]
+    for title, rows in tables.items():
+        columns = [name for name in rows[0] if name not in PLAIN]
+        report.section(title)
+        for line in lines_of(columns, [[shown(row[name]) for name in columns] for row in rows]):
+            report.say(line)
     report.section("Bars")
-    for row in rows:
-        if row.get("passed") is not None:
-            name = " ".join(str(value) for value in row.values() if isinstance(value, str) and value != row["bar"])
-            figures = ", ".join(f"{n} {shown(row[n])}" for n in columns if not isinstance(row[n], str))
-            report.check(name, figures, str(row["bar"]), bool(row["passed"]))
+    for row in (row for rows in tables.values() for row in rows if row.get("passed") is not None):
+        name = " ".join(str(value) for value in row.values() if isinstance(value, str) and value != row["bar"])
+        figures = ", ".join(f"{n} {shown(row[n])}" for n in row if n not in PLAIN and not isinstance(row[n], str))
+        report.check(name, figures, str(row["bar"]), bool(row["passed"]))
     report.check("table", "all rows", "the table's own verdict", bool(result["passed"]))
     for name, fact in result.get("facts", {}).items():
         report.say(f"{name}: {fact}")

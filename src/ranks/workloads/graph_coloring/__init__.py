@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 from ranks.workloads.graph_coloring.config import PRESETS, Config
 
 if TYPE_CHECKING:
-    from ranks.workloads.graph_coloring.hard_table import table
-    from ranks.workloads.graph_coloring.onnx_export import example_inputs, export_extra
+    from ranks.workloads.graph_coloring.net.onnx_export import example_inputs, export_extra
+    from ranks.workloads.graph_coloring.solving.solution import solve
+    from ranks.workloads.graph_coloring.tables.table import table
     from ranks.workloads.graph_coloring.training import build, train
     from ranks.workloads.graph_coloring.validation import evaluate
 
-COMMANDS: dict[str, str] = {"solve": "ranks.workloads.graph_coloring.solve:solve"}
+COMMANDS: dict[str, str] = {
+    "solve": "ranks.workloads.graph_coloring.solving.solve:solve",
+    "bench": "ranks.workloads.graph_coloring.solving.bench:bench",
+}
 
 _HOME = {
     "build": "training",
     "train": "training",
     "evaluate": "validation",
-    "table": "hard_table",
-    "example_inputs": "onnx_export",
-    "export_extra": "onnx_export",
+    "solve": "solving.solution",
+    "table": "tables.table",
+    "example_inputs": "net.onnx_export",
+    "export_extra": "net.onnx_export",
 }
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "evaluate",
     "example_inputs",
     "export_extra",
+    "solve",
     "table",
     "train",
 ]

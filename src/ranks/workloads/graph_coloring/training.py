@@ -1,15 +1,13 @@
-"""Training: graphs near the 3-colouring threshold, unsupervised.
+"""Training: graphs of many families, coloured without a reference, read for what is known of them.
 
-Legend: T rounds, N nodes, K colours, B graphs.
+Legend: T rounds, R rows, N nodes, B graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from ranks.engine import draws
 from ranks.engine.learner import Learner
@@ -18,10 +16,21 @@ from ranks.engine.run import Run, Summary
 from ranks.engine.world import World
 from ranks.experience import dataset
 from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.generators import GeneratedGraphs
-from ranks.workloads.graph_coloring.graphs import GraphBatch
-from ranks.workloads.graph_coloring.losses import censored_chromatic, conflict_surprise, soft_conflict
-from ranks.workloads.graph_coloring.model import ColouringNet
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.net.batch import GraphBatch
+from ranks.workloads.graph_coloring.net.losses import (
+    colour_probabilities,
+    conflict_surprise,
+    one_colouring,
+    reader_losses,
+    soft_conflict,
+    weighted,
+)
+from ranks.workloads.graph_coloring.net.model import ColouringNet
+from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 from ranks.workloads.graph_coloring.validation import evaluate
 
 FIRST_WITHOUT_LEAD_IN = 50
@@ -29,26 +38,26 @@ FIRST_WITHOUT_LEAD_IN = 50
 
 def build(cfg: Config) -> ColouringNet:
     """The net, untrained."""
-    return ColouringNet(cfg.model.width, cfg.model.rounds, cfg.model.damping)
+    m = cfg.model
+    return ColouringNet(m.width, m.rounds, m.damping, m.reader_width, m.reader_rounds, len(FAMILIES), m.cells)
 
 
-def coloring_loss(model: ColouringNet, batches: Sequence[GraphBatch], *, cfg: Config, lead_in: int) -> Loss:
-    """Conflicts after every round, and the chromatic number as far as it is known; one item a graph."""
-    conflicts: list[Tensor] = []
-    surprises: list[Tensor] = []
-    chromatics: list[Tensor] = []
-    for graphs in batches:
-        logits_TNK, chromatic_B = model.unroll(
-            graphs.noise_NK, graphs.edge_index_2D, graphs.node_graph_N, len(graphs), cfg.rounds, lead_in
-        )
-        surprise_TB = conflict_surprise(logits_TNK, graphs.edge_index_2D, graphs.node_graph_N, len(graphs))
-        conflicts.append(soft_conflict(surprise_TB, cfg.discount, cfg.forgiven))
-        surprises.append(surprise_TB[-1])
-        chromatics.append(censored_chromatic(chromatic_B, graphs.chromatic_low_B, graphs.chromatic_high_B))
-    conflict_B, chromatic_B = torch.cat(conflicts), torch.cat(chromatics)
-    total = (conflict_B + cfg.chromatic_weight * chromatic_B).sum()
-    surprise_B = torch.cat(surprises)
-    return Loss(sum=total, count=len(conflict_B), conflict=conflict_B, surprise=surprise_B, chromatic=chromatic_B)
+def coloring_loss(model: ColouringNet, graphs: GraphBatch, *, cfg: Config, seed: int, iteration: int) -> Loss:
+    """All tasks of one update; one item a graph, each normalised by itself."""
+    labels = graphs.labels
+    assert labels is not None
+    rows, reading = rows_of(graphs), read(model, graphs)
+    noise = row_noise if cfg.node_ids else colour_noise
+    noise_R = noise(draws.key(seed, "train/noise", iteration if cfg.node_ids else 0), graphs, rows)
+    logits_TR = unroll(model, reading, noise_R, rows, cfg.rounds, lead_in(cfg, seed, iteration))
+    prob_RT = colour_probabilities(logits_TR, rows)
+    surprise_TB = conflict_surprise(prob_RT, graphs, rows)
+    conflict_B = soft_conflict(surprise_TB, cfg.discount, cfg.forgiven)
+    if cfg.colour_loss == "one-colouring":
+        conflict_B = one_colouring(prob_RT, labels.colours_N, graphs, rows, cfg.discount)
+    others = reader_losses(reading, labels)
+    total_B = weighted(conflict_B, others, cfg.weights)
+    return Loss(sum=total_B.sum(), count=len(graphs), conflict=conflict_B, surprise=surprise_TB[-1], **others)
 
 
 def lead_in(cfg: Config, seed: int, iteration: int) -> int:
@@ -65,18 +74,18 @@ def lead_in(cfg: Config, seed: int, iteration: int) -> int:
 
 def train(cfg: Config, world: World) -> Summary:
     """The loop."""
-    graphs = GeneratedGraphs(cfg.data, world.seed, "train", world.device)
+    graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     stream = dataset.stream(graphs, cfg.global_batch, world)
     learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
-        usual = partial(coloring_loss, cfg=cfg, lead_in=cfg.lead_in // 2)
+        usual = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=FIRST_WITHOUT_LEAD_IN)
         step_s = learner.rehearse(usual, stream.at(run.iteration))
         run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=step_s)
         for iteration in run.iterations(cfg.iterations):
-            loss = partial(coloring_loss, cfg=cfg, lead_in=lead_in(cfg, world.seed, iteration))
+            loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
             run.log(learner.step(loss, stream.at(iteration)))
             if run.every(cfg.eval_every):
                 scores = evaluate(learner.model, cfg, world)
                 run.log(scores, prefix="val")
-                run.save(score=1 - scores["solved"])
+                run.save(score=scores["loss"])
     return run.finish(export=learner.model)

@@ -1,48 +1,83 @@
-"""Validation on hard 3-colourable graphs that training never sees; the same figures on any number of ranks."""
+"""Validation on graphs of the same families that training never sees; the same figures on any number of ranks."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
-from ranks.engine.evaluate import evaluate_by_shard
+from ranks.engine import draws
+from ranks.engine.evaluate import acting, evaluate_by_shard
 from ranks.engine.loss import Loss
 from ranks.engine.world import World
-from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.decode import raw_search
-from ranks.workloads.graph_coloring.generators import fresh_noise
-from ranks.workloads.graph_coloring.hard_instances import hard_three_colourable
-from ranks.workloads.graph_coloring.model import ColouringNet
+from ranks.workloads.graph_coloring.config import Config, DataConfig
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours
+from ranks.workloads.graph_coloring.net.losses import (
+    colour_probabilities,
+    conflict_surprise,
+    reader_losses,
+    soft_conflict,
+    weighted,
+)
+from ranks.workloads.graph_coloring.net.model import ColouringNet
+from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 
-PURPOSE = "validate"
+LAST_ROUNDS = 16
+"""The loss of the colours is that of so many last rounds."""
+
+
+@lru_cache(maxsize=2)
+def validation_graphs(data: DataConfig, max_colours: int, device: torch.device) -> StoredGraphs:
+    """The validation graphs, loaded once."""
+    return StoredGraphs(load(prepare(data, "validation")), max_colours, device)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """`solved`: share of graphs with a proper raw colouring; `conflicts`: edges left; `loss`: conflicts per edge.
+    """`loss`: as in training, of one try's last rounds. `solved`: share of graphs that one try of `eval_rounds` rounds
+    colours properly with as many colours as the best known colouring has, without any repair; `conflicts`: edges left.
+    `chromatic_error`, `chromatic_exact`: of the estimate, over graphs whose number is known; `type_right`;
+    `difficulty_error` in decades.
 
     Graphs and starts are keyed by (seed, graph), so every validation of a run sees the same ones.
     """
     assert isinstance(model, ColouringNet)
+    graphs = validation_graphs(cfg.data, cfg.max_colours, world.device)
+    noise = row_noise if cfg.node_ids else colour_noise
+    key = draws.key(world.seed, "validate/noise" if cfg.node_ids else "train/noise", 0)
 
     def of_shard(ids: Tensor) -> Loss:
-        items: list[int] = ids.tolist()
-        graphs = [hard_three_colourable(world.seed, PURPOSE, cfg.eval_nodes, item) for item in items]
-        answers = raw_search(
-            model,
-            graphs,
-            lambda attempt, i: fresh_noise(world.seed, PURPOSE, attempt, items[i], graphs[i].n, 3),
-            tries=cfg.eval_tries,
-            rounds=cfg.eval_rounds,
-            device=world.device,
-        )
-        conflicts_B = torch.tensor([float(a.conflicts) for a in answers], dtype=torch.float64)
-        edges_B = torch.tensor([float(max(g.num_edges, 1)) for g in graphs], dtype=torch.float64)
+        batch = graphs.gather(ids)
+        labels = batch.labels
+        assert labels is not None
+        with acting(model, world):
+            rows, reading = rows_of(batch), read(model, batch)
+            logits_TR = unroll(model, reading, noise(key, batch, rows), rows, cfg.eval_rounds)
+            fewest_B = conflicts_by_round(likeliest_colours(logits_TR, rows), batch).amin(0).double()
+            surprise_TB = conflict_surprise(colour_probabilities(logits_TR[-LAST_ROUNDS:], rows), batch, rows)
+        conflict_B = soft_conflict(surprise_TB, cfg.discount, cfg.forgiven)
+        total_B = weighted(conflict_B, reader_losses(reading, labels), cfg.weights)
+        coloured_B = batch.num_colours_B > 0
+        known_B, measured_B = labels.low_B == labels.high_B, ~labels.difficulty_B.isnan()
+        error_B = (reading.chromatic_B - labels.low_B).abs()
+        right_B = reading.chromatic_B.round() == labels.low_B
+        off_B = (reading.difficulty_B - labels.difficulty_B.nan_to_num()).abs()
+
+        def over(values_B: Tensor, chosen_B: Tensor) -> tuple[Tensor, Tensor]:
+            return (values_B.double() * chosen_B).sum(), chosen_B.double().sum()
+
         return Loss(
-            sum=(conflicts_B / edges_B).sum(),
-            count=len(items),
-            solved=(conflicts_B == 0).to(torch.float64),
-            conflicts=conflicts_B,
-            colours_estimated=torch.tensor([a.chromatic for a in answers], dtype=torch.float64),
+            sum=total_B.double().sum(),
+            count=len(ids),
+            solved=over(fewest_B == 0, coloured_B),
+            conflicts=over(fewest_B, coloured_B),
+            chromatic_error=over(error_B, known_B),
+            chromatic_exact=over(right_B, known_B),
+            type_right=over(reading.type_logits_BT.argmax(-1) == labels.type_B, labels.type_B >= 0),
+            difficulty_error=over(off_B, measured_B),
         )
 
-    return evaluate_by_shard(world, cfg.eval_graphs, of_shard)
+    return evaluate_by_shard(world, min(cfg.eval_graphs, len(graphs)), of_shard)

@@ -1,0 +1,82 @@
+"""Updates of graph-coloring beside the same net written with torch-geometric, in one process, in turns.
+
+    pip install torch-geometric==2.8.1
+    python benchmarks/coloring_geometric.py [--quick]          about 2 minutes on 2 cores; nothing else should run
+
+Both sides have the same weights, batches and noise, and the same loss to rounding, which is checked first. A turn is
+the batch's index arrays, forward and backward passes of one update; no optimiser step. The deterministic mode that the
+engine sets on the CPU is off for both. Writes benchmarks/results/coloring_geometric_DATE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import time
+from functools import partial
+from importlib.metadata import version
+
+import torch
+from coloring_peers import geometric_net
+from gpu_updates import coloring_config
+from measure import alternate, origin, ratios, shown, spread, write_result
+
+from ranks.engine import draws
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.training import build, coloring_loss, lead_in
+
+BATCH, NUM_BATCHES, ITERATION, GOAL = 32, 4, 60, 1.5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="3 rounds: to see that it works")
+    rounds = 3 if parser.parse_args().quick else 30
+    cfg = coloring_config("cpu")
+    data = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, torch.device("cpu"))
+    torch.manual_seed(0)
+    ours = build(cfg)
+    theirs = copy.deepcopy(ours)
+    batches = [data.gather(torch.arange(i * BATCH, (i + 1) * BATCH)) for i in range(NUM_BATCHES)]
+    key = draws.key(0, "train/noise", ITERATION)
+    noises = [row_noise(key, batch, rows_of(batch)) for batch in batches]
+    own_loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=ITERATION)
+
+    def by_us(turns: int) -> None:
+        for i in range(turns):
+            own_loss(ours, batches[i % NUM_BATCHES]).sum.backward()
+
+    def by_geometric(turns: int) -> None:
+        for i in range(turns):
+            b = i % NUM_BATCHES
+            geometric_net.loss(theirs, batches[b], noises[b], cfg, lead_in(cfg, 0, ITERATION)).backward()
+
+    by_us(1)
+    by_geometric(1)
+    for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        difference = float((p.grad - q.grad).norm() / (q.grad.norm() + 1e-12))
+        if difference > 1e-3:
+            raise SystemExit(f"the two nets differ: gradient of {name} by {difference:.1e}")
+    found: dict[str, object] = {}
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        seconds = alternate(
+            {"ours": by_us, "torch-geometric": by_geometric}, rounds=rounds, steps=NUM_BATCHES, clock=time.perf_counter
+        )
+        ratio = ratios(seconds["torch-geometric"], seconds["ours"])
+        speed = {name: spread([BATCH / s for s in each], 1) for name, each in seconds.items()}
+        found[f"threads_{threads}"] = {"graphs_per_s": speed, "ratio": ratio}
+        print(f"{threads} thread(s): ours {speed['ours']['median']:.0f} graphs/s, {shown(ratio)}x torch-geometric's")
+    print(f"goal {GOAL}x")
+    content = {"origin": origin(), "torch_geometric": version("torch-geometric"), "goal": GOAL, **found}
+    name = f"coloring_geometric_{time.strftime('%Y-%m-%d')}"
+    print(f"written: {write_result(name, content)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

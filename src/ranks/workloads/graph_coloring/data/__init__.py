@@ -1,0 +1,1 @@
+"""The training graphs: families, labels, and the files that keep them."""

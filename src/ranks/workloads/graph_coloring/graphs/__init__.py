@@ -1,0 +1,1 @@
+"""Graphs, their files, and the checker of colourings. No net, no solver."""

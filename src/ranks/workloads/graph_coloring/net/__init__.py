@@ -1,0 +1,1 @@
+"""The net: its batches, layers, losses, answers and exports."""

@@ -1,0 +1,168 @@
+"""ONNX export that is compared with torch before it is written.
+
+Inputs `node_features` float32[N, F + K] (raw counts of each node, then K standard normal numbers), `edge_index`
+int64[2, D] (both directions), `batch` int64[N] (rising); outputs `color_logits` float32[N, K], `chromatic` float32[B],
+`graph_type_logits` float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import io
+import logging
+import os
+import warnings
+from collections.abc import Generator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from ranks.engine import draws
+from ranks.engine.draws import numpy_generator
+from ranks.engine.facts import git_commit
+from ranks.errors import GaveUp, UserError
+from ranks.workloads.graph_coloring.config import Config
+from ranks.workloads.graph_coloring.data.families import FAMILIES, random_graph
+from ranks.workloads.graph_coloring.graphs.features import FEATURES
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+from ranks.workloads.graph_coloring.net.batch import collate
+from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
+
+INPUTS = ("node_features", "edge_index", "batch")
+OUTPUTS = ("color_logits", "chromatic", "graph_type_logits", "difficulty")
+VERSION = "2"
+OPSET = 18
+TOLERANCE = 1e-4
+"""Largest difference between onnxruntime and torch, relative to the largest output."""
+SHAPES: tuple[tuple[tuple[tuple[int, int], ...], int], ...] = (
+    (((7, 9),), 3),
+    (((5, 4), (50, 100), (120, 260)), 3),
+    (((1, 0), (1, 0)), 2),
+    (((1, 0),), 4),
+    (((30, 120), (12, 0), (20, 60)), 7),
+    (((300, 900),), 5),
+)
+"""What is compared: (nodes, edges) of each graph of a batch, and the number of colours."""
+
+Inputs = tuple[Tensor, Tensor, Tensor]
+
+
+def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) -> Inputs:
+    """Random graphs of the given (nodes, edges) as the model's three inputs, in float32."""
+    graphs: list[Graph] = []
+    for i, (n, num_edges) in enumerate(shapes):
+        graphs.append(random_graph(numpy_generator(0, f"onnx/{item}", i, n), n, num_edges))
+    batch = collate(graphs, [num_colours] * len(graphs), range(len(graphs)))
+    noise_NK = row_noise(draws.key(0, "onnx/noise", item), batch, rows_of(batch)).view(-1, num_colours)
+    features = torch.cat([batch.features_NF, noise_NK], 1).to(torch.float32)
+    return features, batch.edge_index_2D, batch.node_graph_N
+
+
+def example_inputs(model: nn.Module) -> Inputs:
+    """A batch of three graphs and three colours, for export and for measuring."""
+    del model
+    return inputs_of(SHAPES[1][0], SHAPES[1][1], 0)
+
+
+def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
+    """Writes `model.onnx` into `folder`. Raises GaveUp, and writes nothing, where onnxruntime and torch disagree."""
+    del cfg
+    model = copy.deepcopy(model).to("cpu", torch.float32).eval()
+    weights = safetensors.torch.save({name: value.contiguous() for name, value in model.state_dict().items()})
+    content = onnx_bytes(model, hashlib.sha256(weights).hexdigest())
+    compare(model, content)
+    path = folder / "model.onnx"
+    temporary = folder / f".model.onnx.tmp-{os.getpid()}"
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+    return [path]
+
+
+def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
+    """The model as ONNX, weights inside, with metadata: version, feature names, sha256 of the weights."""
+    for package in ("onnx", "onnxscript"):
+        _needed(package)
+    any_size = torch.export.Dim.DYNAMIC
+    free = ({0: any_size, 1: any_size}, {1: any_size}, {0: any_size})
+    with _quiet():
+        program: Any = torch.onnx.export(
+            model,
+            example_inputs(model),
+            dynamo=True,
+            input_names=list(INPUTS),
+            output_names=list(OUTPUTS),
+            dynamic_shapes=free,
+            opset_version=OPSET,
+            external_data=False,
+            verbose=False,
+        )
+    proto: Any = program.model_proto
+    facts = {
+        "ranks.workload": "graph-coloring",
+        "ranks.version": VERSION,
+        "ranks.git": git_commit() or "none",
+        "ranks.feature_names": ", ".join([*FEATURES, "then for each colour a standard normal number"]),
+        "ranks.num_colours": f"free: the columns of node_features after the first {len(FEATURES)}",
+        "ranks.type_names": ", ".join(FAMILIES),
+        "ranks.weights_sha256": weights_sha256,
+    }
+    for key, value in facts.items():
+        entry = proto.metadata_props.add()
+        entry.key, entry.value = key, value
+    return cast(bytes, proto.SerializeToString())
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None, None, None]:
+    """Torch's exporter prints, warns and logs about its own internals."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        nowhere = io.StringIO()
+        with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def compare(model: nn.Module, content: bytes) -> float:
+    """The largest relative difference over `SHAPES`. Raises GaveUp above TOLERANCE, or where onnxruntime fails."""
+    runtime = _needed("onnxruntime")
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for item, (shapes, num_colours) in enumerate(SHAPES):
+        inputs = inputs_of(shapes, num_colours, item)
+        with torch.no_grad():
+            expected = model(*inputs)
+        feed = {name: value.numpy() for name, value in zip(INPUTS, inputs, strict=True)}
+        try:
+            answers = session.run(list(OUTPUTS), feed)
+        except Exception as error:
+            raise GaveUp(f"onnxruntime fails on graphs {shapes} with {num_colours} colours: {error}") from error
+        for name, want, got in zip(OUTPUTS, expected, answers, strict=True):
+            if want.shape != got.shape or not np.isfinite(got).all():
+                raise GaveUp(f"{name} of graphs {shapes} is wrong in onnxruntime: shape {got.shape} or not finite")
+            scale = max(1.0, float(want.abs().max()))
+            worst = max(worst, float((want - torch.from_numpy(got)).abs().max()) / scale)
+            if worst > TOLERANCE:
+                raise GaveUp(
+                    f"{name} of graphs {shapes} differs by {worst:.1e} between onnxruntime and torch; not written"
+                )
+    return worst
+
+
+def _needed(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UserError(
+            "an ONNX export", f"the package {name} is not installed", "pip install 'ranks[graph-coloring]'"
+        ) from None

@@ -1,0 +1,101 @@
+"""One graph, coloured by many tries side by side: what `solve` and the bench run.
+
+Dense graphs multiply by the adjacency matrix, sparse ones add up rows; both give the same sums up to rounding.
+
+Legend: N nodes, S tries side by side, K colours, R = N x S x K rows, T rounds, E undirected edges, W width of the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ranks.engine import draws
+from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
+from ranks.workloads.graph_coloring.net.batch import collate
+from ranks.workloads.graph_coloring.net.model import ColouringNet, RowLayout
+from ranks.workloads.graph_coloring.net.rows import read
+from ranks.workloads.graph_coloring.net.sums import neighbour_sums, sum_rows
+
+DENSE_DENSITY, MOST_DENSE_NODES = 0.04, 4096
+ROUNDS_AT_ONCE = 8
+"""Between them the clock is looked at."""
+TRIES_AT_ONCE, ROWS_AT_ONCE = 16, 60_000
+"""Tries run side by side: at most so many, and at most so many rows together."""
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Of S tries the best round each: `colours_SN`, `conflicts_S`, and `by_round_TS`, the conflicts of all rounds."""
+
+    colours_SN: Ints
+    conflicts_S: Ints
+    by_round_TS: Ints
+
+
+class GraphSearch:
+    """Reads a graph once; then every try is a random start with any number of colours."""
+
+    def __init__(self, model: ColouringNet, graph: Graph, device: torch.device) -> None:
+        self.model, self.graph, self.device = model, graph, device
+        batch = collate([graph], [0], [0]).to(device)
+        with torch.no_grad():
+            reading = read(model, batch)
+            self._told_NV = model.from_reader(reading.node_NH)
+        self._scale_N1 = reading.scale_N1
+        self._edges_2E = batch.edges_2E
+        self.chromatic, self.difficulty = float(reading.chromatic_B[0]), float(reading.difficulty_B[0])
+        density = 2 * graph.num_edges / max(1, graph.n * (graph.n - 1))
+        if density >= DENSE_DENSITY and graph.n <= MOST_DENSE_NODES:
+            adjacency_NN = torch.zeros(graph.n, graph.n, dtype=self._scale_N1.dtype, device=device)
+            adjacency_NN[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1.0
+            self._near: Callable[[Tensor], Tensor] = lambda x_NF: adjacency_NN @ x_NF
+        else:
+            sums = neighbour_sums(batch.edge_index_2D, graph.n)
+            self._near = lambda x_NF: sum_rows(x_NF, sums)
+
+    def tries_at_once(self, k: int) -> int:
+        """How many tries with k colours are run side by side."""
+        return max(1, min(TRIES_AT_ONCE, ROWS_AT_ONCE // max(1, self.graph.n * k)))
+
+    def run(self, k: int, seed: int, attempts: range, rounds: int, stop: Callable[[], bool] = lambda: False) -> Tries:
+        """One try for each number of `attempts`, keyed by (seed, k, number); ends once one is proper, or on `stop`."""
+        n, tries = self.graph.n, len(attempts)
+        each_S = torch.tensor(list(attempts), device=self.device)
+        noise_SR = draws.normal(draws.key(seed, f"search/{k}", 0), each_S, n * k)
+        noise_R = noise_SR.view(tries, n, k).transpose(0, 1).reshape(-1).to(self._scale_N1.dtype)
+        layout = RowLayout(
+            near=lambda x: self._near(x.view(n, -1)).view(x.shape),
+            to_nodes=lambda x: x.view(n * tries, k, -1).mean(1),
+            to_rows=lambda x: x[:, None].expand(-1, k, -1).reshape(n * tries * k, -1),
+        )
+        told_NV = self._told_NV[:, None].expand(-1, tries, -1).reshape(n * tries, -1)
+        scale_R1 = self._scale_N1[:, None].expand(-1, tries * k, -1).reshape(-1, 1)
+        colours: Tensor | None = None
+        fewest_S, history = torch.full((tries,), self.graph.num_edges + 1, device=self.device), list[Tensor]()
+        with torch.no_grad():
+            state_RW = self.model.begin(noise_R)
+            for first in range(0, rounds, ROUNDS_AT_ONCE):
+                now = min(ROUNDS_AT_ONCE, rounds - first)
+                logits_TR, state_RW = self.model.colour(state_RW, told_NV, scale_R1, layout, now, first)
+                colours_TNS = logits_TR.view(now, n, tries, k).argmax(-1)
+                conflicts_TS = torch.stack([self._conflicts(c_NS) for c_NS in colours_TNS])
+                history.append(conflicts_TS)
+                now_S, best_S = conflicts_TS.min(0)
+                found_NS = colours_TNS[best_S, :, torch.arange(tries, device=self.device)].T
+                colours = found_NS if colours is None else torch.where(now_S < fewest_S, found_NS, colours)
+                fewest_S = torch.minimum(fewest_S, now_S)
+                if int(fewest_S.min()) == 0 or stop():
+                    break
+        assert colours is not None
+        by_round: npt.NDArray[np.int64] = torch.cat(history).cpu().numpy()
+        return Tries(np.ascontiguousarray(colours.T.cpu().numpy()), fewest_S.cpu().numpy(), by_round)
+
+    def _conflicts(self, colours_NS: Tensor) -> Tensor:
+        u_E, v_E = self._edges_2E
+        return (colours_NS[u_E] == colours_NS[v_E]).sum(0)

@@ -1,0 +1,1 @@
+"""From a graph to the best colouring within a time: the pipeline and its commands."""

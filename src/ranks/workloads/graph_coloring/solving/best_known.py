@@ -1,0 +1,54 @@
+"""The fewest colours that are known for public instances, and whether fewer are proven impossible.
+
+`best_known.csv` holds the DIMACS and COLOR02-04 instances. Values, nodes and edges are those of the repository
+Cyril-Grelier/gc_instances (`best_scores_gcp.txt`, `instance_info_gcp.csv`, MIT), but for queen15_15 and queen16_16
+(Vasquez 2006, "On the queen graph coloring problem"), qg.order30 (a row is a clique) and flat1000_76_0, whose 76
+colours were planted and are marked as not proven here.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranks.errors import UserError
+
+SHIPPED = Path(__file__).parent / "best_known.csv"
+COLUMNS = ("instance", "nodes", "edges", "best_known", "proven")
+
+
+@dataclass(frozen=True)
+class BestKnown:
+    """`proven`: no colouring has fewer colours. `nodes`, `edges`: of the graph that is meant, unique edges counted."""
+
+    nodes: int
+    edges: int
+    colours: int
+    proven: bool
+
+    def __str__(self) -> str:
+        return f"{self.colours}*" if self.proven else str(self.colours)
+
+
+def read_best_known(path: Path | None) -> dict[str, BestKnown]:
+    """By instance, from a CSV file with the columns `COLUMNS`, or from the shipped one. Raises UserError."""
+    asked = f"--best {path}"
+    advice = f"give a CSV file with the columns {','.join(COLUMNS)}; proven is yes or no"
+    try:
+        text = (path or SHIPPED).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(asked, str(error), advice) from None
+    table = csv.DictReader(text.splitlines())
+    missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
+    if missing:
+        raise UserError(asked, f"no column {', '.join(missing)}", advice)
+    known: dict[str, BestKnown] = {}
+    for row in table:
+        try:
+            nodes, edges, colours = (int(row[column]) for column in COLUMNS[1:4])
+            proven = {"yes": True, "no": False}[row["proven"]]
+        except (KeyError, TypeError, ValueError):
+            raise UserError(asked, f"line {table.line_num} cannot be read", advice) from None
+        known[row["instance"]] = BestKnown(nodes, edges, colours, proven)
+    return known

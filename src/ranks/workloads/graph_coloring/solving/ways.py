@@ -1,0 +1,139 @@
+"""Ways to colour a graph within a time, all of one form, so that they can stand beside each other.
+
+All that search share one loop, `descend`: the same reduction, the same clique bound, the same clock.
+
+Legend: N nodes, C nodes of a reduced graph.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranks.engine.draws import key
+from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
+from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first, num_colours
+from ranks.workloads.graph_coloring.classical.reduction import reduce
+from ranks.workloads.graph_coloring.classical.tabucol import tabucol
+from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
+
+CLIMBING_SHARE = 0.125
+"""Of the time that is left, for one attempt as long as nothing proper is found."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best colouring that a way found. It is proper only where `conflicts` is 0."""
+
+    colours_N: Ints
+    conflicts: int
+    seconds: float
+    """Wall time from the call to the answer, all that the way does included."""
+    cpu_s: float
+    """CPU time of the whole process in these seconds."""
+    moves: int = 0
+    """Moves of the local search, where there is one."""
+    note: str = ""
+    """What a reader should know of this answer."""
+    found_s: float | None = None
+    """Wall time from the call to the moment when this colouring was found, where it is known."""
+    optimal: bool = False
+    """A clique of as many nodes proves that fewer colours cannot do."""
+
+    @property
+    def num_colours(self) -> int:
+        return num_colours(self.colours_N)
+
+
+Way = Callable[[Graph, float, int], Answer]
+"""(graph, budget in seconds, seed) -> Answer."""
+Attempt = Callable[[Graph, int, float, int], tuple[Ints, int]]
+"""(core graph, k, seconds allowed, seed) -> (colours int64[C] below k, conflicts)."""
+
+
+def descend(
+    graph: Graph,
+    budget_s: float,
+    seed: int,
+    attempt: Attempt,
+    *,
+    start: Callable[[Graph], Ints] | None = None,
+    first_k: int = 1,
+    only_k: int | None = None,
+    reduces: bool = True,
+) -> Answer:
+    """The fewest colours within the budget: one less than the last proper colouring used, again and again.
+
+    Begins below the proper colouring that `start` makes, or without one at `first_k` colours; as long as nothing proper
+    is found, attempts are short, and k grows by a quarter after each. With `only_k` it stays there, and the first
+    proper colouring is the answer. The loop ends where a clique proves that k colours cannot do.
+
+    An attempt works on the graph without the nodes that can always be coloured last: where none is left, that is a
+    greedy colouring. With `reduces=False` it works on the whole graph.
+    """
+    begin, begin_cpu = time.perf_counter(), time.process_time()
+    clique = len(greedy_clique(graph))
+    best_N, best_conflicts, found_s, note = np.zeros(graph.n, dtype=np.int64), graph.num_edges, None, ""
+    k = max(clique, first_k) if only_k is None else only_k
+    if start is not None and only_k is None:
+        best_N, best_conflicts, found_s = start(graph), 0, time.perf_counter() - begin
+        k = num_colours(best_N) - 1
+    trial = 0
+    while k >= clique and (left_s := budget_s - (time.perf_counter() - begin)) > 0:
+        reduced = reduce(graph, k) if reduces else None
+        core = reduced.core if reduced is not None else graph
+        core_C, conflicts = np.zeros(0, dtype=np.int64), 0
+        if core.n:
+            allowed_s = left_s * (CLIMBING_SHARE if best_conflicts and only_k is None else 1.0)
+            core_seed = key(seed, f"descend/{k}", trial) & (2**63 - 1)
+            core_C, conflicts = attempt(core, k, allowed_s, core_seed)
+        trial += 1
+        if conflicts == 0 or conflicts < best_conflicts:
+            best_N = core_C if reduced is None else reduced.extend(core_C)
+            best_conflicts, found_s = conflicts, time.perf_counter() - begin
+            note = "" if core.n else "by the reduction alone"
+        if only_k is not None and conflicts == 0:
+            break
+        if best_conflicts == 0:
+            k = num_colours(best_N) - 1
+        elif only_k is None:
+            k = min(graph.n, k + 1 + k // 4)
+    optimal = best_conflicts == 0 and num_colours(best_N) == clique
+    seconds, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
+    return Answer(best_N, best_conflicts, seconds, cpu_s, note=note, found_s=found_s, optimal=optimal)
+
+
+def greedy(colour: Callable[[Graph], Ints]) -> Way:
+    """A way that makes one colouring and searches no further."""
+
+    def way(graph: Graph, budget_s: float, seed: int) -> Answer:
+        del budget_s, seed
+        begin, begin_cpu = time.perf_counter(), time.process_time()
+        colours_N = colour(graph)
+        seconds, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
+        return Answer(colours_N, graph.conflicts(colours_N), seconds, cpu_s, found_s=seconds)
+
+    return way
+
+
+def tabucol_descent(graph: Graph, budget_s: float, seed: int) -> Answer:
+    """TabuCol from DSATUR's number of colours downwards, each number from a random colouring."""
+    moves = 0
+
+    def attempt(core: Graph, k: int, left_s: float, core_seed: int) -> tuple[Ints, int]:
+        nonlocal moves
+        found = tabucol(core, k, core_seed, max_s=left_s)
+        moves += found.moves
+        return found.colours_N, found.conflicts
+
+    return replace(descend(graph, budget_s, seed, attempt, start=dsatur), moves=moves)
+
+
+CLASSICAL: dict[str, Way] = {
+    "largest-first": greedy(largest_first),
+    "DSATUR": greedy(dsatur),
+    "TabuCol": tabucol_descent,
+}

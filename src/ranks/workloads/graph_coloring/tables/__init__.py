@@ -1,0 +1,1 @@
+"""The proof tables: the net beside everything a reader would hold against it."""

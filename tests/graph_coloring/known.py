@@ -1,0 +1,52 @@
+"""Graphs to try things on, and slow and obvious answers about them."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+
+from ranks.workloads.graph_coloring.graphs.checker import problems
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+
+QUEENS = ((5, 5), (6, 6), (7, 7), (8, 8), (9, 9), (8, 12), (10, 10), (11, 11))
+
+
+def of_networkx(source: nx.Graph) -> Graph:
+    place = {name: number for number, name in enumerate(source)}
+    return Graph.of(len(place), np.array([(place[u], place[v]) for u, v in source.edges], np.int64).reshape(-1, 2))
+
+
+def random_graph(rng: np.random.Generator, n: int, density: float) -> Graph:
+    return Graph.of(n, np.argwhere(np.triu(rng.random((n, n)) < density, 1)))
+
+
+def queen(rows: int, columns: int) -> Graph:
+    """Squares of a board, joined where a queen goes from one to the other."""
+    squares = enumerate(itertools.product(range(rows), range(columns)))
+    attacks = [
+        (i, j)
+        for (i, (a, b)), (j, (c, d)) in itertools.combinations(squares, 2)
+        if a == c or b == d or abs(a - c) == abs(b - d)
+    ]
+    return Graph.of(rows * columns, attacks)
+
+
+def partitions(n: int) -> np.ndarray:
+    """All ways to part n nodes into classes, a row for each; classes are numbered in the order of their first nodes."""
+    rows = [()]
+    for _ in range(n):
+        rows = [(*row, c) for row in rows for c in range(max(row, default=-1) + 2)]
+    return np.array(rows, np.int64).reshape(len(rows), n)
+
+
+def brute_force(graph: Graph, partitions_RN: np.ndarray) -> int:
+    """The chromatic number: the fewest classes of all partitions that join no neighbours."""
+    u, v = graph.edges_E2.T
+    proper_R = (partitions_RN[:, u] != partitions_RN[:, v]).all(1)
+    return int((partitions_RN[proper_R].max(1, initial=-1) + 1).min())
+
+
+def is_proper(graph: Graph, colours_N: np.ndarray, k: int | None = None) -> bool:
+    return not problems(graph.n, graph.edges_E2.tolist(), colours_N.tolist(), k)

@@ -1,0 +1,268 @@
+"""The folder that keeps the data: built once, by any number of processes, whatever happens; a user's own graphs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranks.errors import UserError
+from ranks.jit import JITTED, cache_folder
+from ranks.workloads.graph_coloring.config import DataConfig
+from ranks.workloads.graph_coloring.data import build, workers
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.draw import draw
+from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.made import random_graph, relabelled, unproven
+from ranks.workloads.graph_coloring.data.parts import Stored, load, read_manifest
+from ranks.workloads.graph_coloring.data.progress import alone
+from ranks.workloads.graph_coloring.data.unseen import UNSEEN
+from ranks.workloads.graph_coloring.data.work import Entry, Task
+from ranks.workloads.graph_coloring.graphs.checker import problems
+from ranks.workloads.graph_coloring.graphs.features import node_features
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+
+SMALL = DataConfig(train_graphs=45, validation_graphs=15, unseen_graphs=15, max_nodes=30)
+
+
+def is_proper(graph: Graph, colours: np.ndarray, k: int) -> bool:
+    return not problems(graph.n, graph.edges_E2.tolist(), colours.tolist(), k)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache for this test's data sets; machine code stays where it is, so that workers find it compiled."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "GRAPHS_PER_PART", 10)
+    return tmp_path / "cache"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def all_three() -> list[Path]:
+    return [prepare(SMALL, purpose, 1) for purpose in ("train", "validation", "unseen")]
+
+
+def test_a_data_set_is_whole_different_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = all_three()
+    sets = [load(folder) for folder in folders]
+    assert [len(stored) for stored in sets] == [45, 15, 15]
+    keys = np.concatenate([stored.hash_G for stored in sets])
+    assert len(set(keys.tolist())) == 75
+    for stored, folder in zip(sets, folders, strict=True):
+        counts = read_manifest(folder)["families"]
+        assert sum(counts.values()) == len(stored)
+        assert tuple(counts) == stored.families
+        for g in range(len(stored)):
+            graph, labels = stored.graph(g), stored.labels(g)
+            nodes = slice(stored.first_node_G[g], stored.first_node_G[g] + graph.n)
+            assert weisfeiler_lehman_hash(graph) == stored.hash_G[g]
+            assert is_proper(graph, labels.colours_N, labels.high)
+            assert (stored.features_NF[nodes] == node_features(graph)).all()
+    assert set(sets[0].families) == set(FAMILIES)
+    assert set(sets[2].families) == set(UNSEEN)
+    assert sets[0].node_counts_G.max() <= SMALL.max_nodes
+
+    monkeypatch.setattr(build, "_build", lambda *a: pytest.fail("built again"))
+    assert all_three() == folders
+
+
+def test_validation_holds_no_training_graph() -> None:
+    data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
+    train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
+    first_draws = [weisfeiler_lehman_hash(draw(data, "validation", item, 0)[1].graph) for item in range(150)]
+    assert set(first_draws) & set(train.hash_G.tolist())
+    assert not set(validation.hash_G.tolist()) & set(train.hash_G.tolist())
+
+
+def test_two_processes_make_the_same_bytes(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = contents(prepare(SMALL, "train", 1))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "other"))
+    assert contents(prepare(SMALL, "train", 2)) == one
+
+
+def test_an_interrupted_build_is_not_taken_for_whole_and_goes_on(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = prepare(SMALL, "train", 1)
+    whole = contents(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "other"))
+    made: list[int] = []
+
+    def interrupted(job: Any, task: Task) -> list[int]:
+        if task.number == 2:
+            raise KeyboardInterrupt
+        made.extend([] if task.number is None else [task.number])
+        return carry_out(job, task)
+
+    carry_out = workers.carry_out
+    monkeypatch.setattr(workers, "carry_out", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(SMALL, "train", 1)
+    assert made == [0, 1]
+    assert not (own_cache / "other" / "ranks" / "graph-coloring" / folder.name).exists()
+
+    def counted(job: Any, task: Task) -> list[int]:
+        made.append(-1 if task.number is None else task.number)
+        return carry_out(job, task)
+
+    monkeypatch.setattr(workers, "carry_out", counted)
+    assert contents(prepare(SMALL, "train", 1)) == whole
+    assert sorted(made) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["part-0001.safetensors", "plan.json", "manifest.json"])
+def test_what_is_damaged_is_named_and_made_again(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare(SMALL, "train", 1)
+    whole = contents(folder)
+    content = bytearray(whole[name])
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError, match=name):
+        load(folder)
+    assert prepare(SMALL, "train", 1) == folder
+    assert name in capsys.readouterr().err
+    assert contents(folder) == whole
+
+
+def test_a_graph_that_was_met_is_drawn_again_for_the_later_item() -> None:
+    class Hashes:
+        """Items 1 and 3 share a graph, so do 0 and what was met before; item 3's second graph is item 4's."""
+
+        def __init__(self) -> None:
+            self.key = {(0, 0): 99, (0, 1): 10, (1, 0): 1, (2, 0): 2, (3, 0): 1, (3, 1): 4, (3, 2): 3, (4, 0): 4}
+
+        def each(self, tasks: Sequence[Task]) -> Any:
+            for place in reversed(range(len(tasks))):
+                yield place, [self.key.get(entry, 1) for entry in tasks[place].entries]
+
+    class SameAgain:
+        def each(self, tasks: Sequence[Task]) -> Any:
+            return enumerate([[7] * len(task.entries) for task in tasks])
+
+    job: Any = build.Job(SMALL, "train", Path())
+    found: list[Entry] = build._different(job, Hashes(), 5, {99})  # type: ignore[arg-type]
+    assert found == [(0, 1), (1, 0), (2, 0), (3, 2), (4, 0)]
+    with pytest.raises(UserError, match="only 1 different graphs"):
+        build._different(job, SameAgain(), 3, set())  # type: ignore[arg-type]
+
+
+def test_one_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    order: list[str] = []
+
+    def other() -> None:
+        with alone(tmp_path / "lock", "graphs"):
+            order.append("other")
+
+    with alone(tmp_path / "lock", "graphs"):
+        thread = threading.Thread(target=other)
+        thread.start()
+        deadline = time.monotonic() + 10
+        err = ""
+        while "waiting" not in err and time.monotonic() < deadline:
+            err += capsys.readouterr().err
+        order.append("first")
+    thread.join()
+    assert order == ["first", "other"]
+
+
+def test_labels_by_bounds_need_no_numba(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from ranks.workloads.graph_coloring.config import DataConfig\n"
+        "from ranks.workloads.graph_coloring.data.build import prepare\n"
+        "print(prepare(DataConfig(train_graphs=12, max_nodes=60, labels='bounds'), 'train', 1))\n"
+        "prepare(DataConfig(train_graphs=12, max_nodes=60), 'train', 1)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "UserError: asked: graphs with full labels" in ran.stderr
+    stored = load(Path(ran.stdout.strip()))
+    assert np.isnan(stored.difficulty_G).all()
+    assert (stored.low_G <= stored.high_G).all()
+
+
+def test_a_worker_answers_errors_and_ends_with_its_input() -> None:
+    job = build.Job(SMALL, "train", Path("/nonexistent"))
+    command = [sys.executable, "-m", workers.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(f'{job.to_json()}\n{{"entries": [[0, 0]], "number": 0}}\n')
+        worker.stdin.write('{"entries": [[0, 0]], "number": null}\n')
+        worker.stdin.flush()
+        assert "FileNotFoundError" in json.loads(worker.stdout.readline())["error"]
+        key = weisfeiler_lehman_hash(draw(SMALL, "train", 0, 0)[1].graph)
+        assert json.loads(worker.stdout.readline()) == {"hashes": [key]}
+        worker.stdin.close()
+        assert worker.wait(timeout=60) == 0
+
+
+def write_col(path: Path, graph: Graph) -> None:
+    edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
+    path.write_text(f"p edge {graph.n} {graph.num_edges}\n{edges}")
+
+
+@pytest.fixture
+def user_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for i in range(10):
+        write_col(folder / f"g{i}.col", random_graph(np.random.default_rng(i), 12 + i, 20 + i))
+    return folder
+
+
+def test_a_users_folder_is_split_and_each_graph_used_once(user_folder: Path) -> None:
+    rng = np.random.default_rng(5)
+    again = relabelled(rng, unproven(random_graph(np.random.default_rng(3), 15, 23))).graph
+    write_col(user_folder / "a_copy_of_g3.col", again)
+    data = DataConfig(folder=user_folder)
+    sets: list[Stored] = [load(prepare(data, purpose, 1)) for purpose in ("train", "validation")]
+    assert [len(stored) for stored in sets] == [8, 2]
+    assert sets[0].families == ("user",)
+    assert sorted(np.concatenate([stored.node_counts_G for stored in sets]).tolist()) == list(range(12, 22))
+    assert all((stored.low_G == stored.high_G).all() for stored in sets)
+    first = prepare(data, "train", 1)
+    write_col(user_folder / "g0.col", random_graph(rng, 30, 60))
+    assert prepare(data, "train", 1) != first
+
+
+def test_all_bad_files_of_a_user_are_named_at_once(user_folder: Path) -> None:
+    (user_folder / "g2.col").write_text("p edge 2 1\ne 1 1\n")
+    (user_folder / "g7.col").write_text("no graph\n")
+    with pytest.raises(UserError) as caught:
+        prepare(DataConfig(folder=user_folder), "train", 1)
+    assert all(word in str(caught.value) for word in ("2 of 10 files", "g2.col", "self-loop", "g7.col"))
+
+
+@pytest.mark.parametrize(
+    ("prepared", "message"), [("empty", "0 graph files"), ("missing", "No such file"), ("alike", "1 different graphs")]
+)
+def test_too_few_graphs_of_a_user_are_refused(prepared: str, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    if prepared != "missing":
+        folder.mkdir()
+    if prepared == "alike":
+        for i in range(6):
+            write_col(folder / f"{i}.col", Graph.of(5, [(i % 4, 4)]))
+    with pytest.raises(UserError, match=message):
+        prepare(DataConfig(folder=folder), "train", 1)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"train_graphs": 0}, {"unseen_graphs": -1}, {"max_nodes": 9}, {"max_nodes": 1001}, {"threshold_share": 1.1}]
+)
+def test_bad_settings_are_refused(bad: dict[str, int]) -> None:
+    with pytest.raises(UserError, match=next(iter(bad)).replace("_", "-")):
+        DataConfig(**bad)  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+"""Training from stored graphs to an export, evaluation, and what a batch is cut out of."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from ranks.engine.config import RunConfig
+from ranks.engine.world import World
+from ranks.workloads import graph_coloring as workload
+from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.net.batch import collate
+from ranks.workloads.graph_coloring.net.losses import reader_losses, weighted
+from ranks.workloads.graph_coloring.net.rows import read
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+
+CPU = torch.device("cpu")
+SMALL = Config(
+    data=DataConfig(train_graphs=24, validation_graphs=8, max_nodes=16),
+    model=ModelConfig(width=8, rounds=4, reader_width=8, reader_rounds=2),
+    rounds=3,
+    lead_in=2,
+    global_batch=8,
+    iterations=4,
+    eval_every=2,
+    eval_graphs=6,
+    eval_rounds=6,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> pytest.MonkeyPatch:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield patch
+
+
+def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
+    stored = load(prepare(SMALL.data, "train"))
+    data = StoredGraphs(stored, 4, CPU)
+    ids = torch.tensor([5, 0, 17])
+    batch = data.gather(ids)
+    colours = [0 if stored.high_G[g] > 4 else max(2, int(stored.high_G[g])) for g in ids.tolist()]
+    made = collate([stored.graph(g) for g in ids.tolist()], colours, ids.tolist())
+    for name, value in vars(made).items():
+        if name != "labels":
+            got = getattr(batch, name)
+            assert torch.equal(got, value) if isinstance(value, torch.Tensor) else got == value, name
+    labels = batch.labels
+    assert labels is not None
+    for b, g in enumerate(ids.tolist()):
+        known = stored.labels(g)
+        nodes = slice(int(batch.ptr[b]), int(batch.ptr[b + 1]))
+        assert labels.colours_N[nodes].tolist() == known.colours_N.tolist()
+        assert (labels.low_B[b], labels.high_B[b]) == (known.low, known.high)
+
+
+def test_no_label_is_among_the_features() -> None:
+    """Another type, number or colouring of the same graph changes no answer."""
+    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+    batch = data.gather(torch.arange(6))
+    net = workload.build(SMALL)
+    data.type_G[:], data.low_G[:], data.high_G[:], data.difficulty_G[:], data.reference_N[:] = 0, 1, 9, 0.5, 0
+    other = data.gather(torch.arange(6))
+    assert torch.equal(read(net, batch).type_logits_BT, read(net, other).type_logits_BT)
+    assert torch.equal(batch.features_NF, other.features_NF)
+
+
+def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
+    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+    batch = data.gather(torch.arange(6))
+    assert batch.labels is not None
+    losses = reader_losses(read(workload.build(SMALL), batch), batch.labels)
+    colours_B = torch.rand(6)
+    alone = weighted(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
+    assert torch.equal(alone, colours_B)
+    both = weighted(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
+    assert torch.allclose(both, colours_B + 2 * losses["chromatic"])
+
+
+@pytest.mark.parametrize("ablation", [{}, {"colour_loss": "one-colouring"}, {"node_ids": False}])
+def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object]) -> None:
+    cfg = Config(**{**vars(SMALL), **ablation})
+    world = World.join(RunConfig(runs_dir=tmp_path, name="gc", threads=1), device="cpu")
+    world.workload = "graph-coloring"
+    try:
+        summary = workload.train(cfg, world)
+        again = workload.evaluate(workload.build(cfg), cfg, world)
+    finally:
+        world.leave()
+    assert (summary.iteration, summary.complete) == (4, True)
+    rows = [json.loads(line) for line in (tmp_path / "gc" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [0, 1, 2, 3]
+    names = ("loss", "conflict", "surprise", "chromatic", "type", "difficulty")
+    assert all(math.isfinite(row[f"train/{name}"]) for row in rows for name in names)
+    assert 0 <= rows[-1]["val/solved"] <= 1
+    assert set(again) >= {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right"}
+    arguments = json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"]
+    assert (arguments["width"], arguments["reader_width"], arguments["num_types"]) == (8, 8, 9)
+
+
+def test_the_presets_have_the_sizes_they_promise() -> None:
+    sizes = {name: sum(p.numel() for p in workload.build(make()).parameters()) for name, make in PRESETS.items()}
+    assert sizes["full"] == pytest.approx(2.5e6, rel=0.03)
+    assert sizes["small"] < 60_000
+    full = PRESETS["full"]().data
+    assert (full.train_graphs, full.validation_graphs, full.max_nodes) == (12_000, 3_000, 1_000)
