@@ -24,8 +24,8 @@ class Labels:
     """What is known of each graph. No part of it is among the features.
 
     `colours_N`: int64[N], a proper colouring with `high_B` colours. `low_B`, `high_B`: float[B], the chromatic number
-    lies between them, and is known where they are equal. `type_B`: int64[B], the family it was drawn from, or UNKNOWN_TYPE.
-    `difficulty_B`: float[B], log10(1 + TabuCol moves) at `high_B` colours, NaN where it was not measured.
+    lies between them, and is known where they are equal. `type_B`: int64[B], the family it was drawn from, or
+    UNKNOWN_TYPE. `difficulty_B`: float[B], log10(1 + TabuCol moves) at `high_B` colours, NaN where it was not measured.
     """
 
     colours_N: Tensor
