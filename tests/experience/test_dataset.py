@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from ranks.experience.dataset import balanced
 
 def slices(cost: np.ndarray, order: list[int], parts: int) -> np.ndarray:
     bounds = [s * len(order) // parts for s in range(parts + 1)]
-    return np.array([cost[order[a:b]].sum() for a, b in zip(bounds, bounds[1:], strict=False)])
+    return np.array([cost[order[a:b]].sum() for a, b in pairwise(bounds)])
 
 
 @pytest.mark.parametrize(("num_items", "num_shards"), [(0, 4), (1, 8), (7, 8), (32, 64), (33, 8), (512, 64), (100, 7)])
