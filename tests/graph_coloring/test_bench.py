@@ -43,7 +43,7 @@ class Exact:
         self.asked: list[tuple[int, int, float, int]] = []
         self.stop_below = stop_below
 
-    def __call__(self, core: Graph, k: int, allowed_s: float, seed: int) -> tuple[Ints, int]:
+    def __call__(self, core: Graph, k: int, allowed_s: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         self.asked.append((core.n, k, allowed_s, seed))
         colours = k_colour(core, k) if k >= self.stop_below else None
         if colours is None:
@@ -120,7 +120,7 @@ def test_attempts_see_only_what_cannot_be_coloured_last() -> None:
 def test_the_best_attempt_is_given_where_none_is_proper() -> None:
     graph = queen(5, 5)
 
-    def attempt(core: Graph, k: int, allowed_s: float, seed: int) -> tuple[Ints, int]:
+    def attempt(core: Graph, k: int, allowed_s: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         colours = np.arange(core.n) % min(k, 4)
         return colours, core.conflicts(colours)
 

@@ -25,7 +25,8 @@ CASES = [
     (queen(6, 6), 6, 3),
     (of_networkx(nx.mycielski_graph(5)), 4, 4),
     (of_networkx(nx.complete_graph(9)), 3, 5),
-    (of_networkx(nx.complete_graph(4)), 3, 6),
+    (random_graph(np.random.default_rng(19), 8, 0.7), 4, 19),  # its repair succeeds after all conflicting nodes rested
+    (random_graph(np.random.default_rng(32), 12, 0.5), 4, 32),  # so does this
 ]
 
 
@@ -118,6 +119,8 @@ def test_tabucol_ends_in_time_and_refuses_what_it_cannot_start_from() -> None:
     assert tabucol(Graph.of(0, []), 2, 0, max_moves=9).moves == 0
     with pytest.raises(ValueError, match="max_moves or max_s"):
         tabucol(hopeless, 3, 0)
+    with pytest.raises(ValueError, match="no colouring has 0 colours"):
+        tabucol(hopeless, 0, 0, max_moves=1)
     for start_N in ([3] * 30, [-1] * 30, [0] * 29):
         with pytest.raises(ValueError, match=r"one colour in 0\.\.2 for each of 30 nodes"):
             tabucol(hopeless, 3, 0, max_moves=1, start_N=start_N)

@@ -38,8 +38,8 @@ COLOURING = types.NamedTuple((VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR), C
 def colouring(graph: Graph, k: int, seed: int, start_N: npt.ArrayLike | None) -> tuple[Colouring, int, int]:
     """(a colouring that starts from `start_N` or from random colours, its conflicts, its conflicting nodes).
 
-    The random colours are the numbers 0..N-1 of the seed. ValueError without a colour, or where
-    `start_N` is not one colour in 0..k-1 for each node.
+    The random colours are the numbers 0..N-1 of the seed. ValueError where k < 1, or where `start_N` is not one colour
+    in 0..k-1 for each node.
     """
     if k < 1:
         raise ValueError(f"no colouring has {k} colours")

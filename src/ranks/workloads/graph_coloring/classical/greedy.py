@@ -65,14 +65,14 @@ def _set_rank(rank: Ints, place: Number, new: Number) -> None:
 
 
 @kernel("int64[::1](int32[::1], int32[::1], int64)")
-def _by_saturation(starts: Ints32, near: Ints32, num_colours: int) -> Ints:
+def _by_saturation(starts: Ints32, near: Ints32, most_colours: int) -> Ints:
     """DSATUR in O(D log N). A node's rank is saturation * (n + 1) + uncoloured neighbours, -1 once it has a colour.
 
     The ranks are the leaves of a binary tree in which each inner node holds the larger of its children.
     """
     n = len(starts) - 1
     colours_N = np.full(n, -1)
-    seen_NW = np.zeros((n, num_colours // 64 + 1), np.uint64)
+    seen_NW = np.zeros((n, most_colours // 64 + 1), np.uint64)
     num_leaves = 1
     while num_leaves < n:
         num_leaves *= 2

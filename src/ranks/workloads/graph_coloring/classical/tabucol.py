@@ -64,8 +64,8 @@ def tabucol(
 ) -> TabuResult:
     """Searches from random colours, or from `start_N`, until no edge conflicts or a limit is met (give one or both).
 
-    Without `max_s` the answer is a pure function of the arguments. ValueError without a limit, or where `start_N` is
-    not one colour in 0..k-1 for each node.
+    Without `max_s` the answer is a pure function of the arguments. ValueError without a limit, where k < 1, or where
+    `start_N` is not one colour in 0..k-1 for each node.
     """
     if max_moves is None and max_s is None:
         raise ValueError("tabucol needs max_moves or max_s")

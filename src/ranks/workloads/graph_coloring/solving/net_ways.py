@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import torch
 
@@ -19,7 +18,8 @@ from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.ways import Answer, Attempt, Way, descend
+from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours
+from ranks.workloads.graph_coloring.solving.ways import Answer, Way, descend
 
 ROUNDS = 64
 """Rounds of one try, as in the tables."""
@@ -54,43 +54,63 @@ class NetWays:
     def table(self) -> dict[str, Way]:
         """By the names they bear in tables. Only the last one takes away nodes that can be coloured last: where none is
         left, that alone would be a greedy colouring, and none of the net."""
-        return {
-            "net raw": partial(self._descend, attempt=self.raw, reduces=False),
-            "net + repair": partial(self._descend, attempt=self.repaired, reduces=False),
-            "net + TabuCol": partial(self._descend, attempt=self.tabucol),
-        }
+        return {"net raw": self.raw, "net + repair": self.repaired, "net + TabuCol": self.pipeline}
 
-    def pipeline(self, graph: Graph, budget_s: float, seed: int, k: int | None) -> Answer:
-        """Net, repair, TabuCol: the fewest colours, or one search with `k`."""
-        return self._descend(graph, budget_s, seed, attempt=self.tabucol, only_k=k)
+    def raw(self, graph: Graph, budget_s: float, seed: int) -> Answer:
+        """The fewest colours with which a try is proper as the net gave it."""
+        return self._search(
+            graph, budget_s, lambda left_s, k: descend(graph, left_s, seed, self._raw, first_k=k, reduces=False)
+        )
 
-    def _descend(
-        self,
-        graph: Graph,
-        budget_s: float,
-        seed: int,
-        *,
-        attempt: Attempt,
-        only_k: int | None = None,
-        reduces: bool = True,
-    ) -> Answer:
-        """The descending search with this attempt from the reader's estimate on, or a search with one k."""
-        begin = time.perf_counter()
+    def repaired(self, graph: Graph, budget_s: float, seed: int) -> Answer:
+        """The fewest colours after repair; what is left in conflict gets new colours."""
+
+        def search(left_s: float, k: int) -> Answer:
+            return descend(graph, left_s, seed, self._repaired, first_k=k, reduces=False, opens=True)
+
+        return self._search(graph, budget_s, search)
+
+    def pipeline(self, graph: Graph, budget_s: float, seed: int, k: int | None = None) -> Answer:
+        """Net and repair for a part of the time, then TabuCol from there downwards; or one search with `k`."""
+
+        def search(left_s: float, first_k: int) -> Answer:
+            if k is not None:
+                return descend(graph, left_s, seed, self._tabucol, only_k=k)
+            begin = time.perf_counter()
+            first = descend(graph, START_SHARE * left_s, seed, self._repaired, first_k=first_k, opens=True)
+            spent_s = time.perf_counter() - begin
+            if first.optimal:
+                return first
+            rest = descend(graph, left_s - spent_s, seed, self._tabucol, start=lambda _: first.colours_N)
+            found_s = first.found_s if rest.num_colours == first.num_colours else (rest.found_s or 0.0) + spent_s
+            return replace(rest, found_s=found_s, seconds=rest.seconds + spent_s, cpu_s=rest.cpu_s + first.cpu_s)
+
+        return self._search(graph, budget_s, search)
+
+    def _search(self, graph: Graph, budget_s: float, search: Callable[[float, int], Answer]) -> Answer:
+        """A search that begins at the reader's estimate; its time counts."""
+        begin, begin_cpu = time.perf_counter(), time.process_time()
         self.told = Told(chromatic=GraphSearch(self.model, graph, self.device).chromatic)
-        read_s = time.perf_counter() - begin
-        first_k = round(self.told.chromatic)
-        answer = descend(graph, budget_s - read_s, seed, attempt, first_k=first_k, only_k=only_k, reduces=reduces)
+        read_s, read_cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
+        answer = search(budget_s - read_s, round(self.told.chromatic))
         if answer.note and answer.conflicts == 0:
             self.told.found_by = "reduction"
-        found_s = None if answer.found_s is None else answer.found_s + read_s
-        return replace(answer, moves=self.told.moves, seconds=answer.seconds + read_s, found_s=found_s)
+        return replace(
+            answer,
+            moves=self.told.moves,
+            seconds=answer.seconds + read_s,
+            cpu_s=answer.cpu_s + read_cpu_s,
+            found_s=None if answer.found_s is None else answer.found_s + read_s,
+        )
 
-    def raw(self, core: Graph, k: int, seconds: float, seed: int) -> tuple[Ints, int]:
+    def _raw(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         """Tries until one is proper as the net gave it."""
+        del known_C
         return self._tries(core, k, seconds, seed, lambda colours_C, _: (colours_C, core.conflicts(colours_C)), "net")
 
-    def repaired(self, core: Graph, k: int, seconds: float, seed: int) -> tuple[Ints, int]:
+    def _repaired(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         """Tries until one is proper after its repair."""
+        del known_C
 
         def mend(colours_C: Ints, number: int) -> tuple[Ints, int]:
             fixed = repair(core, k, colours_C, seed ^ number)
@@ -118,31 +138,34 @@ class NetWays:
         self.told.tries += first
         return best
 
-    def tabucol(self, core: Graph, k: int, seconds: float, seed: int) -> tuple[Ints, int]:
-        """The best of a few short tries, repaired, then TabuCol from there; again, each time with twice the moves."""
+    def _tabucol(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
+        """TabuCol from the known colouring with its smallest classes dissolved, or without one from the best of a few
+        short tries, repaired; then from new tries, each time with twice the moves."""
         begin = time.perf_counter()
-        search = GraphSearch(self.model, core, self.device)
         best: tuple[Ints, int] | None = None
         moves, first = FIRST_MOVES_PER_NODE * core.n, 0
+        search: GraphSearch | None = None
         while best is None or (best[1] and time.perf_counter() - begin < seconds):
-            numbers = range(first, first + search.tries_at_once(k))
-            until = time.perf_counter() + START_SHARE * seconds
-            found = search.run(k, seed, numbers, START_ROUNDS, stop=lambda until=until: time.perf_counter() > until)
-            place = int(found.conflicts_S.argmin())
-            colours_C, conflicts, by = found.colours_SN[place], int(found.conflicts_S[place]), "net"
-            if conflicts:
-                fixed, by = repair(core, k, colours_C, seed ^ first), "net + repair"
-                colours_C, conflicts = fixed.colours_N, fixed.conflicts
-            if conflicts:
-                left_s = max(seconds - (time.perf_counter() - begin), 0.0)
-                result = tabucol(core, k, seed ^ first, max_moves=moves, max_s=left_s, start_N=colours_C)
-                colours_C, conflicts, by = result.colours_N, result.conflicts, "net + TabuCol"
-                self.told.moves += result.moves
-            if best is None or conflicts < best[1]:
-                best = colours_C, conflicts
-            if conflicts == 0:
-                self.told.found_by = by
-            first += len(numbers)
+            if best is None and known_C is not None:
+                start_C = with_fewer_colours(core, known_C, k)
+            else:
+                search = search or GraphSearch(self.model, core, self.device)
+                start_C = self._start(search, k, seed, first, START_SHARE * seconds)
+                first += search.tries_at_once(k)
+            left_s = max(seconds - (time.perf_counter() - begin), 0.0)
+            result = tabucol(core, k, seed ^ first, max_moves=moves, max_s=left_s, start_N=start_C)
+            self.told.moves += result.moves
+            if best is None or result.conflicts < best[1]:
+                best = result.colours_N, result.conflicts
+            if result.conflicts == 0:
+                self.told.found_by = "net + TabuCol" if result.moves else "net + repair"
             moves *= 2
         self.told.tries += first
         return best
+
+    def _start(self, search: GraphSearch, k: int, seed: int, first: int, seconds: float) -> Ints:
+        """The best of some short tries, repaired."""
+        until = time.perf_counter() + seconds
+        numbers = range(first, first + search.tries_at_once(k))
+        found = search.run(k, seed, numbers, START_ROUNDS, stop=lambda: time.perf_counter() > until)
+        return repair(search.graph, k, found.colours_SN[found.conflicts_S.argmin()], seed ^ first).colours_N

@@ -19,6 +19,7 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_firs
 from ranks.workloads.graph_coloring.classical.reduction import reduce
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
+from ranks.workloads.graph_coloring.solving.other_k import with_more_colours
 
 CLIMBING_SHARE = 0.125
 """Of the time that is left, for one attempt as long as nothing proper is found."""
@@ -50,8 +51,9 @@ class Answer:
 
 Way = Callable[[Graph, float, int], Answer]
 """(graph, budget in seconds, seed) -> Answer."""
-Attempt = Callable[[Graph, int, float, int], tuple[Ints, int]]
-"""(core graph, k, seconds allowed, seed) -> (colours int64[C] below k, conflicts)."""
+Attempt = Callable[[Graph, int, float, int, Ints | None], tuple[Ints, int]]
+"""(core graph, k, seconds allowed, seed, the best proper colouring so far int64[C], with more than k colours) ->
+(colours int64[C] below k, conflicts)."""
 
 
 def descend(
@@ -64,6 +66,7 @@ def descend(
     first_k: int = 1,
     only_k: int | None = None,
     reduces: bool = True,
+    opens: bool = False,
 ) -> Answer:
     """The fewest colours within the budget: one less than the last proper colouring used, again and again.
 
@@ -72,7 +75,8 @@ def descend(
     proper colouring is the answer. The loop ends where a clique proves that k colours cannot do.
 
     An attempt works on the graph without the nodes that can always be coloured last: where none is left, that is a
-    greedy colouring. With `reduces=False` it works on the whole graph.
+    greedy colouring. With `reduces=False` it works on the whole graph. With `opens` an attempt that leaves conflicts is
+    made proper by `with_more_colours`, and the next k lies half-way to the largest that failed.
     """
     begin, begin_cpu = time.perf_counter(), time.process_time()
     clique = len(greedy_clique(graph))
@@ -81,26 +85,36 @@ def descend(
     if start is not None and only_k is None:
         best_N, best_conflicts, found_s = start(graph), 0, time.perf_counter() - begin
         k = num_colours(best_N) - 1
-    trial = 0
+    trial, failed_k = 0, clique - 1
     while k >= clique and (left_s := budget_s - (time.perf_counter() - begin)) > 0:
         reduced = reduce(graph, k) if reduces else None
         core = reduced.core if reduced is not None else graph
         core_C, conflicts = np.zeros(0, dtype=np.int64), 0
         if core.n:
-            allowed_s = left_s * (CLIMBING_SHARE if best_conflicts and only_k is None else 1.0)
+            near_the_end = only_k is not None or (best_conflicts == 0 and k == num_colours(best_N) - 1)
+            allowed_s = left_s * (1.0 if near_the_end else CLIMBING_SHARE)
             core_seed = key(seed, f"descend/{k}", trial) & (2**63 - 1)
-            core_C, conflicts = attempt(core, k, allowed_s, core_seed)
+            known_N = best_N if best_conflicts == 0 else None
+            known_C = known_N if known_N is None or reduced is None else known_N[reduced.nodes_C]
+            core_C, conflicts = attempt(core, k, allowed_s, core_seed, known_C)
         trial += 1
-        if conflicts == 0 or conflicts < best_conflicts:
-            best_N = core_C if reduced is None else reduced.extend(core_C)
-            best_conflicts, found_s = conflicts, time.perf_counter() - begin
+        found_N = core_C if reduced is None else reduced.extend(core_C)
+        if conflicts:
+            failed_k = max(failed_k, k)
+            if opens and only_k is None:
+                found_N, conflicts = with_more_colours(graph, found_N), 0
+        fewer = conflicts == 0 and num_colours(found_N) < num_colours(best_N)
+        if found_s is None or conflicts < best_conflicts or fewer:
+            best_N, best_conflicts, found_s = found_N, conflicts, time.perf_counter() - begin
             note = "" if core.n else "by the reduction alone"
-        if only_k is not None and conflicts == 0:
-            break
-        if best_conflicts == 0:
-            k = num_colours(best_N) - 1
-        elif only_k is None:
+        if only_k is not None:
+            if conflicts == 0:
+                break
+        elif best_conflicts:
             k = min(graph.n, k + 1 + k // 4)
+        else:
+            most = num_colours(best_N) - 1
+            k = (failed_k + 1 + most) // 2 if opens and failed_k < most else most
     optimal = best_conflicts == 0 and num_colours(best_N) == clique
     seconds, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
     return Answer(best_N, best_conflicts, seconds, cpu_s, note=note, found_s=found_s, optimal=optimal)
@@ -123,8 +137,9 @@ def tabucol_descent(graph: Graph, budget_s: float, seed: int) -> Answer:
     """TabuCol from DSATUR's number of colours downwards, each number from a random colouring."""
     moves = 0
 
-    def attempt(core: Graph, k: int, left_s: float, core_seed: int) -> tuple[Ints, int]:
+    def attempt(core: Graph, k: int, left_s: float, core_seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         nonlocal moves
+        del known_C
         found = tabucol(core, k, core_seed, max_s=left_s)
         moves += found.moves
         return found.colours_N, found.conflicts
