@@ -51,14 +51,21 @@ def colourings(folder: Path = PROOFS) -> Iterator[str]:
     if found is None:
         yield "No result is committed yet."
         return
-    yield "| nodes | way | solved | of | CPU seconds a graph |"
-    yield "|---|---|---|---|---|"
-    for row in found["raw"]["rows"]:
-        share = f"{row['solved'] / row['graphs']:.1%}"
-        yield f"| {row['nodes']} | {row['way']} | {share} | {row['graphs']} | {row['cpu_s']:.4f} |"
+    for title, rows in found["raw"]["tables"].items():
+        columns = [name for name in rows[0] if name not in ("bar", "passed")]
+        yield from [f"**{title}**", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+        for row in rows:
+            yield "| " + " | ".join(cell(name, row[name]) for name in columns) + " |"
+        yield ""
     facts = found["raw"]["facts"]
-    yield ""
     yield f"`{found['command']}`, {where(found)}, seed {facts['seed']}, weights {facts['weights_sha256'][:12]}."
+
+
+def cell(name: str, value: Any) -> str:
+    """Shares as percentages, other figures with three digits."""
+    if isinstance(value, float):
+        return f"{value:.1%}" if name in ("share", "exact") else f"{value:.3g}"
+    return "" if value is None else str(value)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -90,7 +97,14 @@ def workloads(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{name}, {found['device']}", "**failed**, see the file"
             continue
         got = part["found"]
-        if "graphs_per_s" in got:
+        if "hundred_epochs_s" in got:
+            train, validation = got["graphs"]
+            yield (
+                f"graph-coloring, {name}: {train:,} + {validation:,} graphs, {got['parameters']:,} parameters",
+                f"{got['epoch_s']:.3g} s an epoch; 100 epochs {got['hundred_epochs_s']:,.0f} s "
+                f"({got['hundred_epochs_are']}); {got['graphs_per_s']:,.0f} graphs/s",
+            )
+        elif "graphs_per_s" in got:
             memory = got["peak_memory_bytes"] / 2**20
             yield (
                 f"graph-coloring, {name}, {found['device']}",
