@@ -8,7 +8,7 @@ Legend: T rounds, R rows, N nodes, E edges, K most colours, B graphs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,6 +21,9 @@ from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import Rows, read, row_noise, rows_of, unroll
 from ranks.workloads.graph_coloring.net.sums import sum_by_graph
+
+Noise = Callable[[int, GraphBatch, Rows], Tensor]
+"""(key, batch, rows) -> float[R]."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def raw_search(
     rounds: int,
     device: torch.device,
     items: Sequence[int] | None = None,
+    noise: Noise = row_noise,
 ) -> list[RawAnswer]:
     """Up to `tries` tries of `rounds` rounds on each graph, all graphs side by side; solved ones drop out.
 
@@ -76,7 +80,7 @@ def raw_search(
             chosen = [graphs[i] for i in open_]
             batch = collate(chosen, [num_colours] * len(open_), [names[i] for i in open_]).to(device)
             rows, reading = rows_of(batch), read(model, batch)
-            noise_R = row_noise(draws.key(seed, f"{purpose}/noise", attempt), batch, rows)
+            noise_R = noise(draws.key(seed, f"{purpose}/noise", attempt), batch, rows)
             colours_TN = likeliest_colours(unroll(model, reading, noise_R, rows, rounds), rows)
             fewest_B, round_B = conflicts_by_round(colours_TN, batch).min(0)
             colours, starts = colours_TN.cpu().numpy(), batch.ptr.tolist()
