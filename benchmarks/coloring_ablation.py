@@ -4,9 +4,9 @@
     python benchmarks/coloring_ablation.py --iterations 40 --graphs 20     to see that it works
 
 Each variant is trained by `ranks train graph-coloring --preset small` with the same data, seed and number of updates,
-then tried on fresh hard 3-colourable graphs of 50 and 100 nodes: raw, and with the same repair. Equal budget: 768 rounds
-a graph, in tries of as many rounds as the variant has (64, or its own 6 where it is not recurrent); a repair after each
-of 12 more tries. A random start with that repair stands beside them.
+then tried on fresh hard 3-colourable graphs of 50 and 100 nodes: raw, and with the same repair. Equal budget: 768
+rounds a graph, in tries of as many rounds as the variant has (64, or its own 6 where it is not recurrent); a repair
+after each of 12 more tries. A random start with that repair stands beside them.
 
 Writes benchmarks/results/coloring_ablation_DATE.json.
 """
