@@ -143,10 +143,12 @@ def test_biregular_pairs_are_different_and_even(left: int, right: int, num_edges
 
 
 def test_threshold_graphs_are_one_edge_from_three_colours() -> None:
-    found = {made.low for made in made_by("threshold", 24, 12)}
-    assert found == {3, 4}
-    for made in made_by("threshold", 24, 12):
-        assert chromatic_number(made.graph) == made.low == made.high
+    graphs = made_by("threshold", 24, 24)
+    proven = [made for made in graphs if made.low == made.high]
+    assert {made.low for made in proven} == {3, 4}
+    assert 4 < len(graphs) - len(proven) < 16, "about a third are only near the threshold"
+    for made in proven:
+        assert chromatic_number(made.graph) == made.low
 
 
 def test_an_item_is_a_pure_function_of_its_key() -> None:

@@ -140,11 +140,11 @@ def small() -> Config:
     """About 15 minutes on 2 CPU cores, besides making the graphs: the net that ships with the package."""
     return replace(
         Config(),
-        data=DataConfig(train_graphs=8000, validation_graphs=1000, max_nodes=120, threshold_share=0.5),
+        data=DataConfig(train_graphs=8000, validation_graphs=1000, max_nodes=120, threshold_share=0.6),
         model=ModelConfig(width=32, reader_width=64, reader_rounds=6),
         optim=OptimConfig(lr=3e-3, weight_decay=1e-4, warmup_updates=30),
         global_batch=32,
-        iterations=5000,
+        iterations=6000,
         max_colours=8,
         eval_graphs=256,
     )

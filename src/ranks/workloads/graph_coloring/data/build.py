@@ -40,7 +40,7 @@ from ranks.workloads.graph_coloring.data.progress import Progress, alone, say
 from ranks.workloads.graph_coloring.data.work import Entry, Job, Task
 from ranks.workloads.graph_coloring.data.workers import Workers
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a change here, in the families or in a classical search changes a graph or a label."""
 GRAPHS_PER_PART, GRAPHS_PER_HASH_TASK = 200, 100
 MOST_WORKERS = 32

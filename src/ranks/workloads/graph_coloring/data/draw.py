@@ -36,9 +36,13 @@ def draw(data: DataConfig, purpose: Purpose, item: int, attempt: int) -> tuple[s
         family = UNSEEN[name]
         n = int(np.exp(kind_rng.uniform(np.log(family.least), np.log(family.most + 1))))
     else:
-        n = draw_size(kind_rng, data.min_nodes, data.max_nodes)
         families = FAMILIES if data.labels == "full" else WITHOUT_SEARCH
-        name, family = draw_family(kind_rng, families, data.threshold_share, n)
+        if kind_rng.random() < data.threshold_share:
+            name, family = "threshold", families["threshold"]
+            n = draw_size(kind_rng, min(max(data.min_nodes, family.least), data.max_nodes), data.max_nodes)
+        else:
+            n = draw_size(kind_rng, data.min_nodes, data.max_nodes)
+            name, family = draw_family(kind_rng, families, n)
     rng = numpy_generator(data.seed, f"{purpose}/graph", attempt, item)
     return name, relabelled(rng, family.make(rng, n))
 
@@ -52,12 +56,8 @@ def draw_size(rng: np.random.Generator, min_nodes: int, max_nodes: int) -> int:
     return int(rng.integers(least, most + 1))
 
 
-def draw_family(
-    rng: np.random.Generator, families: Mapping[str, Family], threshold_share: float, n: int
-) -> tuple[str, Family]:
-    """One of the families that can make graphs of n nodes: threshold with its share, the others by theirs."""
-    if rng.random() < threshold_share:
-        return "threshold", families["threshold"]
+def draw_family(rng: np.random.Generator, families: Mapping[str, Family], n: int) -> tuple[str, Family]:
+    """One of the other families that can make graphs of n nodes, by their shares."""
     able = [(name, f) for name, f in families.items() if name != "threshold" and f.least <= n <= f.most]
     shares = np.array([family.share for _, family in able])
     return able[int(rng.choice(len(able), p=shares / shares.sum()))]

@@ -31,13 +31,18 @@ HARD_NODES = 120
 """Up to here graphs are taken to the very threshold by exact search."""
 THRESHOLD_DEGREE = (3.5, 4.6)
 """Average degrees of larger random graphs near the threshold, which lies at about 4.69."""
+EASY_NODES = 40
+"""Smaller graphs at the threshold are easy; they are drawn only where no larger ones are asked for."""
+NEAR_SHARE, BEYOND_SHARE = 0.35, 0.15
+"""Of the threshold's graphs: shares that are only near it, and that have one edge too many."""
 HIDDEN_DEGREE = (0.6, 1.0)
 """Average degrees of graphs with a hidden colouring, against the threshold of as many colours."""
 
 
 def threshold(rng: np.random.Generator, n: int) -> Made:
-    """A 3-colourable graph that one more edge makes not 3-colourable, or with that edge; above 120 nodes random."""
-    if n > HARD_NODES:
+    """A 3-colourable graph that one more edge makes not 3-colourable; or with that edge; or one that is only near."""
+    kind = rng.random()
+    if n > HARD_NODES or kind < NEAR_SHARE:
         return near_threshold(rng, n)
     # exact search is compiled by Numba, which a machine that makes no full labels need not have
     from ranks.workloads.graph_coloring.classical.exact import k_colour
@@ -46,7 +51,7 @@ def threshold(rng: np.random.Generator, n: int) -> Made:
     graph = hard_three_colourable(int(rng.integers(2**62)), "family", n, 0)
     colours_N = k_colour(graph, 3)
     assert colours_N is not None
-    if rng.random() < 0.5:
+    if kind < 1 - BEYOND_SHARE:
         return Made(graph, 3, 3, colours_N)
     # pairs that all 3-colourings met so far colour alike; at least one pair is coloured alike by all there are
     alike_P2 = rng.permutation(np.stack(np.triu_indices(n, 1), 1))
@@ -128,7 +133,7 @@ def small_random(rng: np.random.Generator, n: int) -> Made:
 
 
 FAMILIES: Mapping[str, Family] = {
-    "threshold": Family(threshold),
+    "threshold": Family(threshold, least=EASY_NODES),
     "planted": Family(planted, share=1.4),
     "flat": Family(flat),
     "queen": Family(queen, most=280),
@@ -139,5 +144,5 @@ FAMILIES: Mapping[str, Family] = {
     "random": Family(small_random, most=60),
 }
 """In the order of the net's types."""
-WITHOUT_SEARCH: Mapping[str, Family] = {**FAMILIES, "threshold": Family(near_threshold)}
+WITHOUT_SEARCH: Mapping[str, Family] = {**FAMILIES, "threshold": Family(near_threshold, least=EASY_NODES)}
 """The same, made without exact search."""
