@@ -127,6 +127,17 @@ def test_never_worse_than_dsatur_and_it_says_so(run: str, monkeypatch: pytest.Mo
     assert found.optimal
 
 
+@pytest.mark.parametrize("budget", ["0.001s", "0.3s"])
+def test_no_time_is_too_short_for_a_proper_colouring(
+    queen5: Path, run: str, tmp_path: Path, budget: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sol = tmp_path / "q.sol"
+    assert solve(str(queen5), run=run, budget=budget, out=sol) == 0
+    assert check_sol(queen5, sol) == []
+    found_by = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("found by"))
+    assert "nothing" not in found_by
+
+
 def test_workloads_are_found_by_name_or_path(tmp_path: Path) -> None:
     for name in WORKLOADS:
         assert load(name).Config is not None

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from ranks.workloads.graph_coloring.classical.greedy import num_colours
 from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours
-from ranks.workloads.graph_coloring.solving.ways import Answer, Way, descend
+from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours, with_more_colours
+from ranks.workloads.graph_coloring.solving.ways import OPENED, REDUCED, Answer, Way, descend
 
 ROUNDS = 64
 """Rounds of one try, as in the tables."""
@@ -81,9 +82,12 @@ class NetWays:
             spent_s = time.perf_counter() - begin
             if first.optimal:
                 return first
-            rest = descend(graph, left_s - spent_s, seed, self._tabucol, start=lambda _: first.colours_N)
-            found_s = first.found_s if rest.num_colours == first.num_colours else (rest.found_s or 0.0) + spent_s
-            return replace(rest, found_s=found_s, seconds=rest.seconds + spent_s, cpu_s=rest.cpu_s + first.cpu_s)
+            start_N = with_more_colours(graph, first.colours_N)  # as it is, where it is proper
+            rest = descend(graph, left_s - spent_s, seed, self._tabucol, start=lambda _: start_N)
+            both = replace(rest, seconds=rest.seconds + spent_s, cpu_s=rest.cpu_s + first.cpu_s)
+            if rest.num_colours == num_colours(start_N):
+                return replace(both, found_s=first.found_s, note=first.note)
+            return replace(both, found_s=(rest.found_s or 0.0) + spent_s)
 
         return self._search(graph, budget_s, search)
 
@@ -94,7 +98,7 @@ class NetWays:
         read_s, read_cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
         answer = search(budget_s - read_s, round(self.told.chromatic))
         if answer.note and answer.conflicts == 0:
-            self.told.found_by = "reduction"
+            self.told.found_by = {REDUCED: "reduction", OPENED: f"net + repair, {OPENED}"}[answer.note]
         return replace(
             answer,
             moves=self.told.moves,

@@ -21,6 +21,7 @@ from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.solving.other_k import with_more_colours
 
+REDUCED, OPENED = "by the reduction alone", "with new colours"
 CLIMBING_SHARE = 0.125
 """Of the time that is left, for one attempt as long as nothing proper is found."""
 
@@ -98,15 +99,15 @@ def descend(
             known_C = known_N if known_N is None or reduced is None else known_N[reduced.nodes_C]
             core_C, conflicts = attempt(core, k, allowed_s, core_seed, known_C)
         trial += 1
-        found_N = core_C if reduced is None else reduced.extend(core_C)
+        found_N, opened = core_C if reduced is None else reduced.extend(core_C), False
         if conflicts:
             failed_k = max(failed_k, k)
             if opens and only_k is None:
-                found_N, conflicts = with_more_colours(graph, found_N), 0
+                found_N, conflicts, opened = with_more_colours(graph, found_N), 0, True
         fewer = conflicts == 0 and num_colours(found_N) < num_colours(best_N)
         if found_s is None or conflicts < best_conflicts or fewer:
             best_N, best_conflicts, found_s = found_N, conflicts, time.perf_counter() - begin
-            note = "" if core.n else "by the reduction alone"
+            note = OPENED if opened else "" if core.n else REDUCED
         if only_k is not None:
             if conflicts == 0:
                 break
