@@ -50,7 +50,7 @@ def main(
         quick: Fewer iterations, deals and points; the same bounds.
         gpus: On which GPUs, as in ranks train; none is the CPU.
         seed: When the kills strike.
-        train: Further flags of ranks train for all its runs, in one string: --train "--preset small".
+        train: Further flags of ranks train for all its runs, in one string: --train="--preset small".
         out: Folder of the result file.
     """
     module = load(workload)

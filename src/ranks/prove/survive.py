@@ -114,7 +114,7 @@ def main(
         quick: Fewer and shorter runs, the same comparison.
         gpus: On which GPUs, as in ranks train; none is the CPU.
         seed: When and whom the signals strike.
-        train: Further flags of ranks train for all its runs, in one string: --train "--preset small".
+        train: Further flags of ranks train for all its runs, in one string: --train="--preset small".
         out: Folder of the result file.
     """
     runs = runs if runs is not None else (2 if quick else 10)
