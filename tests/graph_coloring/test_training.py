@@ -19,6 +19,7 @@ from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.losses import reader_losses, weighted
 from ranks.workloads.graph_coloring.net.rows import read
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.training import coloring_loss
 
 CPU = torch.device("cpu")
 SMALL = Config(
@@ -82,6 +83,18 @@ def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
     assert torch.equal(alone, colours_B)
     both = weighted(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
     assert torch.allclose(both, colours_B + 2 * losses["chromatic"])
+
+
+def test_bf16_is_near_fp32() -> None:
+    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+    net, batch = workload.build(SMALL), data.gather(torch.arange(8))
+    full = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+    narrow.backward()
+    assert narrow.dtype == torch.float32
+    assert narrow.item() == pytest.approx(full.item(), rel=0.02)
+    assert narrow.item() != full.item()
 
 
 @pytest.mark.parametrize("ablation", [{}, {"colour_loss": "one-colouring"}, {"node_ids": False}])

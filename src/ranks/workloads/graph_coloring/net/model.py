@@ -5,6 +5,8 @@
                            v
     random numbers    -> cell: one state for each node and each colour, the same weights in every round -> logits
 
+Under autocast the linear maps are narrow; states, sums and logits keep the inputs' type.
+
 The same weights serve every round, node and colour, so the net runs for any number of rounds and any K; renaming
 colours renames its answer, and renumbering nodes renumbers it. Random numbers for each node and colour break the
 symmetry between equal nodes (Li et al. 2022, arXiv 2208.06975). No colour steers the reader, and no label is read.
@@ -73,7 +75,8 @@ class Cell(nn.Module):
     def forward(self, state: Tensor, near: Gather, scale: Tensor, whole: Tensor) -> Tensor:
         """`scale` multiplies what is heard; `whole` [..., 2 * width] is what all parts of one whole are told."""
         heard = near(F.silu(self.message(state))) * scale
-        keep, new = (self.from_self(state) + self.from_neighbours(heard) + whole).chunk(2, -1)
+        mixed = self.from_self(state) + self.from_neighbours(heard) + whole
+        keep, new = mixed.to(state.dtype).chunk(2, -1)
         return torch.lerp(torch.tanh(new), state, torch.sigmoid(keep))
 
 
@@ -98,13 +101,13 @@ class Reader(nn.Module):
         density_N1 = degree_N1 / (num_nodes_N1 - 1).clamp(min=1)
         facts_NF = torch.cat([torch.log1p(features_NF), clustering_N1, density_N1, num_nodes_N1.log()], 1)
         scale_N1 = degree_N1.clamp(min=1).rsqrt()
-        state_NH = torch.tanh(self.start(facts_NF))
+        state_NH = torch.tanh(self.start(facts_NF)).to(features_NF.dtype)
         for _ in range(self.rounds):
             whole_BV = self.cell.from_whole(layout.to_graphs(state_NH) / num_nodes_B1)
             state_NH = self.cell(state_NH, layout.near, scale_N1, layout.to_nodes(whole_BV))
         clique_B1 = layout.largest(features_NF[:, 3:4])
         hidden_BH = F.silu(self.read(self._summary(state_NH, degree_N1, num_nodes_B1, clique_B1, layout)))
-        heads_BO = self.heads(hidden_BH)
+        heads_BO = self.heads(hidden_BH).to(features_NF.dtype)
         chromatic_B = clique_B1[:, 0] + F.softplus(heads_BO[:, 0])
         return Reading(state_NH, scale_N1, chromatic_B, heads_BO[:, 2:], heads_BO[:, 1])
 
@@ -150,7 +153,7 @@ class ColouringNet(nn.Module):
 
     def begin(self, noise_R: Tensor) -> Tensor:
         """The states float[R, W] before the first round, from standard normal numbers."""
-        return torch.tanh(self.start(noise_R[:, None]))
+        return torch.tanh(self.start(noise_R[:, None])).to(noise_R.dtype)
 
     def colour(
         self, state_RW: Tensor, told_NV: Tensor, scale_R1: Tensor, layout: RowLayout, rounds: int, first: int = 0
@@ -166,7 +169,7 @@ class ColouringNet(nn.Module):
             assert isinstance(cell, Cell)
             rivals_NV = cell.from_whole(layout.to_nodes(state_RW))
             state_RW = cell(state_RW, layout.near, scale_R1, layout.to_rows(rivals_NV + told_NV))
-            logits.append(self.read_colour(state_RW)[:, 0])
+            logits.append(self.read_colour(state_RW)[:, 0].to(state_RW.dtype))
         return torch.stack(logits), state_RW
 
     def forward(
