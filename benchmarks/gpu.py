@@ -3,10 +3,10 @@
 Run it in a clone; it needs torch, numpy and safetensors, and for the parts that start `ranks` itself also tyro and
 rich: what is missing is named and its parts are left out. Without a GPU it says so and measures the CPU, smaller.
 
-Each part is a process of its own, so one that fails is written down and the rest goes on. Parts: updates of
-graph-coloring with the data ready (fp32, bf16, --exact, several batch sizes) and synchronising calls in a step
-(gpu_updates.py); whole training loops of every workload, level L3 (4 ranks on one card against 1), and a run that is
-killed once (gpu_runs.py).
+Each part is a process of its own, so one that fails is written down and the rest goes on. Parts: updates of graph-
+coloring with the data ready (fp32, bf16, --exact, several batch sizes), its epochs (5, of which 100 are extrapolated;
+--full makes all 100, however long they take) and synchronising calls in a step (gpu_updates.py); whole training loops
+of every workload, level L3 (4 ranks on one card against 1), and a run that is killed once (gpu_runs.py).
 """
 
 from __future__ import annotations

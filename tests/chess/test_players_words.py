@@ -36,8 +36,8 @@ def test_words_that_mean_no_player(word: str, found: str, do: str) -> None:
 
 
 def test_words_are_taken_apart() -> None:
-    word = PlayerWord.parse("uci:/opt/a b/engine --fast?Move%20Overhead=50&Hash=16")
-    assert (word.name, word.argument) == ("uci", "/opt/a b/engine --fast")
+    word = PlayerWord.parse("uci:engines/a b/engine --fast?Move%20Overhead=50&Hash=16")
+    assert (word.name, word.argument) == ("uci", "engines/a b/engine --fast")
     assert word.options == {"Move Overhead": "50", "Hash": "16"}
     assert set(PLAYERS) == {"random", "greedy", "minimax", "alphabeta", "mcts", "uci"}
     assert nearest("hsh", ["Hash", "Threads"], "x") == "did you mean Hash? (x)"

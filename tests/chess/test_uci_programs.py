@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,14 +14,15 @@ import pytest
 
 from ranks.chess.board import Board, move_name
 from ranks.chess.players.player import Clock, Limits
-from ranks.chess.players.program import ProgramPlayer, find_command, install
+from ranks.chess.players.program import FOLDERS, ProgramPlayer, find_command, install
 from ranks.chess.players.words import make_player
 from ranks.errors import UserError
 
 from .fake_program import IMPATIENT, command, processes_of, written
 from .uci_conversation import Conversation
 
-STOCKFISH = shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games:/usr/local/bin:/opt/homebrew/bin")
+FOLDERS_OF_PROGRAMS = os.pathsep.join(str(Path(folder).expanduser()) for folder in FOLDERS)
+STOCKFISH = shutil.which("stockfish") or shutil.which("stockfish", path=FOLDERS_OF_PROGRAMS)
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_programs_are_found_or_the_way_to_get_them_is_told(tmp_path: Path, monke
     )
     (tmp_path / "brew").write_text("#!/bin/sh\n")
     (tmp_path / "brew").chmod(0o755)
-    assert install("/opt/lc0") == "install it: brew install lc0"
+    assert install("engines/lc0") == "install it: brew install lc0"
     for word in ["uci", "uci:", "uci:'", "uci:my@0"]:
         with pytest.raises(UserError):
             make_player(word)

@@ -18,6 +18,12 @@ def of_networkx(source: nx.Graph) -> Graph:
     return Graph.of(len(place), np.array([(place[u], place[v]) for u, v in source.edges], np.int64).reshape(-1, 2))
 
 
+def to_networkx(graph: Graph) -> nx.Graph:
+    out = nx.empty_graph(graph.n)
+    out.add_edges_from(graph.edges_E2.tolist())
+    return out
+
+
 def random_graph(rng: np.random.Generator, n: int, density: float) -> Graph:
     return Graph.of(n, np.argwhere(np.triu(rng.random((n, n)) < density, 1)))
 

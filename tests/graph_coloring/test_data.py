@@ -14,34 +14,19 @@ import pytest
 from ranks.workloads.graph_coloring.classical.exact import chromatic_number
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data.draw import SIZE_MIX, draw, draw_size
 from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.families import FAMILIES, biregular
+from ranks.workloads.graph_coloring.data.items import SIZE_MIX, draw, draw_size
 from ranks.workloads.graph_coloring.data.labels import MEASURE_MOVES, bound_labels, full_labels, smallest_last
 from ranks.workloads.graph_coloring.data.made import MAX_EDGES, Made, random_graph, relabelled, unproven
 from ranks.workloads.graph_coloring.data.structured import mycielskian
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
-from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
+from tests.graph_coloring.known import is_proper, of_networkx, to_networkx
 
 SMALL = DataConfig(max_nodes=30)
 ALL_FAMILIES = {**FAMILIES, **UNSEEN}
-
-
-def of_networkx(source: nx.Graph) -> Graph:
-    named = nx.convert_node_labels_to_integers(source)
-    return Graph.of(named.number_of_nodes(), np.array(list(named.edges), dtype=np.int64).reshape(-1, 2))
-
-
-def to_networkx(graph: Graph) -> nx.Graph:
-    out = nx.empty_graph(graph.n)
-    out.add_edges_from(graph.edges_E2.tolist())
-    return out
-
-
-def is_proper(graph: Graph, colours: np.ndarray, k: int) -> bool:
-    return not problems(graph.n, graph.edges_E2.tolist(), colours.tolist(), k)
 
 
 def random_graphs(count: int) -> list[Graph]:

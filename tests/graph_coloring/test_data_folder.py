@@ -19,9 +19,9 @@ from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import build, workers
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.draw import draw
 from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.items import draw
 from ranks.workloads.graph_coloring.data.made import random_graph, relabelled, unproven
 from ranks.workloads.graph_coloring.data.parts import Stored, load, read_manifest
 from ranks.workloads.graph_coloring.data.progress import alone

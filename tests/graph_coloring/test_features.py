@@ -10,19 +10,9 @@ from ranks.workloads.graph_coloring.data.made import random_graph
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.graphs.features import FEATURES, node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
+from tests.graph_coloring.known import of_networkx, to_networkx
 
 ALL_FAMILIES = {**FAMILIES, **UNSEEN}
-
-
-def of_networkx(source: nx.Graph) -> Graph:
-    named = nx.convert_node_labels_to_integers(source)
-    return Graph.of(named.number_of_nodes(), np.array(list(named.edges), dtype=np.int64).reshape(-1, 2))
-
-
-def to_networkx(graph: Graph) -> nx.Graph:
-    out = nx.empty_graph(graph.n)
-    out.add_edges_from(graph.edges_E2.tolist())
-    return out
 
 
 def random_graphs(count: int) -> list[Graph]:

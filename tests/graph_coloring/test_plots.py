@@ -15,7 +15,7 @@ from matplotlib.image import imread
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.pictures import canvas
-from ranks.workloads.graph_coloring.pictures.draw import draw_colouring, palette
+from ranks.workloads.graph_coloring.pictures.coloured_graph import draw_colouring, palette
 from ranks.workloads.graph_coloring.pictures.plots import NONE_FOUND, SHADES, SOLVED, plot_conflicts, plot_gaps
 
 

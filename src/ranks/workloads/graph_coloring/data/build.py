@@ -26,7 +26,7 @@ from ranks.engine.environment import available_cores
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs
-from ranks.workloads.graph_coloring.data.draw import Purpose
+from ranks.workloads.graph_coloring.data.items import Purpose
 from ranks.workloads.graph_coloring.data.parts import (
     MANIFEST,
     Damaged,

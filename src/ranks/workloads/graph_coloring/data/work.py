@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data.draw import Purpose, draw, family_names
 from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.items import Purpose, draw, family_names
 from ranks.workloads.graph_coloring.data.labels import bound_labels, full_labels
 from ranks.workloads.graph_coloring.data.made import Made, unproven
 from ranks.workloads.graph_coloring.data.parts import Row, pack, part_name, write_durably

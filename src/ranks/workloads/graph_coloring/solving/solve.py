@@ -65,7 +65,7 @@ def solve(
         write_sol(out, found.colours_N if proper else None, comments)
         print(f"colouring: {out}")
     if draw is not None:
-        from ranks.workloads.graph_coloring.pictures.draw import draw_colouring
+        from ranks.workloads.graph_coloring.pictures.coloured_graph import draw_colouring
 
         draw_colouring(graph, found.colours_N, draw, title=Path(file).name if file != "-" else "standard input")
         print(f"drawing: {draw}")

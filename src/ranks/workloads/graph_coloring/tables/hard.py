@@ -72,7 +72,7 @@ FACTS = {
     "seed": SEED,
     "tries": TRIES,
     "rounds": ROUNDS,
-    "equal_budget": f"{TRIES} tries for all with random starts; TabuCol: the trained net's CPU time, one thread",
+    "equal_budget": f"{TRIES} tries for all with random starts; TabuCol: the CPU seconds that the net took, one thread",
     "checker": "every colouring counted as solved was found proper by checker.problems",
 }
 
@@ -111,7 +111,7 @@ def _size(n: int, num_graphs: int, trained: ColouringNet, untrained: ColouringNe
     )
     rows.append(
         row(
-            f"TabuCol, {budget_s:.3f} s of CPU a graph",
+            f"TabuCol, at most {budget_s:.3f} s a graph",
             lambda: [_tabu(g, i, cpu_s=budget_s) for i, g in enumerate(graphs)],
         )
     )
