@@ -22,8 +22,8 @@ from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours, with_more_colours
 from ranks.workloads.graph_coloring.solving.ways import OPENED, REDUCED, Answer, Way, descend
 
-ROUNDS = 64
-"""Rounds of one try, as in the tables."""
+ROUNDS, MOST_ROUNDS = 64, 512
+"""Rounds of a search's first tries, as in the tables; each further batch of tries gets twice as many, up to the most."""
 START_ROUNDS, START_SHARE = 16, 0.2
 """A start for TabuCol takes so many rounds, and at most this share of the attempt's time."""
 FIRST_MOVES_PER_NODE = 2_000
@@ -126,10 +126,10 @@ class NetWays:
         deadline = time.perf_counter() + seconds
         search = GraphSearch(self.model, core, self.device)
         best: tuple[Ints, int] | None = None
-        first = 0
+        first, rounds = 0, ROUNDS
         while best is None or (best[1] and time.perf_counter() < deadline):
             numbers = range(first, first + search.tries_at_once(k))
-            found = search.run(k, seed, numbers, ROUNDS, stop=lambda: time.perf_counter() > deadline)
+            found = search.run(k, seed, numbers, rounds, stop=lambda: time.perf_counter() > deadline)
             for place in found.conflicts_S.argsort(kind="stable").tolist():
                 raw_C, raw = found.colours_SN[place], int(found.conflicts_S[place])
                 colours_C, conflicts = mend(raw_C, numbers[place]) if raw else (raw_C, 0)
@@ -138,7 +138,7 @@ class NetWays:
                 if conflicts == 0:
                     self.told.found_by = name if raw else "net"
                     break
-            first += len(numbers)
+            first, rounds = first + len(numbers), min(2 * rounds, MOST_ROUNDS)
         self.told.tries += first
         return best
 
