@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ranks.cli.parse import Positional, parse
 from ranks.errors import UserError
 
-TEMPLATE = Path(__file__).with_name("template.py")
+TEMPLATES = {
+    "supervised": Path(__file__).with_name("template_supervised.py"),
+    "on-policy": Path(__file__).with_name("template_on_policy.py"),
+}
+DEFAULT_ENV = "CartPole-v1"
 
 
 @dataclass(frozen=True)
 class Flags:
-    """Write NAME.py here: a small supervised workload that trains as it is, to be filled with your data and model."""
+    """Write NAME.py here: a small workload that trains as it is, to be filled with your data and model."""
 
     name: Positional[str]
     """Its name: a Python word such as my_task."""
+    shape: Literal["supervised", "on-policy"] = "supervised"
+    """What it learns from: samples, or an environment that it acts in (PPO)."""
+    env: str | None = None
+    """The gymnasium environment of an on-policy one; CartPole-v1 without it."""
 
 
 def new(argv: Sequence[str]) -> int:
@@ -27,8 +36,11 @@ def new(argv: Sequence[str]) -> int:
     asked = f"ranks new {flags.name}"
     if not name.isidentifier():
         raise UserError(asked, f"{name!r} is no Python name", "use letters, digits and _, such as my_task")
+    if flags.env is not None and flags.shape != "on-policy":
+        raise UserError(f"--env {flags.env}", "a supervised workload has no environment", "add --shape on-policy")
     path = Path(f"{name}.py")
-    text = TEMPLATE.read_text(encoding="utf-8").replace("template", name)
+    text = TEMPLATES[flags.shape].read_text(encoding="utf-8").replace("template", name)
+    text = text.replace(DEFAULT_ENV, flags.env or DEFAULT_ENV)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

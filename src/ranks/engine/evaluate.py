@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ranks.engine.deal import shard_items
 from ranks.engine.loss import Loss
@@ -15,8 +16,17 @@ from ranks.engine.precision import autocast
 from ranks.engine.world import World
 
 
+class Switched(Protocol):
+    """A module, as far as its two modes go."""
+
+    training: bool
+
+    def eval(self) -> Any: ...
+    def train(self, mode: bool = True) -> Any: ...
+
+
 @contextmanager
-def acting(model: nn.Module, world: World | None = None) -> Generator[None]:
+def acting(model: Switched, world: World | None = None) -> Generator[None]:
     """The model in evaluation mode without gradients, in the run's precision where `world` is given; then as it was."""
     training = model.training
     model.eval()

@@ -1,25 +1,23 @@
 """Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
 
-`model.py` is the source of the model's classes, cut out of the module they stand in together with the functions,
-constants and imports that they use, and a `load` function that builds the net and loads the weights strictly.
+`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a `load` function that
+builds the net and loads the weights strictly.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
 import json
 import os
 import shutil
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 from torch import nn
 
+from ranks.engine.standalone import standalone_source
 from ranks.engine.state import split_state
 from ranks.errors import UserError
 
@@ -47,7 +45,6 @@ def load(folder: str) -> "{name}":
     model.load_state_dict(weights)
     return model.eval()
 '''
-ALLOWED = {"torch", "math", "typing", "collections", "dataclasses", "functools", "itertools", "__future__"}
 
 
 def arguments_of(model: nn.Module) -> dict[str, Any]:
@@ -93,59 +90,3 @@ def export_model(model: nn.Module, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(temporary, folder)
     return folder
-
-
-def standalone_source(cls: type) -> str:
-    """The class and all that it uses of its own module, as a module that imports torch and the standard library."""
-    module = sys.modules[cls.__module__]
-    path = getattr(module, "__file__", None)
-    text = Path(path).read_text() if path else inspect.getsource(module)
-    tree = ast.parse(text)
-    defined: dict[str, ast.stmt] = {}
-    for node in tree.body:
-        for name in _names_bound(node):
-            defined[name] = node
-    needed: set[int] = set()
-    queue, seen = [cls.__name__], set[str]()
-    while queue:
-        name = queue.pop()
-        if name in seen or name not in defined:
-            continue
-        seen.add(name)
-        node = defined[name]
-        needed.add(id(node))
-        queue += [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
-    lines = text.splitlines()
-    parts = ["from __future__ import annotations", "", "import torch"]
-    for node in tree.body:
-        if id(node) not in needed:
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            _refuse_foreign(node, cls)
-            parts.append(ast.unparse(node))
-        else:
-            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-            parts += ["", textwrap.dedent("\n".join(lines[first - 1 : node.end_lineno]))]
-    return "\n".join(parts) + "\n"
-
-
-def _names_bound(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.ClassDef | ast.FunctionDef):
-        return [node.name]
-    if isinstance(node, ast.Import):
-        return [(a.asname or a.name).split(".")[0] for a in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [a.asname or a.name for a in node.names]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-
-
-def _refuse_foreign(node: ast.Import | ast.ImportFrom, cls: type) -> None:
-    names = [a.name for a in node.names] if isinstance(node, ast.Import) else ["." * node.level + (node.module or "")]
-    for name in names:
-        if name.split(".")[0] not in ALLOWED:
-            raise UserError(
-                f"to export {cls.__name__}",
-                f"its source needs {name}",
-                "let the model's classes use only torch and the standard library",
-            )

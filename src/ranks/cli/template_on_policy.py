@@ -1,0 +1,103 @@
+"""PPO in one file: a policy learns to act in any gymnasium environment, such as CartPole-v1.
+
+    ranks train ./template.py          on all that this machine has; again: it continues; --help: every setting
+    ranks evaluate template            then: ranks export template, for weights that plain PyTorch loads
+
+Put your environment into `make`, and your network in the place of `ActorCritic` (it needs start_state, act and unroll).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import gymnasium
+import torch
+from torch import Tensor
+
+from ranks import Learner, Loss, OptimConfig, Run, Summary, World, acting, evaluate_by_shard, free
+from ranks.experience import ppo
+from ranks.experience.actor_critic import ActorCritic
+from ranks.experience.collector import Collector
+from ranks.experience.config import PPOConfig
+from ranks.experience.gymnasium_environments import from_gymnasium, maker
+from ranks.experience.gymnasium_spaces import action_space, observation_spaces
+from ranks.experience.moments import RunningMoments, freeze
+from ranks.experience.play import play_episodes
+
+SHAPE = "on-policy"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Every field is a flag. A field marked `free` may change between the sessions of one run."""
+
+    env: str = "CartPole-v1"
+    """Name of a gymnasium environment."""
+    iterations: int = free(40)
+    """Rollouts; each is learned from in ppo.epochs x ppo.minibatches updates."""
+    environments: int = 32
+    """That act at once, all ranks together; a multiple of ppo.minibatches."""
+    horizon: int = 64
+    """Steps of each environment in one iteration."""
+    workers: bool = free(False)
+    """Each environment in a process of its own: for slow ones."""
+    hidden: int = 64
+    memory: int = 0
+    """Hidden numbers of an LSTM, for environments that do not show everything; 0: none."""
+    ppo: PPOConfig = PPOConfig(epochs=10, entropy_weight=0.005, target_kl=0.03)
+    optim: OptimConfig = OptimConfig(lr=1e-3, clip_norm=0.5, weight_decay=0.0, eps=1e-5, schedule="linear")
+    eval_every: int = free(10)
+    eval_episodes: int = 32
+
+
+def make(cfg: Config) -> gymnasium.Env:
+    """YOUR ENVIRONMENT."""
+    return maker(cfg.env)()
+
+
+def build(cfg: Config) -> ActorCritic:
+    """YOUR NETWORK."""
+    env = make(cfg)
+    spaces = observation_spaces(env.observation_space, f"the environment {cfg.env}")
+    action = action_space(env.action_space, f"the environment {cfg.env}")
+    env.close()
+    return ActorCritic({name: s.plain() for name, s in spaces.items()}, action.plain(), cfg.hidden, cfg.memory)
+
+
+def train(cfg: Config, world: World) -> Summary:
+    policy, loss = build(cfg), partial(ppo.ppo_loss, cfg=cfg.ppo)
+    updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
+    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.environments, updates=updates), world)
+    groups = from_gymnasium(partial(make, cfg), world.seed, world.device, workers=cfg.workers)
+    collector = Collector(policy, groups, cfg.environments, cfg.horizon, cfg.ppo, world)
+    seen = RunningMoments(policy.encoder.normaliser.num_features)
+    with Run.open(cfg, world, keep=dict(learner=learner, collector=collector, seen=seen)) as run:
+        run.plan(global_batch=cfg.environments, iterations=cfg.iterations)
+        for iteration in run.iterations(cfg.iterations, long=True):
+            freeze(seen, into=policy.encoder.normaliser)
+            rollout = collector.collect(policy, iteration)
+            run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
+            run.log(collector.episodes(), prefix="rollout")
+            if policy.encoder.normaliser.num_features:
+                seen.update(policy.encoder.numbers(rollout.obs), collector.ids)
+            if run.every(cfg.eval_every):
+                run.log(evaluate(policy, cfg, world), prefix="val")
+                run.save()
+    return run.finish(export=policy)
+
+
+def evaluate(model: ActorCritic, cfg: Config, world: World) -> dict[str, float]:
+    """Mean reward and length of whole episodes with the likeliest action each time, from seeds of their own."""
+    groups = from_gymnasium(partial(make, cfg), world.seed + 1_000_003, world.device)
+
+    def episodes(ids_B: Tensor) -> Loss:
+        env_B = ids_B.to(world.device)
+        reward_B, length_B = play_episodes(
+            model, groups(range(int(ids_B[0]), int(ids_B[-1]) + 1)), env_B, seed=world.seed
+        )
+        return Loss(-reward_B.sum(), len(reward_B), ep_rew=reward_B, ep_len=length_B)
+
+    with acting(model, world), torch.no_grad():
+        found = evaluate_by_shard(world, cfg.eval_episodes, episodes)
+    return {"ep_rew_mean": found["ep_rew"], "ep_len_mean": found["ep_len"]}

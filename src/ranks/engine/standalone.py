@@ -1,0 +1,138 @@
+"""A class as a module of its own: its source, and that of all it uses, in a file that imports only torch.
+
+Functions, classes and constants are cut out of the module that the class stands in, and out of modules of this package
+that it imports names from.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+from ranks.errors import UserError
+
+ALLOWED = {"torch", "math", "typing", "collections", "dataclasses", "functools", "itertools", "__future__"}
+OURS = "ranks"
+
+
+def standalone_source(cls: type) -> str:
+    """The source of a module that defines the class. Raises UserError where it needs more than torch, the standard
+    library and this package."""
+    sources: dict[str, Source] = {}
+    seen: set[tuple[str, str]] = set()
+    _follow(cls.__module__, cls.__name__, sources, seen, cls)
+    imports: dict[str, None] = {}
+    definitions: list[str] = []
+    owner: dict[str, str] = {}
+    for module in _in_order(sources):
+        source = sources[module]
+        for node in source.tree.body:
+            if id(node) not in source.needed:
+                continue
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imports[ast.unparse(node)] = None
+                continue
+            for name in _names_bound(node):
+                if owner.setdefault(name, module) != module:
+                    found = f"{owner[name]} and {module} both define {name}"
+                    raise UserError(f"to export {cls.__name__}", found, "give one of them another name")
+            definitions += ["", source.text_of(node)]
+    return "\n".join(["from __future__ import annotations", "", "import torch", *imports, *definitions]) + "\n"
+
+
+@dataclass
+class Source:
+    """A module's text, what defines each name in it, which of its statements are needed, and our modules they use."""
+
+    text: str
+    tree: ast.Module
+    defined: dict[str, ast.stmt]
+    needed: set[int] = field(default_factory=set[int])
+    uses: dict[str, None] = field(default_factory=dict[str, None])
+
+    @classmethod
+    def of(cls, module: str) -> Source:
+        loaded = sys.modules.get(module) or import_module(module)
+        path = getattr(loaded, "__file__", None)
+        text = Path(path).read_text(encoding="utf-8") if path else inspect.getsource(loaded)
+        tree = ast.parse(text)
+        return cls(text, tree, {name: node for node in tree.body for name in _names_bound(node)})
+
+    def text_of(self, node: ast.stmt) -> str:
+        """As it is written, decorators included."""
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        return textwrap.dedent("\n".join(self.text.splitlines()[first - 1 : node.end_lineno]))
+
+
+def _follow(module: str, name: str, sources: dict[str, Source], seen: set[tuple[str, str]], cls: type) -> None:
+    """Mark the statement that defines a name, and all that it uses."""
+    if (module, name) in seen:
+        return
+    seen.add((module, name))
+    if module not in sources:
+        sources[module] = Source.of(module)
+    source = sources[module]
+    node = source.defined.get(name)
+    if node is None:
+        return
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS and not node.level:
+        alias = next(a for a in node.names if (a.asname or a.name) == name)
+        assert node.module is not None
+        if alias.asname not in (None, alias.name) or name not in Source.of(node.module).defined:
+            found = f"its source needs {ast.unparse(node)}"
+            raise UserError(f"to export {cls.__name__}", found, "import what it uses by its own name")
+        source.uses[node.module] = None
+        _follow(node.module, name, sources, seen, cls)
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        _refuse_foreign(node, cls)
+    source.needed.add(id(node))
+    for inner in _names_used(node):
+        _follow(module, inner, sources, seen, cls)
+
+
+def _in_order(sources: dict[str, Source]) -> Iterator[str]:
+    """Modules, those that others use first."""
+    done: set[str] = set()
+
+    def visit(module: str) -> Iterator[str]:
+        if module not in done:
+            done.add(module)
+            for used in sources[module].uses:
+                yield from visit(used)
+            yield module
+
+    for module in sources:
+        yield from visit(module)
+
+
+def _names_used(node: ast.stmt) -> list[str]:
+    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+
+
+def _names_bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Import):
+        return [(a.asname or a.name).split(".")[0] for a in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [a.asname or a.name for a in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+
+
+def _refuse_foreign(node: ast.Import | ast.ImportFrom, cls: type) -> None:
+    names = [a.name for a in node.names] if isinstance(node, ast.Import) else ["." * node.level + (node.module or "")]
+    for name in names:
+        if name.split(".")[0] not in ALLOWED:
+            raise UserError(
+                f"to export {cls.__name__}",
+                f"its source needs {name}",
+                "let the model's classes use only torch and the standard library",
+            )

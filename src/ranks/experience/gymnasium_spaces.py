@@ -1,0 +1,84 @@
+"""Gymnasium's spaces as ours, and its observations as tensors on a device."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranks.errors import UserError
+from ranks.experience.spaces import Space
+from ranks.experience.trees import Tree
+
+WHOLE = "observation"
+"""The name of an observation that is one tensor."""
+
+
+def observation_spaces(space: gymnasium.Space[Any], asked: str) -> dict[str, Space]:
+    """By name; a Dict or Tuple's parts by their own, joined with dots. Raises UserError."""
+    if isinstance(space, spaces.Dict):
+        parts = dict(space.spaces)
+    elif isinstance(space, spaces.Tuple):
+        parts = {str(i): part for i, part in enumerate(space.spaces)}
+    else:
+        return {WHOLE: _one(space, asked)}
+    out: dict[str, Space] = {}
+    for name, part in parts.items():
+        for inner, found in observation_spaces(part, asked).items():
+            out[name if inner == WHOLE else f"{name}.{inner}"] = found
+    return out
+
+
+def action_space(space: gymnasium.Space[Any], asked: str) -> Space:
+    """Raises UserError where no policy here can act in it."""
+    found = _one(space, asked)
+    if found.kind == "image" or (found.kind == "box" and len(found.shape) != 1):
+        raise UserError(asked, f"actions of shape {found.shape}", "flatten them in a wrapper of your environment")
+    return found
+
+
+def _one(space: gymnasium.Space[Any], asked: str) -> Space:
+    if isinstance(space, spaces.Box):
+        image = space.dtype == np.uint8 and len(space.shape) == 3
+        return Space("image" if image else "box", shape=tuple(map(int, space.shape)))
+    if isinstance(space, spaces.Discrete) and int(space.start) == 0:
+        return Space("discrete", sizes=(int(space.n),))
+    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1 and not np.any(space.start):
+        return Space("multi-discrete", sizes=tuple(map(int, space.nvec)))
+    if isinstance(space, spaces.MultiBinary) and len(space.shape) == 1:
+        return Space("multi-binary", sizes=(int(space.shape[0]),))
+    raise UserError(
+        asked, f"the space {space}", "wrap it into Box, Discrete, MultiDiscrete, MultiBinary or a Dict of them"
+    )
+
+
+def tensors_of(observation: Any, device: torch.device) -> Tree:
+    """A batch of observations -> one tensor, or tensors by name; uint8 stays, other numbers get the default dtype."""
+    if isinstance(observation, dict | tuple):
+        items = (
+            observation.items() if isinstance(observation, dict) else enumerate(cast("tuple[Any, ...]", observation))
+        )
+        out: dict[str, Tensor] = {}
+        for name, part in cast("Any", items):
+            found = tensors_of(part, device)
+            out |= {str(name): found} if isinstance(found, Tensor) else {f"{name}.{n}": t for n, t in found.items()}
+        return out
+    array = np.asarray(observation)
+    if array.dtype == np.uint8:
+        return torch.from_numpy(array.copy()).to(device)
+    if np.issubdtype(array.dtype, np.floating):
+        return torch.from_numpy(array.copy()).to(device, torch.get_default_dtype())
+    return torch.from_numpy(array.astype(np.int64)).to(device)
+
+
+def carried_out(action_B: Tensor, space: gymnasium.Space[Any]) -> NDArray[Any]:
+    """The batch of actions as the environments take them: held within the bounds of a Box."""
+    array = action_B.detach().cpu().numpy()
+    if isinstance(space, spaces.Box):
+        return np.clip(array, space.low, space.high).astype(space.dtype)
+    return array.astype(space.dtype)

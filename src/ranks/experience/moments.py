@@ -1,0 +1,84 @@
+"""Running means and deviations of observations and rewards, merged over ranks in float64 in the order of ids.
+
+Statistics are frozen within an iteration, so that a rollout and the updates from it see the same numbers.
+
+Legend: T steps, B environments, F features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ranks.experience.environments import EnvironmentIds
+
+
+class RunningMoments:
+    """Count, mean and variance of everything seen so far, the same on all ranks. Kept by a run as its state."""
+
+    def __init__(self, num_features: int) -> None:
+        self.count = 0.0
+        self.mean_F = torch.zeros(num_features, dtype=torch.float64)
+        self.square_F = torch.zeros(num_features, dtype=torch.float64)
+        """Sum of squared deviations from the mean."""
+
+    @property
+    def std_F(self) -> Tensor:
+        """1 where nothing was seen yet, or nothing that varied."""
+        variance_F = self.square_F / max(self.count, 1.0)
+        return torch.where(variance_F > 0, variance_F.sqrt(), 1.0)
+
+    def update(self, rows_TBF: Tensor, ids: EnvironmentIds) -> None:
+        """Take in one row for each step and environment of this rank, and those of the others. Every rank calls it.
+
+        Parallel variance: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm".
+        """
+        rows_TBF = rows_TBF.double()
+        mean_BF = rows_TBF.mean(0)
+        square_BF = (rows_TBF - mean_BF).square().sum(0)
+        every_BxF = ids.gather(torch.stack([mean_BF, square_BF], 1)).cpu()
+        mean_BF, steps = every_BxF[:, 0], len(rows_TBF)
+        mean_F = mean_BF.mean(0)
+        square_F = every_BxF[:, 1].sum(0) + steps * (mean_BF - mean_F).square().sum(0)
+        self._merge(float(steps * len(mean_BF)), mean_F, square_F)
+
+    def _merge(self, count: float, mean_F: Tensor, square_F: Tensor) -> None:
+        total = self.count + count
+        delta_F = mean_F - self.mean_F
+        self.square_F = self.square_F + square_F + delta_F.square() * (self.count * count / total)
+        self.mean_F = self.mean_F + delta_F * (count / total)
+        self.count = total
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "mean_F": self.mean_F, "square_F": self.square_F}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.count = float(state["count"])
+        self.mean_F, self.square_F = state["mean_F"].cpu(), state["square_F"].cpu()
+
+
+class Normaliser(nn.Module):
+    """(x - mean) / std, held within +-clip: a part of the policy, so that it is exported with it."""
+
+    mean_F: Tensor
+    std_F: Tensor
+
+    def __init__(self, num_features: int, clip: float = 10.0) -> None:
+        super().__init__()
+        self.num_features, self.clip = num_features, clip
+        self.register_buffer("mean_F", torch.zeros(num_features))
+        self.register_buffer("std_F", torch.ones(num_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., F] -> [..., F]."""
+        return ((x - self.mean_F) / self.std_F).clamp(-self.clip, self.clip)
+
+
+def freeze(moments: RunningMoments, into: Normaliser) -> None:
+    """Let the policy see by these moments from now on."""
+    with torch.no_grad():
+        into.mean_F.copy_(moments.mean_F)
+        into.std_F.copy_(moments.std_F)

@@ -1,0 +1,30 @@
+"""What a collector and PPO ask of a policy.
+
+Legend: T steps, B environments.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from ranks.engine.evaluate import Switched
+from ranks.experience.distributions import Distribution
+from ranks.experience.trees import State, Tree
+
+
+class Policy(Switched, Protocol):
+    """Actor and critic, a module. A policy without memory has an empty state."""
+
+    def start_state(self, num_rows: int) -> State:
+        """The state before an episode's first step, [B, ...] each."""
+        ...
+
+    def act(self, obs: Tree, state: State) -> tuple[Distribution, Tensor, State]:
+        """One step of B environments: actions' distribution, value [B], the state after it."""
+        ...
+
+    def unroll(self, obs: Tree, state: State, first_TB: Tensor | None) -> tuple[Distribution, Tensor]:
+        """T steps of B environments from the state before the first: distribution and value of [T, B]."""
+        ...

@@ -1,0 +1,137 @@
+"""Experience of one iteration, and how updates take it: whole sequences, one environment an item.
+
+Legend: T steps, B environments, D draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ranks.engine import draws
+from ranks.engine.batch import ShardItems, StepBatch
+from ranks.experience import trees
+from ranks.experience.environments import EnvironmentIds
+from ranks.experience.trees import State, Tree
+
+BY_ENVIRONMENT = ("env_B", "start_state")
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What this rank's environments brought in T steps."""
+
+    env_B: Tensor
+    """int64[B]: environment ids, on the CPU."""
+    start_state: State
+    """The recurrent state before the first step, [B, ...] each; zero where an episode begins with it."""
+    obs: Tree
+    """[T, B, ...] each."""
+    first_TB: Tensor | None
+    """bool: an episode begins with the step; None where that can only be so at step 0."""
+    action_TB: Tensor
+    """[T, B, ...]."""
+    logp_TB: Tensor
+    """Log-probability of the action when it was drawn."""
+    value_TB: Tensor
+    next_value_TB: Tensor
+    """The value of where the step led to, at the end of an episode too."""
+    reward_TB: Tensor
+    """Scaled, where the collector scales rewards."""
+    discount_TB: Tensor
+    """0 where the episode ended in a terminal state, else 1."""
+    ended_TB: Tensor
+    """bool: the episode ended, in either way."""
+    valid_TB: Tensor | None
+    """float, 0 where a step was none; None where all were."""
+    advantage_TB: Tensor
+    return_TB: Tensor
+    """What the value should have been: advantage + value."""
+
+    @property
+    def horizon(self) -> int:
+        return len(self.reward_TB)
+
+    def of(self, index_B: Tensor) -> Self:
+        """These environments' columns; `index_B`: int64, places in this rollout."""
+        index_B = index_B.to(self.reward_TB.device)
+        taken: dict[str, Any] = {f.name: self._columns(f.name, index_B) for f in fields(self)}
+        return type(self)(**taken)
+
+    def _columns(self, name: str, index_B: Tensor) -> Tree | None:
+        value = getattr(self, name)
+        if value is None:
+            return None
+        if name == "env_B":
+            return value[index_B.cpu()]
+        dim = 0 if name in BY_ENVIRONMENT else 1
+        return trees.map_tree(lambda leaf: leaf.index_select(dim, index_B), value)
+
+    @classmethod
+    def cat(cls, parts: list[Rollout]) -> Self:
+        """Side by side."""
+        if len(parts) == 1:
+            return cls(**vars(parts[0]))
+        joined: dict[str, Any] = {}
+        for f in fields(cls):
+            values = [getattr(part, f.name) for part in parts]
+            joined[f.name] = None if values[0] is None else trees.cat(values, 0 if f.name in BY_ENVIRONMENT else 1)
+        return cls(**joined)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(advantage - mean) / std."""
+
+    mean: float
+    std: float
+
+
+RAW = Scaling(0.0, 1.0)
+
+
+def advantage_moments(rollout: Rollout, ids: EnvironmentIds) -> Tensor:
+    """float64[all environments, 3] on the CPU: number of steps, sum and sum of squares of the advantages of each."""
+    advantage_TB = rollout.advantage_TB.double()
+    weight_TB = torch.ones_like(advantage_TB) if rollout.valid_TB is None else rollout.valid_TB.double()
+    moments_B3 = torch.stack(
+        [weight_TB.sum(0), (weight_TB * advantage_TB).sum(0), (weight_TB * advantage_TB.square()).sum(0)], 1
+    )
+    return ids.gather(moments_B3).cpu()
+
+
+def scaling_of(moments_B3: Tensor) -> Scaling:
+    """Of some environments' advantages taken together, merged in float64 in the order of their ids."""
+    count, total, square = moments_B3.sum(0).tolist()
+    mean = total / max(count, 1.0)
+    return Scaling(mean, (max(square / max(count, 1.0) - mean * mean, 0.0) + 1e-16) ** 0.5)
+
+
+def minibatches(
+    rollout: Rollout,
+    ids: EnvironmentIds,
+    step: int,
+    scaling: Callable[[Tensor], Scaling],
+) -> Iterator[StepBatch[Rollout]]:
+    """One pass over the rollout in `ids.block` minibatches: each takes one environment of every block, so it is local
+    to its rank and holds the same environments on any deal. `step`: keys the order. `scaling`: int64 ids of the
+    environments of a minibatch, of all ranks -> how its advantages are scaled.
+    """
+    world = ids.world
+    key = draws.key(world.seed, "minibatch", step)
+    order_KM = draws.bits(key, torch.arange(ids.num_blocks), ids.block).argsort(1)
+    first = ids.mine.start
+    for m in range(ids.block):
+        env_K = torch.arange(ids.num_blocks) * ids.block + order_KM[:, m]
+        scale = scaling(env_K)
+        shards = tuple(ShardItems(s, env_K[k.start : k.stop]) for s, k in world.shard_items(ids.num_blocks))
+
+        def gather(env_B: Tensor, scale: Scaling = scale) -> Rollout:
+            part = rollout.of(env_B - first)
+            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std)
+
+        yield StepBatch(shards, gather)

@@ -1,0 +1,32 @@
+"""What observations and actions are made of, as data that JSON holds, so that a policy can be built again elsewhere.
+
+Legend: B environments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["box", "image", "discrete", "multi-discrete", "multi-binary"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """One tensor of an observation, or an action.
+
+    | kind           | what it holds                        | tensor         |
+    | box            | numbers of `shape`                   | float[B, ...]  |
+    | image          | uint8 of `shape`, channels last      | uint8[B, H, W, C] |
+    | discrete       | one of `sizes[0]`                    | int64[B]       |
+    | multi-discrete | one of `sizes[i]` for each part i    | int64[B, parts] |
+    | multi-binary   | `sizes[0]` bits                      | float[B, bits] |
+    """
+
+    kind: Kind
+    shape: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": self.kind, "shape": list(self.shape), "sizes": list(self.sizes)}
