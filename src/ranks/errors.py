@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class UserError(Exception):
     """Bad input: what was asked, what was found, what to do. Exit code 2, and nothing is lost."""
@@ -29,3 +32,9 @@ class Stopped(Exception):
     @property
     def exit_code(self) -> int:
         return 128 + self.signum
+
+
+def nearest(given: str, known: Sequence[str], otherwise: str) -> str:
+    """'did you mean ...?' for the valid word closest to the given one."""
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}? ({otherwise})" if close else otherwise

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import pytest
 
-from ranks.cli.config_file import encode, overlay
 from ranks.cli.main import main
 from ranks.cli.settings import resolve
 from ranks.engine.config import OptimConfig, RunConfig
+from ranks.engine.config_file import encode, overlay
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def dispatch(argv: list[str]) -> int:
 
     if name in ROOMS or name in WORKLOADS:
         return inner_command(name, ROOMS[name][1] if name in ROOMS else WORKLOADS[name], rest)
-    from ranks.cli.parse import nearest
+    from ranks.errors import nearest
 
     raise UserError(
         f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *ROOMS, *WORKLOADS], "see ranks --help")
@@ -80,7 +80,8 @@ def dispatch(argv: list[str]) -> int:
 
 def inner_command(name: str, module: str, argv: list[str]) -> int:
     """`ranks chess perft ...`: a command from the table of a room or a workload, whose extra has its packages."""
-    from ranks.cli.parse import call, nearest
+    from ranks.cli.parse import call
+    from ranks.errors import nearest
 
     commands: dict[str, str] = getattr(import_module(module), "COMMANDS", {})
     if not argv or argv[0] in ("-h", "--help"):

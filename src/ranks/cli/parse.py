@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import inspect
 import io
@@ -19,7 +18,7 @@ from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ranks import sigterm
-from ranks.errors import UserError
+from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
 Switch = FlagCreatePairsOff
@@ -85,6 +84,8 @@ def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
     signature = inspect.signature(function)
     hints = get_type_hints(function, include_extras=True)
     for name in signature.parameters:
+        if name.endswith("_"):  # from_ is --from, since Python keeps that word for itself
+            hints[name] = Annotated[hints[name], tyro.conf.arg(name=name.rstrip("_"))]
         if len(name) == 1:  # k answers to -k as well as to --k
             hints[name] = Annotated[hints[name], tyro.conf.arg(aliases=(f"-{name}",))]
         if get_origin(hints[name]) is list:  # one value for each time that the flag is given
@@ -120,12 +121,6 @@ def unknown_flag(given: str, flags: Sequence[str], prog: str, advice: Mapping[st
     if not given.startswith("-"):
         return UserError(given, f"{prog} takes no further argument", f"see {prog} --help")
     return UserError(given, f"{prog} has no such flag", nearest(name, flags, f"see {prog} --help"))
-
-
-def nearest(given: str, known: Sequence[str], otherwise: str) -> str:
-    """'did you mean ...?' for the valid word closest to the given one."""
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}? ({otherwise})" if close else otherwise
 
 
 def bad_value(refusal: str, argv: Sequence[str], prog: str) -> UserError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from ranks.cli.parse import call, nearest
-from ranks.errors import UserError
+from ranks.cli.parse import call
+from ranks.errors import UserError, nearest
 
 PROOFS = {
     "same-run": (

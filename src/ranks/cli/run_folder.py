@@ -10,11 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from ranks.cli.config_file import overlay, read_object
-from ranks.cli.parse import nearest
 from ranks.engine.config import RunConfig
+from ranks.engine.config_file import overlay, read_object
 from ranks.engine.folder import CONFIG_FILE
-from ranks.errors import UserError
+from ranks.errors import UserError, nearest
 from ranks.workloads import load
 
 TAIL_BYTES = 1 << 18

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ranks.cli.config_file import read_object
 from ranks.cli.parse import parse
 from ranks.cli.run_folder import folders, in_use, rows
+from ranks.engine.config_file import read_object
 from ranks.engine.folder import CONFIG_FILE, METRICS_FILE, SESSIONS_FILE
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-from ranks.cli.config_file import encode, overlay, read_object
-from ranks.cli.parse import FLATTENED, Advice, Switch, nearest, parse
+from ranks.cli.parse import FLATTENED, Advice, Switch, parse
 from ranks.engine.config import RunConfig
+from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.folder import RunFolder
-from ranks.errors import UserError
+from ranks.errors import UserError, nearest
 from ranks.workloads import load
 
 BATCH = Advice(

@@ -19,8 +19,8 @@ from ranks.engine.world import World
 class Switched(Protocol):
     """A module, as far as its two modes go."""
 
-    training: bool
-
+    @property
+    def training(self) -> bool: ...
     def eval(self) -> Any: ...
     def train(self, mode: bool = True) -> Any: ...
 

@@ -42,14 +42,28 @@ def cpu_name() -> str:
 
 def git_commit() -> str | None:
     """The commit of the folder the command was started in, with `+changes` where it has uncommitted ones."""
+    return _commit(Path.cwd())
+
+
+def source_commit() -> str | None:
+    """The same of the repository that this package's own source is kept in; none where it was installed elsewhere."""
+    here = Path(__file__).resolve()
+    return _commit(here.parent) if _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None else None
+
+
+def _commit(folder: Path) -> str | None:
+    commit = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "-uno")
+    return None if commit is None else commit + ("+changes" if changes else "")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git answers; none where it fails, or is not there."""
     try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5)
-        changes = subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, text=True, timeout=5)
+        ended = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if commit.returncode != 0:
-        return None
-    return commit.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+    return ended.stdout.strip() if ended.returncode == 0 else None
 
 
 def _installed(name: str) -> bool:

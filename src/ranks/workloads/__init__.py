@@ -11,7 +11,10 @@ from types import ModuleType
 
 from ranks.errors import UserError
 
-WORKLOADS: dict[str, str] = {"graph-coloring": "ranks.workloads.graph_coloring"}
+WORKLOADS: dict[str, str] = {
+    "graph-coloring": "ranks.workloads.graph_coloring",
+    "stock-trading": "ranks.workloads.stock_trading",
+}
 
 
 def load(name_or_path: str) -> ModuleType:

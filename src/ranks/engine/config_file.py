@@ -8,8 +8,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from ranks.cli.parse import nearest
-from ranks.errors import UserError
+from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
 WANTED: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}

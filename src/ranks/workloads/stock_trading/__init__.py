@@ -1,0 +1,27 @@
+"""stock-trading: recurrent PPO trades a portfolio, costs included, and is judged on days it never saw."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ranks.workloads.stock_trading.config import PRESETS, Config
+
+if TYPE_CHECKING:
+    from ranks.workloads.stock_trading.training import build, evaluate, train
+
+SHAPE = "on-policy"
+COMMANDS: dict[str, str] = {
+    "backtest": "ranks.workloads.stock_trading.reports.backtest:backtest",
+    "report": "ranks.workloads.stock_trading.reports.report:report",
+}
+_HOME = {"build": "training", "train": "training", "evaluate": "training"}
+
+__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Everything that needs torch is loaded when it is first asked for (no submodule may have one of these names)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,255 @@
+"""Prices from a CSV file, packed by gzip or not, in one of two layouts.
+
+long: a line for each day and stock, with columns `date`, `tic` (or `ticker`, `symbol`), `close`, and where they are
+known `open`, `high`, `low`, `volume` and an adjusted close. wide: a line for each day, `date` and one close for each
+ticker. Names of columns are taken in any case. Nothing is ever filled in from another day.
+
+Legend: D days, S stocks.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import functools
+import gzip
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import numpy as np
+
+from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.prices import SPLIT_MOVE, Dates, Floats, Prices
+
+Missing = Literal["error", "drop-stocks", "drop-days"]
+"""What becomes of a day on which a stock has no price: the file is refused, or that stock, or that day, is left out."""
+
+DATE_NAMES = ("date", "datetime", "timestamp", "")
+TICKER_NAMES = ("tic", "ticker", "symbol")
+ADJUSTED_NAMES = ("adjclose", "adjustedclose")
+PRICE_NAMES = ("open", "high", "low", "close")
+LAYOUTS = "long (date,tic,open,high,low,close,volume) or wide (date and one close for each ticker)"
+NO_NUMBER = ("", "nan", "na", "n/a", "null", "none")
+DATE = re.compile(r"(\d{4})([-/]?)(\d\d)\2(\d\d)(?:[ T]00:00(?::00(?:\.0*)?)?)?")
+ZONE = re.compile(r"\d\d:\d\d.*([+-]\d\d:?\d\d|Z|[A-Z]{3,4})$")
+SHOWN_MOVES = 5
+
+
+def read_csv(path: str | Path, *, missing: Missing = "error", warn_of_splits: bool = True) -> Prices:
+    """The prices of a file. Raises UserError naming file and line, or date and ticker.
+
+    Where the file has an adjusted close it becomes the close, the rest of the bar is scaled alike, and `notes` says so.
+    Warns of changes within a day that look like splits which were not adjusted for.
+    """
+    file = _File.open(path)
+    is_long = any(name in file.columns for name in TICKER_NAMES)
+    if not is_long and "close" in file.columns:
+        file.refuse(1, "a column 'close', and none that names the stock", "add a column tic")
+    dates_D, tickers, fields = _long(file) if is_long else _wide(file)
+    notes = ["a long file" if is_long else "a wide file: closes alone"]
+    dates_D, tickers, fields = _without_gaps(file, dates_D, tickers, fields, missing, notes)
+    adjusted_DS = fields.pop("adjusted", None)
+    prices = Prices.of(dates_D, tickers, fields, file.name, *notes)
+    if adjusted_DS is not None:
+        notes.append("the adjusted close is the close, and the bars are scaled alike")
+        bars = {n: v * (adjusted_DS / prices.close_DS) for n, v in fields.items() if n != "volume"}
+        fields = {**fields, **bars, "close": adjusted_DS}
+        prices = Prices.of(dates_D, tickers, fields, file.name, *notes)
+    if warn_of_splits:
+        _warn_of_splits(prices)
+    return prices
+
+
+@dataclass(frozen=True)
+class _File:
+    """The lines of a file below its heading, and where each column stands."""
+
+    name: str
+    columns: dict[str, int]
+    heading: list[str]
+    text: str
+    delimiter: str
+
+    @classmethod
+    def open(cls, path: str | Path) -> _File:
+        file = cls(str(path), {}, [], "", ",")
+        try:
+            data = Path(path).read_bytes()
+            if data[:2] == b"\x1f\x8b":
+                data = gzip.decompress(data)
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            file.refuse(None, "bytes that are no UTF-8 text", "save it as CSV in UTF-8")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            file.refuse(None, "a damaged gzip file", "fetch it again")
+        except OSError as error:
+            file.refuse(None, error.strerror or str(error), "give a readable file")
+        first = text.partition("\n")[0]
+        delimiter = max(",;\t", key=first.count)
+        heading = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
+        columns = {"".join(filter(str.isalnum, word.lower())) or word: place for place, word in enumerate(heading)}
+        file = cls(str(path), columns, heading, text, delimiter)
+        if len(heading) < 2 or not any(name in columns for name in DATE_NAMES):
+            file.refuse(1, f"a heading that reads '{first.strip()[:60]}'", f"give {LAYOUTS}")
+        if len({word.lower() for word in heading}) < len(heading):
+            file.refuse(1, "two columns of one name", "name each column once")
+        return file
+
+    def refuse(self, line: int | None, found: str, do: str) -> NoReturn:
+        where = self.name if line is None else f"{self.name}, line {line}"
+        raise UserError(f"the prices in {self.name}", f"{where}: {found}", do)
+
+    def place(self, names: tuple[str, ...]) -> int | None:
+        """Where a column stands that has one of several names."""
+        return next((self.columns[name] for name in names if name in self.columns), None)
+
+    def date_place(self) -> int:
+        place = self.place(DATE_NAMES)
+        assert place is not None, "a file without dates is not opened"
+        return place
+
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """(line number from 1, words) below the heading; blank lines are left aside."""
+        reader = csv.reader(io.StringIO(self.text), delimiter=self.delimiter)
+        next(reader)
+        try:
+            for words in filter(any, reader):
+                if len(words) != len(self.heading):
+                    found = f"{len(words)} columns below a heading of {len(self.heading)}"
+                    self.refuse(reader.line_num, found, "give each line all columns")
+                yield reader.line_num, words
+        except csv.Error as error:
+            self.refuse(reader.line_num, str(error), f"give {LAYOUTS}")
+
+    @functools.cached_property
+    def _known_days(self) -> dict[str, int]:
+        return {}
+
+    def day(self, line: int, word: str) -> int:
+        """The ordinal of a calendar day. Exchanges' days have no time of day and no time zone."""
+        known = self._known_days.get(word)
+        return known if known is not None else self._known_days.setdefault(word, self._new_day(line, word.strip()))
+
+    def _new_day(self, line: int, word: str) -> int:
+        if ZONE.search(word):
+            self.refuse(line, f"a time zone in the date '{word}'", "write the exchange's calendar day, as 2016-01-04")
+        match = DATE.fullmatch(word)
+        if match is None and re.match(r"\d{4}-?\d\d-?\d\d[ T]\d", word):
+            self.refuse(line, f"a time of day in the date '{word}'", "give one line a day, as 2016-01-04")
+        try:
+            return datetime.date(*(int(match[i]) for i in (1, 3, 4))).toordinal() if match else self._no_day(line, word)
+        except ValueError:
+            self._no_day(line, word)
+
+    def _no_day(self, line: int, word: str) -> NoReturn:
+        self.refuse(line, f"'{word[:40]}' where a date belongs", "write dates as 2016-01-04")
+
+    def number(self, line: int, word: str) -> float:
+        """NaN where none stands."""
+        try:
+            return float(word)
+        except ValueError:
+            if word.strip().lower() in NO_NUMBER:
+                return np.nan
+            do = "write numbers with a point and without signs between thousands"
+            self.refuse(line, f"'{word[:20]}' where a number belongs", do)
+
+
+def _dates(ordinals: list[int]) -> Dates:
+    epoch = datetime.date(1970, 1, 1).toordinal()
+    return (np.array(ordinals, dtype=np.int64) - epoch).astype("datetime64[D]")
+
+
+def _in_order(file: _File, line: int, word: str, day: int, before: int | None, whose: str = "") -> None:
+    if before is not None and day <= before:
+        known = datetime.date.fromordinal(before)
+        found = f"{whose}{word.strip()} a second time" if day == before else f"{whose}{word.strip()} after {known}"
+        file.refuse(line, found, "sort the lines by date, each day once")
+
+
+def _wide(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
+    date_at = file.date_place()
+    stocks = [place for place in range(len(file.heading)) if place != date_at]
+    days: list[int] = []
+    closes: list[list[float]] = []
+    for line, words in file.lines():
+        day = file.day(line, words[date_at])
+        _in_order(file, line, words[date_at], day, days[-1] if days else None)
+        days.append(day)
+        closes.append([file.number(line, words[place]) for place in stocks])
+    tickers = tuple(file.heading[place] for place in stocks)
+    return _dates(days), tickers, {"close": np.array(closes).reshape(len(days), len(tickers))}
+
+
+def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
+    date_at, ticker_at = file.date_place(), file.place(TICKER_NAMES)
+    places = {name: file.place((name,)) for name in (*PRICE_NAMES, "volume")}
+    places["adjusted"] = file.place(ADJUSTED_NAMES)
+    if places["close"] is None:
+        places["close"] = places.pop("adjusted")
+    known = {name: place for name, place in places.items() if place is not None}
+    if "close" not in known or ticker_at is None:
+        file.refuse(1, "no column 'close'", f"give {LAYOUTS}")
+    days: list[int] = []
+    stocks: list[int] = []
+    values: list[list[float]] = []
+    number_of: dict[str, int] = {}
+    last_day: dict[str, int] = {}
+    for line, words in file.lines():
+        ticker, day = words[ticker_at].strip(), file.day(line, words[date_at])
+        _in_order(file, line, words[date_at], day, last_day.get(ticker), f"{ticker} on ")
+        last_day[ticker] = day
+        days.append(day)
+        stocks.append(number_of.setdefault(ticker, len(number_of)))
+        values.append([file.number(line, words[place]) for place in known.values()])
+    all_days, row_of = np.unique(np.array(days, dtype=np.int64), return_inverse=True)
+    grids: dict[str, Floats] = {}
+    for place, name in enumerate(known):
+        grids[name] = np.full((len(all_days), len(number_of)), np.nan)
+        grids[name][row_of, stocks] = [row[place] for row in values]
+    return _dates(all_days.tolist()), tuple(number_of), grids
+
+
+def _without_gaps(
+    file: _File, dates_D: Dates, tickers: tuple[str, ...], fields: dict[str, Floats], missing: Missing, notes: list[str]
+) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
+    """All stocks on all days: gaps are refused, or taken out as asked, and said in `notes`."""
+    gap_DS = np.zeros((len(dates_D), len(tickers)), dtype=bool)
+    for name, values_DS in fields.items():
+        if name != "volume":
+            gap_DS |= np.isnan(values_DS)
+    if not gap_DS.any():
+        return dates_D, tickers, fields
+    day, stock = (int(i) for i in np.argwhere(gap_DS)[0])
+    found = (
+        f"{tickers[stock]} has no price on {dates_D[day]} ({int(gap_DS.sum())} gaps in {gap_DS.any(0).sum()} stocks)"
+    )
+    if missing == "error":
+        do = "complete the file, or leave out these stocks (drop-stocks) or these days (drop-days)"
+        file.refuse(None, found, do)
+    days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
+    if missing == "drop-stocks":
+        stocks: list[int] = np.flatnonzero(~gap_DS.any(0)).tolist()
+        notes.append("left out: " + ", ".join(t for s, t in enumerate(tickers) if s not in stocks))
+    else:
+        days: list[int] = np.flatnonzero(~gap_DS.any(1)).tolist()
+        notes.append(f"left out: {len(dates_D) - len(days)} days, the first of them {dates_D[day]}")
+    if not (days and stocks):
+        file.refuse(None, f"{found}; nothing is left without them", "complete the file")
+    kept = {name: values[days][:, stocks] for name, values in fields.items()}
+    return dates_D[days], tuple(tickers[s] for s in stocks), kept
+
+
+def _warn_of_splits(prices: Prices) -> None:
+    moves = prices.large_moves()
+    if moves:
+        shown = ", ".join(f"{move.ticker} {move.change:+.0%} on {move.date}" for move in moves[:SHOWN_MOVES])
+        more = f" and {len(moves) - SHOWN_MOVES} more" if len(moves) > SHOWN_MOVES else ""
+        text = f"changes of more than {SPLIT_MOVE:.0%} within a day, splits not adjusted for?"
+        warnings.warn(f"{prices.source}: {text} {shown}{more}", stacklevel=3)

@@ -1,0 +1,27 @@
+"""The prices that ship with the package: 20 US stocks and the S&P 500, 1990 to 2022, closes adjusted for splits and
+dividends (for the index: without dividends). Licence and origin: `shipped/README.md`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ranks.workloads.stock_trading.data.prices import Prices
+from ranks.workloads.stock_trading.data.read_csv import read_csv
+
+SHIPPED = Path(__file__).parent / "shipped"
+
+
+def stocks() -> Prices:
+    """8,313 days of 20 stocks, chosen in hindsight: buy-and-hold of them belongs beside every result."""
+    return _shipped("sp500_dataset.csv.gz", "20 US stocks 1990-2022")
+
+
+def index() -> Prices:
+    """The S&P 500 on the same days, as one stock named SP500."""
+    return _shipped("sp500_index.csv.gz", "the S&P 500 1990-2022")
+
+
+def _shipped(name: str, called: str) -> Prices:
+    # moves above 40 % are in it (AAPL on 2000-09-29, AMD on 2016-04-22) and were paid
+    return replace(read_csv(SHIPPED / name, warn_of_splits=False), source=called)

@@ -1,0 +1,41 @@
+"""Financial turbulence: how unusual a day's returns are, against the days before it.
+
+Legend: D days, S stocks, N days of a window, C days of a chunk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.indicators import windows
+from ranks.workloads.stock_trading.data.prices import Floats
+
+CHUNK = 512
+"""Days whose covariances are made at once: 20 MB of returns for 20 stocks."""
+
+
+def turbulence(close_DS: Floats, days: int = 252) -> Floats:
+    """float64[D]: the squared Mahalanobis distance of each day's returns (Kritzman & Li 2010, "Skulls, financial
+    turbulence, and risk management"),
+
+        d_t = (r_t - m) C^+ (r_t - m)',
+
+    where mean m and covariance C (ddof 1, pseudo-inverse) are those of the `days` simple returns strictly before day t.
+    NaN before day `days` + 1. Its mean is about S. Raises UserError for fewer than 2 stocks.
+    """
+    if close_DS.shape[1] < 2:
+        do = "give 2 stocks or more, or leave the turbulence out"
+        raise UserError("the turbulence of a market", f"{close_DS.shape[1]} stock, where it compares stocks", do)
+    return_DS = close_DS[1:] / close_DS[:-1] - 1
+    past_DSN, now_DS = windows(return_DS, days)[:-1], return_DS[days:]
+    distance_D = [np.full(days + 1, np.nan)]
+    for start in range(0, len(now_DS), CHUNK):
+        past_CSN = past_DSN[start : start + CHUNK]
+        mean_CS = past_CSN.mean(-1)
+        centred_CSN = past_CSN - mean_CS[..., None]
+        covariance_CSS = centred_CSN @ centred_CSN.transpose(0, 2, 1) / (days - 1)
+        inverse_CSS = np.linalg.pinv(covariance_CSS, hermitian=True)
+        surprise_CS = now_DS[start : start + CHUNK] - mean_CS
+        distance_D.append((surprise_CS[:, None] @ inverse_CSS @ surprise_CS[..., None])[:, 0, 0])
+    return np.concatenate(distance_D)

@@ -1,0 +1,156 @@
+"""The market: thousands of accounts that trade the same days, each in an episode of its own, as tensors on one device.
+
+A decision is made at the close of a day, filled at the next open (the next close where only closes are known), and
+rewarded by the change of the account's value from close to close, after costs.
+
+Nothing here waits for the device. Without ruin (`ruin_share` 0) every episode has the same length and all begin
+together, so the host knows when they end and `final_obs` is None elsewhere; with ruin it does not, and is always given.
+
+Legend: B environments, S stocks, D rows of days, F columns of their table, A = 2 + S numbers of an account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from ranks.engine import draws
+from ranks.errors import UserError
+from ranks.experience.environments import Transition
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.market.fills import orders, sum_stocks, trade
+
+STATE = ("day", "start_day", "episode", "cash", "shares", "value")
+
+
+class Market:
+    """Environments `ids`, the same on any number of ranks: what happens to one depends on its id and its actions.
+
+    An episode begins with cash alone, on a day drawn by (seed, environment id, number of the episode) among those from
+    which a whole episode fits into the period. It is cut off after `episode_days` days, and ends for good at ruin.
+    """
+
+    def __init__(
+        self, days: Days, ids: range, seed: int, config: MarketConfig, device: torch.device | str = "cpu"
+    ) -> None:
+        """Raises UserError where the period is shorter than an episode."""
+        self.days, self.config = days, config
+        self.num_environments, self.num_stocks = len(ids), len(days.tickers)
+        self.episode_days = config.episode_days or days.num_days
+        """Steps of an episode that is not ruined before."""
+        if days.num_days < self.episode_days or days.num_days < 1:
+            asked = f"episodes of {self.episode_days} days"
+            found = f"a period of {days.num_days} days up to {days.dates_D[-1]}"
+            raise UserError(asked, found, "shorten the episodes (--market.episode-days), or lengthen the period")
+        self.episode_steps = self.episode_days if config.ruin_share == 0 else None
+        """Every episode lasts exactly so many steps, and all begin together; None where ruin may end one."""
+        self._table_DF = torch.as_tensor(days.table_DK, dtype=torch.get_default_dtype(), device=device)
+        self._close_DS = torch.as_tensor(days.close_DS, dtype=torch.float64, device=device)
+        self._fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
+        self._is_turbulent_D1 = torch.as_tensor(days.is_turbulent_D, device=device)[:, None]
+        self._first_item_B = torch.arange(ids.start, ids.stop, dtype=torch.int64, device=device) << 32
+        self._key = draws.key(seed, "episode", 0)
+        self.episode_B = torch.full((len(ids),), -1, dtype=torch.int64, device=device)
+        """int64[B]: number of the running episode."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin the next episode in every environment."""
+        self.episode_B = self.episode_B + 1
+        self.day_B = self.start_day_B = self._start_days(self.episode_B)
+        """int64[B]: row of the present day, and of the episode's first decision."""
+        self.cash_B = torch.full_like(self.day_B, self.config.initial_cash, dtype=torch.float64)
+        """float64[B]: money."""
+        self.shares_BS = self.cash_B.new_zeros(self.num_environments, self.num_stocks)
+        """float64[B, S]: shares held."""
+        self.value_B = self.cash_B
+        """float64[B]: cash, and the shares at the close of the present day."""
+        self._steps = 0
+
+    def _start_days(self, episode_B: Tensor) -> Tensor:
+        num_starts = self.days.num_days - self.episode_days + 1
+        drawn_B1 = draws.integers(self._key, self._first_item_B + episode_B, 1, num_starts)
+        return drawn_B1[:, 0] + (self.days.window - 1)
+
+    @property
+    def table_DF(self) -> Tensor:
+        """[D, F] in the default dtype: features of every row, on the device; environments share it, by their days."""
+        return self._table_DF
+
+    def observe(self) -> dict[str, Tensor]:
+        """`day`: int64[B], the row of `table_DF` that is known by now, with all rows before it. `account`: [B, A],
+        cash, each holding at the day's close, and their sum, as shares of the initial cash."""
+        held_BS = self.shares_BS * self._close_DS.index_select(0, self.day_B)
+        account_BA = torch.cat([self.cash_B[:, None], held_BS, self.value_B[:, None]], 1) / self.config.initial_cash
+        return {"day": self.day_B, "account": account_BA.to(self._table_DF.dtype)}
+
+    def observation_vector(self) -> Tensor:
+        """[B, A + F]: the account and the present day's row of the table."""
+        return self.vector(self.observe())
+
+    def vector(self, observation: Mapping[str, Tensor]) -> Tensor:
+        """[B, A + F] of any observation."""
+        return torch.cat([observation["account"], self._table_DF.index_select(0, observation["day"])], 1)
+
+    def advance(self, action_BS: Tensor) -> None:
+        """Give orders at the close of the present day and go to the next close; no episode begins or ends here."""
+        if action_BS.shape != (self.num_environments, self.num_stocks):
+            raise ValueError(f"actions of shape {tuple(action_BS.shape)} for {tuple(self.shares_BS.shape)}")
+        if self._steps >= self.episode_days and self.episode_steps is not None:
+            raise ValueError("the episode is over: reset the market")
+        order_BS = orders(action_BS, self.config)
+        is_exit_B1 = self._is_turbulent_D1.index_select(0, self.day_B)
+        order_BS = torch.where(is_exit_B1, -self.shares_BS, order_BS)
+        fill_BS = self._fill_DS.index_select(0, self.day_B)
+        self.cash_B, self.shares_BS = trade(self.cash_B, self.shares_BS, order_BS, fill_BS, self.config)
+        self.day_B = self.day_B + 1
+        self.value_B = self.cash_B + sum_stocks(self.shares_BS * self._close_DS.index_select(0, self.day_B))
+        self._steps += 1
+
+    def step(self, action_BS: Tensor) -> Transition:
+        """`advance`, and begin the next episode where one ended. Actions are shares of `max_shares`, -1 to 1; a NaN
+        among them makes the account NaN until its episode ends, and its reward, which the learner's check finds."""
+        before_B = self.value_B
+        self.advance(action_BS)
+        reward_B = ((self.value_B - before_B) * self.config.reward_scale).to(self._table_DF.dtype)
+        if self.episode_steps is None:
+            return self._end_on_device(reward_B)
+        is_end = self._steps == self.episode_days
+        final = self.observe() if is_end else None
+        if is_end:
+            self.reset()
+        ended_B = torch.full_like(self.day_B, is_end, dtype=torch.bool)
+        return Transition(reward_B, torch.ones_like(reward_B), ended_B, final)
+
+    def _end_on_device(self, reward_B: Tensor) -> Transition:
+        ruined_B = self.value_B <= self.config.ruin_share * self.config.initial_cash
+        ended_B = ruined_B | (self.day_B - self.start_day_B >= self.episode_days)
+        final, running = self.observe(), self.state_dict()
+        self.reset()
+        for name, fresh in self.state_dict().items():
+            is_fresh = ended_B[:, None] if fresh.ndim > 1 else ended_B
+            self._set(name, torch.where(is_fresh, fresh, running[name]))
+        return Transition(reward_B, 1.0 - ruined_B.to(reward_B.dtype), ended_B, final)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """One row for each environment: day, start_day, episode, cash, shares, value."""
+        return {name: self._get(name) for name in STATE}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """The rows of these environments. ValueError where they are of another number of environments or stocks."""
+        for name in STATE:
+            mine = self._get(name)
+            if state[name].shape != mine.shape:
+                raise ValueError(f"{name} of shape {tuple(state[name].shape)}, not {tuple(mine.shape)}")
+            self._set(name, state[name].to(mine))
+        if self.num_environments:
+            self._steps = int(self.day_B[0] - self.start_day_B[0])
+
+    def _get(self, name: str) -> Tensor:
+        return getattr(self, f"{name}_BS" if name == "shares" else f"{name}_B")
+
+    def _set(self, name: str, rows: Tensor) -> None:
+        setattr(self, f"{name}_BS" if name == "shares" else f"{name}_B", rows)

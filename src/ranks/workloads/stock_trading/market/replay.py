@@ -1,0 +1,58 @@
+"""One account through a period, day by day, with its books: the same market as in training, for backtests.
+
+Legend: T days of the ledger, B = 1 environment, S stocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.market.ledger import Ledger
+from ranks.workloads.stock_trading.market.market import Market
+
+Act = Callable[[dict[str, Tensor]], Tensor]
+"""Observation -> actions [1, S]; called once a day, in the order of the days."""
+
+
+def replay(market: Market, act: Act) -> Ledger:
+    """The books of the episode that begins next in a market of one environment, up to its end or ruin.
+
+    With `episode_days` None that is the whole period. ValueError for a market of several environments.
+    """
+    if market.num_environments != 1:
+        raise ValueError(f"a market of {market.num_environments} environments")
+    market.reset()
+    days, config = market.days, market.config
+    first = int(market.start_day_B[0])
+    cash, shares, value = [market.cash_B], [market.shares_BS], [market.value_B]
+    for _ in range(market.episode_days):
+        market.advance(act(market.observe()))
+        cash.append(market.cash_B)
+        shares.append(market.shares_BS)
+        value.append(market.value_B)
+        if float(market.value_B[0]) <= config.ruin_share * config.initial_cash:
+            break
+    rows = slice(first, first + len(cash))
+    cash_T, shares_TS, value_T = (torch.cat(parts).cpu().numpy() for parts in (cash, shares, value))
+    traded_TS = np.diff(shares_TS, axis=0, prepend=shares_TS[:1])
+    fill_TS = np.full_like(shares_TS, np.nan)
+    fill_TS[1:] = days.fill_DS[rows][:-1]
+    price_TS = fill_TS * (1 + np.sign(traded_TS) * config.slippage_bps * 1e-4)
+    fee_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.cost_bps * 1e-4
+    dates_T, close_TS = days.dates_D[rows], days.close_DS[rows]
+    return Ledger(dates_T, days.tickers, cash_T, shares_TS, close_TS, price_TS, fee_T, value_T)
+
+
+def replay_actions(days: Days, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
+    """The books of given actions, one row for each decision of the whole period."""
+    actions = iter(torch.as_tensor(action_TS, dtype=torch.float64)[:, None])
+    market = Market(days, range(1), 0, replace(config, episode_days=None))
+    return replay(market, lambda _: next(actions))

@@ -1,0 +1,114 @@
+"""The policy of stock-trading: cascaded LSTMs (CLSTM-PPO; Zou et al. 2022, arXiv 2212.02721), and its controls.
+
+The first LSTM reads the market alone, which is the same for all accounts, so it runs once for all of them: its features
+are a table of days that actor and critic look up. In the paper it reads the account's past too, which only the LSTMs of
+actor and critic see here.
+
+Legend: D days, K columns of the market's table, W days of a window, H hidden, T steps, B accounts, A numbers of an
+account, S stocks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ranks.experience.distributions import DiagonalGaussian
+from ranks.experience.recurrent import lstm_start, unroll_lstm
+from ranks.experience.trees import State
+
+
+class Branch(nn.Module):
+    """Actor or critic: two layers, the first an LSTM where there is memory."""
+
+    def __init__(self, num_inputs: int, hidden: int, num_outputs: int, memory: bool, gain: float) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(num_inputs, hidden) if memory else None
+        self.first = None if memory else nn.Linear(num_inputs, hidden)
+        self.second = nn.Linear(hidden, hidden)
+        self.head = nn.Linear(hidden, num_outputs)
+        for name, parameter in self.named_parameters():
+            if "bias" in name:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.orthogonal_(parameter, gain if name.startswith("head") else math.sqrt(2))
+
+    def start_state(self, num_rows: int) -> State:
+        """Zeros; nothing without memory."""
+        return {} if self.lstm is None else lstm_start(self.lstm, num_rows)
+
+    def forward(self, input_TBF: Tensor, state: State, first_TB: Tensor | None) -> tuple[Tensor, State]:
+        """(outputs [T, B, ...], the state after the last step)."""
+        if self.lstm is not None:
+            hidden_TBH, state = unroll_lstm(self.lstm, input_TBF, state, first_TB)
+        else:
+            assert self.first is not None
+            hidden_TBH = torch.tanh(self.first(input_TBF))
+        return self.head(torch.tanh(self.second(hidden_TBH))), state
+
+
+class TradingPolicy(nn.Module):
+    """`num_columns`: K of the market's table; `num_account`: A. `kind`, `window`, `stride`: see ModelConfig."""
+
+    def __init__(
+        self,
+        num_stocks: int,
+        num_columns: int,
+        num_account: int,
+        kind: str = "clstm",
+        window: int = 30,
+        stride: int = 21,
+        feature_hidden: int = 128,
+        hidden: int = 128,
+        log_std: float = -0.7,
+    ) -> None:
+        super().__init__()
+        self.num_stocks, self.num_columns, self.num_account = num_stocks, num_columns, num_account
+        self.kind, self.window, self.stride = kind, window, stride
+        self.feature_hidden, self.hidden, self.log_std = feature_hidden, hidden, log_std
+        self.reader = nn.LSTM(num_columns, feature_hidden) if kind == "clstm" else None
+        num_inputs = (feature_hidden if kind == "clstm" else num_columns) + num_account
+        self.actor = Branch(num_inputs, hidden, num_stocks, kind != "mlp", 0.01)
+        self.critic = Branch(num_inputs, hidden, 1, kind != "mlp", 1.0)
+        self.log_std_S = nn.Parameter(torch.full((num_stocks,), log_std))
+
+    def read(self, table_DK: Tensor) -> Tensor:
+        """[D, H]: what is known of the market at the close of each day, from that day and those before it. The first
+        `window` - 1 days have no whole window and get zeros."""
+        if self.reader is None:
+            return table_DK
+        num_days, lead, stride = len(table_DK), self.window - 1, self.stride
+        num_passes = -(-(num_days - lead) // stride)
+        missing = lead + num_passes * stride - num_days
+        padded_DK = torch.cat([table_DK, table_DK.new_zeros(missing, table_DK.shape[1])])
+        passes_CKW = padded_DK.unfold(0, lead + stride, stride)
+        hidden_WCH, _ = self.reader(passes_CKW.permute(2, 0, 1))
+        features_DH = hidden_WCH[lead:].transpose(0, 1).flatten(0, 1)[: num_days - lead]
+        return torch.cat([features_DH.new_zeros(lead, features_DH.shape[1]), features_DH])
+
+    def start_state(self, num_rows: int) -> State:
+        """Zeros for actor and critic, [B, L, H] each."""
+        actor, critic = self.actor.start_state(num_rows), self.critic.start_state(num_rows)
+        return {f"actor.{n}": rows for n, rows in actor.items()} | {f"critic.{n}": rows for n, rows in critic.items()}
+
+    def decide(
+        self, features_TBH: Tensor, account_TBA: Tensor, state: State, first_TB: Tensor | None
+    ) -> tuple[DiagonalGaussian, Tensor, State]:
+        """(actions' distribution, value [T, B], the state after the last step), from what is known of each day."""
+        input_TBF = torch.cat([features_TBH, account_TBA], -1)
+        mine = {b: {n[len(b) + 1 :]: r for n, r in state.items() if n.startswith(b)} for b in ("actor", "critic")}
+        mean_TBS, actor = self.actor(input_TBF, mine["actor"], first_TB)
+        value_TB1, critic = self.critic(input_TBF, mine["critic"], first_TB)
+        after = {f"actor.{n}": r for n, r in actor.items()} | {f"critic.{n}": r for n, r in critic.items()}
+        return DiagonalGaussian.of(mean_TBS, self.log_std_S), value_TB1[..., 0], after
+
+    def forward(self, window_BWK: Tensor, account_BA: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+        """One day, for use elsewhere: the last W days of the market as each account sees them -> (actions [B, S] in
+        -1..1, value [B], the state to hand in on the next day). Begin with `start_state`."""
+        features_BH = window_BWK[:, -1]
+        if self.reader is not None:
+            features_BH = self.reader(window_BWK.transpose(0, 1))[0][-1]
+        distribution, value_1B, state = self.decide(features_BH[None], account_BA[None], state, None)
+        return distribution.mode()[0].clamp(-1.0, 1.0), value_1B[0], state

@@ -1,0 +1,1 @@
+"""What is told of a trained policy: backtests, books, tear sheets."""

@@ -1,0 +1,67 @@
+"""Books as files and as lines: trades.csv, equity.csv, metrics.json.
+
+Legend: T days.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ranks.errors import UserError
+from ranks.workloads.stock_trading.market.ledger import Ledger
+from ranks.workloads.stock_trading.market.metrics import drawdown
+from ranks.workloads.stock_trading.trade import measures
+
+PER_CENT = ("return", "cagr", "volatility", "max_drawdown", "turnover", "costs")
+COLUMNS = ("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs")
+
+
+def told(name: str, value: float) -> str:
+    """A measure as people write it."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.1%}" if name in PER_CENT else f"{value:.2f}"
+
+
+def books_lines(ledgers: Mapping[str, Ledger]) -> list[str]:
+    """A table of measures, a row for each name. Turnover is one way, a year's; costs are a share of the first value."""
+    rows = [["", *(name.replace("_", " ") for name in COLUMNS)]]
+    for name, ledger in ledgers.items():
+        found = measures(ledger)
+        rows.append([name, *(told(column, found[column]) for column in COLUMNS)])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+
+
+def write_books(folder: Path, ledger: Ledger, facts: Mapping[str, Any]) -> list[Path]:
+    """The three files of one account. Raises UserError where the folder cannot be written."""
+    paths = [folder / name for name in ("trades.csv", "equity.csv", "metrics.json")]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with paths[0].open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["date", "ticker", "shares", "price", "cost"])
+            writer.writerows(
+                [t.date, t.ticker, f"{t.shares:g}", f"{t.price:.6f}", f"{t.cost:.6f}"] for t in ledger.trades()
+            )
+        with paths[1].open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["date", "value", "cash", "drawdown", "fees"])
+            columns = (ledger.dates_T, ledger.value_T, ledger.cash_T, drawdown(ledger.value_T), ledger.fee_T)
+            for date, *numbers in zip(*columns, strict=True):
+                writer.writerow([date, *(f"{number:.6f}" for number in numbers)])
+        found = {name: value if math.isfinite(value) else None for name, value in measures(ledger).items()}
+        period = {"from": str(ledger.dates_T[0]), "to": str(ledger.dates_T[-1]), "days": len(ledger.dates_T) - 1}
+        rules = {"annualisation_days": 252, "riskless_rate": 0.0, "returns": "simple, close to close, costs included"}
+        paths[2].write_text(json.dumps({**facts, "period": period, **found, "rules": rules}, indent=1) + "\n")
+    except OSError as error:
+        raise UserError(f"--out {folder}", error.strerror or str(error), "give a folder that can be written") from None
+    return paths

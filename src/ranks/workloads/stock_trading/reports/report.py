@@ -1,0 +1,100 @@
+"""`ranks stock-trading report`: the books of trained policies on their test period, and a page that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ranks.errors import UserError
+from ranks.workloads.stock_trading.market.ledger import Ledger
+from ranks.workloads.stock_trading.prices import prices_of, split_of
+from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger, ledger_of, rule_ledger
+from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, told, write_books
+from ranks.workloads.stock_trading.reports.intervals import over_seeds
+from ranks.workloads.stock_trading.reports.saved import Trained, load_run
+from ranks.workloads.stock_trading.reports.tear_sheet import draw_tear_sheet
+from ranks.workloads.stock_trading.trade import measures
+
+BESIDE = ("buy-and-hold", "equal-weight", "momentum", "random")
+
+
+def report(runs: tuple[str, ...], /, *, out: Path | None = None, runs_dir: Path = Path("runs")) -> int:
+    """Write trades.csv, equity.csv, metrics.json and a one-page tear sheet of a run's test period.
+
+    Args:
+        runs: A run's name or folder; or several that differ by seed, with commas: a,b,c.
+        out: Folder to write into; without it the folder `report` of the (first) run.
+        runs_dir: Where run folders stand.
+
+    Returns 0.
+    """
+    if not runs:
+        raise UserError("a report", "no run is named", "name one, or several with commas: a,b,c")
+    trained = [load_run(run, runs_dir) for run in runs]
+    refuse_mixed(trained)
+    cfg, folder = trained[0].cfg, out or trained[0].folder / "report"
+    ledgers = {one.name: ledger_of(one.cfg, one) for one in trained}
+    others = {name: rule_ledger(name, cfg) for name in BESIDE}
+    prices = prices_of(cfg.data)
+    index = index_ledger(cfg, split_of(cfg, prices).test, prices)
+    if index is not None:
+        others[INDEX] = index
+    first = next(iter(ledgers.values()))
+    title = f"Test period {first.dates_T[1]} to {first.dates_T[-1]} ({prices.source}). {NOT_ADVICE}"
+    lines = [*books_lines({**ledgers, **others}), *seed_lines(list(ledgers.values()))]
+    print("\n".join([title, *lines, verdict(ledgers, others)]))
+    for one in trained:
+        books = folder if len(trained) == 1 else folder / one.name
+        write_books(books, ledgers[one.name], {"run": one.name, "seed": one.seed, "weights_sha256": one.sha256})
+    seeds = {name: over_seeds(values) for name, values in by_measure(list(ledgers.values())).items()}
+    beside = {name: measures(other) for name, other in others.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "comparison.json").write_text(
+        json.dumps({"title": title, "runs": list(runs), "over_seeds": seeds, "beside": beside}, indent=1) + "\n"
+    )
+    sheet = folder / "tear_sheet.png"
+    draw_tear_sheet(sheet, title, list(ledgers.values()), others, [*lines, "", verdict(ledgers, others)])
+    print(f"written: {folder}/ ({', '.join(sorted(path.name for path in folder.iterdir()))})")
+    return 0
+
+
+def refuse_mixed(trained: Sequence[Trained]) -> None:
+    """Raises UserError where the runs differ by more than their seed."""
+    for one in trained[1:]:
+        if one.cfg != trained[0].cfg:
+            found = f"{one.name} has other settings than {trained[0].name}"
+            raise UserError("a report over seeds", found, "name runs that differ by --seed alone")
+
+
+def by_measure(ledgers: Sequence[Ledger]) -> dict[str, np.ndarray]:
+    """float64[R] of each measure."""
+    found = [measures(ledger) for ledger in ledgers]
+    return {name: np.array([one[name] for one in found]) for name in COLUMNS}
+
+
+def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
+    """Mean and 95 % interval over the seeds, a line for each measure that matters; none for one run."""
+    if len(ledgers) < 2:
+        return []
+    out = [f"over {len(ledgers)} seeds, mean [95 % bootstrap interval], interquartile mean:"]
+    values = by_measure(ledgers)
+    for name in ("return", "sharpe", "max_drawdown"):
+        found = over_seeds(values[name])
+        low, high = told(name, found["low"]), told(name, found["high"])
+        mean, middle = told(name, found["mean"]), told(name, found["iqm"])
+        out.append(f"  {name.replace('_', ' ')}: {mean} [{low}, {high}], {middle}")
+    return out
+
+
+def verdict(ledgers: Mapping[str, Ledger], others: Mapping[str, Ledger]) -> str:
+    """One sentence on what the policy beats and what not, by Sharpe ratio, in the mean over its seeds."""
+    mine = float(np.mean([measures(ledger)["sharpe"] for ledger in ledgers.values()]))
+    above = [name for name, other in others.items() if mine > measures(other)["sharpe"]]
+    below = [name for name in others if name not in above]
+    says = f"Sharpe ratio {told('sharpe', mine)}: "
+    if not below:
+        return says + f"above {', '.join(above)} on this one period, which proves no skill."
+    return says + f"it does not beat {', '.join(below)}" + (f"; above {', '.join(above)}." if above else ".")

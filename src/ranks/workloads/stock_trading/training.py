@@ -1,0 +1,80 @@
+"""Training: PPO with recurrent policies in a market of many accounts."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ranks.engine.learner import Learner
+from ranks.engine.loss import Loss
+from ranks.engine.run import Run, Summary
+from ranks.engine.world import World
+from ranks.experience import ppo
+from ranks.experience.collector import Collector
+from ranks.experience.config import PPOConfig
+from ranks.experience.rollout import Rollout
+from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.on_market import OnMarket
+from ranks.workloads.stock_trading.policy import TradingPolicy
+from ranks.workloads.stock_trading.prices import load
+from ranks.workloads.stock_trading.trade import backtest, measures
+
+
+def build(cfg: Config) -> TradingPolicy:
+    """The policy, untrained."""
+    return policy_for(cfg, load(cfg).train)
+
+
+def policy_for(cfg: Config, days: Days) -> TradingPolicy:
+    """The policy of a config for the stocks and features of these days."""
+    num_stocks, m = len(days.tickers), cfg.model
+    widths = (num_stocks, days.table_DK.shape[1], num_stocks + 2)
+    return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std)
+
+
+def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, table_DK: Tensor) -> Loss:
+    """PPO's loss of one minibatch; one item an account."""
+    return ppo.ppo_loss(OnMarket(policy, table_DK), part, cfg=cfg)
+
+
+def train(cfg: Config, world: World) -> Summary:
+    """The loop."""
+    periods = load(cfg)
+    market = partial(Market, periods.train, seed=world.seed, config=cfg.market, device=world.device)
+    table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.get_default_dtype(), device=world.device)
+    policy = policy_for(cfg, periods.train)
+    updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
+    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
+    collector = Collector(OnMarket(policy, table_DK), market, cfg.global_batch, cfg.horizon, cfg.ppo, world)
+    loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
+    with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
+        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
+        for iteration in run.iterations(cfg.iterations, long=True):
+            rollout = collector.collect(OnMarket(policy, table_DK), iteration)
+            run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
+            run.log(collector.episodes(), prefix="rollout")
+            if run.every(cfg.eval_every) and periods.validation is not None:
+                run.log(measures(backtest(policy, periods.validation, cfg, world.device, world)), prefix="val")
+                run.save()
+    return run.finish(export=policy)
+
+
+def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
+    """Measures of the test period, costs included: one account that takes the likeliest action each day."""
+    assert isinstance(model, TradingPolicy)
+    return measures(backtest(model, load(cfg).test, cfg, world.device, world))
+
+
+def sha256_of(days: Days) -> str:
+    """Of all that a policy can learn from a period."""
+    digest = hashlib.sha256("\n".join(days.tickers).encode())
+    arrays: list[Any] = [days.close_DS, days.fill_DS, days.table_DK, days.is_turbulent_D]
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,94 @@
+"""Prices to try things on, and a slow and obvious market of one account."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ranks.workloads.stock_trading.data import sp500, synthetic
+from ranks.workloads.stock_trading.data.prices import Prices
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import Days
+
+TEST_PERIOD = ("2016-01-04", "2020-05-08")
+TRAIN_PERIOD = ("2009-01-02", "2015-10-01")
+
+
+@functools.cache
+def stocks() -> Prices:
+    return sp500.stocks()
+
+
+@functools.cache
+def index() -> Prices:
+    return sp500.index()
+
+
+def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
+    """A martingale's closes with opens near the close before, and highs and lows around both."""
+    rng = np.random.default_rng(seed)
+    made = synthetic.martingale(num_days, num_stocks, seed, volatility=0.02)
+    close_DS = made.close_DS
+    open_DS = np.concatenate([close_DS[:1], close_DS[:-1]]) * np.exp(0.01 * rng.standard_normal(close_DS.shape))
+    high_DS = np.maximum(open_DS, close_DS) * (1 + 0.01 * rng.random(close_DS.shape))
+    low_DS = np.minimum(open_DS, close_DS) * (1 - 0.01 * rng.random(close_DS.shape))
+    fields = {"open": open_DS, "high": high_DS, "low": low_DS, "close": close_DS}
+    return Prices.of(made.dates_D, made.tickers, fields, f"bars, seed {seed}")
+
+
+def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> Days:
+    """All days of the prices; the table tells their numbers, and the rows of `turbulent` are."""
+    is_turbulent_D = np.isin(np.arange(prices.num_days), turbulent)
+    table_DK = np.arange(prices.num_days, dtype=np.float32)[:, None]
+    fill_DS = prices.fill_DS()
+    return Days(prices.dates_D, prices.tickers, prices.close_DS, fill_DS, table_DK, is_turbulent_D, window)
+
+
+def of_closes(*rows: list[float], **fields: list[list[float]]) -> Prices:
+    """Prices of a few days, written down by hand."""
+    dates_D = np.busday_offset("2020-01-01", np.arange(len(rows)), roll="forward")
+    arrays = {name: np.array(values) for name, values in fields.items()} | {"close": np.array(rows)}
+    return Prices.of(dates_D, tuple("ABCDEFG"[: len(rows[0])]), arrays, "by hand")
+
+
+@dataclass
+class PlainAccount:
+    """One account in plain Python: stock by stock, sales before purchases."""
+
+    config: MarketConfig
+    num_stocks: int
+    cash: float = 0.0
+    shares: list[float] = field(default_factory=list[float])
+
+    def __post_init__(self) -> None:
+        self.cash = self.config.initial_cash
+        self.shares = [0.0] * self.num_stocks
+
+    def value(self, close: list[float]) -> float:
+        return self.cash + math.fsum(n * p for n, p in zip(self.shares, close, strict=True))
+
+    def trade(self, action: list[float], fill: list[float], is_exit: bool) -> None:
+        fee, slip = self.config.cost_bps / 10_000, self.config.slippage_bps / 10_000
+        order = [min(1.0, max(-1.0, a)) * self.config.max_shares for a in action]
+        if self.config.whole_shares:
+            order = [math.trunc(o) for o in order]
+        if is_exit:
+            order = [-n for n in self.shares]
+        for stock, wanted in enumerate(order):
+            if wanted < 0:
+                sold = min(-wanted, self.shares[stock])
+                self.shares[stock] -= sold
+                self.cash += sold * fill[stock] * (1 - slip) * (1 - fee)
+        price = [p * (1 + slip) * (1 + fee) for p in fill]
+        needed = math.fsum(max(o, 0) * p for o, p in zip(order, price, strict=True))
+        share = 1.0 if needed <= self.cash else self.cash / needed
+        for stock, wanted in enumerate(order):
+            if wanted > 0:
+                bought = wanted * share
+                if self.config.whole_shares:
+                    bought = math.floor(bought)
+                self.shares[stock] += bought
+                self.cash -= bought * price[stock]

@@ -1,0 +1,128 @@
+"""Nothing looks ahead, on any day, whatever the prices; and what does is caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.data.features import Features, Scaler, features_of
+from ranks.workloads.stock_trading.data.prices import Prices
+from ranks.workloads.stock_trading.data.split import Split
+from ranks.workloads.stock_trading.market import baselines
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import days_of, turbulence_threshold
+from ranks.workloads.stock_trading.market.look_ahead import garbage_after, peeks
+from ranks.workloads.stock_trading.market.market import Market
+
+from .known import bars, stocks
+
+FEATURES = FeatureConfig(trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, turbulence_days=40)
+CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None, max_shares=1000)
+SPLIT = Split(range(60, 140), None, range(150, 300))
+WINDOW = 10
+TWINS = ("none", "feature", "scaler", "threshold", "fill", "benchmark")
+
+
+def known(prices: Prices, day: int, poison: str = "none") -> dict[str, npt.NDArray[np.generic]]:
+    """Everything that is known at the close of row `day` of the test, made the way a run makes it, by a policy that
+    looks at all it may; a poisoned twin peeks in one place."""
+    features = features_of(prices, FEATURES)
+    if poison == "feature":
+        shifted_DSF = features.stock_DSF.copy()
+        shifted_DSF[:-1, :, 0] = features.stock_DSF[1:, :, 0]
+        features = replace(features, stock_DSF=shifted_DSF)
+    whole = range(60, prices.num_days)
+    scaler = Scaler.fit(features, whole if poison == "scaler" else SPLIT.train, FEATURES.clip)
+    threshold = turbulence_threshold(features, whole if poison == "threshold" else SPLIT.train, CONFIG.turbulence_exit)
+    test = days_of(prices, features, scaler, SPLIT.test, WINDOW, threshold)
+    if poison == "fill":
+        test = replace(test, fill_DS=np.concatenate([test.fill_DS[1:], test.fill_DS[-1:]]))
+    traded = trades_up_to(Market(test, range(2), 0, CONFIG), day - SPLIT.test.start + 1)
+    rule = baselines.momentum if day > 260 else baselines.random
+    books = rule(prices, range(260 if day > 260 else SPLIT.test.start, day + 1), CONFIG)
+    if poison == "benchmark":
+        books = baselines.follow(prices, range(SPLIT.test.start, day + 1), peeking_rule(prices), CONFIG)
+    return {
+        **of_features(features, day),
+        "scaler": np.concatenate([scaler.mean_F, scaler.std_F, scaler.mean_M, scaler.std_M]),
+        "threshold": np.array(threshold),
+        "table": scaler.table_DK(features)[: day + 1],
+        "benchmark": books.value_T,
+        **traded,
+    }
+
+
+def of_features(features: Features, day: int) -> dict[str, npt.NDArray[np.generic]]:
+    assert features.turbulence_D is not None
+    return {"features": features.stock_DSF[: day + 1], "turbulence": features.turbulence_D[: day + 1]}
+
+
+def trades_up_to(market: Market, num_steps: int) -> dict[str, npt.NDArray[np.generic]]:
+    """Observations, actions and accounts of a policy that is linear in the last rows of the table and the account."""
+    num = WINDOW * market.table_DF.shape[1] + 2 + market.num_stocks
+    weight_FS = torch.randn((num, market.num_stocks), generator=torch.Generator().manual_seed(0)) / num**0.5
+    seen: dict[str, list[torch.Tensor]] = {"observation": [], "action": [], "cash": [], "shares": [], "value": []}
+    back_W = torch.arange(1 - WINDOW, 1)
+    for step in range(num_steps + 1):
+        observation = market.observe()
+        rows_BF = market.table_DF[observation["day"][:, None] + back_W].flatten(1)
+        action_BS = torch.tanh(torch.cat([observation["account"], rows_BF], 1) @ weight_FS)
+        now = (market.observation_vector(), action_BS, market.cash_B, market.shares_BS, market.value_B)
+        for name, tensor in zip(seen, now, strict=True):
+            seen[name].append(tensor)
+        if step < num_steps:
+            market.advance(action_BS)
+    return {name: torch.stack(tensors).numpy() for name, tensors in seen.items()}
+
+
+def peeking_rule(prices: Prices) -> baselines.Rule:
+    """Money by the price of the day after the one that is traded."""
+
+    def rule(_: int, past_DS: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        next_S = prices.close_DS[len(past_DS) + 1]
+        return next_S / next_S.sum()
+
+    return rule
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_nothing_known_on_a_day_changes_with_later_prices(case: int) -> None:
+    rng = np.random.default_rng(case)
+    prices = [bars(320, 3, case), replace(bars(320, 4, case), open_DS=None), stocks().take(range(6000, 6320))][case % 3]
+    day = int(rng.integers(SPLIT.test.start, SPLIT.test.stop - 2))
+    assert peeks(known, prices, day, seed=case) == []
+
+
+@pytest.mark.parametrize("day", [151, 220, 297])
+@pytest.mark.parametrize("poison", TWINS[1:])
+def test_what_peeks_is_caught(poison: str, day: int) -> None:
+    names = peeks(lambda prices, day: known(prices, day, poison), bars(320, 3, 0), day, seed=0)
+    found = {
+        "feature": {"features", "table", "observation", "action"},
+        "scaler": {"scaler", "table", "observation", "action"},
+        "threshold": {"threshold"},
+        "fill": {"cash", "value", "observation"},
+        "benchmark": {"benchmark"},
+    }[poison]
+    assert found <= set(names)
+    assert not {"turbulence"} & set(names)
+
+
+def test_the_garbage_begins_after_the_day() -> None:
+    prices = bars(50, 3, 0)
+    garbage = garbage_after(prices, 20, seed=1)
+    for name, values_DS in prices.fields().items():
+        changed_DS = garbage.fields()[name] != values_DS
+        assert not changed_DS[:21].any()
+        assert changed_DS[21:].all()
+
+
+def test_a_name_that_comes_or_goes_is_found() -> None:
+    prices = bars(50, 3, 0)
+    mark = prices.close_DS[-1, 0]
+    assert peeks(lambda p, day: {"a" if p.close_DS[-1, 0] == mark else "b": np.ones(1)}, prices, 9, 0) == ["a", "b"]
