@@ -6,11 +6,15 @@ The whole way, from that file through a kill to weights in plain torch, is a pag
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from ranks.cli.main import main
+from tests.engine.plain_torch import value_of
+
+from .conftest import ranks
 
 
 def test_the_file_is_short_and_reads_as_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,3 +36,70 @@ def test_evaluation_and_export_as_json(trained: Path, capsys: pytest.CaptureFixt
     files = [Path(entry["path"]) for entry in json.loads(capsys.readouterr().out)["files"]]
     assert [path.name for path in files] == ["model.safetensors", "config.json", "model.py"]
     assert all((trained / path).is_file() for path in files)
+
+
+# On-policy ------------------------------------------------------------------------------------------------------------
+
+TINY = [
+    *("--gpus", "none", "--environments", "4", "--horizon", "12", "--hidden", "8", "--eval-every", "2"),
+    *("--eval-episodes", "1", "--ppo.epochs", "1", "--ppo.minibatches", "2", "--optim.schedule", "constant"),
+]
+
+
+def rows(folder: Path, run: str) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "runs" / run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_in_plain_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each environment in a process of its own, where a run's end must not be taken for a stop."""
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "swing", "--shape", "on-policy", "--env", "Pendulum-v1"]) == 0
+    text = Path("swing.py").read_text()
+    assert 'env: str = "Pendulum-v1"' in text
+    assert not {"CartPole", "template"} & set(text.replace('"', " ").split())
+    train = ["train", "./swing.py", *TINY, "--memory", "4", "--exact", "--shards", "2"]
+    for name, num_ranks, iterations, more in (
+        ("swing", "2", "2", ["--workers"]),
+        ("swing", "1", "3", []),
+        ("straight", "1", "3", []),
+    ):
+        argv = [*train, "--name", name, "--ranks", num_ranks, "--iterations", iterations, *more]
+        done = ranks(*argv, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "resumed" not in done.stdout
+    found = rows(tmp_path, "swing")
+    assert [row["iteration"] for row in found] == [0, 1, 2]
+    assert all(row["train/num_updates"] == 2 for row in found)
+    assert ["val/ep_len_mean" in row for row in found] == [False, True, True]
+    capsys.readouterr()
+    assert main(["fingerprint", "swing"]) == main(["fingerprint", "straight"]) == 0
+    assert len(set(capsys.readouterr().out.split())) == 1, "through a checkpoint and on other ranks, to the last bit"
+    assert main(["export", "swing"]) == 0
+    expression = "net(torch.ones(2, 3), net.start_state(2))[0].abs().sum()"
+    assert 0 < value_of(expression, tmp_path / "runs" / "swing" / "export") < 1
+
+
+@pytest.mark.parametrize("num_ranks", ["1", "2"])
+def test_an_environment_that_nobody_knows_is_one_error(
+    num_ranks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "pole", "--shape", "on-policy"]) == 0
+    done = ranks("train", "./pole.py", *TINY, "--ranks", num_ranks, "--env", "NoSuch-v0", cwd=tmp_path)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line[:7] for line in lines] == ["asked: ", "found: ", "   do: "], done.stderr
+    assert "NoSuch" in lines[0]
+    assert not (tmp_path / "runs" / "pole").exists()
+
+
+def test_a_supervised_workload_has_no_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "add --shape on-policy" in refused(["new", "mine", "--env", "CartPole-v1"])
+    assert not list(tmp_path.iterdir())

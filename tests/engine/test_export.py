@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import subprocess
+import importlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+import ranks
 from ranks import UserError
 from ranks.engine.export import export_model
+from ranks.engine.standalone import standalone_source
+from ranks.experience.actor_critic import ActorCritic
+from ranks.experience.spaces import Space
+from tests.engine.plain_torch import value_of
 from tests.toys import cartpole, images
-
-CHECK = """
-import sys
-class NoRanks:
-    def find_spec(self, name, path=None, target=None):
-        assert name.split(".")[0] not in ("ranks", "safetensors"), f"{name} must not be needed"
-sys.meta_path.insert(0, NoRanks())
-sys.path.insert(0, sys.argv[1])
-import torch, model
-net = model.load(sys.argv[1])
-print(float(net(torch.ones(2, 8, 8)).detach().double().sum()))
-"""
 
 
 def test_the_exported_file_builds_the_net_with_torch_alone(tmp_path: Path) -> None:
     net = images.Net(16, 0.1)
     export_model(net, tmp_path / "export")
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(tmp_path / "export")], capture_output=True, text=True, check=True
-    )
-    assert float(done.stdout) == pytest.approx(float(net.eval()(torch.ones(2, 8, 8)).detach().double().sum()), abs=1e-6)
+    found = value_of("net(torch.ones(2, 8, 8)).double().sum()", tmp_path / "export")
+    assert found == pytest.approx(float(net.eval()(torch.ones(2, 8, 8)).detach().double().sum()), abs=1e-6)
 
 
 def test_exporting_again_replaces_the_weights_and_keeps_other_files(tmp_path: Path) -> None:
@@ -59,3 +51,121 @@ class Forgetful(nn.Module):
 def test_an_argument_that_is_not_kept_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'width' is not stored"):
         export_model(Forgetful(3), tmp_path / "export")
+
+
+# What a class uses of other modules -----------------------------------------------------------------------------------
+
+SPACES = {
+    "eyes": Space("image", (9, 9, 3)).plain(),
+    "speed": Space("box", (2,)).plain(),
+    "gear": Space("discrete", sizes=(3,)).plain(),
+}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Space("box", (2,)), Space("multi-discrete", sizes=(2, 3)), Space("multi-binary", sizes=(4,))],
+    ids=lambda space: space.kind,
+)
+def test_what_a_policy_uses_of_this_package_comes_with_it(action: Space, tmp_path: Path) -> None:
+    """Encoder, normaliser, LSTM and distributions stand in other modules than the actor-critic."""
+    net = ActorCritic(SPACES, action.plain(), hidden=6, memory=3).eval()
+    net.encoder.normaliser.mean_F += 0.5
+    export_model(net, tmp_path / "export")
+    assert "ranks" not in {word for line in imports_of(tmp_path / "export" / "model.py") for word in line.split()}
+    obs = "dict(eyes=torch.full((2, 9, 9, 3), 9, dtype=torch.uint8), speed=torch.ones(2, 2), gear=torch.ones(2))"
+    expression = f"sum(x.double().sum() for x in net({obs}, net.start_state(2))[:2])"
+    with torch.no_grad():
+        expected = float(eval(expression))
+    assert value_of(expression, tmp_path / "export") == pytest.approx(expected, abs=1e-6)
+
+
+def imports_of(path: Path) -> list[str]:
+    return [line.replace(".", " ") for line in path.read_text().splitlines() if line.startswith(("import", "from"))]
+
+
+Write = Callable[[str, str], int]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Modules of this package that exist for one test."""
+    monkeypatch.setattr(ranks, "__path__", [*ranks.__path__, str(tmp_path)])
+    before = set(sys.modules)
+    yield lambda name, text: (tmp_path / f"{name}.py").write_text(f"from torch import nn\n{text}\n")
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def source_of(module: str, cls: str = "Net") -> str:
+    return standalone_source(getattr(importlib.import_module(f"ranks.{module}"), cls))
+
+
+def test_imports_within_the_package_are_followed_from_module_to_module(write: Write) -> None:
+    write("deep", "WIDTH = 3\ndef unused(): pass\ndef layer(): return nn.Linear(WIDTH, 1)")
+    write("near", "from ranks.deep import layer\nclass Part(nn.Module):\n    def make(self): return layer()")
+    write("top", "from ranks.near import Part\nclass Net(Part):\n    pass")
+    source = source_of("top")
+    names = ("WIDTH = 3", "def layer", "class Part", "class Net")
+    assert sorted(map(source.index, names)) == list(map(source.index, names)), "what is used comes first"
+    assert "ranks" not in source
+    assert "unused" not in source
+
+
+@pytest.mark.parametrize(
+    ("modules", "found", "do"),
+    [
+        (
+            {
+                "one": "def scale(): return 1\nclass Part(nn.Module):\n    def go(self): return scale()",
+                "top": "from ranks.one import Part\ndef scale(): return 2\n"
+                "class Net(Part):\n    def more(self): return scale()",
+            },
+            "ranks.one and ranks.top both define scale",
+            "give one of them another name",
+        ),
+        (
+            {
+                "one": "def scale(): return 1",
+                "top": "from ranks.one import scale as size\nclass Net(nn.Module):\n    def go(self): return size()",
+            },
+            "its source needs from ranks.one import scale as size",
+            "import what it uses by its own name",
+        ),
+        (
+            {
+                "one": "def scale(): return 1",
+                "top": "from ranks import one\nclass Net(nn.Module):\n    def go(self): return one.scale()",
+            },
+            "its source needs from ranks import one",
+            "import what it uses by its own name",
+        ),
+        (
+            {
+                "one": "def scale(): return 1",
+                "top": "import ranks.one as one\nclass Net(nn.Module):\n    def go(self): return one.scale()",
+            },
+            "its source needs ranks.one",
+            "let the model's classes use only torch and the standard library",
+        ),
+        (
+            {"top": "import numpy as np\nclass Net(nn.Module):\n    def go(self): return np.ones(1)"},
+            "its source needs numpy",
+            "let the model's classes use only torch and the standard library",
+        ),
+    ],
+    ids=["two of one name", "another name", "a module of ours", "a module of ours as another", "another package"],
+)
+def test_what_cannot_be_followed_is_refused(write: Write, modules: dict[str, str], found: str, do: str) -> None:
+    for name, text in modules.items():
+        write(name, text)
+    with pytest.raises(UserError) as caught:
+        source_of("top")
+    assert (caught.value.asked, caught.value.found, caught.value.do) == ("to export Net", found, do)
+
+
+def test_two_modules_may_define_what_only_one_of_them_gives(write: Write) -> None:
+    write("one", "def scale(): return 1\ndef layer(): return nn.Linear(2, 2)")
+    own = "class Net(nn.Module):\n    def go(self): return layer(), scale()"
+    write("top", f"from ranks.one import layer\ndef scale(): return 2\n{own}")
+    assert source_of("top").count("def scale") == 1

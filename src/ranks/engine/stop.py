@@ -32,7 +32,8 @@ class StopSignal:
         self._previous: dict[signal.Signals, object] = {}
 
     def install(self) -> None:
-        """Only the main thread may do this; elsewhere (a notebook's worker) signals stay as they are."""
+        """Only the main thread may do this; elsewhere (a notebook's worker) signals stay as they are. A process forked
+        off (a worker that reads data, an environment) has its own signals, which are none of the rank's."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._writer.setblocking(False)
@@ -40,6 +41,7 @@ class StopSignal:
         for signum in SIGNALS:
             self._previous[signum] = signal.signal(signum, _ignore)
         threading.Thread(target=self._watch, name="ranks-stop", daemon=True).start()
+        os.register_at_fork(after_in_child=self.uninstall)
 
     def uninstall(self) -> None:
         if self._previous:

@@ -67,11 +67,11 @@ class Encoder(nn.Module):
     def __init__(self, spaces: Mapping[str, Mapping[str, Any]], hidden: int) -> None:
         super().__init__()
         self.spaces = {name: dict(space) for name, space in spaces.items()}
-        self.pixels = nn.ModuleDict()
+        self.pixels = nn.ModuleList()
         self.num_features, numbers = 0, 0
-        for name, space in self.spaces.items():
+        for space in self.spaces.values():
             if space["kind"] == "image":
-                self.pixels[name.replace(".", "_")] = Pixels(space["shape"], hidden)
+                self.pixels.append(Pixels(space["shape"], hidden))
                 self.num_features += hidden
             elif space["kind"] == "box":
                 numbers += math.prod(space["shape"])
@@ -95,12 +95,12 @@ class Encoder(nn.Module):
         return {next(iter(self.spaces)): obs} if isinstance(obs, Tensor) else obs
 
     def forward(self, obs: Tree) -> Tensor:
-        named = self.named(obs)
+        named, pixels = self.named(obs), iter(self.pixels)
         out: list[Tensor] = []
         for name, space in self.spaces.items():
             leaf = named[name]
             if space["kind"] == "image":
-                out.append(self.pixels[name.replace(".", "_")](leaf))
+                out.append(next(pixels)(leaf))
             elif space["kind"] == "discrete":
                 out.append(one_hot(leaf.long(), space["sizes"][0]).to(torch.get_default_dtype()))
             elif space["kind"] == "multi-discrete":

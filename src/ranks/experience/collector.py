@@ -17,7 +17,7 @@ from ranks.engine.evaluate import acting
 from ranks.engine.world import World
 from ranks.experience import trees
 from ranks.experience.config import PPOConfig
-from ranks.experience.environments import Environment, EnvironmentIds, MakeEnvironment, Transition
+from ranks.experience.environments import BeginsAnew, Environment, EnvironmentIds, MakeEnvironment, Transition
 from ranks.experience.moments import RunningMoments
 from ranks.experience.policy import Policy
 from ranks.experience.returns import gae, next_values
@@ -61,6 +61,18 @@ class Group:
         self.state = {name: rows.to(self.first_B.device) for name, rows in under("state.").items()}
         self.environment.load_state_dict(under("environment."))
         self.obs = self.environment.observe()
+
+    def begin_iteration(self, iteration: int, fresh: State, *, exact: bool) -> None:
+        """Where the environment begins a new episode of its own accord, forget what belongs to the one before."""
+        if not isinstance(self.environment, BeginsAnew):
+            return
+        anew_B = self.environment.begin_iteration(iteration, exact=exact)
+        if anew_B is not None:
+            self.first_B = self.first_B | anew_B
+            self.state = trees.where(anew_B, fresh, self.state) if self.state else self.state
+            self.return_B, self.length_B = self.return_B * (~anew_B), self.length_B * (~anew_B)
+            self.discounted_B = self.discounted_B * (~anew_B)
+            self.obs = self.environment.observe()
 
     def count(self, moved: Transition) -> None:
         """Take a step's rewards into the running episodes, and close those that ended."""
@@ -115,10 +127,12 @@ class Collector:
         return rollout
 
     def _collect(self, policy: Policy, group: Group, iteration: int) -> Rollout:
-        num, start_state, steps = len(group.env_B), group.state, list[dict[str, Any]]()
+        num, steps = len(group.env_B), list[dict[str, Any]]()
         key = draws.key(self.world.seed, "act", iteration)
         uniform_BTD: Tensor | None = None
         fresh = policy.start_state(num)
+        group.begin_iteration(iteration, fresh, exact=self.world.exact)
+        start_state = group.state
         group.ended_B3 = torch.zeros_like(group.ended_B3)
         for t in range(self.horizon):
             obs, first_B = group.obs, group.first_B

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ class Environment(Protocol):
         """What each environment shows now, on the device, one row each."""
         ...
 
-    def step(self, action_B: Tensor) -> Transition:
+    def step(self, action_B: Tensor, /) -> Transition:
         """Act in all of them; an ended episode is followed by the next one at once."""
         ...
 
@@ -55,6 +55,17 @@ class Environment(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """The rows of this group's environments."""
+        ...
+
+
+@runtime_checkable
+class BeginsAnew(Protocol):
+    """What environments offer beside `Environment` whose running episodes a checkpoint may not bring back."""
+
+    def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
+        """Called before the first step of each iteration. bool[B]: where a new episode has begun since the last step
+        though the one before it did not end; None: nowhere. Under `exact` a checkpoint before this iteration, or none,
+        must make no difference."""
         ...
 
 

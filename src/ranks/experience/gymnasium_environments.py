@@ -1,14 +1,18 @@
 """Any gymnasium environment as a group of environments, whichever way its vector class begins episodes anew.
 
 Ours (`from_gymnasium`) let gymnasium begin none by itself: an episode's seed belongs to (environment id, number of the
-episode). So a running episode is restored by playing its actions again, and needs no state of the environment's own.
+episode). So a running episode is restored by playing its actions again. An environment's own state is not asked for:
+its wrappers keep a part of it (TimeLimit its steps), and what it shows could not be shown again.
 
 Legend: B environments, L steps of their running episodes.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import os
+import signal
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,12 +53,29 @@ def from_gymnasium(
     """Groups of environments, for a Collector. `workers`: each in a process of its own, for slow ones."""
 
     def group(ids: range) -> ReplayedEnvironments:
-        fns = [make] * len(ids)
         mode = AutoresetMode.DISABLED
-        vector = AsyncVectorEnv(fns, autoreset_mode=mode) if workers else SyncVectorEnv(fns, autoreset_mode=mode)
+        if workers:
+            vector = AsyncVectorEnv([_in_worker(make)] * len(ids), autoreset_mode=mode)
+            atexit.register(vector.close)
+        else:
+            vector = SyncVectorEnv([make] * len(ids), autoreset_mode=mode)
         return ReplayedEnvironments(vector, ids, seed, device)
 
     return group
+
+
+def _in_worker(make: MakeOne) -> MakeOne:
+    """`make` for a process of its own, which leaves signals to the rank that began it: Ctrl-C and Slurm signal whole
+    groups of processes, and a rank needs its environments until it has saved."""
+    rank = os.getpid()
+
+    def make_there() -> gymnasium.Env[Any, Any]:
+        if os.getpid() != rank:  # gymnasium makes one in the rank too, to see its spaces
+            for signum in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(signum, signal.SIG_IGN)
+        return make()
+
+    return make_there
 
 
 class ReplayedEnvironments:
@@ -67,6 +88,7 @@ class ReplayedEnvironments:
         self.episode_B = np.zeros(len(ids), dtype=np.int64)
         self.actions: list[list[NDArray[Any]]] = [[] for _ in ids]
         """Of each running episode, as they were carried out."""
+        self._lost_B = np.zeros(len(ids), dtype=np.bool_)
         self._obs, _ = vector.reset(seed=self._seeds())
 
     def _seeds(self) -> Any:  # gymnasium's types allow no list
@@ -95,6 +117,13 @@ class ReplayedEnvironments:
             self._reset(ended_B)
         return transition(reward_B, terminated_B, ended_B, final, self.device)
 
+    def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
+        """Where the last checkpoint's episode did not repeat itself."""
+        if not self._lost_B.any():
+            return None
+        anew_B, self._lost_B = self._lost_B, np.zeros_like(self._lost_B)
+        return torch.from_numpy(anew_B).to(self.device)
+
     def state_dict(self) -> dict[str, Tensor]:
         """Episode numbers, actions of the running episodes, and a hash of what they show."""
         length_B = np.array([len(actions) for actions in self.actions])
@@ -111,29 +140,32 @@ class ReplayedEnvironments:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Play the running episodes again; where one ends elsewhere, a new one begins, and a line says so."""
+        """Play the running episodes again; where one comes out elsewhere, a new one begins, and a line says so."""
         self.episode_B = state["episode_B"].cpu().numpy().copy()
         length_B, action_BL = state["length_B"].cpu().numpy(), state["action_BL"].cpu().numpy()
-        steps = int(length_B.max(initial=0))
+        steps, lost_B = int(length_B.max(initial=0)), np.zeros(len(length_B), dtype=np.bool_)
         self._obs, _ = self.vector.reset(seed=self._seeds())
         for step in range(steps):
             at_B = step - (steps - length_B)  # all end together: an environment with a short episode begins late
-            waiting_B = at_B <= 0
-            if step and waiting_B.any():
-                self._reset(waiting_B)  # one that waits is set back after each step
+            back_B = (at_B <= 0) | lost_B
+            if step and back_B.any():
+                self._reset(back_B)  # one that waits is set back after each step
             action_B = torch.from_numpy(action_BL[np.arange(len(at_B)), np.maximum(at_B, 0)])
-            self._obs, *_ = self.vector.step(carried_out(action_B, self.vector.single_action_space))
+            self._obs, _, terminated_B, truncated_B, _ = self.vector.step(
+                carried_out(action_B, self.vector.single_action_space)
+            )
+            lost_B |= (terminated_B | truncated_B) & (at_B >= 0)
         if steps and (length_B == 0).any():
             self._reset(length_B == 0)
         self.actions = [list(action_BL[row, :length]) for row, length in enumerate(length_B)]
-        other_B = (self._shown() != state["shown_B"].cpu()).numpy()
-        if other_B.any():
+        self._lost_B = lost_B | (self._shown() != state["shown_B"].cpu()).numpy()
+        if self._lost_B.any():
             text = "environments did not repeat an episode from its seed and actions; new ones begin"
-            warnings.warn(f"{int(other_B.sum())} {text}", stacklevel=2)
-            self.episode_B[other_B] += 1
-            for row in np.flatnonzero(other_B):
+            warnings.warn(f"{int(self._lost_B.sum())} {text}", stacklevel=2)
+            self.episode_B[self._lost_B] += 1
+            for row in np.flatnonzero(self._lost_B):
                 self.actions[row] = []
-            self._reset(other_B)
+            self._reset(self._lost_B)
 
     def _shown(self) -> Tensor:
         """int64[B]: a hash of each environment's observation."""
@@ -147,8 +179,9 @@ class ReplayedEnvironments:
 class VectorEnvironments:
     """A vector environment of the user's own, which begins episodes anew by itself, in either of gymnasium's ways.
 
-    Its episodes cannot be restored: after a checkpoint new ones begin, with seeds that belong to (environment id, how
-    often that happened). Under --exact they begin with every iteration, so that a stop at any of them changes nothing.
+    Its episodes cannot be restored: where a run continues from a checkpoint new ones begin, with seeds that belong to
+    (environment id, iteration). Under --exact they begin with every iteration, so that a stop at any of them changes
+    nothing, and a line says so.
     """
 
     episode_steps = None
@@ -163,14 +196,25 @@ class VectorEnvironments:
             raise UserError(asked, f"{vector.num_envs} environments, {len(ids)} were asked for", "make as many")
         self.vector, self.ids, self.seed, self.device = vector, ids, seed, device
         self.next_step = mode == AutoresetMode.NEXT_STEP
-        self.begun = 0
-        self._begin()
+        self._lost = self._said = False
+        self._begin(0)
 
-    def _begin(self) -> None:
-        seeds: Any = [draws.key(self.seed, f"begin/{env}", self.begun) & (2**31 - 1) for env in self.ids]
+    def _begin(self, iteration: int) -> None:
+        seeds: Any = [draws.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         self._obs, _ = self.vector.reset(seed=seeds)
-        self.begun += 1
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
+
+    def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
+        """Everywhere after a checkpoint, and always under --exact."""
+        if exact and not self._said:
+            self._said = True
+            text = "a vector environment's episodes cannot be restored"
+            warnings.warn(f"{text}: under --exact new ones begin with every iteration", stacklevel=2)
+        if not (exact or self._lost):
+            return None
+        self._lost = False
+        self._begin(iteration)
+        return torch.ones(len(self.ids), dtype=torch.bool, device=self.device)
 
     def observe(self) -> Tree:
         return tensors_of(self._obs, self.device)
@@ -197,11 +241,11 @@ class VectorEnvironments:
         return tensors_of(gymnasium.vector.utils.concatenate(space, rows, out), self.device)
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {"begun_B": torch.full((len(self.ids),), self.begun)}
+        """Nothing."""
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.begun = int(state["begun_B"][0])
-        self._begin()
+        self._lost = True
 
 
 def transition(
@@ -215,7 +259,7 @@ def transition(
     """Gymnasium's arrays on the device."""
     dtype = torch.get_default_dtype()
     return Transition(
-        reward_B=torch.from_numpy(np.asarray(reward_B)).to(device, dtype),
+        reward_B=torch.from_numpy(np.array(reward_B)).to(device, dtype),
         discount_B=torch.from_numpy(~terminated_B).to(device, dtype),
         ended_B=torch.from_numpy(ended_B.copy()).to(device),
         final_obs=final,

@@ -29,8 +29,9 @@ def observation_spaces(space: gymnasium.Space[Any], asked: str) -> dict[str, Spa
         return {WHOLE: _one(space, asked)}
     out: dict[str, Space] = {}
     for name, part in parts.items():
+        nested = isinstance(part, spaces.Dict | spaces.Tuple)
         for inner, found in observation_spaces(part, asked).items():
-            out[name if inner == WHOLE else f"{name}.{inner}"] = found
+            out[f"{name}.{inner}" if nested else name] = found
     return out
 
 

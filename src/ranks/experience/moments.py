@@ -36,11 +36,11 @@ class RunningMoments:
 
         Parallel variance: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm".
         """
-        rows_TBF = rows_TBF.double()
-        mean_BF = rows_TBF.mean(0)
-        square_BF = (rows_TBF - mean_BF).square().sum(0)
+        rows_TBF, steps = rows_TBF.double(), len(rows_TBF)
+        mean_BF = sum_over_steps(rows_TBF) / steps
+        square_BF = sum_over_steps((rows_TBF - mean_BF).square())
         every_BxF = ids.gather(torch.stack([mean_BF, square_BF], 1)).cpu()
-        mean_BF, steps = every_BxF[:, 0], len(rows_TBF)
+        mean_BF = every_BxF[:, 0]
         mean_F = mean_BF.mean(0)
         square_F = every_BxF[:, 1].sum(0) + steps * (mean_BF - mean_F).square().sum(0)
         self._merge(float(steps * len(mean_BF)), mean_F, square_F)
@@ -58,6 +58,15 @@ class RunningMoments:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.count = float(state["count"])
         self.mean_F, self.square_F = state["mean_F"].cpu(), state["square_F"].cpu()
+
+
+def sum_over_steps(rows_TB: Tensor) -> Tensor:
+    """[T, B, ...] -> [B, ...], added up as a binary tree of whole rows: an environment's sum is the same bits however
+    many stand beside it on its rank. (The order in which `Tensor.sum` adds depends on that.)"""
+    while len(rows_TB) > 1:
+        half = len(rows_TB) // 2
+        rows_TB = torch.cat([rows_TB[:half] + rows_TB[half : 2 * half], rows_TB[2 * half :]])
+    return rows_TB[0]
 
 
 class Normaliser(nn.Module):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ranks.engine.learner import Learner, LossFunction
-from ranks.engine.loss import Loss
+from ranks.engine.loss import Loss, Metric
 from ranks.engine.step import StepStats
 from ranks.experience import policy_losses
 from ranks.experience import rollout as rollouts
@@ -42,15 +42,18 @@ def ppo_loss(policy: Policy, part: Rollout, *, cfg: PPOConfig) -> Loss:
     def mean(term_TB: Tensor) -> Tensor:
         return (term_TB if part.valid_TB is None else term_TB * part.valid_TB).mean(0)
 
+    def metric(term_TB: Tensor) -> Metric:
+        return mean(term_TB) if part.valid_TB is None else ((term_TB * part.valid_TB).sum(), part.valid_TB.sum())
+
     total_B = mean(cfg.value_weight * miss_TB - gain_TB - cfg.entropy_weight * entropy_TB)
     return Loss(
         total_B.sum(),
         len(total_B),
-        policy_gain=mean(gain_TB),
-        value_loss=mean(miss_TB),
-        entropy=mean(entropy_TB),
-        approx_kl=mean(policy_losses.approx_kl(log_ratio_TB)),
-        clipped=mean(policy_losses.clipped_share(ratio_TB, cfg.clip)),
+        policy_gain=metric(gain_TB),
+        value_loss=metric(miss_TB),
+        entropy=metric(entropy_TB),
+        approx_kl=metric(policy_losses.approx_kl(log_ratio_TB)),
+        clipped=metric(policy_losses.clipped_share(ratio_TB, cfg.clip)),
     )
 
 

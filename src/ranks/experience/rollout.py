@@ -16,6 +16,7 @@ from ranks.engine import draws
 from ranks.engine.batch import ShardItems, StepBatch
 from ranks.experience import trees
 from ranks.experience.environments import EnvironmentIds
+from ranks.experience.moments import sum_over_steps
 from ranks.experience.trees import State, Tree
 
 BY_ENVIRONMENT = ("env_B", "start_state")
@@ -39,7 +40,7 @@ class Rollout:
     """Log-probability of the action when it was drawn."""
     value_TB: Tensor
     next_value_TB: Tensor
-    """The value of where the step led to, at the end of an episode too."""
+    """The value of where the step led to, also where the episode was cut off; any number where it terminated."""
     reward_TB: Tensor
     """Scaled, where the collector scales rewards."""
     discount_TB: Tensor
@@ -98,10 +99,8 @@ def advantage_moments(rollout: Rollout, ids: EnvironmentIds) -> Tensor:
     """float64[all environments, 3] on the CPU: number of steps, sum and sum of squares of the advantages of each."""
     advantage_TB = rollout.advantage_TB.double()
     weight_TB = torch.ones_like(advantage_TB) if rollout.valid_TB is None else rollout.valid_TB.double()
-    moments_B3 = torch.stack(
-        [weight_TB.sum(0), (weight_TB * advantage_TB).sum(0), (weight_TB * advantage_TB.square()).sum(0)], 1
-    )
-    return ids.gather(moments_B3).cpu()
+    moments_TB3 = torch.stack([weight_TB, weight_TB * advantage_TB, weight_TB * advantage_TB.square()], 2)
+    return ids.gather(sum_over_steps(moments_TB3)).cpu()
 
 
 def scaling_of(moments_B3: Tensor) -> Scaling:

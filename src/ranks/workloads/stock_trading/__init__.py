@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.workloads.stock_trading.config import PRESETS, Config
 
 if TYPE_CHECKING:
+    from ranks.workloads.stock_trading.tables.table import table
     from ranks.workloads.stock_trading.training import build, evaluate, train
 
 SHAPE = "on-policy"
@@ -15,9 +16,9 @@ COMMANDS: dict[str, str] = {
     "backtest": "ranks.workloads.stock_trading.reports.backtest:backtest",
     "report": "ranks.workloads.stock_trading.reports.report:report",
 }
-_HOME = {"build": "training", "train": "training", "evaluate": "training"}
+_HOME = {"build": "training", "train": "training", "evaluate": "training", "table": "tables.table"}
 
-__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "train"]
+__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "table", "train"]
 
 
 def __getattr__(name: str) -> Any:

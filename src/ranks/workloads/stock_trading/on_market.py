@@ -1,6 +1,7 @@
 """A policy beside the market's table that it reads: what a collector acts with, and what PPO's loss calls.
 
-Legend: D days, K columns of the table, H hidden, T steps, B accounts.
+Legend: D days, K columns of the table, P passes of the reader, W days of one, N passes of an account's sequence, H
+hidden, T steps, B accounts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class OnMarket:
     """Made anew after each update: while acting, the table is read once, at the first step."""
 
     def __init__(self, policy: TradingPolicy, table_DK: Tensor) -> None:
-        self.policy, self.table_DK = policy, table_DK
+        self.policy, self.passes_PKW = policy, policy.passes(table_DK)
         self._features_DH: Tensor | None = None
 
     @property
@@ -39,17 +40,36 @@ class OnMarket:
         """One day. `obs`: what `Market.observe` gives."""
         if self._features_DH is None:
             with torch.no_grad():
-                self._features_DH = self.policy.read(self.table_DK)
+                self._features_DH = self.policy.read(self.passes_PKW)
         named = cast("dict[str, Tensor]", obs)
-        features_BH = self._features_DH.index_select(0, named["day"])
+        features_BH = self._features_DH.index_select(0, self._row(named["day"]))
         found, value_1B, state = self.policy.decide(features_BH[None], named["account"][None], state, None)
         return DiagonalGaussian(found.mean_A[0], found.log_std_A[0]), value_1B[0], state
 
     def unroll(self, obs: Tree, state: State, first_TB: Tensor | None) -> tuple[DiagonalGaussian, Tensor]:
         """Whole sequences, with gradients of all three LSTMs."""
         named = cast("dict[str, Tensor]", obs)
-        day_TB = named["day"]
-        features_DH = self.policy.read(self.table_DK)
-        features_TBH = features_DH.index_select(0, day_TB.flatten()).view(*day_TB.shape, -1)
+        features_TBH = self._features(named["day"], follow_each_other=first_TB is None)
         distribution, value_TB, _ = self.policy.decide(features_TBH, named["account"], state, first_TB)
         return distribution, value_TB
+
+    def _row(self, day: Tensor) -> Tensor:
+        """Where the features of these days stand among those of all passes."""
+        return day - (self.policy.window - 1)
+
+    def _features(self, day_TB: Tensor, follow_each_other: bool) -> Tensor:
+        """[T, B, H]. Where each account's days follow each other, only the passes that speak of them are made, unless
+        that would be more than all there are."""
+        (horizon, num), stride, num_passes = day_TB.shape, self.policy.stride, len(self.passes_PKW)
+        row_TB = self._row(day_TB)
+        num_each = -(-(horizon - 1) // stride) + 1
+        if not follow_each_other or num * num_each >= num_passes:
+            features_DH = self.policy.read(self.passes_PKW)
+            return features_DH.index_select(0, row_TB.flatten()).view(horizon, num, -1)
+        first_B = torch.div(row_TB[0], stride, rounding_mode="floor")
+        offset_N = torch.arange(num_each, device=day_TB.device)
+        pass_BN = (first_B[:, None] + offset_N).clamp(max=num_passes - 1)
+        features_RH = self.policy.read(self.passes_PKW.index_select(0, pass_BN.flatten()))
+        account_B = torch.arange(num, device=day_TB.device) * (num_each * stride)
+        place_TB = row_TB - first_B * stride + account_B
+        return features_RH.index_select(0, place_TB.flatten()).view(horizon, num, -1)

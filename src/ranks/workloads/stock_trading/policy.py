@@ -74,19 +74,22 @@ class TradingPolicy(nn.Module):
         self.critic = Branch(num_inputs, hidden, 1, kind != "mlp", 1.0)
         self.log_std_S = nn.Parameter(torch.full((num_stocks,), log_std))
 
-    def read(self, table_DK: Tensor) -> Tensor:
-        """[D, H]: what is known of the market at the close of each day, from that day and those before it. The first
-        `window` - 1 days have no whole window and get zeros."""
-        if self.reader is None:
-            return table_DK
-        num_days, lead, stride = len(table_DK), self.window - 1, self.stride
-        num_passes = -(-(num_days - lead) // stride)
-        missing = lead + num_passes * stride - num_days
+    def passes(self, table_DK: Tensor) -> Tensor:
+        """[P, K, window - 1 + stride]: the days of each pass of the reader. Pass p speaks of the `stride` days from row
+        `window - 1 + p * stride` on; beyond the table there are zeros."""
+        lead = self.window - 1
+        num_passes = -(-(len(table_DK) - lead) // self.stride)
+        missing = lead + num_passes * self.stride - len(table_DK)
         padded_DK = torch.cat([table_DK, table_DK.new_zeros(missing, table_DK.shape[1])])
-        passes_CKW = padded_DK.unfold(0, lead + stride, stride)
-        hidden_WCH, _ = self.reader(passes_CKW.permute(2, 0, 1))
-        features_DH = hidden_WCH[lead:].transpose(0, 1).flatten(0, 1)[: num_days - lead]
-        return torch.cat([features_DH.new_zeros(lead, features_DH.shape[1]), features_DH])
+        return padded_DK.unfold(0, lead + self.stride, self.stride)
+
+    def read(self, passes_PKW: Tensor) -> Tensor:
+        """[P * stride, H]: what is known at the close of each day that these passes speak of, one pass after another,
+        from that day and those before it."""
+        if self.reader is None:
+            return passes_PKW[:, :, self.window - 1 :].transpose(1, 2).flatten(0, 1)
+        hidden_WPH, _ = self.reader(passes_PKW.permute(2, 0, 1))
+        return hidden_WPH[self.window - 1 :].transpose(0, 1).flatten(0, 1)
 
     def start_state(self, num_rows: int) -> State:
         """Zeros for actor and critic, [B, L, H] each."""

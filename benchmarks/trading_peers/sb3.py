@@ -1,0 +1,150 @@
+"""The other side of trading_recurrent_ppo.py: RecurrentPPO of sb3-contrib on the same market."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+from task import (
+    CLIP,
+    DISCOUNT,
+    EPOCHS,
+    HIDDEN,
+    HORIZON,
+    LAMBDA,
+    LR,
+    MINIBATCHES,
+    NORM,
+    VALUE_WEIGHT,
+    Timed,
+    begin,
+    tell,
+)
+
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.prices import load
+from ranks.workloads.stock_trading.tables.known_answers import FIRST_JUDGED_SEED, judged_days, sharpe_of_years, years_of
+
+
+class Accounts(VecEnv):
+    """Our batched market as a vector environment of Stable-Baselines3."""
+
+    def __init__(self, market: Market) -> None:
+        self.timed, self.market = Timed(market), market
+        width = market.observation_vector().shape[1]
+        observation = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
+        action = gymnasium.spaces.Box(-1.0, 1.0, (market.num_stocks,), np.float32)
+        super().__init__(market.num_environments, observation, action)
+
+    def _vector(self) -> np.ndarray:
+        return self.market.vector(self.timed.observe()).numpy()
+
+    def reset(self) -> np.ndarray:
+        return self._vector()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = torch.from_numpy(actions)
+
+    def step_wait(self) -> Any:
+        moved = self.timed.step(self.actions)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if moved.final_obs is not None:
+            final = self.market.vector(moved.final_obs).numpy()
+            infos = [{"TimeLimit.truncated": True, "terminal_observation": row} for row in final]
+        return self._vector(), moved.reward_B.numpy(), moved.ended_B.numpy(), infos
+
+    def close(self) -> None:
+        pass
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [None] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        pass
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return []
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+class Clock(BaseCallback):
+    """Starts when the first rollout has been learned from."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        super().__init__()
+        self.accounts, self.rollouts, self.start = accounts, 0, 0.0
+
+    def _on_rollout_start(self) -> None:
+        if self.rollouts == 1:
+            self.start, self.accounts.timed.spent_s = time.perf_counter(), 0.0
+        self.rollouts += 1
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def main() -> None:
+    task = begin()
+    cfg = task.config()
+    accounts = Accounts(Market(load(cfg).train, range(task.environments), task.seed, cfg.market))
+    samples = task.environments * HORIZON
+    model = RecurrentPPO(
+        "MlpLstmPolicy",
+        accounts,
+        learning_rate=LR,
+        n_steps=HORIZON,
+        batch_size=samples // MINIBATCHES,
+        n_epochs=EPOCHS,
+        gamma=DISCOUNT,
+        gae_lambda=LAMBDA,
+        clip_range=CLIP,
+        vf_coef=VALUE_WEIGHT,
+        max_grad_norm=NORM,
+        seed=task.seed,
+        device="cpu",
+        policy_kwargs={
+            "lstm_hidden_size": HIDDEN,
+            "net_arch": {"pi": [HIDDEN], "vf": [HIDDEN]},
+            "enable_critic_lstm": True,
+            "log_std_init": cfg.model.log_std,
+        },
+    )
+    clock = Clock(accounts)
+    model.learn(samples * (task.iterations + 1), callback=clock)
+    seconds = time.perf_counter() - clock.start
+    parameters = sum(p.numel() for p in model.policy.parameters())
+    tell(
+        steps=samples * task.iterations,
+        seconds=seconds,
+        updates=task.iterations * EPOCHS * MINIBATCHES,
+        parameters=parameters,
+        environment_s=accounts.timed.spent_s,
+        score=score(model, cfg) if task.source == "mean-reverting" else None,
+    )
+
+
+def score(model: RecurrentPPO, cfg: Any) -> float:
+    """The Sharpe ratio on a fresh market, the likeliest action each day, as on our side."""
+    days = judged_days(cfg, FIRST_JUDGED_SEED)
+    table_DF = torch.as_tensor(days.table_DK)
+    state: Any = None
+
+    def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        nonlocal state
+        seen = torch.cat([obs["account"], table_DF[obs["day"]]], 1).numpy()
+        action, state = model.predict(seen, state, np.full(len(seen), state is None), deterministic=True)
+        return torch.from_numpy(action)
+
+    return sharpe_of_years(years_of(days, cfg, act)[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `ranks prove table stock-trading` shows: reference values, and markets whose best policy is known."""

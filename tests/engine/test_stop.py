@@ -1,0 +1,32 @@
+"""Signals belong to the rank that they were sent to."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from ranks import RunConfig, World
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_is_sent_to_a_forked_process_is_none_of_the_ranks() -> None:
+    """Such as a worker that reads data, when it is told to end."""
+    world = World.join(RunConfig(threads=1), device="cpu", workload="test")
+    world.stop.deferred = True
+    ready, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(told, b"x")
+        signal.pause()
+        os._exit(7)  # only where the signal did not end it
+    os.read(ready, 1)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    world.leave()
+    assert os.WIFSIGNALED(status)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+    assert world.stop.received == 0
+    os.close(ready)
+    os.close(told)

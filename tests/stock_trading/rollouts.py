@@ -1,0 +1,36 @@
+"""A small market, a policy, and rollouts of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ranks.experience.collector import Collector
+from ranks.experience.config import PPOConfig
+from ranks.experience.rollout import Rollout
+from ranks.workloads.stock_trading.data import synthetic
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.on_market import OnMarket
+from ranks.workloads.stock_trading.policy import TradingPolicy
+from tests.experience.known import alone
+
+
+def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
+    """(policy in float64, the market's table, the last of some rollouts of 8 accounts)."""
+    torch.manual_seed(0)
+    made = synthetic.martingale(200, 2, 3)
+    table_DK = np.random.default_rng(0).standard_normal((200, 5)).astype(np.float32)
+    is_turbulent_D = np.zeros(200, bool)
+    days = Days(made.dates_D, made.tickers, made.close_DS, made.fill_DS(), table_DK, is_turbulent_D, 10)
+    cfg = MarketConfig(episode_days=episode_days, max_shares=1000)
+    policy = TradingPolicy(2, 5, 4, kind, window=10, stride=7, feature_hidden=8, hidden=8).double()
+    table = torch.as_tensor(table_DK, dtype=torch.float64)
+    with alone(precision="fp64") as world:
+        collector = Collector(
+            OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, horizon, PPOConfig(), world
+        )
+        rollouts = [collector.collect(OnMarket(policy, table), iteration) for iteration in range(iterations)]
+    return policy, table, rollouts[-1]

@@ -1,0 +1,134 @@
+"""Training, backtests and reports from the command line, and what bad input is answered with."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranks.cli.main import main
+from ranks.workloads.stock_trading.reports.intervals import iqm, over_seeds
+from ranks.workloads.stock_trading.reports.tear_sheet import monthly_returns, rolling_sharpe
+
+TINY = ["--preset", "demo", "--iterations", "2", "--global-batch", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
+SMALL_MODEL = ["--model.hidden", "8", "--model.feature-hidden", "8", "--gpus", "none"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs/a and runs/b, which differ by seed."""
+    folder = tmp_path_factory.mktemp("traded")
+    for name, seed in (("a", "1"), ("b", "2")):
+        argv = ["train", "stock-trading", *TINY, *SMALL_MODEL, "--name", name, "--seed", seed, "--ranks", "1"]
+        env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "ranks", *argv], cwd=folder, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_can_be_evaluated_and_used_without_the_package(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained)
+    assert main(["evaluate", "a", "--gpus", "none"]) == 0
+    code = (
+        "import sys; sys.path.insert(0, 'runs/a/export'); import model, torch\n"
+        "net = model.load('runs/a/export')\n"
+        "window = torch.zeros(1, net.window, net.num_columns)\n"
+        "action, value, state = net(window, torch.zeros(1, net.num_account), net.start_state(1))\n"
+        "print(tuple(action.shape), 'ranks' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split("\n")[0] == "(1, 20) False", done.stderr
+
+
+def test_backtest_writes_books_that_add_up(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    out = tmp_path / "books"
+    argv = ["stock-trading", "backtest", "a", "--from", "2018-01-02", "--to", "2018-12-31", "--out", str(out)]
+    assert main(argv) == 0
+    assert "a: 2018-01-02 to 2018-12-31, 251 days" in capsys.readouterr().out
+    equity = list(csv.DictReader((out / "equity.csv").read_text().splitlines()))
+    trades = list(csv.DictReader((out / "trades.csv").read_text().splitlines()))
+    found = json.loads((out / "metrics.json").read_text())
+    assert found["period"] == {"from": equity[0]["date"], "to": "2018-12-31", "days": 251}
+    assert found["return"] == pytest.approx(float(equity[-1]["value"]) / float(equity[0]["value"]) - 1, abs=1e-9)
+    paid = sum(float(t["shares"]) * float(t["price"]) + float(t["cost"]) for t in trades)
+    assert float(equity[-1]["cash"]) == pytest.approx(1e6 - paid, abs=0.05 + 1e-6 * len(trades))
+    assert sum(float(t["cost"]) for t in trades) == pytest.approx(sum(float(e["fees"]) for e in equity), abs=0.01)
+
+
+def test_rules_are_traded_on_the_same_days(capsys: pytest.CaptureFixture[str]) -> None:
+    for rule in ("buy-and-hold", "equal-weight"):
+        assert main(["stock-trading", "backtest", rule]) == 0
+        assert f"{rule}: 2016-01-04 to 2020-05-08, 1095 days" in capsys.readouterr().out
+
+
+def test_a_report_over_seeds(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    assert main(["stock-trading", "report", "a,b", "--out", str(tmp_path / "report")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Test period 2016-01-04 to 2020-05-08")
+    assert "no investment advice" in lines[0]
+    assert any(line.startswith("over 2 seeds") for line in lines)
+    found = json.loads((tmp_path / "report" / "comparison.json").read_text())
+    assert found["beside"]["buy-and-hold"]["sharpe"] == pytest.approx(1.077, abs=0.01)
+    assert (tmp_path / "report" / "tear_sheet.png").stat().st_size > 50_000
+    assert {"a", "b"} <= {path.name for path in (tmp_path / "report").iterdir()}
+
+
+BAD = {
+    "no such run": ["backtest", "nobody"],
+    "a rule misspelled": ["backtest", "buy-and-holt"],
+    "an empty period": ["backtest", "buy-and-hold", "--from", "2018-06-02", "--to", "2018-06-03"],
+    "days beyond the history": ["backtest", "buy-and-hold", "--to", "2031-01-01"],
+    "no calendar day": ["backtest", "buy-and-hold", "--from", "2018-13-01"],
+    "a test inside the training": ["backtest", "a", "--from", "2014-01-02", "--to", "2014-12-31"],
+    "no such file": ["backtest", "buy-and-hold", "--data", "nowhere.csv"],
+    "a folder that cannot be written": ["backtest", "buy-and-hold", "--out", "/proc/nowhere"],
+    "a report of nothing": ["report", "nobody"],
+}
+
+
+@pytest.mark.parametrize("argv", BAD.values(), ids=BAD.keys())
+def test_bad_input_gets_one_error(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    assert main(["stock-trading", *argv]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0].strip() for line in said] == ["asked", "found", "do"]
+
+
+def test_a_window_longer_than_the_embargo_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "stock-trading", "--model.window", "90", "--print-config"]) == 2
+    assert "a window of 90 days" in capsys.readouterr().err
+
+
+def test_months_and_rolling_ratios_by_hand() -> None:
+    dates_T = np.array(["2019-12-31", "2020-01-02", "2020-01-31", "2020-02-03", "2020-02-28"], "datetime64[D]")
+    found = monthly_returns(dates_T, np.array([100.0, 110.0, 120.0, 90.0, 60.0]))
+    assert found == pytest.approx({(2020, 1): 0.2, (2020, 2): -0.5})
+    value_T = np.cumprod([1.0, 1.1, 0.9, 1.2, 1.05])
+    rolling_T = rolling_sharpe(value_T, 2)
+    assert np.isnan(rolling_T[:2]).all()
+    last = np.array([0.2, 0.05])
+    assert rolling_T[-1] == pytest.approx(last.mean() / last.std(ddof=1) * 252**0.5)
+
+
+def test_intervals_over_seeds() -> None:
+    values_R = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
+    assert iqm(values_R) == pytest.approx(2.0)
+    found = over_seeds(values_R)
+    assert found["low"] < found["mean"] < found["high"]
+    assert set(over_seeds(values_R[:1])) == {"mean", "iqm", "runs"}

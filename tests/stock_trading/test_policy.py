@@ -1,0 +1,139 @@
+"""The policy: what it reads of the market, on which days, and that learning and acting see the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from ranks.experience.config import PPOConfig
+from ranks.experience.ppo import ppo_loss
+from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, demo
+from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.data.prices import Prices
+from ranks.workloads.stock_trading.data.split import Split
+from ranks.workloads.stock_trading.market.config import MarketConfig
+from ranks.workloads.stock_trading.market.days import Days, Periods, periods_of
+from ranks.workloads.stock_trading.market.look_ahead import peeks
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.on_market import OnMarket
+from ranks.workloads.stock_trading.policy import TradingPolicy
+from ranks.workloads.stock_trading.training import policy_for
+
+from .known import bars
+from .rollouts import collected
+
+WINDOW = 10
+FEATURES = FeatureConfig(trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, turbulence_days=40)
+SPLIT = Split(range(60, 140), None, range(150, 300))
+
+
+@pytest.mark.parametrize("stride", [1, 5, 21, 40])
+def test_features_come_from_the_days_up_to_each_one_alone(stride: int) -> None:
+    """A slow twin: the reader runs from the first day of a pass to the day it speaks of."""
+    torch.manual_seed(0)
+    table_DK = torch.randn(300, 6, dtype=torch.float64)
+    policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=stride, feature_hidden=8, hidden=8).double()
+    on_market = OnMarket(policy, table_DK)
+    day_TB = torch.tensor([[9, 50, 236]]) + torch.arange(63)[:, None]
+    some = on_market._features(day_TB, follow_each_other=True)
+    every = on_market._features(day_TB, follow_each_other=False)
+    torch.testing.assert_close(some, every, rtol=0, atol=1e-14)
+    assert policy.reader is not None
+    for t, b in [(0, 0), (62, 2), (30, 1), (62, 0), (20, 2)]:
+        day = int(day_TB[t, b])
+        start = (day - (WINDOW - 1)) // stride * stride
+        assert day - start >= WINDOW - 1
+        hidden, _ = policy.reader(table_DK[start : day + 1, None])
+        torch.testing.assert_close(hidden[-1, 0], some[t, b], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["clstm", "lstm", "mlp"])
+def test_a_rollout_learned_from_at_once_has_the_probabilities_it_was_drawn_with(kind: str) -> None:
+    policy, table_DK, rollout = collected(kind, horizon=21, episode_days=42, iterations=3)
+    assert rollout.first_TB is None
+    with torch.no_grad():
+        loss = ppo_loss(OnMarket(policy, table_DK), rollout, cfg=PPOConfig())
+    assert float(loss.metrics["approx_kl"].abs().max()) < 1e-10  # type: ignore[union-attr]
+    assert not float(loss.metrics["clipped"].sum())  # type: ignore[union-attr]
+
+
+def test_an_episode_that_ends_inside_a_rollout_is_learned_from_alike() -> None:
+    policy, table_DK, rollout = collected("clstm", horizon=20, episode_days=30, iterations=2)
+    assert rollout.first_TB is not None
+    assert rollout.first_TB[1:].any()
+    with torch.no_grad():
+        loss = ppo_loss(OnMarket(policy, table_DK), rollout, cfg=PPOConfig())
+    assert float(loss.metrics["approx_kl"].abs().max()) < 1e-10  # type: ignore[union-attr]
+
+
+def test_all_three_lstms_learn() -> None:
+    """The origin's encoder got no gradient of PPO: its features were detached."""
+    policy, table_DK, rollout = collected("clstm", horizon=21, episode_days=42, iterations=1)
+    moved = replace(rollout, advantage_TB=torch.randn_like(rollout.advantage_TB))
+    ppo_loss(OnMarket(policy, table_DK), moved, cfg=PPOConfig()).sum.backward()
+    for name in ("reader", "actor.lstm", "critic.lstm"):
+        lstm = policy.get_submodule(name)
+        assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in lstm.parameters()), name
+
+
+def test_one_day_for_use_elsewhere_is_the_same_policy() -> None:
+    """`forward` sees a window of its own: with a stride of 1 that is what the table's features are made of."""
+    torch.manual_seed(0)
+    table_DK = torch.randn(60, 6)
+    policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=1, feature_hidden=8, hidden=8)
+    account_BA, day_B = torch.rand(3, 4), torch.tensor([9, 20, 59])
+    inside, value_B, _ = OnMarket(policy, table_DK).act({"day": day_B, "account": account_BA}, policy.start_state(3))
+    window_BWK = torch.stack([table_DK[day - WINDOW + 1 : day + 1] for day in day_B])
+    action_BS, same_value_B, state = policy(window_BWK, account_BA, policy.start_state(3))
+    torch.testing.assert_close(action_BS, inside.mode().clamp(-1, 1))
+    torch.testing.assert_close(same_value_B, value_B)
+    assert set(state) == {"actor.h", "actor.c", "critic.h", "critic.c"}
+
+
+def config() -> Config:
+    market = MarketConfig(turbulence_exit=0.9, max_shares=1000)
+    model = ModelConfig(window=WINDOW, stride=7, feature_hidden=8, hidden=8)
+    return replace(demo(), data=DataConfig(embargo_days=10), features=FEATURES, market=market, model=model)
+
+
+def periods(prices: Prices) -> Periods:
+    cfg = config()
+    return periods_of(prices, SPLIT, cfg.features, cfg.market, WINDOW)
+
+
+def actions_up_to(policy: TradingPolicy, days: Days, cfg: Config, num_steps: int) -> dict[str, np.ndarray]:
+    """What is decided, held and owned from the first decision of a period to the one `num_steps` later."""
+    market = Market(days, range(1), 0, replace(cfg.market, episode_days=None))
+    on_market, state = OnMarket(policy, market.table_DF), policy.start_state(1)
+    seen: list[list[torch.Tensor]] = []
+    with torch.no_grad():
+        for step in range(num_steps + 1):
+            distribution, value_B, state = on_market.act(market.observe(), state)
+            seen.append([distribution.mode(), value_B, market.cash_B, market.shares_BS])
+            if step < num_steps:
+                market.advance(distribution.mode())
+    names = ("action", "value", "cash", "shares")
+    return {name: torch.stack(rows).numpy() for name, rows in zip(names, zip(*seen, strict=True), strict=True)}
+
+
+@pytest.mark.parametrize("poisoned", [False, True])
+def test_no_action_of_the_policy_looks_ahead_and_a_twin_that_does_is_caught(poisoned: bool) -> None:
+    """Every price after day t becomes garbage: what the policy does up to t stays, bit for bit."""
+    torch.manual_seed(1)
+    cfg, prices = config(), bars(300, 3, 5)
+    policy = policy_for(cfg, periods(prices).train)
+    with torch.no_grad():
+        policy.actor.head.weight.mul_(100.0)  # as it begins, its actions would buy less than a share
+
+    def known(given: Prices, day: int) -> dict[str, np.ndarray]:
+        test = periods(given).test
+        if poisoned:
+            test = replace(test, table_DK=np.concatenate([test.table_DK[1:], test.table_DK[-1:]]))
+        return actions_up_to(policy, test, cfg, day - SPLIT.test.start + 1)
+
+    caught = [peeks(known, prices, day, seed) for seed, day in enumerate((170, 200, 263, 290))]
+    assert any(caught) is poisoned
+    assert poisoned or not any(caught)
