@@ -20,6 +20,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = ROOT / "constraints.txt"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+EXTRAS = "graph-coloring,stock-trading,gymnasium,chess"
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 11)
 
@@ -34,7 +35,7 @@ def main() -> None:
     torch = torch_of(PYTHON) or install_torch()
     keep_torch = VENV / "keep-torch.txt"
     keep_torch.write_text(f"torch=={torch}\n")
-    pip("ranks, and what graph-coloring and chess need", "-c", str(keep_torch), "-e", ".[graph-coloring,chess]")
+    pip("ranks, and what its workloads need", "-c", str(keep_torch), "-e", f".[{EXTRAS}]")
     if "test" in sys.argv[1:]:
         pip("the tools of the tests", "-c", str(keep_torch), "--group", "test")
 

@@ -163,7 +163,7 @@ def acts(world: World, cast: Cast, path: str, begin: int, save: int | None, end:
             if world.rank == 0:
                 torch.save(state, path)
         told[f"columns {iteration}"] = columns(collector.collect(policy, iteration))
-        told[f"episodes {iteration}"] = collector.episodes()
+        told[f"episodes {iteration}"] = collector.statistics()
     told["state"] = fingerprint(*split_state(collector.state_dict()))
     return told
 

@@ -119,7 +119,8 @@ def test_statistics_are_those_of_the_episodes_that_ended_whole() -> None:
                     if end:
                         ended.append(running[env])
                         running[env] = [0.0, 0.0]
-            found = collector.episodes()
+            found = collector.statistics()
+            assert found["step_rew_mean"] == pytest.approx(float(rollout.reward_TB.mean()))
             assert found["episodes"] == len(ended) > 0
             assert found["ep_rew_mean"] == pytest.approx(np.mean([reward for reward, _ in ended]))
             assert found["ep_len_mean"] == pytest.approx(np.mean([length for _, length in ended]))
@@ -129,7 +130,7 @@ def test_where_no_episode_ended_there_are_no_means() -> None:
     with alone() as world:
         collector = collector_of(world, horizon=1)
         collector.collect(Clock(), 0)
-        assert collector.episodes() == {"episodes": 0.0}
+        assert collector.statistics().keys() == {"step_rew_mean", "episodes"}
 
 
 def test_rewards_are_scaled_by_the_iterations_before_and_statistics_are_not() -> None:
@@ -141,7 +142,7 @@ def test_rewards_are_scaled_by_the_iterations_before_and_statistics_are_not() ->
             raw, found = plain.collect(Clock(), iteration), scaled.collect(Clock(), iteration)
             deviation = seen.std() if len(seen) else 1.0
             np.testing.assert_allclose(found.reward_TB.numpy(), raw.reward_TB.numpy() / deviation, rtol=1e-6)
-            assert scaled.episodes() == plain.episodes()
+            assert scaled.statistics() == plain.statistics()
             for reward_B, ended_B in zip(raw.reward_TB.numpy(), raw.ended_TB.numpy(), strict=True):
                 running_B = 0.9 * running_B + reward_B
                 seen = np.concatenate([seen, running_B])

@@ -116,7 +116,7 @@ def train(cfg: Config, world: World) -> Summary:
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(policy, iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
-            run.log(collector.episodes(), prefix="rollout")
+            run.log(collector.statistics(), prefix="rollout")
     return run.finish(export=policy)
 
 

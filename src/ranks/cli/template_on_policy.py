@@ -78,7 +78,7 @@ def train(cfg: Config, world: World) -> Summary:
             freeze(seen, into=policy.encoder.normaliser)
             rollout = collector.collect(policy, iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
-            run.log(collector.episodes(), prefix="rollout")
+            run.log(collector.statistics(), prefix="rollout")
             if policy.encoder.normaliser.num_features:
                 seen.update(policy.encoder.numbers(rollout.obs), collector.ids)
             if run.every(cfg.eval_every):

@@ -42,8 +42,8 @@ class Group:
     """float64: its steps."""
     discounted_B: Tensor
     """float64: its rewards, those before discounted (Engstrom et al. 2020, arXiv 2005.12729, reward scaling)."""
-    ended_B3: Tensor
-    """float64: episodes that ended in the last rollout, their rewards, their steps."""
+    seen_B5: Tensor
+    """float64, of the last rollout: steps, rewards; episodes that ended in it, their rewards, their steps."""
 
     RUNNING = ("first_B", "return_B", "length_B", "discounted_B")
 
@@ -77,10 +77,12 @@ class Group:
     def count(self, moved: Transition) -> None:
         """Take a step's rewards into the running episodes, and close those that ended."""
         one_B = torch.ones_like(self.return_B) if moved.valid_B is None else moved.valid_B.double()
-        self.return_B = self.return_B + moved.reward_B.double() * one_B
+        reward_B = moved.reward_B.double() * one_B
+        self.return_B = self.return_B + reward_B
         self.length_B = self.length_B + one_B
         ended_B = moved.ended_B.double()
-        self.ended_B3 += torch.stack([ended_B, ended_B * self.return_B, ended_B * self.length_B], 1)
+        of_ended = [ended_B, ended_B * self.return_B, ended_B * self.length_B]
+        self.seen_B5 += torch.stack([one_B, reward_B, *of_ended], 1)
         self.return_B, self.length_B = self.return_B * (1.0 - ended_B), self.length_B * (1.0 - ended_B)
 
 
@@ -114,7 +116,7 @@ class Collector:
             return_B=zeros(num),
             length_B=zeros(num),
             discounted_B=zeros(num),
-            ended_B3=zeros(num, 3),
+            seen_B5=zeros(num, 5),
         )
 
     def collect(self, policy: Policy, iteration: int) -> Rollout:
@@ -133,7 +135,7 @@ class Collector:
         fresh = policy.start_state(num)
         group.begin_iteration(iteration, fresh, exact=self.world.exact)
         start_state = group.state
-        group.ended_B3 = torch.zeros_like(group.ended_B3)
+        group.seen_B5 = torch.zeros_like(group.seen_B5)
         for t in range(self.horizon):
             obs, first_B = group.obs, group.first_B
             distribution, value_B, state = policy.act(obs, group.state)
@@ -212,12 +214,13 @@ class Collector:
             group.discounted_B = rows_B
         self.rewards.update(torch.stack(seen)[..., None], self.ids)
 
-    def episodes(self) -> dict[str, float]:
-        """Of the episodes that ended in the last rollout, on all ranks: their number, and the means of what they
-        brought and lasted; merged in float64 in the order of the environments' ids."""
-        count, total, length = self.ids.gather(torch.cat([g.ended_B3 for g in self.groups])).sum(0).tolist()
-        means = {"ep_rew_mean": total / count, "ep_len_mean": length / count} if count else {}
-        return means | {"episodes": count}
+    def statistics(self) -> dict[str, float]:
+        """Of the last rollout, on all ranks: the mean reward of a step, the number of episodes that ended, and the
+        means of what they brought and lasted; merged in float64 in the order of the environments' ids."""
+        every_B5 = self.ids.gather(torch.cat([group.seen_B5 for group in self.groups]))
+        steps, reward, episodes, total, length = every_B5.sum(0).tolist()
+        means = {"ep_rew_mean": total / episodes, "ep_len_mean": length / episodes} if episodes else {}
+        return {"step_rew_mean": reward / max(steps, 1.0), "episodes": episodes} | means
 
     def state_dict(self) -> dict[str, Any]:
         """By environment id, gathered from all ranks."""

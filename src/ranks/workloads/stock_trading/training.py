@@ -58,7 +58,7 @@ def train(cfg: Config, world: World) -> Summary:
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(OnMarket(policy, table_DK), iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
-            run.log(collector.episodes(), prefix="rollout")
+            run.log(collector.statistics(), prefix="rollout")
             if run.every(cfg.eval_every) and periods.validation is not None:
                 run.log(measures(backtest(policy, periods.validation, cfg, world.device, world)), prefix="val")
                 run.save()

@@ -31,6 +31,8 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 from ranks.workloads.stock_trading.prices import load, prices_of
 from ranks.workloads.stock_trading.trade import backtest
 
+ITERATIONS = 160
+"""Rollouts of a training: 645,120 days of accounts."""
 JUDGED_DAYS = 10_000
 """About 40 years."""
 FIRST_JUDGED_SEED = 1_000
@@ -47,7 +49,7 @@ def config(source: str, kind: str = "clstm", **changes: object) -> Config:
     features = FeatureConfig(turbulence=False)
     market = MarketConfig(max_shares=2_000, episode_days=252)
     data = DataConfig(source=source, made_days=30_000, made_stocks=4)
-    cfg = replace(small(), data=data, features=features, market=market)
+    cfg = replace(small(), data=data, features=features, market=market, iterations=ITERATIONS)
     cfg = replace(cfg, model=ModelConfig(kind=kind, feature_hidden=32, hidden=32))  # type: ignore[arg-type]
     return replace(cfg, **changes)  # type: ignore[arg-type]
 
