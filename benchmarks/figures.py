@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from figures_chess import chess
+from figures_trading import trading
 from measure import RESULTS, ROOT
 
 README = ROOT / "README.md"
 COLORING = ROOT / "docs" / "graph-coloring.md"
 CHESS = ROOT / "docs" / "chess-core.md"
+TRADING = ROOT / "docs" / "stock-trading.md"
 PROOFS = ROOT / "results"
+TOLD = ("net + ", "left out", "instances: ", "same t")
+"""Facts of a table of graph-coloring that stand below it, by their first letters."""
 BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
 HEAD = ["| What | Measured | Command | When, where |", "|---|---|---|---|"]
 
@@ -58,6 +62,8 @@ def colourings(folder: Path = PROOFS) -> Iterator[str]:
             yield "| " + " | ".join(cell(name, row[name]) for name in columns) + " |"
         yield ""
     facts = found["raw"]["facts"]
+    told = [f"- {name}: {fact}" for name, fact in facts.items() if name.startswith(TOLD)]
+    yield from [*told, ""] if told else []
     yield f"`{found['command']}`, {where(found)}, seed {facts['seed']}, weights {facts['weights_sha256'][:12]}."
 
 
@@ -149,7 +155,13 @@ def with_chess(text: str) -> str:
     return with_lines(text, list(chess(RESULTS)))
 
 
+def with_trading(text: str) -> str:
+    """The page of stock-trading with its tables made anew."""
+    return with_lines(text, list(trading(PROOFS, RESULTS)))
+
+
 if __name__ == "__main__":
     README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")
     CHESS.write_text(with_chess(CHESS.read_text(encoding="utf-8")), encoding="utf-8")
     COLORING.write_text(with_colourings(COLORING.read_text(encoding="utf-8")), encoding="utf-8")
+    TRADING.write_text(with_trading(TRADING.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,7 +13,11 @@ Legend: N nodes, D directed edges, K colours, F features, B graphs (here one).
 from __future__ import annotations
 
 import argparse
+import gzip
+import os
 import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +30,30 @@ Floats = npt.NDArray[np.float32]
 FEATURES = "degree, core number, triangles, clique"
 """What this file can compute; the model says in its metadata what it wants."""
 WALK_STEPS = 4
+MOST_VERTICES = 20_000
+"""The adjacency matrix takes a byte for each pair."""
 
 
 def read_col(path: Path) -> Bools:
-    """The adjacency matrix bool[N, N] of a DIMACS .col file."""
-    lines = [line.split() for line in path.read_text().splitlines()]
-    n = next(int(words[2]) for words in lines if words[:1] == ["p"])
-    near = np.zeros((n, n), dtype=bool)
-    for words in lines:
-        if words[:1] == ["e"]:
-            u, v = int(words[1]) - 1, int(words[2]) - 1
-            near[u, v] = near[v, u] = True
+    """The adjacency matrix bool[N, N] of a DIMACS .col or .col.gz file."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("latin-1")
+    except (OSError, EOFError, zlib.error) as error:
+        sys.exit(f"{path} cannot be read: {error}")
+    lines = [line.split() for line in text.splitlines()]
+    try:
+        sizes = [int(words[2]) for words in lines if words[:1] == ["p"]]
+        edges = [(int(words[1]) - 1, int(words[2]) - 1) for words in lines if words[:1] == ["e"]]
+    except (IndexError, ValueError):
+        sys.exit(f"{path} is no DIMACS graph: a p or e line without its numbers")
+    if len(sizes) != 1 or not 1 <= sizes[0] <= MOST_VERTICES:
+        sys.exit(f"{path}: one line 'p edge VERTICES EDGES' with 1 to {MOST_VERTICES:,} vertices is needed")
+    near = np.zeros((sizes[0], sizes[0]), dtype=bool)
+    for u, v in edges:
+        if not 0 <= min(u, v) <= max(u, v) < len(near):
+            sys.exit(f"{path}: edge {u + 1} {v + 1} of a graph with vertices 1..{len(near)}")
+        near[u, v] = near[v, u] = True
     if near.diagonal().any():
         sys.exit(f"{path}: vertex {int(near.diagonal().argmax()) + 1} is joined with itself: no colouring exists")
     return near
@@ -84,7 +101,12 @@ class Model:
     """An exported net with one graph."""
 
     def __init__(self, path: Path, near: Bools) -> None:
-        self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        try:
+            self.session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+        except OSError as error:
+            sys.exit(f"{path} cannot be read: {error}")
+        except Exception as error:  # onnxruntime's own have no common kind
+            sys.exit(f"{path} is no model that onnxruntime can run: {error}")
         self.facts = self.session.get_modelmeta().custom_metadata_map
         wanted = self.facts.get("ranks.feature_names", "")
         if wanted.partition(", then")[0] != FEATURES:
@@ -109,26 +131,38 @@ class Model:
         return int((colours[u] == colours[v]).sum()) // 2
 
 
+def from_on(least: int) -> Callable[[str], int]:
+    """Reads a whole number that is not below `least`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number from {least} on")
+        return int(text)
+
+    return read
+
+
 def main() -> int:
     """Print a colouring in the DIMACS form; 1 where none was found."""
     parser = argparse.ArgumentParser(description="Colour a DIMACS graph with an exported model.")
     parser.add_argument("model", type=Path, help="model.onnx, as `ranks export` writes it")
-    parser.add_argument("graph", type=Path, help="a .col file")
-    parser.add_argument("-k", type=int, help="colours allowed; without it, more and more from the model's estimate on")
-    parser.add_argument("--tries", type=int, default=12, help="random starts with each number of colours")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("graph", type=Path, help="a .col or .col.gz file")
+    parser.add_argument("-k", type=from_on(1), help="colours allowed; else more and more from the model's estimate on")
+    parser.add_argument("--tries", type=from_on(1), default=12, help="random starts with each number of colours")
+    parser.add_argument("--seed", type=from_on(0), default=0, help="of the random starts")
     given = parser.parse_args()
 
     model, rng = Model(given.model, read_col(given.graph)), np.random.default_rng(given.seed)
     _, chromatic = model.run(1, rng)
     most = int(model.near.sum(1).max()) + 1  # so many colours always suffice
     estimate = min(max(round(chromatic), 1), most)
-    print(f"c model of ranks, format {model.facts['ranks.version']}, weights {model.facts['ranks.weights_sha256']}")
+    made_by = f"ranks {model.facts.get('ranks.version')}, format {model.facts.get('ranks.format')}"
+    print(f"c model of {made_by}, weights {model.facts.get('ranks.weights_sha256')}")
     print(
         f"c {len(model.near)} vertices, {model.edge_index.shape[1] // 2} edges, chromatic number about {chromatic:.2f}"
     )
-    numbers = [given.k or estimate]
-    while not given.k and numbers[-1] < most:
+    numbers = [estimate if given.k is None else given.k]
+    while given.k is None and numbers[-1] < most:
         numbers.append(min(most, numbers[-1] + 1 + numbers[-1] // 10))
     for k in numbers:
         fewest = model.edge_index.shape[1]
@@ -147,4 +181,10 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+        print(end="", flush=True)
+    except BrokenPipeError:  # whoever read the output has closed it; so that Python does not flush into it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit("the output was closed before its end")
+    sys.exit(code)

@@ -30,7 +30,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 SETTINGS: Any = numba.core.config
 PACKAGE = Path(__file__).resolve().parent
 Group: TypeAlias = tuple[str, ...]
-JITTED: tuple[Group, ...] = (("chess/core", "search"), ("workloads/graph_coloring/classical",))
+JITTED: tuple[Group, ...] = (
+    ("chess/core", "search"),
+    ("workloads/graph_coloring/graphs", "workloads/graph_coloring/classical"),
+)
 """The folders that hold all jitted code of the package, in groups: what is jitted in one calls nothing outside it."""
 
 

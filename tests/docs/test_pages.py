@@ -117,6 +117,28 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     assert "'safetensors'" not in imported
 
 
+def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
+    pytest.importorskip("gymnasium")
+    page = ROOT / "docs" / "on-policy.md"
+    for name, text in files_of(page).items():
+        (tmp_path / name).write_text(text)
+    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    steps, right = re.search(r"^steps (\d+)$", said, re.MULTILINE), re.search(r"^right (\S+)$", said, re.MULTILINE)
+    assert steps is not None
+    assert int(steps[1]) > 50, "the exported policy has learned nothing"
+    assert right is not None
+    assert float(right[1]) > 0.9, "the loop did not learn to remember"
+    assert "collected 16 8" in said
+    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(3))
+    assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(20))
+
+
+def test_stock_trading_as_an_environment(tmp_path: Path, shell: dict[str, str]) -> None:
+    pytest.importorskip("gymnasium")
+    (tmp_path / "env.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["env.py"])
+    assert run("python env.py", tmp_path, shell).split()[2] == "(143,)"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -160,3 +182,5 @@ def test_the_figures_are_the_results() -> None:
     assert script["with_colourings"](page) == page, "python benchmarks/figures.py brings the page up to date"
     page = (ROOT / "docs" / "chess-core.md").read_text(encoding="utf-8")
     assert script["with_chess"](page) == page, "python benchmarks/figures.py brings the page up to date"
+    page = (ROOT / "docs" / "stock-trading.md").read_text(encoding="utf-8")
+    assert script["with_trading"](page) == page, "python benchmarks/figures.py brings the page up to date"

@@ -1,4 +1,4 @@
-"""A small untrained net and its export, made once."""
+"""A small untrained net and its export; the export of the net that ships with the package, made once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from ranks.engine.export import export_model
+from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
+from ranks.workloads.graph_coloring.net.weights_file import load_net
 
 
 def small_net() -> ColouringNet:
@@ -26,6 +28,9 @@ def run(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def onnx_model() -> bytes:
-    """The net as ONNX."""
-    return onnx_export.onnx_bytes(small_net(), "0" * 64)
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an export of the shipped net, with model.onnx."""
+    model, folder = load_net(None).model, tmp_path_factory.mktemp("shipped") / "export"
+    export_model(model, folder)
+    assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
+    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -26,6 +27,12 @@ def to_networkx(graph: Graph) -> nx.Graph:
 
 def random_graph(rng: np.random.Generator, n: int, density: float) -> Graph:
     return Graph.of(n, np.argwhere(np.triu(rng.random((n, n)) < density, 1)))
+
+
+def union(*graphs: Graph) -> Graph:
+    """The graphs side by side: no edge joins one to another."""
+    starts = np.cumsum([0, *(graph.n for graph in graphs)])
+    return Graph.of(int(starts[-1]), np.concatenate([g.edges_E2 + s for g, s in zip(graphs, starts, strict=False)]))
 
 
 def queen(rows: int, columns: int) -> Graph:
@@ -56,3 +63,14 @@ def brute_force(graph: Graph, partitions_RN: np.ndarray) -> int:
 
 def is_proper(graph: Graph, colours_N: np.ndarray, k: int | None = None) -> bool:
     return not problems(graph.n, graph.edges_E2.tolist(), colours_N.tolist(), k)
+
+
+def write_col(path: Path, graph: Graph) -> Path:
+    """Write a graph as a DIMACS file."""
+    edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
+    path.write_text(f"p edge {graph.n} {graph.num_edges}\n{edges}", encoding="ascii")
+    return path
+
+
+LARGE = random_graph(np.random.default_rng(0), 250, 0.5)
+"""Too large for an exhaustive search to settle it in a second; DSATUR needs 36 colours, TabuCol finds 29 at once."""

@@ -20,7 +20,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.solving import bench as bench_file
-from ranks.workloads.graph_coloring.solving.bench import NET_WAYS, bench, chosen
+from ranks.workloads.graph_coloring.solving.bench import NET_WAYS, bench, chosen, read_instances
 from ranks.workloads.graph_coloring.solving.bench_report import Row, summary, table, told
 from ranks.workloads.graph_coloring.solving.best_known import BestKnown, read_best_known
 from ranks.workloads.graph_coloring.solving.net_ways import NetWays
@@ -196,7 +196,7 @@ def test_bench_from_the_command_line(folder: Path, tmp_path: Path, capsys: pytes
     assert code == 0
     out = capsys.readouterr().out
     assert "left out, no graph files by their endings: README.md" in out
-    assert "1 self-loops dropped" in out
+    assert "1 self-loop dropped" in out
     assert "myciel3: the best known value is of a graph with 11 nodes, 20 edges; not used" in out
     assert "queen5_5: 25 nodes, 160 edges, clique 5, best known 5*" in out
     assert "DSATUR: proper 6 of 6; best known 2 of 2 (where proper 0.00 above it on average)" in out
@@ -248,7 +248,11 @@ def test_bench_refuses(folder: Path, tmp_path: Path) -> None:
         bench(tmp_path)
     with pytest.raises(UserError, match="at least one"):
         bench(folder, seeds=0)
-    with pytest.raises(UserError, match=r"no way is called tabu\n.*choose of largest-first,dsatur,tabucol,net-raw"):
+    with pytest.raises(UserError, match="a search needs time"):
+        bench(folder, budget="0s")
+    with pytest.raises(
+        UserError, match=r"no way is called tabu\n.*choose of largest-first,dsatur,tabucol,random-repair,net-raw"
+    ):
         bench(folder, ways=("dsatur", "tabu"))
     with pytest.raises(UserError, match="--csv"):
         bench(folder, ways=("dsatur",), csv=tmp_path / "no" / "rows.csv")
@@ -261,6 +265,36 @@ def test_bench_refuses(folder: Path, tmp_path: Path) -> None:
 def test_ways_are_chosen_by_plain_words() -> None:
     assert chosen(()) == [*CLASSICAL, *NET_WAYS]
     assert chosen(("net-repair", "dsatur")) == ["DSATUR", "net + repair"]
+    assert chosen(("Net + Repair,tabucol", "DSATUR")) == ["DSATUR", "TabuCol", "net + repair"]
+
+
+def test_ways_may_be_given_several_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(
+        bench, [str(folder / "cycle.edges"), "--ways", "TabuCol", "--ways", "dsatur", "--budget", "0.02s"], prog="bench"
+    )
+    assert "for each of: DSATUR, TabuCol;" in capsys.readouterr().out
+
+
+def test_files_of_one_stem_are_told_apart(tmp_path: Path) -> None:
+    for name in ("g.col", "g.edges", "h.col.gz"):
+        text = "p edge 2 1\ne 1 2\n" if "col" in name else "1 2\n"
+        (tmp_path / name).write_text(text)
+    assert [instance.name for instance in read_instances(tmp_path, {})] == ["g.col", "g.edges", "h"]
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "note"), [(1.1, "optimal"), (1.25, "optimal; took 1.2 s"), (9.0, "optimal; took 9.0 s")]
+)
+def test_an_overrun_of_the_budget_is_noted(spent_s: float, note: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, spent_s])
+    clocks = SimpleNamespace(perf_counter=lambda: next(times), process_time=lambda: 0.0)
+    monkeypatch.setattr(bench_file, "time", clocks)
+    graph = Graph.of(2, [(0, 1)])
+
+    def way(graph: Graph, budget_s: float, seed: int) -> Answer:
+        return Answer(np.arange(2), 0, 0.0, 0.0, optimal=True)
+
+    assert bench_file.measure(bench_file.Instance("a", graph, 2, None), "a way", way, 1.0, 0).note == note
 
 
 def row(instance: str, way: str, colours: int | None, seed: int = 0, best: int | None = 9) -> Row:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -26,10 +27,13 @@ from ranks.workloads.graph_coloring.data.made import random_graph, relabelled, u
 from ranks.workloads.graph_coloring.data.parts import Stored, load, read_manifest
 from ranks.workloads.graph_coloring.data.progress import alone
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
+from ranks.workloads.graph_coloring.data.user_graphs import read_user_graph, split, user_files
 from ranks.workloads.graph_coloring.data.work import Entry, Task
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
+from ranks.workloads.graph_coloring.graphs.read import read_graph
+from tests.graph_coloring.known import of_networkx, write_col
 
 SMALL = DataConfig(train_graphs=45, validation_graphs=15, unseen_graphs=15, max_nodes=30)
 
@@ -77,14 +81,6 @@ def test_a_data_set_is_whole_different_and_its_own(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(build, "_build", lambda *a: pytest.fail("built again"))
     assert all_three() == folders
-
-
-def test_validation_holds_no_training_graph() -> None:
-    data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
-    train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
-    first_draws = [weisfeiler_lehman_hash(draw(data, "validation", item, 0)[1].graph) for item in range(150)]
-    assert set(first_draws) & set(train.hash_G.tolist())
-    assert not set(validation.hash_G.tolist()) & set(train.hash_G.tolist())
 
 
 def test_two_processes_make_the_same_bytes(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +205,6 @@ def test_a_worker_answers_errors_and_ends_with_its_input() -> None:
         assert worker.wait(timeout=60) == 0
 
 
-def write_col(path: Path, graph: Graph) -> None:
-    edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
-    path.write_text(f"p edge {graph.n} {graph.num_edges}\n{edges}")
-
-
 @pytest.fixture
 def user_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "mine"
@@ -223,12 +214,14 @@ def user_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_users_folder_is_split_and_each_graph_used_once(user_folder: Path) -> None:
+def test_a_users_folder_is_split_and_each_graph_used_once(
+    user_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rng = np.random.default_rng(5)
-    again = relabelled(rng, unproven(random_graph(np.random.default_rng(3), 15, 23))).graph
-    write_col(user_folder / "a_copy_of_g3.col", again)
+    write_col(user_folder / "g3_again.col", random_graph(np.random.default_rng(3), 15, 23))
     data = DataConfig(folder=user_folder)
     sets: list[Stored] = [load(prepare(data, purpose, 1)) for purpose in ("train", "validation")]
+    assert "left out: g3_again.col is the same graph as g3.col" in capsys.readouterr().err
     assert [len(stored) for stored in sets] == [8, 2]
     assert sets[0].families == ("user",)
     assert sorted(np.concatenate([stored.node_counts_G for stored in sets]).tolist()) == list(range(12, 22))
@@ -238,16 +231,50 @@ def test_a_users_folder_is_split_and_each_graph_used_once(user_folder: Path) -> 
     assert prepare(data, "train", 1) != first
 
 
+def test_a_copy_with_other_numbers_is_on_the_same_side(user_folder: Path) -> None:
+    for i in range(10):
+        graph = random_graph(np.random.default_rng(i), 12 + i, 20 + i)
+        write_col(user_folder / f"h{i}.col", relabelled(np.random.default_rng(50 + i), unproven(graph)).graph)
+    files = user_files(user_folder)
+    train, validation = ([files[place].stem[1] for place in side] for side in split(files, user_folder))
+    assert (len(train), len(validation)) == (16, 4)
+    assert not set(train) & set(validation)
+
+
+def test_graphs_that_a_hash_cannot_tell_apart_are_still_different(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """20 random graphs in which each node has 4 neighbours: one hash, twenty graphs."""
+    for i in range(20):
+        write_col(tmp_path / f"{i}.col", of_networkx(nx.random_regular_graph(4, 16, seed=i)))
+    files = user_files(tmp_path)
+    assert len({weisfeiler_lehman_hash(read_graph(path)) for path in files}) == 1
+    train, validation = split(files, tmp_path)
+    assert (len(train), len(validation)) == (16, 4)
+    assert "20 graphs that a hash cannot tell apart are on both sides" in capsys.readouterr().err
+    assert split(files, tmp_path) == (train, validation)
+
+
+def test_self_loops_of_a_users_graphs_are_dropped_and_told(
+    user_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = user_folder / "g2.col"
+    path.write_text(path.read_text().replace("p edge 14 22", "p edge 14 24") + "e 3 3\ne 5 5\n")
+    split(user_files(user_folder), user_folder)
+    assert f"{path}: 2 self-loops dropped" in capsys.readouterr().out
+    assert read_user_graph(path).num_edges == 22
+
+
 def test_all_bad_files_of_a_user_are_named_at_once(user_folder: Path) -> None:
-    (user_folder / "g2.col").write_text("p edge 2 1\ne 1 1\n")
+    (user_folder / "g2.col").write_text("p edge 2 1\ne 1 3\n")
     (user_folder / "g7.col").write_text("no graph\n")
     with pytest.raises(UserError) as caught:
         prepare(DataConfig(folder=user_folder), "train", 1)
-    assert all(word in str(caught.value) for word in ("2 of 10 files", "g2.col", "self-loop", "g7.col"))
+    assert all(word in str(caught.value) for word in ("2 of 10 files", "g2.col", "vertex 3", "g7.col"))
 
 
 @pytest.mark.parametrize(
-    ("prepared", "message"), [("empty", "0 graph files"), ("missing", "No such file"), ("alike", "1 different graphs")]
+    ("prepared", "message"), [("empty", "0 graph files"), ("missing", "No such file"), ("alike", "4 different graphs")]
 )
 def test_too_few_graphs_of_a_user_are_refused(prepared: str, message: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine"

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from ranks.workloads.graph_coloring.classical import exact
-from ranks.workloads.graph_coloring.classical.exact import NodeLimit, chromatic_bounds, chromatic_number, k_colour
+from ranks.workloads.graph_coloring.classical.exact import (
+    NodeLimit,
+    chromatic_bounds,
+    chromatic_number,
+    k_colour,
+    searched_upwards,
+)
 from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from tests.graph_coloring.known import brute_force, is_proper, of_networkx, partitions, queen, random_graph
@@ -144,6 +150,19 @@ def test_exact_gives_up_at_its_limit(branches: list[int]) -> None:
         widths.append(bounds.high - bounds.low)
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > widths[-1] == 0
+
+
+def test_a_search_upwards_ends_with_a_colouring_a_proof_or_the_clock(branches: list[int]) -> None:
+    board = queen(6, 6)
+    low, colours_N = searched_upwards(board, 6, 9, lambda: False)
+    assert low == 7
+    assert colours_N is not None
+    assert is_proper(board, colours_N, 7)
+    assert searched_upwards(board, 6, 7, lambda: False) == (7, None)
+    assert searched_upwards(board, 9, 9, lambda: False) == (9, None)
+    branches.clear()
+    assert searched_upwards(queen(9, 9), 9, 12, lambda: True) == (9, None)
+    assert 0 < sum(branches) <= exact.BRANCHES_AT_ONCE_BY_CLOCK, "a search ends soon, but small ones end at all"
 
 
 def test_the_search_is_no_larger_than_it_was(branches: list[int]) -> None:

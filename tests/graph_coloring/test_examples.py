@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +13,10 @@ from types import ModuleType
 
 import networkx as nx
 import numpy as np
+import onnx
 import pytest
 
+from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
@@ -30,17 +34,20 @@ def example() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="module")
-def model(onnx_model: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("export") / "model.onnx"
-    path.write_bytes(onnx_model)
-    return path
-
-
 @pytest.fixture
 def cycle(tmp_path: Path) -> Path:
     path = tmp_path / "cycle.col"
     path.write_text("c a cycle\np edge 5 5\ne 1 2\ne 2 3\ne 3 4\ne 4 5\ne 5 1\n")
+    return path
+
+
+@pytest.fixture
+def hard(tmp_path: Path) -> Path:
+    """50 vertices that 3 colours suffice for, but with one more edge no longer: no random colouring is proper."""
+    graph = hard_three_colourable(11, "example", 50, 0)
+    edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
+    path = tmp_path / "hard.col.gz"
+    path.write_bytes(gzip.compress(f"p edge 50 {graph.num_edges}\n{edges}".encode()))
     return path
 
 
@@ -66,24 +73,82 @@ def test_its_features_are_those_of_the_net(n: int, p: float, example: ModuleType
     np.testing.assert_array_equal(example.node_features(near), node_features(graph))
 
 
-def test_it_colours_a_graph_that_torch_never_saw(model: Path, cycle: Path, tmp_path: Path) -> None:
-    done = run(model, cycle, "--tries", 200, "-k", 5)
-    assert done.returncode == 0, done.stderr
-    sol = tmp_path / "cycle.sol"
+def test_it_colours_a_graph_that_torch_never_saw(shipped: Path, hard: Path, tmp_path: Path) -> None:
+    """The trained weights do, and the same weights in another order do not."""
+    done = run(shipped / "model.onnx", hard, "-k", 3, "--tries", 30)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sol = tmp_path / "hard.sol"
     sol.write_text(done.stdout)
-    assert check_sol(cycle, sol) == []
+    assert check_sol(hard, sol) == []
+
+    model, rng = onnx.load(shipped / "model.onnx"), np.random.default_rng(0)
+    for weights in model.graph.initializer:
+        values = onnx.numpy_helper.to_array(weights)
+        if values.dtype == np.float32 and values.size > 1:
+            mixed = rng.permutation(values.ravel()).reshape(values.shape)
+            weights.CopyFrom(onnx.numpy_helper.from_array(mixed, weights.name))
+    onnx.save(model, tmp_path / "scrambled.onnx")
+    done = run(tmp_path / "scrambled.onnx", hard, "-k", 3, "--tries", 30)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "s UNKNOWN"), done.stderr
 
 
-def test_it_says_when_it_found_nothing(model: Path, cycle: Path) -> None:
-    done = run(model, cycle, "-k", 2, "--tries", 3)
+def test_it_says_when_it_found_nothing(shipped: Path, cycle: Path) -> None:
+    done = run(shipped / "model.onnx", cycle, "-k", 2, "--tries", 3)
     assert done.returncode == 1
     assert "c 2 colours: " in done.stdout
     assert done.stdout.endswith("s UNKNOWN\n")
 
 
-def test_it_refuses_self_loops(model: Path, tmp_path: Path) -> None:
-    path = tmp_path / "loop.col"
-    path.write_text("p edge 2 2\ne 1 2\ne 2 2\n")
-    done = run(model, path)
-    assert done.returncode == 1
-    assert "vertex 2 is joined with itself" in done.stderr
+BAD_GRAPHS = {
+    "loop": ("p edge 2 2\ne 1 2\ne 2 2\n", "vertex 2 is joined with itself"),
+    "no p line": ("e 1 2\n", "one line 'p edge VERTICES EDGES'"),
+    "two p lines": ("p edge 2 0\np edge 2 0\n", "one line 'p edge VERTICES EDGES'"),
+    "no vertices": ("p edge 0 0\n", "one line 'p edge VERTICES EDGES'"),
+    "words": ("p edge two 1\n", "no DIMACS graph"),
+    "half an edge": ("p edge 2 1\ne 1\n", "no DIMACS graph"),
+    "outside": ("p edge 2 1\ne 0 1\n", "edge 0 1 of a graph with vertices 1..2"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_GRAPHS)
+def test_it_refuses_bad_graphs(case: str, example: ModuleType, tmp_path: Path) -> None:
+    text, message = BAD_GRAPHS[case]
+    path = tmp_path / "g.col"
+    path.write_text(text)
+    with pytest.raises(SystemExit, match=message):
+        example.read_col(path)
+
+
+def test_it_refuses_files_that_are_not_there_or_damaged(example: ModuleType, cycle: Path, tmp_path: Path) -> None:
+    missing, damaged = tmp_path / "none.col", tmp_path / "g.col.gz"
+    damaged.write_bytes(gzip.compress(cycle.read_bytes())[:-9])
+    near = example.read_col(cycle)
+    for call in (
+        lambda: example.read_col(missing),
+        lambda: example.read_col(damaged),
+        lambda: example.Model(missing, near),
+    ):
+        with pytest.raises(SystemExit, match="cannot be read"):
+            call()
+    with pytest.raises(SystemExit, match="no model that onnxruntime can run"):
+        example.Model(cycle, near)
+
+
+@pytest.mark.parametrize("flags", [("-k", "0"), ("-k", "-1"), ("--tries", "0"), ("--seed", "-1")])
+def test_it_refuses_numbers_that_are_too_small(
+    flags: tuple[str, str], example: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["color_with_onnx.py", "model.onnx", "graph.col", *flags])
+    with pytest.raises(SystemExit) as end:
+        example.main()
+    assert end.value.code == 2
+    assert f"'{flags[1]}' is no whole number" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_traceback(shipped: Path, cycle: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, str(EXAMPLE), str(shipped / "model.onnx"), str(cycle)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "the output was closed before its end\n")

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from ranks.workloads.graph_coloring.data.families import random_graph
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
 from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours, raw_search
@@ -20,7 +19,6 @@ from ranks.workloads.graph_coloring.net.losses import (
     conflict_surprise,
     edge_surprise,
     measured_difficulty,
-    one_colouring,
     round_weights,
     soft_conflict,
     type_surprise,
@@ -29,6 +27,8 @@ from ranks.workloads.graph_coloring.net.model import ColouringNet, Reading
 from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
 from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.net.sums import group_sums, neighbour_sums, sum_rows
+from tests.graph_coloring.batches import batch_of, graphs_of
+from tests.graph_coloring.known import union
 
 CPU = torch.device("cpu")
 
@@ -37,15 +37,6 @@ CPU = torch.device("cpu")
 def net() -> ColouringNet:
     torch.manual_seed(0)
     return ColouringNet(width=8, rounds=5, reader_width=12, reader_rounds=3, num_types=4).double().eval()
-
-
-def graphs_of(sizes: list[tuple[int, int]]) -> list[Graph]:
-    return [random_graph(np.random.default_rng(i), n, m) for i, (n, m) in enumerate(sizes)]
-
-
-def batch_of(graphs: list[Graph], k: int | list[int]) -> GraphBatch:
-    batch = collate(graphs, [k] * len(graphs) if isinstance(k, int) else k, range(len(graphs)))
-    return replace(batch, features_NF=batch.features_NF.double(), num_edges_B=batch.num_edges_B.double())
 
 
 def run(net: ColouringNet, batch: GraphBatch, noise_R: Tensor | None = None) -> tuple[Tensor, Reading]:
@@ -205,19 +196,6 @@ def test_loss_is_by_graph_and_needs_no_reference() -> None:
     assert (weights[1:] / weights[:-1]).tolist() == pytest.approx([2, 2, 2])
 
 
-def test_renaming_the_colours_leaves_the_unsupervised_loss_but_not_the_supervised_one() -> None:
-    batch = batch_of(graphs_of([(9, 14)]), 3)
-    rows = rows_of(batch)
-    prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
-    renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
-    assert torch.allclose(conflict_surprise(prob_RT, batch, rows), conflict_surprise(renamed, batch, rows))
-    reference_N = torch.randint(0, 3, (9,))
-    one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
-    assert abs(one - other) > 1e-3
-    nats_TN = -prob_RT.view(9, 3, 2)[torch.arange(9), reference_N].log().T
-    assert one == pytest.approx(float((round_weights(2, 0.9, nats_TN) * nats_TN.mean(1)).sum()))
-
-
 def test_chromatic_loss_is_zero_inside_the_known_interval() -> None:
     guess = torch.tensor([2.0, 3.5, 7.0, 2.5])
     loss = censored_chromatic(guess, torch.tensor([3.0, 3.0, 3.0, 3.0]), torch.tensor([3.0, 4.0, 4.0, 9.0]))
@@ -261,3 +239,23 @@ def test_raw_search_reports_the_conflicts_it_left(net: ColouringNet) -> None:
         assert answer.conflicts == graph.conflicts(answer.colours_N)
     assert (answers[1].conflicts, answers[1].tries) == (0, 1)
     assert (answers[2].conflicts > 0, answers[2].tries) == (True, 3)
+
+
+def test_conflicts_of_a_union_add_up_and_an_edge_more_never_lowers_them(net: ColouringNet) -> None:
+    """Of the net's raw answers."""
+    graphs = graphs_of([(20, 70), (14, 50), (9, 30)])
+    search = GraphSearch(net.float(), union(*graphs), CPU)
+    found = search.run(3, 1, range(6), 8)
+    starts = np.cumsum([graph.n for graph in graphs])[:-1]
+    assert found.conflicts_S.min() > 0
+    for colours_N, conflicts in zip(found.colours_SN, found.conflicts_S, strict=True):
+        parts = np.split(colours_N, starts)
+        assert sum(graph.conflicts(part) for graph, part in zip(graphs, parts, strict=True)) == conflicts
+    for answer, graph in zip(
+        raw_search(net, graphs, 3, seed=0, purpose="test", tries=2, rounds=8, device=CPU), graphs, strict=True
+    ):
+        missing = [(u, v) for u in range(graph.n) for v in range(u) if [v, u] not in graph.edges_E2.tolist()]
+        for edge in missing:
+            more = Graph.of(graph.n, [*graph.edges_E2.tolist(), edge]).conflicts(answer.colours_N)
+            same = answer.colours_N[edge[0]] == answer.colours_N[edge[1]]
+            assert more == answer.conflicts + same

@@ -40,6 +40,15 @@ def test_colourings_are_drawn_and_only_conflicts_are_red(n: int, tmp_path: Path)
         assert share_of(clash, canvas.ALARM) > 0
 
 
+def test_a_picture_is_what_its_ending_says(tmp_path: Path) -> None:
+    draw_colouring(cycle(3), np.arange(3), tmp_path / "x.SVG", "a")
+    assert "<svg" in (tmp_path / "x.SVG").read_text()
+    for name in ("x.pdf", "x"):
+        with pytest.raises(UserError, match=r"names no picture that can be drawn\n.*\.png or \.svg"):
+            draw_colouring(cycle(3), np.arange(3), tmp_path / name, "a")
+        assert not (tmp_path / name).exists()
+
+
 def test_palette_has_no_colour_twice() -> None:
     assert len(set(palette(80))) == 80
     assert palette(0) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,55 +12,158 @@ import pytest
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS, load
 from ranks.workloads import graph_coloring as workload
+from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 from ranks.workloads.graph_coloring.solving import solution
+from ranks.workloads.graph_coloring.solving import solve as solve_file
+from ranks.workloads.graph_coloring.solving.solution import by_net
 from ranks.workloads.graph_coloring.solving.solve import solve
+from tests.graph_coloring.known import LARGE, is_proper, of_networkx, queen, random_graph, union, write_col
+
+C5 = Graph.of(5, [(v, (v + 1) % 5) for v in range(5)])
 
 
 @pytest.fixture
 def queen5(tmp_path: Path) -> Path:
-    cells = list(itertools.product(range(1, 6), repeat=2))
-    edges = [
-        f"e {i} {j}"
-        for (i, a), (j, b) in itertools.combinations(enumerate(cells, 1), 2)
-        if a[0] == b[0] or a[1] == b[1] or abs(a[0] - b[0]) == abs(a[1] - b[1])
-    ]
-    path = tmp_path / "queen.col"
-    path.write_text("\n".join([f"p edge 25 {len(edges)}", *edges, ""]))
-    return path
+    return write_col(tmp_path / "queen.col", queen(5, 5))
 
 
-def test_solves_and_says_how(queen5: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sol = tmp_path / "q.sol"
-    assert solve(str(queen5), run=run, budget="2s", out=sol) == 0
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    return write_col(tmp_path / "large.col", LARGE)
+
+
+def test_solves_and_says_how(
+    large: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(solution, "READ_SHARE", 1.0)
+    sol = tmp_path / "g.sol"
+    assert solve(str(large), run=run, budget="1s", out=sol) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"weights: run run, sha256 {load_net(run).sha256[:12]}"
-    assert check_sol(queen5, sol) == []
+    assert check_sol(large, sol) == []
     assert any(line.startswith("found by ") for line in lines)
+    assert any("TabuCol moves" in line for line in lines)
     comments = [line for line in sol.read_text().splitlines() if line.startswith("c ")]
     assert any(load_net(run).sha256 in line for line in comments)
     assert any("seed 0" in line for line in comments)
     k = int(sol.read_text().split("s col ")[1].split()[0])
-    assert 5 <= k <= 7
+    assert 25 <= k <= num_colours(dsatur(LARGE))
     assert f"s col {k}" in lines
+    assert any(line.startswith(f"{k} colours, conflicts 0; at least ") for line in lines)
 
 
-def test_k_out_of_reach_is_unknown(queen5: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sol = tmp_path / "q.sol"
-    assert solve(str(queen5), run=run, k=4, budget="0.2s", out=sol) == 1
-    assert "s UNKNOWN" in capsys.readouterr().out
-    assert check_sol(queen5, sol) == ["the .sol file holds no colouring"]
+def test_k_that_is_not_found_is_unknown(
+    large: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sol = tmp_path / "g.sol"
+    assert solve(str(large), run=run, k=25, budget="0.3s", out=sol) == 1
+    out = capsys.readouterr().out
+    assert "s UNKNOWN" in out
+    assert "impossible" not in out
+    assert check_sol(large, sol) == ["the .sol file holds no colouring"]
+
+
+SETTLED: dict[str, tuple[Graph, int | None, str, str]] = {
+    "a clique and DSATUR": (queen(5, 5), None, "5 colours, conflicts 0, optimal: a clique of 5 nodes", "DSATUR"),
+    "an odd cycle": (
+        C5,
+        None,
+        "3 colours, conflicts 0, optimal: an exhaustive search with 2 colours found none",
+        "DSATUR",
+    ),
+    "Petersen": (of_networkx(nx.petersen_graph()), None, "optimal: an exhaustive search with 2 colours", "DSATUR"),
+    "a board": (queen(6, 6), None, "7 colours, conflicts 0, optimal: an exhaustive search with 6", "exhaustive search"),
+    "as many as DSATUR": (queen(6, 6), 9, "(allowed: 9), conflicts 0", "DSATUR"),
+    "fewer than DSATUR": (queen(6, 6), 8, "(allowed: 8), conflicts 0", "exhaustive search"),
+    "below a clique": (
+        Graph.of(3, [(0, 1), (0, 2), (1, 2)]),
+        2,
+        "proven impossible with 2 colours: a clique of 3 nodes",
+        "",
+    ),
+    "a Mycielskian": (
+        of_networkx(nx.mycielski_graph(5)),
+        4,
+        "proven impossible with 4 colours: an exhaustive search with 4 colours found none",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SETTLED)
+def test_what_can_be_proven_is_settled_at_once(
+    case: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Long before a budget of 10 s, and without the net."""
+    graph, k, said, found_by = SETTLED[case]
+    monkeypatch.setattr(solution, "searched", lambda *rest: pytest.fail("the net was asked"))
+    col, sol = write_col(tmp_path / "g.col", graph), tmp_path / "g.sol"
+    assert solve(str(col), run=run, k=k, out=sol) == (0 if found_by else 1)
+    out, written = capsys.readouterr().out, sol.read_text()
+    assert said in out
+    assert f"c {said}" in written or said in written
+    if found_by:
+        assert f"found by {found_by} after" in out
+        assert "without the net: not needed" in out
+        assert check_sol(col, sol) == []
+    else:
+        assert written.endswith("s UNKNOWN\n")
+
+
+def test_the_number_of_colours_is_chi_of_a_union_the_larger_and_never_falls_with_an_edge(run: str) -> None:
+    rng = np.random.default_rng(0)
+    net = load_net(run)
+
+    def chi(graph: Graph) -> int:
+        found = by_net(graph, net, k=None, budget_s=10.0, seed=0)
+        assert found.optimal
+        assert is_proper(graph, found.colours_N, found.num_colours)
+        return found.num_colours
+
+    for _ in range(15):
+        a, b = random_graph(rng, 20, rng.uniform(0.1, 0.9)), random_graph(rng, 16, rng.uniform(0.1, 0.9))
+        assert chi(union(a, b)) == max(chi(a), chi(b))
+        u, v = rng.choice(20, 2, replace=False)
+        assert chi(a) <= chi(Graph.of(20, [*a.edges_E2.tolist(), (u, v)])) <= chi(a) + 1
 
 
 def test_no_net_is_dsatur_by_name(queen5: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert solve(str(queen5), no_net=True) == 0
     out = capsys.readouterr().out
     assert out.startswith("DSATUR, no net")
+    assert "5 colours, conflicts 0, optimal: a clique of 5 nodes" in out
+    assert "found by DSATUR" in out
     assert "s col 5" in out
     assert solve(str(queen5), no_net=True, k=4) == 1
-    assert "s UNKNOWN" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "proven impossible with 4 colours: a clique of 5 nodes" in out
+    assert "s UNKNOWN" in out
+
+
+def test_what_is_dropped_is_said(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "g.col"
+    path.write_text("p edge 2 2\ne 1 2\ne 2 2\n")
+    assert solve(str(path), run=run, drop_self_loops=True) == 0
+    captured = capsys.readouterr()
+    assert f"{path}: 1 self-loop dropped\n" in captured.out
+    assert captured.err == ""
+
+
+def test_a_colouring_on_standard_output_stands_alone(
+    queen5: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "g.svg"
+    assert solve(str(queen5), run=run, out=Path("-"), draw=picture) == 0
+    captured = capsys.readouterr()
+    assert "found by DSATUR" in captured.err
+    assert f"drawing: {picture}" in captured.err
+    assert "<svg" in picture.read_text()
+    sol = tmp_path / "q.sol"
+    sol.write_text(captured.out)
+    assert check_sol(queen5, sol) == []
 
 
 @pytest.mark.parametrize(("text", "k"), [("p edge 1 0\n", 1), ("p edge 4 0\n", 1), ("p edge 2 1\ne 1 2\n", 2)])
@@ -76,14 +178,20 @@ def test_smallest_graphs(text: str, k: int, run: str, tmp_path: Path, capsys: py
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "k 0": ({"k": 0}, "at least one colour"),
     "budget": ({"budget": "ten"}, "no length of time"),
+    "no budget": ({"budget": "0s"}, "a search needs time"),
+    "no folder": ({"out": Path("no/such/x.sol")}, r"--out no/such/x\.sol\nfound: there is no folder no/such"),
+    "a folder": ({"out": Path(".")}, "is a folder"),
+    "no folder for a picture": ({"draw": Path("no/such/x.png")}, "--draw .*\n.*there is no folder no/such"),
+    "no kind of picture": ({"draw": Path("x.pdf")}, "--draw .*\n.*names no picture"),
     "run and no net": ({"no_net": True, "run": "x"}, "uses no weights"),
     "no such run": ({"run": "nowhere"}, "holds a net"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_refuses(case: str, queen5: Path) -> None:
+def test_refuses_before_it_searches(case: str, queen5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags, found = BAD[case]
+    monkeypatch.setattr(solve_file, "read_graph", lambda *rest, **options: pytest.fail("the graph was read"))
     with pytest.raises(UserError, match=found):
         solve(str(queen5), **flags)
 
@@ -108,34 +216,30 @@ def test_networkx_graphs_are_coloured_by_their_own_names(run: str) -> None:
     assert all(found.colors[u] != found.colors[v] for u, v in graph.edges)
     assert sorted(set(found.colors.values())) == list(range(found.num_colors)) == [0, 1, 2, 3]
     assert workload.solve(graph, k=3, budget_s=0.2, run=run) is None
-    with pytest.raises(UserError, match="at least one colour"):
-        workload.solve(graph, k=0, run=run)
 
 
-def test_never_worse_than_dsatur_and_it_says_so(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the net finds nothing the answer is DSATUR's, and bears its name."""
-    graph = Graph.of(6, [(u, v) for u in range(3) for v in range(3, 6)])
-    ways = solution.NetWays
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"k": 0}, "at least one colour"),
+        ({"k": 3.0}, r"k=3\.0\nfound: a float"),
+        ({"k": "3"}, "k='3'\nfound: a str"),
+        ({"k": True}, "found: a bool"),
+        ({"budget_s": "3"}, "budget_s='3'\nfound: a search needs time"),
+        ({"budget_s": 0}, "a search needs time"),
+        ({"budget_s": float("nan")}, "a search needs time"),
+        ({"seed": 0.5}, r"seed=0\.5\nfound: a float"),
+    ],
+)
+def test_python_refuses_what_is_no_such_number(asked: dict[str, Any], found: str) -> None:
+    with pytest.raises(UserError, match=found):
+        workload.solve(nx.petersen_graph(), **asked)
 
-    class Helpless(ways):
-        def _tabucol(self, core: Graph, *rest: Any) -> tuple[Any, int]:
-            return np.zeros(core.n, dtype=np.int64), core.num_edges
 
-    monkeypatch.setattr(solution, "NetWays", Helpless)
-    found = solution.by_net(graph, load_net(run), k=2, budget_s=0.2, seed=0)
-    assert (found.found_by, found.num_colours, found.conflicts) == ("DSATUR", 2, 0)
-    assert found.optimal
-
-
-@pytest.mark.parametrize("budget", ["0.001s", "0.3s"])
-def test_no_time_is_too_short_for_a_proper_colouring(
-    queen5: Path, run: str, tmp_path: Path, budget: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sol = tmp_path / "q.sol"
-    assert solve(str(queen5), run=run, budget=budget, out=sol) == 0
-    assert check_sol(queen5, sol) == []
-    found_by = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("found by"))
-    assert "nothing" not in found_by
+def test_numbers_of_numpy_are_numbers(run: str) -> None:
+    found = workload.solve(nx.petersen_graph(), k=np.int64(3), budget_s=np.float32(2), seed=np.uint8(1), run=run)
+    assert found is not None
+    assert found.num_colors == 3
 
 
 def test_workloads_are_found_by_name_or_path(tmp_path: Path) -> None:

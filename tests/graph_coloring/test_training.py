@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from ranks.engine.config import RunConfig
 from ranks.engine.world import World
+from ranks.errors import UserError
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights
 from ranks.workloads.graph_coloring.data.build import prepare
@@ -19,11 +21,11 @@ from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.losses import reader_losses, weighted
 from ranks.workloads.graph_coloring.net.rows import read
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import coloring_loss
+from ranks.workloads.graph_coloring.training import coloring_loss, say_what_is_coloured
 
 CPU = torch.device("cpu")
 SMALL = Config(
-    data=DataConfig(train_graphs=24, validation_graphs=8, max_nodes=16),
+    data=DataConfig(train_graphs=24, validation_graphs=8, unseen_graphs=6, max_nodes=16),
     model=ModelConfig(width=8, rounds=4, reader_width=8, reader_rounds=2),
     rounds=3,
     lead_in=2,
@@ -62,15 +64,25 @@ def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
         assert (labels.low_B[b], labels.high_B[b]) == (known.low, known.high)
 
 
-def test_no_label_is_among_the_features() -> None:
-    """Another type, number or colouring of the same graph changes no answer."""
-    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
-    batch = data.gather(torch.arange(6))
-    net = workload.build(SMALL)
-    data.type_G[:], data.low_G[:], data.high_G[:], data.difficulty_G[:], data.reference_N[:] = 0, 1, 9, 0.5, 0
-    other = data.gather(torch.arange(6))
-    assert torch.equal(read(net, batch).type_logits_BT, read(net, other).type_logits_BT)
-    assert torch.equal(batch.features_NF, other.features_NF)
+def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World.join(RunConfig(runs_dir=tmp_path, threads=1), device="cpu")
+    try:
+        for purpose in ("train", "validation"):
+            high_G = load(prepare(SMALL.data, purpose)).high_G
+            say_what_is_coloured(purpose, replace(SMALL, max_colours=3), world)
+            said = (
+                f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs are only read: they need more than 3 colours"
+            )
+            assert said in capsys.readouterr().err
+            say_what_is_coloured(purpose, replace(SMALL, max_colours=int(high_G.max())), world)
+            assert capsys.readouterr().err == ""
+        with pytest.raises(UserError, match=r"--max-colours 1\n.*all 24 train graphs need more colours, 2 or more"):
+            workload.train(replace(SMALL, max_colours=1), world)
+    finally:
+        world.leave()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
@@ -113,7 +125,11 @@ def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object
     names = ("loss", "conflict", "surprise", "chromatic", "type", "difficulty")
     assert all(math.isfinite(row[f"train/{name}"]) for row in rows for name in names)
     assert 0 <= rows[-1]["val/solved"] <= 1
-    assert set(again) >= {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right"}
+    scores = {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right", "difficulty_error"}
+    unseen = {f"unseen/{name}" for name in ("solved", "conflicts", "chromatic_error", "chromatic_exact")}
+    assert set(again) == scores | unseen
+    assert all(math.isfinite(again[name]) for name in unseen)
+    assert not [name for row in rows for name in row if "unseen" in name], "nothing is chosen by unseen families"
     arguments = json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"]
     assert (arguments["width"], arguments["reader_width"], arguments["num_types"]) == (8, 8, 9)
 

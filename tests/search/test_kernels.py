@@ -82,7 +82,8 @@ def test_the_second_start_compiles_nothing_and_an_edit_is_seen(package: Path, tm
     [
         ("search/evaluation.py", [SEARCH]),
         ("search/games/tictactoe.py", [SEARCH]),
-        ("workloads/graph_coloring/classical/words.py", [COLOURING]),
+        ("workloads/graph_coloring/graphs/words.py", [COLOURING]),
+        ("workloads/graph_coloring/classical/greedy.py", [COLOURING]),
         ("jit.py", [SEARCH, COLOURING]),
         ("errors.py", []),
     ],
@@ -204,7 +205,7 @@ def test_no_kernel_calls_itself_by_any_way(room: str) -> None:
     for path in sorted((SOURCE / room).rglob("*.py")):
         for function in jitted_functions(ast.parse(path.read_text(encoding="utf-8"))):
             jitted[function.name] = jitted.get(function.name, set()) | calls(function)
-    assert len(jitted) > 10
+    assert len(jitted) > 5
     reached = {name: set(called) for name, called in jitted.items()}
     for _ in jitted:
         for name in reached:

@@ -37,11 +37,12 @@ def demo(argv: Sequence[str]) -> int:
     run = flags.runs_dir / flags.name
     graph, solution, picture = (run / "solve" / f"graph.{kind}" for kind in ("col", "sol", "png"))
     place = ["--runs-dir", str(flags.runs_dir)] if flags.runs_dir != Path("runs") else []
+    written = ["--out", str(solution), "--draw", str(picture)]
     for command in (
         ["train", "graph-coloring", "--preset", flags.preset, "--name", flags.name, *place],
         ["evaluate", flags.name, *place],
         ["export", flags.name, *place],
-        ["graph-coloring", "solve", str(graph), "--run", str(run), "--out", str(solution), "--draw", str(picture)],
+        ["graph-coloring", "solve", str(graph), "--run", str(run), "--net-only", *written],
     ):
         if command[0] == "graph-coloring" and not graph.exists():
             write_graph(graph)

@@ -14,11 +14,14 @@ from ranks.engine.learner import Learner
 from ranks.engine.loss import Loss
 from ranks.engine.run import Run, Summary
 from ranks.engine.world import World
+from ranks.errors import UserError
 from ranks.experience import dataset
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.items import Purpose
 from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
@@ -31,7 +34,7 @@ from ranks.workloads.graph_coloring.net.losses import (
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.validation import evaluate
+from ranks.workloads.graph_coloring.validation import validate
 
 FIRST_WITHOUT_LEAD_IN = 50
 
@@ -72,8 +75,25 @@ def lead_in(cfg: Config, seed: int, iteration: int) -> int:
     return int(draws.integers(key, torch.zeros(1, dtype=torch.int64), 1, cfg.lead_in + 1))
 
 
+def say_what_is_coloured(purpose: Purpose, cfg: Config, world: World) -> None:
+    """One line where some graphs need more than `max_colours` and so are only read. Raises UserError where all do."""
+    high_G = load(prepare(cfg.data, purpose)).high_G
+    num_read = int((high_G > cfg.max_colours).sum())
+    if num_read == len(high_G):
+        found = (
+            f"all {len(high_G):,} {purpose} graphs need more colours, {high_G.min()} or more: none could be coloured"
+        )
+        do = f"give --max-colours {high_G.min()} or more (time and memory grow with it)"
+        raise UserError(f"--max-colours {cfg.max_colours}", found, do)
+    if num_read and world.rank == 0:
+        more = f"they need more than {cfg.max_colours} colours (--max-colours)"
+        say(f"{num_read:,} of {len(high_G):,} {purpose} graphs are only read: {more}")
+
+
 def train(cfg: Config, world: World) -> Summary:
     """The loop."""
+    say_what_is_coloured("train", cfg, world)
+    say_what_is_coloured("validation", cfg, world)
     graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     stream = dataset.stream(graphs, cfg.global_batch, world)
     learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
@@ -85,7 +105,7 @@ def train(cfg: Config, world: World) -> Summary:
             loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
             run.log(learner.step(loss, stream.at(iteration)))
             if run.every(cfg.eval_every):
-                scores = evaluate(learner.model, cfg, world)
+                scores = validate(learner.model, cfg, world)
                 run.log(scores, prefix="val")
                 run.save(score=scores["loss"])
     return run.finish(export=learner.model)

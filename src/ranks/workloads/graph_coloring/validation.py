@@ -1,4 +1,7 @@
-"""Validation on graphs of the same families that training never sees; the same figures on any number of ranks."""
+"""Validation on graphs of the same families that training never sees; the same figures on any number of ranks.
+
+`ranks evaluate` adds those of families and sizes that no training shows, which nothing is chosen by.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ranks.engine.loss import Loss
 from ranks.engine.world import World
 from ranks.workloads.graph_coloring.config import Config, DataConfig
 from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.items import Purpose
 from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours
 from ranks.workloads.graph_coloring.net.losses import (
@@ -28,15 +32,27 @@ from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 
 LAST_ROUNDS = 16
 """The loss of the colours is that of so many last rounds."""
+UNSEEN = ("solved", "conflicts", "chromatic_error", "chromatic_exact")
+"""What is told of graphs whose families the net does not know."""
 
 
 @lru_cache(maxsize=2)
-def validation_graphs(data: DataConfig, max_colours: int, device: torch.device) -> StoredGraphs:
-    """The validation graphs, loaded once."""
-    return StoredGraphs(load(prepare(data, "validation")), max_colours, device)
+def stored_graphs(data: DataConfig, purpose: Purpose, max_colours: int, device: torch.device) -> StoredGraphs:
+    """The graphs of a purpose, loaded once."""
+    return StoredGraphs(load(prepare(data, purpose)), max_colours, device)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
+    """What `validate` says, and as `unseen/...` a part of it for families and sizes that training never shows (but not
+    where a user's own graphs are trained on: what they show is not known)."""
+    found = validate(model, cfg, world)
+    if cfg.data.folder is None:
+        unseen = validate(model, cfg, world, "unseen")
+        found |= {f"unseen/{name}": unseen[name] for name in UNSEEN}
+    return found
+
+
+def validate(model: nn.Module, cfg: Config, world: World, purpose: Purpose = "validation") -> dict[str, float]:
     """`loss`: as in training, of one try's last rounds. `solved`: share of graphs that one try of `eval_rounds` rounds
     colours properly with as many colours as the best known colouring has, without any repair; `conflicts`: edges left.
     `chromatic_error`, `chromatic_exact`: of the estimate, over graphs whose number is known; `type_right`;
@@ -45,7 +61,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     Graphs and starts are keyed by (seed, graph), so every validation of a run sees the same ones.
     """
     assert isinstance(model, ColouringNet)
-    graphs = validation_graphs(cfg.data, cfg.max_colours, world.device)
+    graphs = stored_graphs(cfg.data, purpose, cfg.max_colours, world.device)
     noise = row_noise if cfg.node_ids else colour_noise
     key = draws.key(world.seed, "validate/noise" if cfg.node_ids else "train/noise", 0)
 

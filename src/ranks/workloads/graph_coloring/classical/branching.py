@@ -20,7 +20,8 @@ import numpy.typing as npt
 from numba import types
 
 from ranks.jit import kernel, part
-from ranks.workloads.graph_coloring.classical.words import (
+from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
+from ranks.workloads.graph_coloring.graphs.words import (
     FULL,
     ONE,
     ZERO,
@@ -32,7 +33,6 @@ from ranks.workloads.graph_coloring.classical.words import (
     holds,
     lowest,
 )
-from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 FEW = 3
 """Free colours up to which equal nodes are compared by the choices that they take from others."""

@@ -7,6 +7,7 @@ Legend: N nodes, C nodes of a core.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 BRANCHES_AT_ONCE = 1_000_000
 """After so many Python may hear a Ctrl-C."""
+BRANCHES_AT_ONCE_BY_CLOCK = 2_000
+"""Between two looks at a clock: some milliseconds."""
 NO_LIMIT = 1 << 62
 MAX_CORE = 20_000
 """Nodes of a connected core above which no search is begun: its bits would fill the memory."""
@@ -78,18 +81,35 @@ def chromatic_bounds(graph: Graph, max_nodes: int) -> Bounds:
     return Bounds(low, high, colours_N)
 
 
+def searched_upwards(graph: Graph, low: int, high: int, stop: Callable[[], bool]) -> tuple[int, Ints | None]:
+    """(low, none), and low is proven: no colouring has fewer colours; or (low, a colouring with so many).
+
+    Given that fewer than `low` colours are too few, it searches for colourings with low, low + 1, ..., high - 1
+    colours. It ends with the first, or where all are proven impossible, or soon after `stop` says so.
+    """
+    while low < high:
+        try:
+            found_N, _ = _search(graph, low, NO_LIMIT, stop)
+        except NodeLimit:
+            break
+        if found_N is not None:
+            return low, found_N
+        low += 1
+    return low, None
+
+
 def _by_tabucol(graph: Graph, k: int) -> Ints | None:
     reduced = reduce(graph, k)
     found = tabucol(reduced.core, k, seed=0, max_moves=TABUCOL_MOVES)
     return reduced.extend(found.colours_N) if found.conflicts == 0 else None
 
 
-def _search(graph: Graph, k: int, max_branches: int) -> tuple[Ints | None, int]:
-    """(a colouring or none, branches made). Raises NodeLimit."""
+def _search(graph: Graph, k: int, max_branches: int, stop: Callable[[], bool] | None = None) -> tuple[Ints | None, int]:
+    """(a colouring or none, branches made). Raises NodeLimit, also where `stop` says so after some branches."""
     reduced = reduce(graph, k)
     colours_C, branches = np.zeros(reduced.core.n, np.int64), 0
     for nodes in components(reduced.core):
-        found, more = _search_connected(induced(reduced.core, nodes), k, max_branches - branches)
+        found, more = _search_connected(induced(reduced.core, nodes), k, max_branches - branches, stop)
         branches += more
         if found is None:
             return None, branches
@@ -97,7 +117,9 @@ def _search(graph: Graph, k: int, max_branches: int) -> tuple[Ints | None, int]:
     return reduced.extend(colours_C), branches
 
 
-def _search_connected(graph: Graph, k: int, max_branches: int) -> tuple[Ints | None, int]:
+def _search_connected(
+    graph: Graph, k: int, max_branches: int, stop: Callable[[], bool] | None
+) -> tuple[Ints | None, int]:
     clique = greedy_clique(graph)
     if len(clique) > k:
         return None, 0
@@ -105,10 +127,11 @@ def _search_connected(graph: Graph, k: int, max_branches: int) -> tuple[Ints | N
         raise NodeLimit
     tree = plant(graph, k, clique)
     branches, state = 0, RUNNING
+    at_once = BRANCHES_AT_ONCE if stop is None else BRANCHES_AT_ONCE_BY_CLOCK
     while state == RUNNING:
-        if branches >= max_branches:
+        if branches >= max_branches or (branches and stop is not None and stop()):
             raise NodeLimit
-        state, more = advance(tree, len(clique) - 1, min(BRANCHES_AT_ONCE, max_branches - branches))
+        state, more = advance(tree, len(clique) - 1, min(at_once, max_branches - branches))
         branches += more
     if state == NONE:
         return None, branches

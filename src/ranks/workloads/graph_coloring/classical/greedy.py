@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from ranks.jit import kernel, part
-from ranks.workloads.graph_coloring.classical.words import FULL, Number, bit, holds, lowest
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
+from ranks.workloads.graph_coloring.graphs.words import FULL, Number, bit, holds, lowest
 
 
 def largest_first(graph: Graph) -> Ints:

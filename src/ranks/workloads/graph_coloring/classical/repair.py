@@ -24,6 +24,8 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 REST = 3
 """A node rests for 1 to so many moves after its own."""
+MAX_LOOKS = 30_000_000
+"""Of moves, before a repair ends (about a tenth of a second): only graphs of some thousand nodes come so far."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,15 @@ def repair(graph: Graph, k: int, colours_N: npt.ArrayLike, seed: int, max_moves:
 
     Each move takes the conflicting node and colour that leave the fewest conflicts; ties are drawn. A node does not
     move again in the next few moves, unless all conflicting nodes rest. A proper colouring is given back as it is.
-    ValueError where `colours_N` is not one colour in 0..k-1 for each node.
+    It ends after MAX_LOOKS looks at a move, too. ValueError where `colours_N` is not one colour in 0..k-1 for each
+    node.
     """
     state, conflicts, num_bad = colouring(graph, k, seed, colours_N)
     best_N, ties_T = state.colours_N.copy(), np.zeros(state.gamma_NK.size, np.int64)
     rested_N = np.zeros(graph.n, np.int64)
     moves = 2 * graph.n if max_moves is None else max_moves
-    best, changes = search(state, rested_N, ties_T, best_N, seed, conflicts, num_bad, moves if k > 1 else 0)
+    moves = moves if k > 1 else 0
+    best, changes = search(state, rested_N, ties_T, best_N, seed, conflicts, num_bad, moves, MAX_LOOKS)
     return Repaired(best_N.astype(np.int64), best, changes)
 
 
@@ -56,6 +60,7 @@ def repair(graph: Graph, k: int, colours_N: npt.ArrayLike, seed: int, max_moves:
         types.Array(types.int64, 1, "C"),
         types.Array(types.int64, 1, "C"),
         VECTOR,
+        types.int64,
         types.int64,
         types.int64,
         types.int64,
@@ -72,6 +77,7 @@ def search(
     conflicts: int,
     num_bad: int,
     max_moves: int,
+    max_looks: int,
 ) -> tuple[int, int]:
     """(conflicts of the best colouring, which goes to `best_N`; moves up to it).
 
@@ -79,8 +85,9 @@ def search(
     stand in the order of the list of conflicting nodes, then of the colours.
     """
     key, n, k = mix(np.uint64(seed)), len(best_N), state.gamma_NK.shape[1]
-    best, best_move, move = conflicts, 0, 0
-    while conflicts > 0 and move < max_moves:
+    best, best_move, move, looks = conflicts, 0, 0, 0
+    while conflicts > 0 and move < max_moves and looks < max_looks:
+        looks += num_bad * k
         all_rest = True
         for i in range(num_bad):
             all_rest &= rested_N[state.bad_N[i]] > move

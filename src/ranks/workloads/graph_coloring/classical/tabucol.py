@@ -11,6 +11,7 @@ Legend: N nodes, K colours, T = N x K moves.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -44,7 +45,7 @@ Progress: TypeAlias = Any
 
 @dataclass(frozen=True)
 class TabuResult:
-    """`colours_N`: int64, the best colouring seen. `conflicts`: its conflicting edges. `seconds`: on the wall.
+    """`colours_N`: int64, the best colouring seen. `conflicts`: its conflicting edges. `seconds`: by its clock.
     `moves`: all of the search, also those (of tiny graphs) in which everything was tabu."""
 
     colours_N: Ints
@@ -61,15 +62,17 @@ def tabucol(
     max_moves: int | None = None,
     max_s: float | None = None,
     start_N: npt.ArrayLike | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> TabuResult:
     """Searches from random colours, or from `start_N`, until no edge conflicts or a limit is met (give one or both).
+    `max_s` is on the wall, or by another clock, such as time.process_time.
 
     Without `max_s` the answer is a pure function of the arguments. ValueError without a limit, where k < 1, or where
     `start_N` is not one colour in 0..k-1 for each node.
     """
     if max_moves is None and max_s is None:
         raise ValueError("tabucol needs max_moves or max_s")
-    began = time.perf_counter()
+    began = clock()
     deadline = began + max_s if max_s is not None else float("inf")
     state, conflicts, num_bad = colouring(graph, k, seed, start_N)
     tabu_NK = np.zeros(state.gamma_NK.shape, np.int64)
@@ -78,11 +81,11 @@ def tabucol(
     progress = np.array([(0, conflicts, num_bad, conflicts)], PROGRESS)
     left = FOREVER if max_moves is None else max_moves
     at_once = 1 + LOOKS_AT_ONCE // (1 + tabu_NK.size)
-    while progress["conflicts"][0] and k > 1 and left > 0 and time.perf_counter() < deadline:
+    while progress["conflicts"][0] and k > 1 and left > 0 and clock() < deadline:
         search(state, tabu_NK, ties_T, best_N, progress, seed, min(left, at_once))
         left -= at_once
     move, _, _, best = progress[0].tolist()
-    return TabuResult(best_N.astype(np.int64), best, move, time.perf_counter() - began)
+    return TabuResult(best_N.astype(np.int64), best, move, clock() - began)
 
 
 @part

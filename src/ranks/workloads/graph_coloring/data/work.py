@@ -19,9 +19,8 @@ from ranks.workloads.graph_coloring.data.items import Purpose, draw, family_name
 from ranks.workloads.graph_coloring.data.labels import bound_labels, full_labels
 from ranks.workloads.graph_coloring.data.made import Made, unproven
 from ranks.workloads.graph_coloring.data.parts import Row, pack, part_name, write_durably
-from ranks.workloads.graph_coloring.data.user_graphs import FAMILY
+from ranks.workloads.graph_coloring.data.user_graphs import FAMILY, read_user_graph
 from ranks.workloads.graph_coloring.graphs.features import node_features
-from ranks.workloads.graph_coloring.graphs.read import read_graph
 
 Entry = tuple[int, int]
 """(item, attempt); of a user's graphs (place in the list of files, 0)."""
@@ -45,7 +44,7 @@ class Job:
         item, attempt = entry
         if self.files:
             with contextlib.redirect_stdout(io.StringIO()):  # what a file's numbers mean was said when all were read
-                return FAMILY, unproven(read_graph(self.files[item]))
+                return FAMILY, unproven(read_user_graph(self.files[item]))
         return draw(self.data, self.purpose, item, attempt)
 
     def to_json(self) -> str:

@@ -74,11 +74,8 @@ def _edge(source: Source, number: int, words: list[str], n: int) -> tuple[int, i
     return u, v
 
 
-def write_sol(path: str | Path, colours_N: Ints | None, comments: Sequence[str] = ()) -> None:
-    """Writes colours int64[N] (any numbers, renamed to 1..K in order of first use), or `s UNKNOWN` for none.
-
-    Raises UserError where the file cannot be written.
-    """
+def sol_text(colours_N: Ints | None, comments: Sequence[str] = ()) -> str:
+    """Colours int64[N] (any numbers, renamed to 1..K in order of first use) as a .sol file, or `s UNKNOWN` for none."""
     lines = [f"c {line}" for comment in comments for line in comment.splitlines()]
     if colours_N is None:
         lines.append("s UNKNOWN")
@@ -86,7 +83,12 @@ def write_sol(path: str | Path, colours_N: Ints | None, comments: Sequence[str] 
         name: dict[int, int] = {}
         rows = [f"l {v} {name.setdefault(c, len(name) + 1)}" for v, c in enumerate(colours_N.tolist(), start=1)]
         lines += [f"s col {len(name)}", *rows]
+    return "\n".join(lines) + "\n"
+
+
+def write_sol(path: str | Path, colours_N: Ints | None, comments: Sequence[str] = ()) -> None:
+    """Writes `sol_text` to a file. Raises UserError where it cannot be written."""
     try:
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        Path(path).write_text(sol_text(colours_N, comments), encoding="utf-8")
     except OSError as error:
         raise UserError(f"--out {path}", error.strerror or str(error), "give a path that can be written") from None

@@ -1,10 +1,14 @@
-"""What the net is told of each node: four counts. NumPy alone.
+"""What the net is told of each node: four counts. Compiled where Numba is installed (compiled_features.py), else by
+NumPy alone, which is slow on large and dense graphs.
 
 Legend: N nodes, E undirected edges, D = 2E directed edges, M some nodes, F features, T edges among one node's
 neighbours.
 """
 
 from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,7 +19,11 @@ WALK_STEPS = 4
 """Ties of the greedy clique go to the node that more walks of so many steps begin at."""
 
 
-def node_features(graph: Graph) -> Ints32:
+class OutOfTime(Exception):
+    """A clock ended a computation before it had an answer."""
+
+
+def node_features(graph: Graph, stop: Callable[[], bool] = lambda: False) -> Ints32:
     """int32[N, 4], in the order of FEATURES.
 
     degree: neighbours. core number: the largest k such that the node lies in a subgraph where all have k neighbours or
@@ -23,13 +31,47 @@ def node_features(graph: Graph) -> Ints32:
     lower bound of the chromatic number. It grows greedily: of the nodes joined to all chosen ones, the next is the one
     with the most neighbours among them, then with the most walks of 4 steps, then with the lowest number; only between
     nodes that tie in all of these may the numbering decide.
+
+    Raises OutOfTime as soon as `stop` says so, where they are compiled.
     """
+    if importlib.util.find_spec("numba") is None:
+        return plain_features(graph)
+    from ranks.workloads.graph_coloring.graphs import compiled_features as compiled
+
     starts, near = graph.csr()
-    features_NF = np.zeros((graph.n, len(FEATURES)), dtype=np.int32)
-    features_NF[:, 0] = np.diff(starts)
-    features_NF[:, 1] = core_numbers(starts, near)
-    features_NF[:, 2], features_NF[:, 3] = _triangles_and_cliques(starts, near)
-    return features_NF
+    found = compiled.triangles_and_cliques(graph, walk_ranks(graph), upwards(graph), stop)
+    if found is None:
+        raise OutOfTime
+    return np.stack([np.diff(starts), compiled.core_numbers(starts, near), *found], 1).astype(np.int32)
+
+
+def plain_features(graph: Graph) -> Ints32:
+    """The same by NumPy alone."""
+    starts, near = graph.csr()
+    found = _triangles_and_cliques(starts, near, walk_ranks(graph), *upwards(graph))
+    return np.stack([np.diff(starts), core_numbers(starts, near), *found], 1).astype(np.int32)
+
+
+def walk_ranks(graph: Graph) -> Ints:
+    """int64[N]: the place of each node by walks of WALK_STEPS that begin at it, more last; the lower node wins ties."""
+    starts, near = graph.csr()
+    target_D, walks_N = np.repeat(np.arange(graph.n), np.diff(starts)), np.ones(graph.n)
+    for _ in range(WALK_STEPS):
+        walks_N = np.bincount(target_D, weights=walks_N[near], minlength=graph.n)
+    rank_N = np.empty(graph.n, dtype=np.int64)
+    rank_N[np.lexsort((-np.arange(graph.n), walks_N))] = np.arange(graph.n)
+    return rank_N
+
+
+def upwards(graph: Graph) -> tuple[Ints32, Ints32]:
+    """(starts int32[N + 1], near int32[E]): each edge listed at the end with fewer neighbours, so that lists stay short
+    beside hubs; between equals at the lower node."""
+    starts, near = graph.csr()
+    degree_N = np.diff(starts)
+    target_D = np.repeat(np.arange(graph.n), degree_N)
+    is_up_D = (degree_N[target_D] < degree_N[near]) | ((degree_N[target_D] == degree_N[near]) & (target_D < near))
+    counts_N = np.bincount(target_D[is_up_D], minlength=graph.n)
+    return np.concatenate([[0], np.cumsum(counts_N)]).astype(np.int32), near[is_up_D]
 
 
 def neighbours_of(nodes_M: Ints, starts: Ints32, near: Ints32) -> tuple[Ints, Ints32]:
@@ -57,19 +99,10 @@ def core_numbers(starts: Ints32, near: Ints32) -> Ints:
     return core_N
 
 
-def _triangles_and_cliques(starts: Ints32, near: Ints32) -> tuple[Ints, Ints]:
+def _triangles_and_cliques(
+    starts: Ints32, near: Ints32, rank_N: Ints, up_starts: Ints32, up_near: Ints32
+) -> tuple[Ints, Ints]:
     n = len(starts) - 1
-    degree_N = np.diff(starts)
-    target_D = np.repeat(np.arange(n), degree_N)
-    walks_N = np.ones(n)
-    for _ in range(WALK_STEPS):
-        walks_N = np.bincount(target_D, weights=walks_N[near], minlength=n)
-    rank_N = np.empty(n, dtype=np.int64)
-    rank_N[np.lexsort((-np.arange(n), walks_N))] = np.arange(n)
-    # each edge is listed at the end with fewer neighbours, so that lists stay short beside hubs
-    is_up_D = (degree_N[target_D] < degree_N[near]) | ((degree_N[target_D] == degree_N[near]) & (target_D < near))
-    up_starts = np.concatenate([[0], np.cumsum(np.bincount(target_D[is_up_D], minlength=n))]).astype(np.int32)
-    up_near = near[is_up_D]
     triangles_N, clique_N = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
     place_N = np.full(n, -1)
     for v in range(n):

@@ -29,7 +29,8 @@ def read_graph(path: str | Path, *, drop_self_loops: bool = False, base: Base = 
     """The graph of a file, packed by gzip or not, or of standard input where `path` is '-'. Raises UserError.
 
     Standard input, and a file without an ending, is told by its first statement. A self-loop cannot be coloured: it is
-    an error, or dropped with a warning under `drop_self_loops`. `base`: what the vertices of an edge list count from.
+    an error, or dropped under `drop_self_loops`, which one printed line says. `base`: what the vertices of an edge list
+    count from.
     """
     suffix = ending(path)
     if suffix == ".col.b":

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ class Source:
             )
 
     def graph(self, n: int, pairs_P2: Sequence[tuple[int, int]], num_loops: int) -> Graph:
-        """The graph of pairs of nodes from 0; warns of the self-loops that were dropped."""
+        """The graph of pairs of nodes from 0; prints one line where self-loops were dropped."""
         if num_loops:
-            warnings.warn(f"{self.name}: {num_loops} self-loops dropped", stacklevel=4)
+            print(f"{self.name}: {num_loops} self-loop{'s' if num_loops > 1 else ''} dropped", flush=True)
         return Graph.of(n, np.asarray(pairs_P2, dtype=np.int64))

@@ -5,7 +5,7 @@ Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs, F features
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,12 +77,17 @@ class GraphBatch:
         return replace(self, **moved(self), labels=labels)
 
 
-def collate(graphs: Sequence[Graph], num_colours: Sequence[int], items: Sequence[int]) -> GraphBatch:
-    """Graphs without labels, for colouring. Floats get torch's default type."""
+def collate(
+    graphs: Sequence[Graph],
+    num_colours: Sequence[int],
+    items: Sequence[int],
+    stop: Callable[[], bool] = lambda: False,
+) -> GraphBatch:
+    """Graphs without labels, for colouring. Floats get torch's default type. Raises OutOfTime where `stop` says so."""
     sizes = [graph.n for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     edges = [np.stack(graph.directed()) + start for graph, start in zip(graphs, starts, strict=False)]
-    features: list[Ints] = [node_features(graph).astype(np.int64) for graph in graphs]
+    features: list[Ints] = [node_features(graph, stop).astype(np.int64) for graph in graphs]
     dtype = torch.get_default_dtype()
     ends = [graph.edges_E2.T + start for graph, start in zip(graphs, starts, strict=False)]
     return GraphBatch(

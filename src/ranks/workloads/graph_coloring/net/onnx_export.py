@@ -2,7 +2,8 @@
 
 Inputs `node_features` float32[N, F + K] (raw counts of each node, then K standard normal numbers), `edge_index`
 int64[2, D] (both directions), `batch` int64[N] (rising); outputs `color_logits` float32[N, K], `chromatic` float32[B],
-`graph_type_logits` float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are free.
+`graph_type_logits` float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are free, and
+bear these names in the file.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from ranks import __version__
 from ranks.engine import draws
 from ranks.engine.draws import numpy_generator
-from ranks.engine.facts import git_commit
+from ranks.engine.facts import source_commit
 from ranks.errors import GaveUp, UserError
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES, random_graph
@@ -35,9 +36,16 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
 
-INPUTS = ("node_features", "edge_index", "batch")
-OUTPUTS = ("color_logits", "chromatic", "graph_type_logits", "difficulty")
-VERSION = "2"
+INPUTS = {"node_features": ("N", f"{len(FEATURES)} + K"), "edge_index": (2, "D"), "batch": ("N",)}
+OUTPUTS = {
+    "color_logits": ("N", "K"),
+    "chromatic": ("B",),
+    "graph_type_logits": ("B", len(FAMILIES)),
+    "difficulty": ("B",),
+}
+"""Names and shapes; a name in a shape is a free size."""
+FORMAT = "2"
+"""Raised whenever the contract changes."""
 OPSET = 18
 TOLERANCE = 1e-4
 """Largest difference between onnxruntime and torch, relative to the largest output."""
@@ -72,11 +80,12 @@ def example_inputs(model: nn.Module) -> Inputs:
 
 
 def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
-    """Writes `model.onnx` into `folder`. Raises GaveUp, and writes nothing, where onnxruntime and torch disagree."""
+    """Writes `model.onnx` beside the model's `model.safetensors`, whose sha256 it bears. Raises GaveUp, and writes
+    nothing, where onnxruntime and torch disagree."""
     del cfg
+    weights_sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     model = copy.deepcopy(model).to("cpu", torch.float32).eval()
-    weights = safetensors.torch.save({name: value.contiguous() for name, value in model.state_dict().items()})
-    content = onnx_bytes(model, hashlib.sha256(weights).hexdigest())
+    content = onnx_bytes(model, weights_sha256)
     compare(model, content)
     path = folder / "model.onnx"
     temporary = folder / f".model.onnx.tmp-{os.getpid()}"
@@ -86,7 +95,7 @@ def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
 
 
 def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
-    """The model as ONNX, weights inside, with metadata: version, feature names, sha256 of the weights."""
+    """The model as ONNX, weights inside; its metadata tell versions, commit, features, sha256 of the weights' file."""
     for package in ("onnx", "onnxscript"):
         _needed(package)
     any_size = torch.export.Dim.DYNAMIC
@@ -104,10 +113,13 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
             verbose=False,
         )
     proto: Any = program.model_proto
+    _name_sizes(proto)
+    commit = source_commit()
     facts = {
         "ranks.workload": "graph-coloring",
-        "ranks.version": VERSION,
-        "ranks.git": git_commit() or "none",
+        "ranks.version": __version__,
+        **({"ranks.git": commit} if commit else {}),
+        "ranks.format": FORMAT,
         "ranks.feature_names": ", ".join([*FEATURES, "then for each colour a standard normal number"]),
         "ranks.num_colours": f"free: the columns of node_features after the first {len(FEATURES)}",
         "ranks.type_names": ", ".join(FAMILIES),
@@ -117,6 +129,18 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
     return cast(bytes, proto.SerializeToString())
+
+
+def _name_sizes(proto: Any) -> None:
+    """Give the sizes of inputs and outputs the names of the contract, in place of those that the exporter made up."""
+    del proto.graph.value_info[:]  # what lies between them bears the old names
+    shapes: dict[str, tuple[str | int, ...]] = {**INPUTS, **OUTPUTS}
+    for value in (*proto.graph.input, *proto.graph.output):
+        for size, name in zip(value.type.tensor_type.shape.dim, shapes[value.name], strict=True):
+            if isinstance(name, str):
+                size.dim_param = name
+            else:
+                size.dim_value = name
 
 
 @contextlib.contextmanager

@@ -9,12 +9,14 @@ B graphs, T rounds, F features.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ranks.engine import draws
+from ranks.workloads.graph_coloring.graphs.features import OutOfTime
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.model import ColouringNet, NodeLayout, Reading, RowLayout
 from ranks.workloads.graph_coloring.net.sums import Sums, group_sums, neighbour_sums, sum_rows
@@ -82,19 +84,24 @@ def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
     return draws.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
-def read(model: ColouringNet, batch: GraphBatch) -> Reading:
-    """What the reader says of a batch."""
+def read(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> Reading:
+    """What the reader says of a batch. Raises OutOfTime where `stop` says so before a round."""
     near, group = (
         neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N)),
         group_sums(batch.node_graph_N, len(batch)),
     )
+
+    def heard(x_NF: Tensor) -> Tensor:
+        if stop():
+            raise OutOfTime
+        return sum_rows(x_NF, near)
 
     def largest(x_N1: Tensor) -> Tensor:
         lowest_B1 = x_N1.new_full((len(batch), 1), -torch.inf)
         return lowest_B1.scatter_reduce(0, batch.node_graph_N[:, None], x_N1, "amax")
 
     layout = NodeLayout(
-        near=lambda x: sum_rows(x, near),
+        near=heard,
         to_graphs=lambda x: sum_rows(x, group),
         largest=largest,
         to_nodes=lambda x: sum_rows(x, group.transposed),

@@ -24,7 +24,8 @@ from ranks.workloads.graph_coloring.net.sums import neighbour_sums, sum_rows
 
 DENSE_DENSITY, MOST_DENSE_NODES = 0.04, 4096
 ROUNDS_AT_ONCE = 8
-"""Between them the clock is looked at."""
+WORK_AT_ONCE = 1_000_000_000
+"""Between two looks at the clock: at most so many rounds, of so many multiplications together, but at least one."""
 TRIES_AT_ONCE, ROWS_AT_ONCE = 16, 60_000
 """Tries run side by side: at most so many, and at most so many rows together."""
 
@@ -39,19 +40,26 @@ class Tries:
 
 
 class GraphSearch:
-    """Reads a graph once; then every try is a random start with any number of colours."""
+    """Reads a graph once; then every try is a random start with any number of colours.
 
-    def __init__(self, model: ColouringNet, graph: Graph, device: torch.device) -> None:
+    Raises OutOfTime where `stop` says so before it is read.
+    """
+
+    def __init__(
+        self, model: ColouringNet, graph: Graph, device: torch.device, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         self.model, self.graph, self.device = model, graph, device
-        batch = collate([graph], [0], [0]).to(device)
+        batch = collate([graph], [0], [0], stop).to(device)
         with torch.no_grad():
-            reading = read(model, batch)
+            reading = read(model, batch, stop)
             self._told_NV = model.from_reader(reading.node_NH)
         self._scale_N1 = reading.scale_N1
         self._edges_2E = batch.edges_2E
         self.chromatic, self.difficulty = float(reading.chromatic_B[0]), float(reading.difficulty_B[0])
         density = 2 * graph.num_edges / max(1, graph.n * (graph.n - 1))
+        self._entries = 2 * graph.num_edges
         if density >= DENSE_DENSITY and graph.n <= MOST_DENSE_NODES:
+            self._entries = graph.n * graph.n
             adjacency_NN = torch.zeros(graph.n, graph.n, dtype=self._scale_N1.dtype, device=device)
             adjacency_NN[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1.0
             self._near: Callable[[Tensor], Tensor] = lambda x_NF: adjacency_NN @ x_NF
@@ -62,6 +70,12 @@ class GraphSearch:
     def tries_at_once(self, k: int) -> int:
         """How many tries with k colours are run side by side."""
         return max(1, min(TRIES_AT_ONCE, ROWS_AT_ONCE // max(1, self.graph.n * k)))
+
+    def rounds_at_once(self, k: int, tries: int) -> int:
+        """How many rounds of so many tries run between two looks at the clock."""
+        width = self.model.width
+        work = tries * k * width * (5 * width * self.graph.n + self._entries)  # the cell's five maps, and the sums
+        return min(ROUNDS_AT_ONCE, max(1, WORK_AT_ONCE // max(1, work)))
 
     def run(self, k: int, seed: int, attempts: range, rounds: int, stop: Callable[[], bool] = lambda: False) -> Tries:
         """One try for each number of `attempts`, keyed by (seed, k, number); ends once one is proper, or on `stop`."""
@@ -78,10 +92,11 @@ class GraphSearch:
         scale_R1 = self._scale_N1[:, None].expand(-1, tries * k, -1).reshape(-1, 1)
         colours: Tensor | None = None
         fewest_S, history = torch.full((tries,), self.graph.num_edges + 1, device=self.device), list[Tensor]()
+        at_once = self.rounds_at_once(k, tries)
         with torch.no_grad():
             state_RW = self.model.begin(noise_R)
-            for first in range(0, rounds, ROUNDS_AT_ONCE):
-                now = min(ROUNDS_AT_ONCE, rounds - first)
+            for first in range(0, rounds, at_once):
+                now = min(at_once, rounds - first)
                 logits_TR, state_RW = self.model.colour(state_RW, told_NV, scale_R1, layout, now, first)
                 colours_TNS = logits_TR.view(now, n, tries, k).argmax(-1)
                 conflicts_TS = torch.stack([self._conflicts(c_NS) for c_NS in colours_TNS])

@@ -59,7 +59,7 @@ def layout(graph: Graph, rounds: int = 200) -> npt.NDArray[np.float64]:
 
 
 def draw_colouring(graph: Graph, colours_N: Ints, path: Path, title: str) -> None:
-    """Write a PNG; edges whose ends have one colour are red. Raises UserError."""
+    """Write a PNG or SVG; edges whose ends have one colour are red. Raises UserError."""
     _, name_N, sizes = np.unique(colours_N, return_inverse=True, return_counts=True)
     num_colours = len(sizes)
     class_N = np.argsort(np.argsort(-sizes, kind="stable"))[name_N]  # the largest class comes first

@@ -42,7 +42,7 @@ def plot_gaps(path: Path, gaps_by_family: Mapping[str, npt.ArrayLike], title: st
                 axes.text(start + share / 2, height, f"{share:.0%}", color=readable(colour), **style)
         labels.append(f"{family} ({len(gaps_G)})")
     axes.set_yticks(range(len(labels)), labels)
-    axes.invert_yaxis()
+    axes.set_ylim(len(labels) - 0.4, -0.6)  # the first one above
     axes.set_xlim(0, 1)
     axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     axes.set_xlabel("share of the graphs (their number behind the name)", color=INK)

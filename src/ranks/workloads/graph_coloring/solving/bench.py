@@ -11,7 +11,6 @@ import json as json_format
 import re
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -21,20 +20,23 @@ from typing import Any, TextIO
 import torch
 
 from ranks.engine import facts
-from ranks.engine.config import seconds
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.read import ending, graph_files, read_graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.bench_report import CsvWriter, Row, summary, table, told
+from ranks.workloads.graph_coloring.pictures.plots import plot_gaps
+from ranks.workloads.graph_coloring.solving.bench_report import CsvWriter, Row, gaps, summary, table, told
 from ranks.workloads.graph_coloring.solving.best_known import BestKnown, read_best_known
+from ranks.workloads.graph_coloring.solving.budget import budget_seconds, overrun
 from ranks.workloads.graph_coloring.solving.net_ways import NetWays
 from ranks.workloads.graph_coloring.solving.ways import CLASSICAL, Way
 
 NET_WAYS = ("net raw", "net + repair", "net + TabuCol")
 """The names of `NetWays.table`, known before a net is loaded."""
+ALL: list[str] = []
+"""No way is named."""
 REFUTED = "refuted by the checker"
 
 WARM_UP = Graph.of(5, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
@@ -57,11 +59,12 @@ def bench(
     *,
     budget: str = "10s",
     seeds: int = 1,
-    ways: tuple[str, ...] = (),
+    ways: list[str] = ALL,
     run: str | None = None,
     best: Path | None = None,
     csv: Path | None = None,
     json: Path | None = None,
+    plot: Path | None = None,
 ) -> int:
     """Colour every graph of a folder in every way, each for the same seconds, and compare.
 
@@ -69,20 +72,23 @@ def bench(
         folder: A folder of graph files (.col, .mtx, .edges, .graphml, also .gz), or one file.
         budget: Time for each way on each graph: 10s, 2m.
         seeds: How many seeds to run, from 0 on; the table shows medians.
-        ways: Only these ways, such as dsatur,tabucol; without it all.
+        ways: Only these ways, such as dsatur,tabucol; may be given several times; without it all.
         run: The net's weights: a run's name under runs/, its folder, or a model.safetensors file; without it, the net
             that ships with the package.
         best: Best known colours, as a CSV file instance,nodes,edges,best_known,proven, in place of the shipped one.
         csv: Write a row for each graph, way and seed here, as they come.
         json: Write the rows, the summary, and how they were made here.
+        plot: Draw the gaps to the best known colours here, by family and way, as PNG or SVG.
 
     Self-loops are dropped, and said. Returns 0, or 1 where a way claimed a colouring that the checker refutes.
     """
-    budget_s = seconds(budget, "--budget")
+    budget_s = budget_seconds(budget)
     if seeds < 1:
         raise UserError(f"--seeds {seeds}", "a bench needs at least one", "give --seeds 1 or more")
     titles = chosen(ways)
     instances = read_instances(folder, read_best_known(best))
+    if plot:
+        _begin_plot(plot, instances)
     setting = {"budget_s": budget_s, "seeds": seeds, "threads": torch.get_num_threads()}
     makers = dict(CLASSICAL)
     if any(title in NET_WAYS for title in titles):
@@ -101,6 +107,9 @@ def bench(
         if json_file:
             found = {"made": origin(setting), "rows": [asdict(row) for row in rows], "summary": summary(rows)}
             json_file.write(json_format.dumps(found, indent=1) + "\n")
+    if plot:
+        plot_gaps(plot, gaps(rows), f"colours above the fewest known, {budget} each")
+        print(f"plot: {plot}")
     refuted = [row for row in rows if row.note.startswith(REFUTED)]
     for row in refuted:
         print(f"{row.way} on {row.instance}, seed {row.seed}: {row.note}")
@@ -108,12 +117,18 @@ def bench(
 
 
 def chosen(ways: Sequence[str]) -> list[str]:
-    """The titles of the asked ways, all where none is asked; 'net + repair' answers to net-repair. Raises UserError."""
-    by_word = {"-".join(re.findall(r"\w+", title.lower())): title for title in (*CLASSICAL, *NET_WAYS)}
-    unknown = [way for way in ways if way not in by_word]
+    """The titles of the asked ways, all where none is asked; 'net + repair' answers to net-repair too, and commas part
+    several of one text. Raises UserError."""
+
+    def word(text: str) -> str:
+        return "-".join(re.findall(r"\w+", text.lower()))
+
+    by_word = {word(title): title for title in (*CLASSICAL, *NET_WAYS)}
+    asked = [word(way) for part in ways for way in part.split(",")]
+    unknown = [way for way in asked if way not in by_word]
     if unknown:
         raise UserError(f"--ways {','.join(ways)}", f"no way is called {unknown[0]}", f"choose of {','.join(by_word)}")
-    return [title for word, title in by_word.items() if not ways or word in ways]
+    return [title for way, title in by_word.items() if not ways or way in asked]
 
 
 def read_instances(folder: Path, known: dict[str, BestKnown]) -> list[Instance]:
@@ -129,18 +144,15 @@ def read_instances(folder: Path, known: dict[str, BestKnown]) -> list[Instance]:
             print(f"left out, no graph files by their endings: {', '.join(others)}")
     instances: list[Instance] = []
     bad: list[str] = []
-    for path in paths:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                graph = read_graph(path, drop_self_loops=True)
-            except UserError as error:
-                bad.append(error.found)
-                continue
-        for warning in said:
-            print(warning.message)
-        name = path.name.removesuffix(".gz").removesuffix(ending(path))
-        best = known.get(name)
+    stems = [path.name.removesuffix(".gz").removesuffix(ending(path)) for path in paths]
+    for path, stem in zip(paths, stems, strict=True):
+        try:
+            graph = read_graph(path, drop_self_loops=True)
+        except UserError as error:
+            bad.append(error.found)
+            continue
+        name = stem if stems.count(stem) == 1 else path.name
+        best = known.get(stem)
         if best and (best.nodes, best.edges) != (graph.n, graph.num_edges):
             print(f"{name}: the best known value is of a graph with {best.nodes} nodes, {best.edges} edges; not used")
             best = None
@@ -193,9 +205,9 @@ def measure(instance: Instance, title: str, way: Way, budget_s: float, seed: int
     spent_s, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
     colours: list[int] = answer.colours_N.tolist()
     conflicts = len(problems(graph.n, graph.edges_E2.tolist(), colours, None))
-    note = "optimal" if answer.optimal else answer.note
+    notes = ["optimal" if answer.optimal else answer.note, overrun(spent_s, budget_s)]
     if conflicts != answer.conflicts:
-        note = f"{REFUTED}: {answer.conflicts} conflicts claimed, {conflicts} found"
+        notes[0] = f"{REFUTED}: {answer.conflicts} conflicts claimed, {conflicts} found"
     return Row(
         instance=instance.name,
         nodes=graph.n,
@@ -211,7 +223,7 @@ def measure(instance: Instance, title: str, way: Way, budget_s: float, seed: int
         cpu_s=round(cpu_s, 4),
         found_s=None if answer.found_s is None else round(answer.found_s, 4),
         moves=answer.moves,
-        note=note,
+        note="; ".join(filter(None, notes)),
     )
 
 
@@ -225,6 +237,14 @@ def origin(setting: dict[str, Any]) -> dict[str, Any]:
         "hardware": facts.hardware(torch.device("cpu")),
         **setting,
     }
+
+
+def _begin_plot(path: Path, instances: Sequence[Instance]) -> None:
+    """An empty plot, so that one that cannot be drawn is told before anything is measured. Raises UserError."""
+    if not any(instance.known for instance in instances):
+        found = "of no graph here the best known colours are known"
+        raise UserError(f"--plot {path}", found, "give them with --best FILE, or leave --plot out")
+    plot_gaps(path, {}, "not measured yet")
 
 
 def _open(path: Path, flag: str) -> TextIO:

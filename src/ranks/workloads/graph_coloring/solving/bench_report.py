@@ -6,16 +6,23 @@ A way that found no proper colouring counts as worse than every way that found o
 from __future__ import annotations
 
 import csv
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TextIO
 
 RIVALS = ("DSATUR", "TabuCol")
+WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol"}
+"""The way that does the same with random colours in place of the net's."""
 NAMED = 8
 """Instances that a line of the summary names before it only counts."""
 NOTHING = float("inf")
 """Colours of a way that found no proper colouring."""
+OTHERS = "others"
+"""Instances that are the only ones of their family."""
+Key = tuple[str, int]
+"""(instance, seed)"""
 
 
 @dataclass(frozen=True)
@@ -92,15 +99,39 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """What each way reached, how it stands against DSATUR and TabuCol, and where TabuCol alone is best."""
+    """What each way reached, how it stands against DSATUR, TabuCol and itself without the net, and where TabuCol alone
+    is best."""
     ways = _unique(row.way for row in rows)
     lines = [_reached(way, [row for row in rows if row.way == way]) for way in ways]
     for rival in RIVALS:
         if rival in ways:
             lines += [_against(way, rival, rows) for way in ways if way != rival]
+    others = {way: rival for way, rival in WITHOUT_NET.items() if rival not in RIVALS}
+    lines += [_against(way, rival, rows) for way, rival in others.items() if {way, rival} <= set(ways)]
     if len(ways) > 1 and "TabuCol" in ways:
         lines.append(f"TabuCol alone has the fewest colours on: {_alone('TabuCol', rows)}")
     return lines
+
+
+def gaps(rows: Sequence[Row]) -> dict[str, list[float]]:
+    """Colours above the fewest known, NaN without a proper colouring: by "family, way". A family is the letters of the
+    instances' names (queen8_8, queen9_9); those that stand alone are one. Without a known value a row is left out."""
+    known = [row for row in rows if row.best_known is not None]
+    names_of: dict[str, set[str]] = {}
+    for row in known:
+        names_of.setdefault(_letters(row.instance), set()).add(row.instance)
+    families = {name: name for name, instances in names_of.items() if len(instances) > 1}
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in known:
+        gap = float("nan") if row.colours is None else float(row.colours - (row.best_known or 0))
+        found.setdefault((families.get(_letters(row.instance), OTHERS), row.way), []).append(gap)
+    ordered = sorted(found.items(), key=lambda item: (item[0][0] == OTHERS, item[0][0]))
+    return {f"{family}, {way}": of for (family, way), of in ordered}
+
+
+def _letters(instance: str) -> str:
+    letters = re.search("[A-Za-z]+", instance)
+    return letters[0] if letters else instance
 
 
 def _colours(row: Row) -> float:
@@ -135,14 +166,32 @@ def _reached(way: str, rows: Sequence[Row]) -> str:
     return "; ".join([*parts, f"{seconds:.1f} s, CPU {cpu_s:.1f} s in all"])
 
 
-def _against(way: str, rival: str, rows: Sequence[Row]) -> str:
+def compared(way: str, rival: str, rows: Sequence[Row]) -> tuple[list[Key], list[Key], list[Key]]:
+    """Where a way has fewer colours than its rival, as many, and more."""
     theirs = {(row.instance, row.seed): _colours(row) for row in rows if row.way == rival}
     mine = {(row.instance, row.seed): _colours(row) for row in rows if row.way == way}
-    better = [key for key, colours in mine.items() if colours < theirs[key]]
-    worse = [key for key, colours in mine.items() if colours > theirs[key]]
-    equal = len(mine) - len(better) - len(worse)
+    return (
+        [key for key, colours in mine.items() if colours < theirs[key]],
+        [key for key, colours in mine.items() if colours == theirs[key]],
+        [key for key, colours in mine.items() if colours > theirs[key]],
+    )
+
+
+def worth_of_the_net(rows: Sequence[Row]) -> dict[str, str]:
+    """Of each way of the net by name: where it has fewer colours than the same without the net, as many, more."""
+    found: dict[str, str] = {}
+    for way, rival in WITHOUT_NET.items():
+        parts = zip(("fewer", "as many", "more"), compared(way, rival, rows), strict=True)
+        named = [(part, _unique(instance for instance, _ in keys)) for part, keys in parts]
+        told = (f"{part} colours on {len(names)} ({', '.join(names) or 'none'})" for part, names in named)
+        found[f"{way} against {rival}"] = "; ".join(told)
+    return found
+
+
+def _against(way: str, rival: str, rows: Sequence[Row]) -> str:
+    better, equal, worse = compared(way, rival, rows)
     where = f" ({_named(instance for instance, _ in worse)})" if worse else ""
-    return f"{way} against {rival}: better {len(better)}, equal {equal}, worse {len(worse)}{where}"
+    return f"{way} against {rival}: better {len(better)}, equal {len(equal)}, worse {len(worse)}{where}"
 
 
 def _alone(way: str, rows: Sequence[Row]) -> str:

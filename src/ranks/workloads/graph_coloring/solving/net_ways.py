@@ -7,30 +7,34 @@ Legend: N nodes, C nodes of a reduced graph.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
 
 from ranks.workloads.graph_coloring.classical.greedy import num_colours
 from ranks.workloads.graph_coloring.classical.repair import repair
-from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours, with_more_colours
-from ranks.workloads.graph_coloring.solving.ways import OPENED, REDUCED, Answer, Way, descend
+from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
+from ranks.workloads.graph_coloring.solving.other_k import with_more_colours
+from ranks.workloads.graph_coloring.solving.ways import (
+    OPENED,
+    REDUCED,
+    Answer,
+    Way,
+    descend,
+    first_repaired,
+    restarted_tabucol,
+)
 
 ROUNDS, MOST_ROUNDS = 64, 512
-"""Rounds of a search's first tries, as in the tables; each further batch of tries gets twice as many, up to the most."""
+"""Rounds of a search's first tries, as in the tables; each further batch of tries gets twice as many, up to a limit."""
 START_ROUNDS, START_SHARE = 16, 0.2
 """A start for TabuCol takes so many rounds, and at most this share of the attempt's time."""
-FIRST_MOVES_PER_NODE = 2_000
-"""TabuCol's moves from the first start; each further start gets twice as many as the one before."""
-
-Mend = Callable[[Ints, int], tuple[Ints, int]]
-"""(raw colours, number of the try) -> (colours, conflicts)."""
 
 
 @dataclass
@@ -38,7 +42,7 @@ class Told:
     """What a way did on its last graph. `found_by`: the part that made the last proper colouring."""
 
     chromatic: float = float("nan")
-    """The reader's estimate of the chromatic number."""
+    """The reader's estimate of the chromatic number, where it is possible: see `bounded_estimate`."""
     found_by: str = "nothing"
     tries: int = 0
     moves: int = 0
@@ -63,11 +67,13 @@ class NetWays:
             graph, budget_s, lambda left_s, k: descend(graph, left_s, seed, self._raw, first_k=k, reduces=False)
         )
 
-    def repaired(self, graph: Graph, budget_s: float, seed: int) -> Answer:
-        """The fewest colours after repair; what is left in conflict gets new colours."""
+    def repaired(self, graph: Graph, budget_s: float, seed: int, k: int | None = None) -> Answer:
+        """The fewest colours after repair; what is left in conflict gets new colours. Or one search with `k`."""
 
-        def search(left_s: float, k: int) -> Answer:
-            return descend(graph, left_s, seed, self._repaired, first_k=k, reduces=False, opens=True)
+        def search(left_s: float, first_k: int) -> Answer:
+            return descend(
+                graph, left_s, seed, self._repaired, first_k=first_k, only_k=k, reduces=False, opens=k is None
+            )
 
         return self._search(graph, budget_s, search)
 
@@ -94,7 +100,8 @@ class NetWays:
     def _search(self, graph: Graph, budget_s: float, search: Callable[[float, int], Answer]) -> Answer:
         """A search that begins at the reader's estimate; its time counts."""
         begin, begin_cpu = time.perf_counter(), time.process_time()
-        self.told = Told(chromatic=GraphSearch(self.model, graph, self.device).chromatic)
+        estimate = GraphSearch(self.model, graph, self.device).chromatic
+        self.told = Told(chromatic=bounded_estimate(graph, estimate))
         read_s, read_cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
         answer = search(budget_s - read_s, round(self.told.chromatic))
         if answer.note and answer.conflicts == 0:
@@ -110,66 +117,48 @@ class NetWays:
     def _raw(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         """Tries until one is proper as the net gave it."""
         del known_C
-        return self._tries(core, k, seconds, seed, lambda colours_C, _: (colours_C, core.conflicts(colours_C)), "net")
+        return self._tries(core, k, seconds, seed, max_moves=0)
 
     def _repaired(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         """Tries until one is proper after its repair."""
         del known_C
+        return self._tries(core, k, seconds, seed, max_moves=None)
 
-        def mend(colours_C: Ints, number: int) -> tuple[Ints, int]:
-            fixed = repair(core, k, colours_C, seed ^ number)
-            return fixed.colours_N, fixed.conflicts
+    def _tries(self, core: Graph, k: int, seconds: float, seed: int, max_moves: int | None) -> tuple[Ints, int]:
+        found = first_repaired(core, k, seed, self._long_tries(core, k, seconds, seed), max_moves)
+        if found.conflicts == 0:
+            self.told.found_by = "net + repair" if found.changes else "net"
+        return found.colours_N, found.conflicts
 
-        return self._tries(core, k, seconds, seed, mend, "net + repair")
-
-    def _tries(self, core: Graph, k: int, seconds: float, seed: int, mend: Mend, name: str) -> tuple[Ints, int]:
+    def _long_tries(self, core: Graph, k: int, seconds: float, seed: int) -> Iterator[Ints]:
+        """What the net's tries leave, batch by batch until the time is over; of each batch the best ones first."""
         deadline = time.perf_counter() + seconds
         search = GraphSearch(self.model, core, self.device)
-        best: tuple[Ints, int] | None = None
-        first, rounds = 0, ROUNDS
-        while best is None or (best[1] and time.perf_counter() < deadline):
+        rounds = ROUNDS
+        for first in itertools.count(step=search.tries_at_once(k)):
             numbers = range(first, first + search.tries_at_once(k))
             found = search.run(k, seed, numbers, rounds, stop=lambda: time.perf_counter() > deadline)
-            for place in found.conflicts_S.argsort(kind="stable").tolist():
-                raw_C, raw = found.colours_SN[place], int(found.conflicts_S[place])
-                colours_C, conflicts = mend(raw_C, numbers[place]) if raw else (raw_C, 0)
-                if best is None or conflicts < best[1]:
-                    best = colours_C, conflicts
-                if conflicts == 0:
-                    self.told.found_by = name if raw else "net"
-                    break
-            first, rounds = first + len(numbers), min(2 * rounds, MOST_ROUNDS)
-        self.told.tries += first
-        return best
+            self.told.tries += len(numbers)
+            yield from found.colours_SN[found.conflicts_S.argsort(kind="stable")]
+            if time.perf_counter() >= deadline:
+                return
+            rounds = min(2 * rounds, MOST_ROUNDS)
 
     def _tabucol(self, core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
-        """TabuCol from the known colouring with its smallest classes dissolved, or without one from the best of a few
-        short tries, repaired; then from new tries, each time with twice the moves."""
-        begin = time.perf_counter()
-        best: tuple[Ints, int] | None = None
-        moves, first = FIRST_MOVES_PER_NODE * core.n, 0
-        search: GraphSearch | None = None
-        while best is None or (best[1] and time.perf_counter() - begin < seconds):
-            if best is None and known_C is not None:
-                start_C = with_fewer_colours(core, known_C, k)
-            else:
-                search = search or GraphSearch(self.model, core, self.device)
-                start_C = self._start(search, k, seed, first, START_SHARE * seconds)
-                first += search.tries_at_once(k)
-            left_s = max(seconds - (time.perf_counter() - begin), 0.0)
-            result = tabucol(core, k, seed ^ first, max_moves=moves, max_s=left_s, start_N=start_C)
-            self.told.moves += result.moves
-            if best is None or result.conflicts < best[1]:
-                best = result.colours_N, result.conflicts
-            if result.conflicts == 0:
-                self.told.found_by = "net + TabuCol" if result.moves else "net + repair"
-            moves *= 2
-        self.told.tries += first
-        return best
+        """TabuCol from the known colouring, then from new tries of the net."""
+        starts = self._short_tries(core, k, START_SHARE * seconds, seed)
+        found, made = restarted_tabucol(core, k, seconds, seed, known_C, starts)
+        self.told.moves += made
+        if found.conflicts == 0:
+            self.told.found_by = "net + TabuCol" if found.moves else "net + repair"
+        return found.colours_N, found.conflicts
 
-    def _start(self, search: GraphSearch, k: int, seed: int, first: int, seconds: float) -> Ints:
-        """The best of some short tries, repaired."""
-        until = time.perf_counter() + seconds
-        numbers = range(first, first + search.tries_at_once(k))
-        found = search.run(k, seed, numbers, START_ROUNDS, stop=lambda: time.perf_counter() > until)
-        return repair(search.graph, k, found.colours_SN[found.conflicts_S.argmin()], seed ^ first).colours_N
+    def _short_tries(self, core: Graph, k: int, seconds: float, seed: int) -> Iterator[Ints]:
+        """Again and again the best of some short tries, repaired; `seconds`: for each of these."""
+        search = GraphSearch(self.model, core, self.device)
+        for first in itertools.count(step=search.tries_at_once(k)):
+            until = time.perf_counter() + seconds
+            numbers = range(first, first + search.tries_at_once(k))
+            found = search.run(k, seed, numbers, START_ROUNDS, stop=lambda at=until: time.perf_counter() > at)
+            self.told.tries += len(numbers)
+            yield repair(core, k, found.colours_SN[found.conflicts_S.argmin()], seed ^ first).colours_N

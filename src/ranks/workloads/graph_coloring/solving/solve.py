@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Literal
 
-from ranks.engine.config import seconds
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.graphs.dimacs import write_sol
+from ranks.workloads.graph_coloring.graphs.dimacs import sol_text, write_sol
 from ranks.workloads.graph_coloring.graphs.read import read_graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.solution import Solution, by_dsatur, by_net
+from ranks.workloads.graph_coloring.pictures.canvas import check_picture
+from ranks.workloads.graph_coloring.pictures.coloured_graph import draw_colouring
+from ranks.workloads.graph_coloring.solving.budget import budget_seconds
+from ranks.workloads.graph_coloring.solving.solution import Solution, by_dsatur, by_net, by_net_alone
 
 
 def solve(
@@ -24,6 +29,7 @@ def solve(
     out: Path | None = None,
     draw: Path | None = None,
     no_net: bool = False,
+    net_only: bool = False,
     drop_self_loops: bool = False,
     base: Literal["auto", 0, 1] = "auto",
 ) -> int:
@@ -37,50 +43,83 @@ def solve(
         k: Colours allowed.
         budget: Time for the search: 10s, 2m.
         seed: Of the random starts.
-        out: Write the colouring here, as a DIMACS .sol file.
-        draw: Draw the coloured graph here, as PNG.
+        out: Write the colouring here, as a DIMACS .sol file; or - for standard output, and all else to standard error.
+        draw: Draw the coloured graph here, as .png or .svg.
         no_net: Colour with DSATUR, a classical algorithm, in place of the net.
-        drop_self_loops: Drop edges from a vertex to itself, which no colouring can satisfy, with a warning.
+        net_only: Colour with the net and the repair of its answers alone, to see what it can do by itself.
+        drop_self_loops: Drop edges from a vertex to itself, which no colouring can satisfy, and say so.
         base: How an edge list numbers its vertices: from 0 or from 1; auto looks whether a 0 occurs, and says so.
+
+    What can be settled without the net is: by DSATUR and a clique, and on small graphs by a short exhaustive search.
 
     Returns 0 with a proper colouring, 1 without one.
     """
-    budget_s = seconds(budget, "--budget")
+    budget_s = budget_seconds(budget)
     if k is not None and k < 1:
         raise UserError(f"-k {k}", "a colouring needs at least one colour", "give -k 1 or more")
+    if no_net and net_only:
+        raise UserError("--no-net --net-only", "one of them leaves out what the other keeps", "give one of them")
     if no_net and run is not None:
         raise UserError(f"--no-net --run {run}", "--no-net uses no weights", "leave one of them out")
-    net = None if no_net else load_net(run)
-    weights = "DSATUR, no net" if net is None else f"weights: {net.name}, sha256 {net.sha256}"
-    print(weights if net is None else weights[: -len(net.sha256) + 12], flush=True)
-    graph = read_graph(file, drop_self_loops=drop_self_loops, base=base)
-    print(f"{file}: {graph.n} vertices, {graph.num_edges} edges", flush=True)
-    found = by_dsatur(graph) if net is None else by_net(graph, net, k=k, budget_s=budget_s, seed=seed)
-    proper = found.proper(k)
-    facts = facts_of(found, k)
-    print("\n".join(facts))
-    print(f"s col {found.num_colours}" if proper else "s UNKNOWN")
-    if out is not None:
-        comments = [f"ranks graph-coloring solve {file}", weights, f"seed {seed}, budget {budget_s:g} s", *facts]
-        write_sol(out, found.colours_N if proper else None, comments)
+    to_stdout = str(out) == "-"
+    if out is not None and not to_stdout:
+        check_place(out, "--out")
+    if draw is not None:
+        check_picture(draw, f"--draw {draw}")
+        check_place(draw, "--draw")
+    with contextlib.redirect_stdout(sys.stderr) if to_stdout else contextlib.nullcontext():
+        net = None if no_net else load_net(run)
+        weights = "DSATUR, no net" if net is None else f"weights: {net.name}, sha256 {net.sha256}"
+        print(weights if net is None else weights[: -len(net.sha256) + 12], flush=True)
+        graph = read_graph(file, drop_self_loops=drop_self_loops, base=base)
+        print(f"{file}: {graph.n} vertices, {graph.num_edges} edges", flush=True)
+        if net is None:
+            found = by_dsatur(graph)
+        else:
+            found = (by_net_alone if net_only else by_net)(graph, net, k=k, budget_s=budget_s, seed=seed)
+        facts = facts_of(found, k)
+        print("\n".join(facts))
+    colours_N = found.colours_N if found.proper(k) else None
+    comments = [f"ranks graph-coloring solve {file}", weights, f"seed {seed}, budget {budget_s:g} s", *facts]
+    if to_stdout:
+        print(sol_text(colours_N, comments), end="")
+    else:
+        print("s UNKNOWN" if colours_N is None else f"s col {found.num_colours}")
+    if out is not None and not to_stdout:
+        write_sol(out, colours_N, comments)
         print(f"colouring: {out}")
     if draw is not None:
-        from ranks.workloads.graph_coloring.pictures.coloured_graph import draw_colouring
-
         draw_colouring(graph, found.colours_N, draw, title=Path(file).name if file != "-" else "standard input")
-        print(f"drawing: {draw}")
-    return 0 if proper else 1
+        print(f"drawing: {draw}", file=sys.stderr if to_stdout else sys.stdout)
+    return 1 if colours_N is None else 0
+
+
+def check_place(path: Path, flag: str) -> None:
+    """Before a search, whether a file can be written. Raises UserError."""
+    if path.is_dir():
+        found = f"{path} is a folder"
+    elif not path.parent.is_dir():
+        found = f"there is no folder {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        found = "permission to write is denied"
+    else:
+        return
+    raise UserError(f"{flag} {path}", found, "give a path that can be written")
 
 
 def facts_of(found: Solution, k: int | None) -> list[str]:
     """What is told of an answer, line by line."""
+    if found.impossible(k):
+        return [f"proven impossible with {k} colours: {found.bound.why}", f"decided after {found.seconds:.2f} s"]
     allowed = f" (allowed: {k})" if k is not None else ""
-    proven = ", optimal: a clique has as many nodes" if found.optimal else ""
+    proven = ", optimal" if found.optimal else f"; at least {found.bound.colours} are needed"
     lines = [
-        f"{found.num_colours} colours{allowed}, conflicts {found.conflicts}{proven}",
+        f"{found.num_colours} colours{allowed}, conflicts {found.conflicts}{proven}: {found.bound.why}",
         f"found by {found.found_by} after {found.found_s:.2f} s of {found.seconds:.2f} s",
     ]
     if found.told is not None:
         told = found.told
         lines.append(f"the net's estimate {told.chromatic:.1f}; {told.tries} tries, {told.moves:,} TabuCol moves")
+    if found.without_net:
+        lines.append(f"without the net: {found.without_net}")
     return lines

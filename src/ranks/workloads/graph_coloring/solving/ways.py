@@ -7,23 +7,28 @@ Legend: N nodes, C nodes of a reduced graph.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ranks.engine.draws import key
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
+from ranks.workloads.graph_coloring.classical.conflicts import random_colours
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first, num_colours
 from ranks.workloads.graph_coloring.classical.reduction import reduce
-from ranks.workloads.graph_coloring.classical.tabucol import tabucol
+from ranks.workloads.graph_coloring.classical.repair import Repaired, repair
+from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.other_k import with_more_colours
+from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours, with_more_colours
 
 REDUCED, OPENED = "by the reduction alone", "with new colours"
 CLIMBING_SHARE = 0.125
 """Of the time that is left, for one attempt as long as nothing proper is found."""
+FIRST_MOVES_PER_NODE = 2_000
+"""TabuCol's moves from the first start; each further start gets twice as many as the one before."""
 
 
 @dataclass(frozen=True)
@@ -134,22 +139,83 @@ def greedy(colour: Callable[[Graph], Ints]) -> Way:
     return way
 
 
+def random_starts(n: int, k: int, seed: int) -> Iterator[Ints]:
+    """int64[N] of random colours below k, without end."""
+    for number in itertools.count():
+        yield random_colours(n, k, key(seed, "random start", number) & (2**63 - 1)).astype(np.int64)
+
+
+def within(seconds: float, starts: Iterable[Ints], clock: Callable[[], float] = time.perf_counter) -> Iterator[Ints]:
+    """The starts that are asked for before the time is over, at least one."""
+    deadline = clock() + seconds
+    for start_N in starts:
+        yield start_N
+        if clock() >= deadline:
+            return
+
+
+def first_repaired(core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None) -> Repaired:
+    """Of some starts, at least one, the first that its repair makes proper; else the best. `max_moves`: of a repair."""
+    best: Repaired | None = None
+    for number, start_C in enumerate(starts):
+        fixed = repair(core, k, start_C, seed ^ number, max_moves)
+        if best is None or fixed.conflicts < best.conflicts:
+            best = fixed
+        if fixed.conflicts == 0:
+            break
+    assert best is not None
+    return best
+
+
+def restarted_tabucol(
+    core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None, starts: Iterator[Ints]
+) -> tuple[TabuResult, int]:
+    """(the best search, the moves of all searches): TabuCol from the known colouring with its smallest classes
+    dissolved, where there is one; then from one of `starts` after the other, each time with twice the moves."""
+    begin = time.perf_counter()
+    if known_C is not None:
+        starts = itertools.chain([with_fewer_colours(core, known_C, k)], starts)
+    best: TabuResult | None = None
+    allowed, made = FIRST_MOVES_PER_NODE * core.n, 0
+    for number, start_C in enumerate(starts):
+        left_s = max(seconds - (time.perf_counter() - begin), 0.0)
+        found = tabucol(core, k, seed ^ number, max_moves=allowed, max_s=left_s, start_N=start_C)
+        allowed, made = 2 * allowed, made + found.moves
+        if best is None or found.conflicts < best.conflicts:
+            best = found
+        if found.conflicts == 0 or time.perf_counter() - begin >= seconds:
+            break
+    assert best is not None
+    return best, made
+
+
 def tabucol_descent(graph: Graph, budget_s: float, seed: int) -> Answer:
-    """TabuCol from DSATUR's number of colours downwards, each number from a random colouring."""
+    """TabuCol from DSATUR's colouring downwards: what net + TabuCol does, without a net."""
     moves = 0
 
     def attempt(core: Graph, k: int, left_s: float, core_seed: int, known_C: Ints | None) -> tuple[Ints, int]:
         nonlocal moves
-        del known_C
-        found = tabucol(core, k, core_seed, max_s=left_s)
-        moves += found.moves
+        found, made = restarted_tabucol(core, k, left_s, core_seed, known_C, random_starts(core.n, k, core_seed))
+        moves += made
         return found.colours_N, found.conflicts
 
     return replace(descend(graph, budget_s, seed, attempt, start=dsatur), moves=moves)
+
+
+def random_repaired(graph: Graph, budget_s: float, seed: int) -> Answer:
+    """What net + repair does, with random colours in place of the net's: what the repair and the loop do alone."""
+
+    def attempt(core: Graph, k: int, left_s: float, core_seed: int, known_C: Ints | None) -> tuple[Ints, int]:
+        del known_C
+        fixed = first_repaired(core, k, core_seed, within(left_s, random_starts(core.n, k, core_seed)))
+        return fixed.colours_N, fixed.conflicts
+
+    return descend(graph, budget_s, seed, attempt, reduces=False, opens=True)
 
 
 CLASSICAL: dict[str, Way] = {
     "largest-first": greedy(largest_first),
     "DSATUR": greedy(dsatur),
     "TabuCol": tabucol_descent,
+    "random + repair": random_repaired,
 }

@@ -1,14 +1,22 @@
-"""Public instances: the net's ways beside the classical ones, each for the same seconds, against their bars."""
+"""Public instances: the net's ways beside the classical ones, each for the same seconds, against their bars.
+
+A bar that net + repair meets is the net's merit only where the same repair from random colours does worse: that way
+stands beside it, and where the net wins, ties and loses against it is told by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
 from ranks.workloads.graph_coloring.solving.bench import read_instances, run_all
-from ranks.workloads.graph_coloring.solving.bench_report import Row
+from ranks.workloads.graph_coloring.solving.bench_report import Row, worth_of_the_net
 from ranks.workloads.graph_coloring.solving.best_known import read_best_known
 from ranks.workloads.graph_coloring.solving.net_ways import NetWays
 from ranks.workloads.graph_coloring.solving.ways import CLASSICAL
@@ -18,12 +26,24 @@ BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "l
 """Where net + repair must use fewer colours than DSATUR; elsewhere it must never use more."""
 
 
-def instance_rows(net: LoadedNet, folder: Path, quick: bool) -> list[dict[str, Any]]:
-    """One row for each instance: colours of each way, and the bar of net + repair. Raises UserError."""
+@dataclass(frozen=True)
+class InstanceTable:
+    """`rows`: one for each instance, colours of each way and the bar of net + repair. `facts`: how it was measured, and
+    what the net itself is worth. `csv`: all that was measured, a line for each instance and way, names in the first."""
+
+    rows: list[dict[str, Any]]
+    facts: dict[str, Any]
+    csv: list[str]
+
+
+def instance_table(net: LoadedNet, folder: Path, quick: bool) -> InstanceTable:
+    """All instances of a folder in every way. Raises UserError."""
     instances = read_instances(folder, read_best_known(None))
-    ways = CLASSICAL | NetWays(net.model).table()
-    found = run_all(instances, ways, BUDGET_QUICK_S if quick else BUDGET_S, 1, None)
-    return [_row([row for row in found if row.instance == instance.name]) for instance in instances]
+    budget_s, csv = BUDGET_QUICK_S if quick else BUDGET_S, io.StringIO()
+    found = run_all(instances, CLASSICAL | NetWays(net.model).table(), budget_s, 1, csv)
+    rows = [_row([row for row in found if row.instance == instance.name]) for instance in instances]
+    facts = {"instances: seconds for each way": budget_s, "instances: torch threads": torch.get_num_threads()}
+    return InstanceTable(rows, facts | worth_of_the_net(found), csv.getvalue().splitlines())
 
 
 def _row(found: Sequence[Row]) -> dict[str, Any]:
@@ -32,7 +52,7 @@ def _row(found: Sequence[Row]) -> dict[str, Any]:
     assert classical is not None
     must_win = one.instance in BETTER_ON
     passed = repaired is not None and (repaired < classical if must_win else repaired <= classical)
-    colours: Mapping[str, Any] = {way: "-" if row.colours is None else row.colours for way, row in of.items()}
+    colours = {way: "-" if row.colours is None else row.colours for way, row in of.items()}
     seconds = {f"{way}, s": row.found_s for way, row in of.items() if way in ("TabuCol", "net + TabuCol")}
     return {
         "instance": one.instance,

@@ -1,0 +1,355 @@
+"""The defects of the program that this workload follows, each as a test that this one has not got it.
+
+They stand in the order of docs/graph-coloring.md, "The program this one follows": labels and data, the loss, what each
+rank did alone, what was kept on disk, the ONNX file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from ranks.engine import optim
+from ranks.engine.config import RunConfig
+from ranks.engine.loss import Loss
+from ranks.engine.world import World
+from ranks.errors import Stopped, UserError
+from ranks.jit import JITTED, cache_folder
+from ranks.workloads import graph_coloring as workload
+from ranks.workloads.graph_coloring import training
+from ranks.workloads.graph_coloring.classical.greedy import largest_first, num_colours
+from ranks.workloads.graph_coloring.config import Config, DataConfig, ModelConfig
+from ranks.workloads.graph_coloring.data import work
+from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.items import draw
+from ranks.workloads.graph_coloring.data.labels import Labels, full_labels
+from ranks.workloads.graph_coloring.data.made import Made, random_graph, unproven
+from ranks.workloads.graph_coloring.data.parts import Row, load, pack
+from ranks.workloads.graph_coloring.graphs.features import node_features
+from ranks.workloads.graph_coloring.graphs.graph import Graph
+from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
+from ranks.workloads.graph_coloring.graphs.read import read_graph
+from ranks.workloads.graph_coloring.net import batch as batches
+from ranks.workloads.graph_coloring.net.losses import (
+    colour_probabilities,
+    conflict_surprise,
+    one_colouring,
+    round_weights,
+)
+from ranks.workloads.graph_coloring.net.rows import rows_of
+from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from tests.engine.group import run_ranks
+from tests.engine.test_no_sync import Reads
+from tests.graph_coloring.batches import batch_of, graphs_of
+from tests.graph_coloring.known import write_col
+
+SMALL = Config(
+    data=DataConfig(train_graphs=24, validation_graphs=8, unseen_graphs=6, max_nodes=16),
+    model=ModelConfig(width=4, rounds=2, reader_width=4, reader_rounds=1),
+    rounds=2,
+    lead_in=2,
+    global_batch=8,
+    iterations=4,
+    eval_every=1,
+    eval_graphs=7,
+    eval_rounds=4,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for this file's data sets; machine code stays where it is, so that other processes find it compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
+def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features 8-15 were the type, which the net was to guess: it was right in 100 %. Here a data set that is made with
+    other labels and other numbers of its families has the same features, and none of them is a label."""
+    stored = load(prepare(SMALL.data, "train", 1))
+    graph_N = np.repeat(np.arange(len(stored)), stored.node_counts_G)
+    labels = [v[graph_N] for v in (stored.family_G, stored.low_G, stored.high_G, stored.difficulty_G)]
+    for column_N in stored.features_NF.T:
+        assert not any((column_N == label_N).all() for label_N in [*labels, stored.colours_N])
+
+    def others(made: Made) -> Labels:
+        return Labels(1, made.graph.n, np.arange(made.graph.n), 9.0)
+
+    monkeypatch.setattr(work, "full_labels", others)
+    monkeypatch.setattr(work.Job, "families", property(lambda job: list(FAMILIES)[::-1]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with other labels"))
+    other = load(prepare(SMALL.data, "train", 1))
+    assert other.edges_E2.tobytes() == stored.edges_E2.tobytes()
+    assert other.features_NF.tobytes() == stored.features_NF.tobytes()
+    for name in ("family_G", "low_G", "high_G", "difficulty_G", "colours_N"):
+        assert (getattr(other, name) != getattr(stored, name)).any(), name
+
+
+def test_chromatic_numbers_were_those_of_a_greedy_colouring() -> None:
+    """Largest-first counts were called chromatic numbers: 34 for 14, 23 for 17. Here its worst case, 8 for 2, has 2."""
+    crown = Graph.of(16, [(2 * u, 2 * v + 1) for u in range(8) for v in range(8) if u != v])
+    labels = full_labels(unproven(crown))
+    assert num_colours(largest_first(crown)) == 8
+    assert (labels.low, labels.high) == (2, 2)
+
+
+def test_difficulty_was_a_formula() -> None:
+    """It was computed from nodes, density, colours and type. Here it is measured: it differs where these agree."""
+    labels = [full_labels(unproven(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
+    most = max((label.high for label in labels), key=[label.high for label in labels].count)
+    measured = {label.difficulty for label in labels if label.high == most}
+    assert len(measured) > 2
+
+
+def test_a_thousand_mycielskians_were_five_graphs_on_both_sides_of_the_split() -> None:
+    """Exact copies stood in training and validation. Here no graph is met twice, not even as a copy with other numbers,
+    though the first draws would have it so."""
+    data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
+    train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
+    first_draws = [weisfeiler_lehman_hash(draw(data, "validation", item, 0)[1].graph) for item in range(150)]
+    assert set(first_draws) & set(train.hash_G.tolist())
+    every = [*train.hash_G.tolist(), *validation.hash_G.tolist()]
+    assert len(set(every)) == 450
+    made = [FAMILIES["mycielski"].make(np.random.default_rng(seed), 47).graph for seed in range(40)]
+    assert len({weisfeiler_lehman_hash(graph) for graph in made}) > 20
+
+
+def test_feature_7_was_feature_0() -> None:
+    """One column was there twice. Here each tells the graphs' nodes apart in a way of its own."""
+    stored = load(prepare(SMALL.data, "train", 1))
+    columns = stored.features_NF.T
+    for i, column_N in enumerate(columns):
+        assert all((column_N != other_N).any() for other_N in columns[:i])
+        assert len(set(column_N.tolist())) > 2
+
+
+def test_a_graph_without_edges_was_not_a_number() -> None:
+    """It divided by 0. Here such graphs have a finite loss and finite gradients, alone and beside others."""
+    for sizes in ([(1, 0)], [(5, 0), (1, 0)], [(9, 14), (4, 0)]):
+        graphs = graphs_of(sizes)
+        assert all(np.isfinite(node_features(graph)).all() for graph in graphs)
+        net = workload.build(SMALL).double()
+        loss = training.coloring_loss(net, labelled(graphs), cfg=SMALL, seed=0, iteration=0)
+        loss.sum.backward()
+        assert math.isfinite(loss.sum.item())
+        assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())
+
+
+def labelled(graphs: list[Graph]) -> batches.GraphBatch:
+    """A batch in which each graph has 3 colours, and some labels."""
+    batch = batch_of(graphs, 3)
+    one_B = torch.ones(len(graphs), dtype=torch.float64)
+    reference_N = torch.zeros(len(batch.features_NF), dtype=torch.int64)
+    labels = batches.Labels(reference_N, one_B, 3 * one_B, torch.zeros(len(graphs), dtype=torch.int64), one_B)
+    return replace(batch, labels=labels)
+
+
+def test_an_empty_graph_was_a_self_loop(tmp_path: Path) -> None:
+    """No edges were read as an edge from node 0 to itself. Here there are none, and no nodes are refused."""
+    path = tmp_path / "g.col"
+    path.write_text("p edge 3 0\n")
+    assert read_graph(path).num_edges == 0
+    assert from_networkx(nx.empty_graph(3))[0].edges_E2.tolist() == []
+    path.write_text("p edge 0 0\n")
+    with pytest.raises(UserError, match="without vertices"):
+        read_graph(path)
+    with pytest.raises(UserError, match="without nodes"):
+        from_networkx(nx.Graph())
+
+
+def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
+    """A cross-entropy against one colouring, never a count of conflicts. Here renaming the colours leaves the loss (but
+    not that of the ablation, which does as the origin did), and a conflict raises it."""
+    batch = batch_of(graphs_of([(9, 14)]), 3)
+    rows = rows_of(batch)
+    prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
+    renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
+    assert torch.allclose(conflict_surprise(prob_RT, batch, rows), conflict_surprise(renamed, batch, rows))
+    reference_N = torch.randint(0, 3, (9,))
+    one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
+    assert abs(one - other) > 1e-3
+    nats_TN = -prob_RT.view(9, 3, 2)[torch.arange(9), reference_N].log().T
+    assert one == pytest.approx(float((round_weights(2, 0.9, nats_TN) * nats_TN.mean(1)).sum()))
+
+    pair = batch_of([Graph.of(2, [(0, 1)])], 3)
+    sure = torch.eye(3, dtype=torch.float64) * 9
+    equal, unequal = (torch.cat([sure[0], sure[c]])[None] for c in (0, 1))
+    clash, proper = (
+        conflict_surprise(colour_probabilities(x, rows_of(pair)), pair, rows_of(pair)) for x in (equal, unequal)
+    )
+    assert clash.item() > 5 > 0.01 > proper.item() >= 0
+
+
+def small_run(tmp_path: Path) -> RunConfig:
+    return RunConfig(runs_dir=tmp_path / "runs", name="gc", shards=4)
+
+
+def rates_and_end(world: World, cache: str) -> tuple[list[float], float, str, dict[str, float]]:
+    """Of a training in which rank 1 sees other losses than rank 0, as always: the learning rates it used, ..."""
+    os.environ["XDG_CACHE_HOME"] = cache
+    world.workload = "graph-coloring"
+    rates: list[float] = []
+    seen: list[float] = []
+    usual_rate, usual_loss = optim.learning_rate, training.coloring_loss
+
+    def rate(*arguments: Any) -> float:
+        rates.append(usual_rate(*arguments))
+        return rates[-1]
+
+    def loss(*arguments: Any, **options: Any) -> Loss:
+        found = usual_loss(*arguments, **options)
+        seen.append(float(found.sum.detach()))
+        return found
+
+    optim.learning_rate, training.coloring_loss = rate, loss
+    summary = training.train(SMALL, world)
+    return rates, seen[-1], summary.fingerprint, summary.metrics
+
+
+def test_the_learning_rate_was_lowered_on_one_rank_only(cache: Path, tmp_path: Path) -> None:
+    """ReduceLROnPlateau stepped on rank 0, so the ranks' rates drifted apart. Here it follows from the number of the
+    update alone, and all ranks end with the same weights and the same scores."""
+    for purpose in ("train", "validation"):
+        prepare(SMALL.data, purpose, 1)
+    first, second = run_ranks(2, rates_and_end, str(cache), config=small_run(tmp_path), tmp_path=tmp_path)
+    assert first[0] == second[0]
+    assert len(set(first[0])) > 1
+    assert first[1] != second[1], "each rank has its own graphs"
+    assert first[2:] == second[2:]
+
+
+def stopped_at(world: World, cache: str) -> tuple[int, int]:
+    """(signal, iterations that were begun) of a training that only rank 1 is asked to stop."""
+    os.environ["XDG_CACHE_HOME"] = cache
+    world.workload = "graph-coloring"
+    usual, begun = training.lead_in, list[int]()
+
+    def lead_in(cfg: Config, seed: int, iteration: int) -> int:
+        if iteration < training.FIRST_WITHOUT_LEAD_IN and iteration not in begun:
+            begun.append(iteration)
+            if world.rank == 1 and len(begun) == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return usual(cfg, seed, iteration)
+
+    training.lead_in = lead_in
+    try:
+        training.train(replace(SMALL, iterations=40, eval_every=40), world)
+    except Stopped as stopped:
+        return stopped.signum, len(begun)
+    return 0, len(begun)
+
+
+def test_an_early_end_was_decided_by_one_rank_only(cache: Path, tmp_path: Path) -> None:
+    """Rank 0 left the loop, and the others waited for it until a time-out. Here what one rank wants all do, at the same
+    boundary."""
+    for purpose in ("train", "validation"):
+        prepare(SMALL.data, purpose, 1)
+    ends = run_ranks(2, stopped_at, str(cache), config=small_run(tmp_path), tmp_path=tmp_path)
+    assert ends[0] == ends[1]
+    assert ends[0][0] == signal.SIGTERM
+    assert 3 <= ends[0][1] < 10
+
+
+def scores(tmp_path: Path, shards: int) -> dict[str, float]:
+    """The validation of an untrained net, under --exact: so many shards, each passed by itself."""
+    torch.manual_seed(0)
+    world = World.join(RunConfig(runs_dir=tmp_path, threads=1, exact=True, shards=shards), device="cpu")
+    try:
+        return workload.evaluate(workload.build(SMALL), SMALL, world)
+    finally:
+        world.leave()
+
+
+def test_validation_counted_some_graphs_twice_and_means_of_batches_alike(tmp_path: Path) -> None:
+    """A padded sampler, and a mean over batches of unequal size. Here 7 graphs in 3 unequal shards give the same as
+    each graph alone, and as all at once."""
+    alone, uneven, at_once = (scores(tmp_path, shards) for shards in (7, 3, 1))
+    assert len(set(alone.values())) > 3
+    for name, value in alone.items():
+        assert uneven[name] == pytest.approx(value, rel=1e-4), name
+        assert at_once[name] == pytest.approx(value, rel=1e-4), name
+
+
+def test_five_numbers_were_read_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each .item() waits for the device. Here the loss reads none, forwards or backwards; one that does is noticed."""
+    data = StoredGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
+    graphs, net = data.gather(torch.arange(8)), workload.build(SMALL)
+    monkeypatch.setattr(training, "lead_in", lambda *rest: 2)
+    with Reads(net) as reads:
+        loss = training.coloring_loss(net, graphs, cfg=SMALL, seed=0, iteration=60)
+        loss.sum.backward()
+        assert reads.found == []
+        loss.sum.item()
+    assert len(reads.found) == 1
+
+
+def trained(world: World, cache: str, cfg: Config) -> int:
+    os.environ["XDG_CACHE_HOME"] = cache
+    world.workload = "graph-coloring"
+    return training.train(cfg, world).iteration
+
+
+def test_a_checkpoint_could_not_be_loaded_again_for_a_path_in_it(cache: Path, tmp_path: Path) -> None:
+    """Its arguments were pickled, a PosixPath among them. Here a run that has one holds tensors and JSON only, and goes
+    on from them."""
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    for i, graph in enumerate(graphs_of([(8 + i, 12 + i) for i in range(6)])):
+        write_col(folder / f"{i}.col", graph)
+    cfg = replace(SMALL, data=replace(SMALL.data, folder=folder), global_batch=4)
+    for iterations in (2, 4):
+        longer = replace(cfg, iterations=iterations, optim=replace(cfg.optim, schedule_updates=4))
+        ended = run_ranks(1, trained, str(cache), longer, config=small_run(tmp_path), tmp_path=tmp_path)
+        assert ended == [iterations]
+    files = [path for path in (tmp_path / "runs" / "gc" / "checkpoints").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+    for path in files:
+        if path.suffix == ".json":
+            json.loads(path.read_text(encoding="utf-8"))
+    settings = (tmp_path / "runs" / "gc" / "run_config.json").read_text(encoding="utf-8")
+    assert str(folder) in json.dumps(json.loads(settings))
+
+
+def test_a_graph_was_stored_as_a_matrix_in_json() -> None:
+    """n x n numbers of text for each. Here a sparse graph of 1,000 nodes takes some bytes an edge, nothing a pair."""
+    graph = random_graph(np.random.default_rng(0), 1000, 2000)
+    labels = Labels(1, 1000, np.arange(1000), 0.0)
+    size = len(pack([Row(graph, node_features(graph), labels, 0, 0)]))
+    assert size < 4 * 2000 + 20 * 1000 + 2000 < 1000 * 1000 / 30
+
+
+def test_the_onnx_file_had_neither_the_inputs_nor_the_outputs_that_its_consumer_used(shipped: Path) -> None:
+    """One input, an object of a library; no free sizes; [B] numbers where logits were read. Here the contract stands in
+    the file, as names and sizes; test_onnx.py feeds it graphs of many sizes."""
+    model = onnx.load(shipped / "model.onnx")
+    onnx.checker.check_model(model)
+    sizes = {
+        value.name: [size.dim_param or size.dim_value for size in value.type.tensor_type.shape.dim]
+        for value in (*model.graph.input, *model.graph.output)
+    }
+    assert sizes == {
+        "node_features": ["N", "4 + K"],
+        "edge_index": [2, "D"],
+        "batch": ["N"],
+        "color_logits": ["N", "K"],
+        "chromatic": ["B"],
+        "graph_type_logits": ["B", len(FAMILIES)],
+        "difficulty": ["B"],
+    }
