@@ -201,7 +201,12 @@ class VectorEnvironments:
 
     def _begin(self, iteration: int) -> None:
         seeds: Any = [draws.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
-        self._obs, _ = self.vector.reset(seed=seeds)
+        try:
+            self._obs, _ = self.vector.reset(seed=seeds)
+        except (TypeError, ValueError, AssertionError, gymnasium.error.Error) as error:
+            found = f"its reset refuses a list of seeds, one for each environment: {' '.join(str(error).split())}"
+            do = "let it take such a list, or give single environments to from_gymnasium"
+            raise UserError(f"the vector environment {type(self.vector).__name__}", found, do) from None
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:

@@ -108,7 +108,7 @@ class Config:
 
 
 def small() -> Config:
-    """A few minutes on 2 CPU cores."""
+    """Half a minute on 2 CPU cores."""
     return replace(
         Config(),
         model=ModelConfig(feature_hidden=32, hidden=32),
@@ -119,7 +119,7 @@ def small() -> Config:
 
 
 def demo() -> Config:
-    """About a minute on 2 CPU cores."""
+    """Ten seconds on 2 CPU cores."""
     return replace(small(), global_batch=32, iterations=12)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ranks.errors import UserError, nearest
@@ -97,7 +98,9 @@ def rule_ledger(name: str, cfg: Config) -> Ledger:
 def index_ledger(cfg: Config, dates: range, prices: Prices) -> Ledger | None:
     """The index bought and kept over the same days without costs; none where its days are not known."""
     index = sp500.index()
-    first, last = prices.dates_D[dates.start], prices.dates_D[dates.stop - 1]
-    if first < index.dates_D[1] or last > index.dates_D[-1]:
+    traded_T = prices.dates_D[dates.start - 1 : dates.stop]  # with the day of the first decision
+    start = int(np.searchsorted(index.dates_D, traded_T[0])) + 1
+    rows = range(start, start + len(dates))
+    if not np.array_equal(index.dates_D[start - 1 : rows.stop], traded_T):
         return None
-    return baselines.buy_and_hold(index, index.rows(first, last), replace(cfg.market, cost_bps=0.0, slippage_bps=0.0))
+    return baselines.buy_and_hold(index, rows, replace(cfg.market, cost_bps=0.0, slippage_bps=0.0))

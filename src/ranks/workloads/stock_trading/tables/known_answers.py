@@ -36,7 +36,7 @@ ITERATIONS = 160
 JUDGED_DAYS = 10_000
 """About 40 years."""
 FIRST_JUDGED_SEED = 1_000
-MARTINGALES = 12
+MARTINGALES = 60
 """Markets that a policy is judged on where there is nothing to gain."""
 Z_LEVEL = 3.2905
 """Standard normal quantile of a two-sided interval of 99.9 %."""
