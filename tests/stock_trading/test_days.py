@@ -69,10 +69,10 @@ def test_the_observation_is_the_account_and_the_day() -> None:
     for seed in range(4):
         market.advance(torch.rand((3, 20), generator=torch.Generator().manual_seed(seed)))
     vector_BF = market.observation_vector()
-    assert vector_BF.shape == (3, 22 + 121)
+    assert vector_BF.shape == (3, 22 + 141)
     assert vector_BF.dtype == torch.get_default_dtype()
     for row, day in enumerate(market.day_B.tolist()):
         np.testing.assert_array_equal(vector_BF[row, 22:].numpy(), made.table_DK[day])
         held_S = market.shares_BS[row].numpy() * made.close_DS[day]
         np.testing.assert_allclose(vector_BF[row, 1:21].numpy(), held_S / 1e6, rtol=1e-6)
-    assert market.table_DF.shape == (made.num_days + 30, 121)
+    assert market.table_DF.shape == (made.num_days + 30, 141)

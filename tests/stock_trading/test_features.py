@@ -18,7 +18,9 @@ from ranks.workloads.stock_trading.data.turbulence import turbulence
 
 from .known import TEST_PERIOD, TRAIN_PERIOD, bars, of_closes, stocks
 
-SHORT = FeatureConfig(trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, turbulence_days=20)
+SHORT = FeatureConfig(
+    trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=6, turbulence_days=20
+)
 
 
 def traded_stocks() -> Prices:
@@ -125,7 +127,7 @@ def test_features_and_the_first_day_they_are_known() -> None:
     prices = bars(120, 3, 1)
     features = features_of(prices, SHORT)
     assert features.first_day == 21
-    assert features.stock_DSF.shape == (120, 3, 6)
+    assert features.stock_DSF.shape == (120, 3, 7)
     assert features.names == STOCK_FEATURES
     assert features.turbulence_D is not None
     np.testing.assert_array_equal(features.market_DM[21:, 0], np.log1p(features.turbulence_D[21:]))
@@ -134,6 +136,8 @@ def test_features_and_the_first_day_they_are_known() -> None:
     assert low_DS is not None
     np.testing.assert_array_equal(features.stock_DSF[..., 4], indicators.cci(high_DS, low_DS, close_DS, 5))
     np.testing.assert_array_equal(features.stock_DSF[..., 2], indicators.macd(close_DS, 3, 6) / close_DS)
+    mean_S = close_DS[45:51].mean(0)
+    np.testing.assert_allclose(features.stock_DSF[50, :, 6], close_DS[50] / mean_S - 1)
     few = features_of(prices, replace(SHORT, names=("return",), turbulence=False))
     assert few.first_day == 1
     assert few.market_DM.shape == (120, 0)
@@ -160,11 +164,11 @@ def test_the_scaler_knows_the_training_days_alone() -> None:
     scaler = Scaler.fit(features, train, clip=2.0)
     table_DK = scaler.table_DK(features)
     assert table_DK.dtype == np.float32
-    assert table_DK.shape == (200, 3 * 6 + 1)
-    np.testing.assert_allclose(scaler.mean_F, features.stock_DSF[30:120].reshape(-1, 6).mean(0))
-    np.testing.assert_allclose(scaler.std_F, features.stock_DSF[30:120].reshape(-1, 6).std(0))
+    assert table_DK.shape == (200, 3 * 7 + 1)
+    np.testing.assert_allclose(scaler.mean_F, features.stock_DSF[30:120].reshape(-1, 7).mean(0))
+    np.testing.assert_allclose(scaler.std_F, features.stock_DSF[30:120].reshape(-1, 7).std(0))
     expected = (features.stock_DSF[150, 2, 3] - scaler.mean_F[3]) / scaler.std_F[3]
-    assert table_DK[150, 2 * 6 + 3] == pytest.approx(np.clip(expected, -2, 2), rel=1e-6)
+    assert table_DK[150, 2 * 7 + 3] == pytest.approx(np.clip(expected, -2, 2), rel=1e-6)
     assert np.nanmax(np.abs(table_DK)) == 2
     with pytest.raises(UserError, match="from day 21 on"):
         Scaler.fit(features, range(20, 120), 2.0)

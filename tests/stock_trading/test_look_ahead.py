@@ -21,7 +21,9 @@ from ranks.workloads.stock_trading.market.market import Market
 
 from .known import bars, stocks
 
-FEATURES = FeatureConfig(trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, turbulence_days=40)
+FEATURES = FeatureConfig(
+    trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
+)
 CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None, max_shares=1000)
 SPLIT = Split(range(60, 140), None, range(150, 300))
 WINDOW = 10

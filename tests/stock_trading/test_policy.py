@@ -26,7 +26,9 @@ from .known import bars
 from .rollouts import collected
 
 WINDOW = 10
-FEATURES = FeatureConfig(trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, turbulence_days=40)
+FEATURES = FeatureConfig(
+    trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
+)
 SPLIT = Split(range(60, 140), None, range(150, 300))
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ranks.errors import UserError
 
-STOCK_FEATURES = ("return", "trend", "macd", "rsi", "cci", "adx")
-"""log return of the day; close over its mean - 1; MACD over close; the three indices as they are."""
+STOCK_FEATURES = ("return", "trend", "macd", "rsi", "cci", "adx", "level")
+"""log return of the day; close over its mean of `trend_days` - 1; MACD over close; the three indices as they are;
+close over its mean of `level_days` - 1, which stands for the price."""
 
 
 @dataclass(frozen=True)
@@ -15,13 +16,14 @@ class FeatureConfig:
     """What a policy is told of each stock and of the market, besides its own account."""
 
     names: tuple[str, ...] = STOCK_FEATURES
-    """Any of return, trend, macd, rsi, cci, adx."""
+    """Any of return, trend, macd, rsi, cci, adx, level."""
     trend_days: int = 30
     macd_fast: int = 12
     macd_slow: int = 26
     rsi_days: int = 30
     cci_days: int = 30
     adx_days: int = 30
+    level_days: int = 252
     turbulence: bool = True
     """Tell how turbulent the market is; needs two stocks."""
     turbulence_days: int = 252

@@ -42,6 +42,7 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
     make: dict[str, Callable[[], Floats]] = {
         "return": lambda: indicators.log_return(close_DS),
         "trend": lambda: indicators.trend(close_DS, config.trend_days),
+        "level": lambda: indicators.trend(close_DS, config.level_days),
         "macd": lambda: indicators.macd(close_DS, config.macd_fast, config.macd_slow) / close_DS,
         "rsi": lambda: indicators.rsi(close_DS, config.rsi_days),
         "cci": lambda: indicators.cci(high_DS, low_DS, close_DS, config.cci_days),

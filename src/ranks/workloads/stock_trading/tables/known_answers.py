@@ -31,8 +31,8 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 from ranks.workloads.stock_trading.prices import load, prices_of
 from ranks.workloads.stock_trading.trade import backtest
 
-ITERATIONS = 160
-"""Rollouts of a training: 645,120 days of accounts."""
+ITERATIONS = 240
+"""Rollouts of a training: 967,680 days of accounts."""
 JUDGED_DAYS = 10_000
 """About 40 years."""
 FIRST_JUDGED_SEED = 1_000
