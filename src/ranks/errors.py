@@ -15,6 +15,10 @@ class UserError(Exception):
         super().__init__(f"asked: {asked}\nfound: {found}\n   do: {do}")
         self.asked, self.found, self.do = asked, found, do
 
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
+        """How it comes back from another process."""
+        return type(self), (self.asked, self.found, self.do)
+
 
 class GaveUp(Exception):
     """The run cannot go on by itself (non-finite losses, restarts without progress). Exit code 3."""
@@ -28,6 +32,10 @@ class Stopped(Exception):
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by signal {signum}")
         self.signum = signum
+
+    def __reduce__(self) -> tuple[type[Stopped], tuple[int]]:
+        """How it comes back from another process."""
+        return type(self), (self.signum,)
 
     @property
     def exit_code(self) -> int:

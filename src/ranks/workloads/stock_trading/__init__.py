@@ -15,6 +15,7 @@ SHAPE = "on-policy"
 COMMANDS: dict[str, str] = {
     "backtest": "ranks.workloads.stock_trading.reports.backtest:backtest",
     "report": "ranks.workloads.stock_trading.reports.report:report",
+    "walk-forward": "ranks.workloads.stock_trading.reports.walk_forward:walk_forward",
 }
 _HOME = {"build": "training", "train": "training", "evaluate": "training", "table": "tables.table"}
 

@@ -37,17 +37,17 @@ def split_of(cfg: Config, prices: Prices) -> Split:
         )
     if d.source == SHIPPED:
         return split_by_dates(prices, *PAPER, embargo=embargo, window=window)
-    first = _first_day(cfg)
+    first = first_day(cfg)
     edge = first + int((prices.num_days - first) * TRAIN_SHARE)
     return Split(range(first, edge), None, range(edge + d.embargo_days, prices.num_days)).check(
         embargo=embargo, window=window
     )
 
 
-def _first_day(cfg: Config) -> int:
+def first_day(cfg: Config) -> int:
     """The first row of a period that has all its features and a window before it."""
     f = cfg.features
-    longest = max(f.trend_days, f.macd_slow, f.rsi_days, f.cci_days, 2 * f.adx_days)
+    longest = max(f.trend_days, f.macd_slow, f.rsi_days, f.cci_days, 2 * f.adx_days, f.level_days)
     return max(longest, f.turbulence_days if f.turbulence else 0) + cfg.model.window + 1
 
 

@@ -19,6 +19,8 @@ from ranks.workloads.stock_trading.trade import measures
 
 PER_CENT = ("return", "cagr", "volatility", "max_drawdown", "turnover", "costs")
 COLUMNS = ("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs")
+MEASURED = {"annualisation_days": 252, "riskless_rate": 0.0, "returns": "simple, close to close, costs included"}
+"""How the measures are meant, in files."""
 
 
 def told(name: str, value: float) -> str:
@@ -30,15 +32,23 @@ def told(name: str, value: float) -> str:
 
 def books_lines(ledgers: Mapping[str, Ledger]) -> list[str]:
     """A table of measures, a row for each name. Turnover is one way, a year's; costs are a share of the first value."""
+    return measures_lines({name: measures(ledger) for name, ledger in ledgers.items()})
+
+
+def measures_lines(rows_of: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The same of measures that are known already."""
     rows = [["", *(name.replace("_", " ") for name in COLUMNS)]]
-    for name, ledger in ledgers.items():
-        found = measures(ledger)
-        rows.append([name, *(told(column, found[column]) for column in COLUMNS)])
+    rows += [[name, *(told(column, found[column]) for column in COLUMNS)] for name, found in rows_of.items()]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
         for row in rows
     ]
+
+
+def plain(values: Mapping[str, float]) -> dict[str, float | None]:
+    """For JSON, which knows no NaN: None where a measure is not defined."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def write_books(folder: Path, ledger: Ledger, facts: Mapping[str, Any]) -> list[Path]:
@@ -58,10 +68,9 @@ def write_books(folder: Path, ledger: Ledger, facts: Mapping[str, Any]) -> list[
             columns = (ledger.dates_T, ledger.value_T, ledger.cash_T, drawdown(ledger.value_T), ledger.fee_T)
             for date, *numbers in zip(*columns, strict=True):
                 writer.writerow([date, *(f"{number:.6f}" for number in numbers)])
-        found = {name: value if math.isfinite(value) else None for name, value in measures(ledger).items()}
         period = {"from": str(ledger.dates_T[0]), "to": str(ledger.dates_T[-1]), "days": len(ledger.dates_T) - 1}
-        rules = {"annualisation_days": 252, "riskless_rate": 0.0, "returns": "simple, close to close, costs included"}
-        paths[2].write_text(json.dumps({**facts, "period": period, **found, "rules": rules}, indent=1) + "\n")
+        found = {**facts, "period": period, **plain(measures(ledger)), "rules": MEASURED}
+        paths[2].write_text(json.dumps(found, indent=1) + "\n")
     except OSError as error:
         raise UserError(f"--out {folder}", error.strerror or str(error), "give a folder that can be written") from None
     return paths

@@ -12,7 +12,7 @@ from ranks.errors import UserError
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.prices import prices_of, split_of
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger, ledger_of, rule_ledger
-from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, told, write_books
+from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, plain, told, write_books
 from ranks.workloads.stock_trading.reports.intervals import over_seeds
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import draw_tear_sheet
@@ -49,8 +49,8 @@ def report(runs: tuple[str, ...], /, *, out: Path | None = None, runs_dir: Path 
     for one in trained:
         books = folder if len(trained) == 1 else folder / one.name
         write_books(books, ledgers[one.name], {"run": one.name, "seed": one.seed, "weights_sha256": one.sha256})
-    seeds = {name: over_seeds(values) for name, values in by_measure(list(ledgers.values())).items()}
-    beside = {name: measures(other) for name, other in others.items()}
+    seeds = {name: plain(over_seeds(values)) for name, values in by_measure(list(ledgers.values())).items()}
+    beside = {name: plain(measures(other)) for name, other in others.items()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "comparison.json").write_text(
         json.dumps({"title": title, "runs": list(runs), "over_seeds": seeds, "beside": beside}, indent=1) + "\n"
@@ -90,11 +90,13 @@ def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
 
 
 def verdict(ledgers: Mapping[str, Ledger], others: Mapping[str, Ledger]) -> str:
-    """One sentence on what the policy beats and what not, by Sharpe ratio, in the mean over its seeds."""
-    mine = float(np.mean([measures(ledger)["sharpe"] for ledger in ledgers.values()]))
-    above = [name for name, other in others.items() if mine > measures(other)["sharpe"]]
-    below = [name for name in others if name not in above]
-    says = f"Sharpe ratio {told('sharpe', mine)}: "
-    if not below:
-        return says + f"above {', '.join(above)} on this one period, which proves no skill."
-    return says + f"it does not beat {', '.join(below)}" + (f"; above {', '.join(above)}." if above else ".")
+    """One sentence on what the policy does not beat, in the mean over its seeds: by return, as who holds cash risks
+    little, and by Sharpe ratio."""
+    beside = {name: measures(other) for name, other in others.items()}
+    says: list[str] = []
+    for measure, called in (("return", "return"), ("sharpe", "Sharpe ratio")):
+        mine = float(np.mean([measures(ledger)[measure] for ledger in ledgers.values()]))
+        short = [name for name, found in beside.items() if not mine > found[measure]]
+        beats = f"does not beat {', '.join(short)}" if short else "beats all of these"
+        says.append(f"by {called} ({told(measure, mine)}) it {beats}")
+    return f"The policy: {'; '.join(says)}. One period proves no skill."

@@ -1,4 +1,4 @@
-"""One page that shows a backtest: equity beside what it has to beat, drawdown, rolling Sharpe ratio, months.
+"""Pages that show backtests: equity beside what it has to beat, drawdown, rolling Sharpe ratio, months.
 
 Legend: T days, R runs, W days of the rolling window.
 """
@@ -25,13 +25,7 @@ def draw_tear_sheet(
 ) -> None:
     """`runs`: one policy, a ledger for each seed, on the same days as `others`. `title` comes first on the page, the
     table `lines` last. Raises UserError where matplotlib is missing or the file cannot be written."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        do = "pip install 'ranks[stock-trading]'"
-        raise UserError(f"the tear sheet {path}", "matplotlib is not installed", do) from None
-    figure = Figure(figsize=(9, 12.5), layout="constrained")
-    figure.suptitle(title, fontsize=10)
+    figure = blank(path, title, (9, 12.5))
     grid: Any = figure.subplot_mosaic(
         [["equity"], ["drawdown"], ["sharpe"], ["months"], ["table"]], height_ratios=[4, 1.4, 1.6, 2.4, 1.6]
     )
@@ -45,10 +39,42 @@ def draw_tear_sheet(
     _months(grid["months"], dates_T, np.median(value_RT, 0))
     grid["table"].axis("off")
     grid["table"].text(0, 1, "\n".join(lines), family="monospace", fontsize=6.5, va="top")
+    _save(figure, path)
+
+
+def draw_walk_forward(
+    path: Path, title: str, dates_T: Dates, value_RT: Floats, others: Mapping[str, Floats], edges: Dates
+) -> None:
+    """Equity and drawdown through all folds. `value_RT`, and `others` by name: values over the first one; `edges`: the
+    days on which folds after the first begin. Raises UserError where the file cannot be written."""
+    figure = blank(path, title, (9, 6.5))
+    grid: Any = figure.subplot_mosaic([["equity"], ["drawdown"]], height_ratios=[4, 1.4], sharex=True)
+    _equity(grid["equity"], dates_T, value_RT, others)
+    _drawdown(grid["drawdown"], dates_T, value_RT)
+    for axes in grid.values():
+        axes.set_xlim(dates_T[0], dates_T[-1])
+        for edge in edges:
+            axes.axvline(edge, color="grey", linewidth=0.6, linestyle=":")
+    _save(figure, path)
+
+
+def blank(path: Path, title: str, inches: tuple[float, float]) -> Any:
+    """An empty page under its title. Raises UserError where matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        do = "pip install 'ranks[stock-trading]'"
+        raise UserError(f"the picture {path}", "matplotlib is not installed", do) from None
+    figure = Figure(figsize=inches, layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _save(figure: Any, path: Path) -> None:
     try:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
-        raise UserError(f"the tear sheet {path}", str(error), "give a .png, .svg or .pdf that can be written") from None
+        raise UserError(f"the picture {path}", str(error), "give a .png, .svg or .pdf that can be written") from None
 
 
 def _equity(axes: Any, dates_T: Dates, value_RT: Floats, others: Mapping[str, Floats]) -> None:

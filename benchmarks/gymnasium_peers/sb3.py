@@ -1,0 +1,43 @@
+"""The other side of gymnasium_curves.py: PPO of Stable-Baselines3, RecurrentPPO of sb3-contrib."""
+
+from __future__ import annotations
+
+import task
+from sb3_contrib import RecurrentPPO
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from task import Game, Record, maker, play
+from torch import nn
+
+
+def learn(game: Game, record: Record, seed: int) -> nn.Module:
+    """Observations are normalised and rewards scaled as on our side. A recurrent policy is RecurrentPPO's own: LSTMs
+    for actor and critic apart, before the two layers (ours shares one, behind them)."""
+    environments = DummyVecEnv([maker(game, record)] * game.environments)
+    sizes = {
+        "net_arch": {"pi": [task.HIDDEN, task.HIDDEN], "vf": [task.HIDDEN, task.HIDDEN]},
+        "optimizer_kwargs": {"eps": task.EPS},
+    }
+    model = (RecurrentPPO if game.recurrent else PPO)(
+        "MlpLstmPolicy" if game.recurrent else "MlpPolicy",
+        VecNormalize(environments, clip_obs=10.0, gamma=task.DISCOUNT),
+        learning_rate=lambda remaining: task.LR * remaining,
+        n_steps=game.horizon,
+        batch_size=game.environments * game.horizon // task.MINIBATCHES,
+        n_epochs=task.EPOCHS,
+        gamma=task.DISCOUNT,
+        gae_lambda=task.LAMBDA,
+        clip_range=task.CLIP,
+        ent_coef=task.ENTROPY_WEIGHT,
+        vf_coef=task.VALUE_WEIGHT,
+        max_grad_norm=task.NORM,
+        seed=seed,
+        device="cpu",
+        policy_kwargs=sizes | ({"lstm_hidden_size": task.MEMORY} if game.recurrent else {}),
+    )
+    model.learn(game.samples)
+    return model.policy
+
+
+if __name__ == "__main__":
+    play(learn)

@@ -1,0 +1,219 @@
+"""Folds that keep their distance, numbers that follow from the books, a second call that trains nothing."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import pickle
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranks.cli.main import main
+from ranks.errors import Stopped, UserError
+from ranks.workloads.stock_trading.config import PRESETS, Config, ModelConfig, demo
+from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.many import Training, train_all
+from ranks.workloads.stock_trading.market.baselines import buy_and_hold
+from ranks.workloads.stock_trading.market.ledger import Ledger
+from ranks.workloads.stock_trading.prices import split_of
+from ranks.workloads.stock_trading.reports.folds import Course, Part, folds_of, verdict
+
+from .known import stocks
+
+PERIOD = "2014-01-02", "2019-12-31"
+
+
+def tiny() -> Config:
+    return replace(
+        demo(),
+        features=FeatureConfig(turbulence=False),
+        market=replace(demo().market, max_shares=2_000),
+        model=ModelConfig(window=10, feature_hidden=4, hidden=4),
+        ppo=replace(demo().ppo, epochs=1, minibatches=1),
+        global_batch=4,
+        iterations=1,
+    )
+
+
+def argv(out: Path, runs_dir: Path) -> list[str]:
+    period = ["--from", PERIOD[0], "--to", PERIOD[1]]
+    sizes = ["--folds", "2", "--seeds", "2", "--preset", "tiny", "--workers", "2"]
+    return ["stock-trading", "walk-forward", *sizes, *period, "--out", str(out), "--runs-dir", str(runs_dir)]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """(folder with the runs, content of walk_forward.json) of a walk forward."""
+    folder = tmp_path_factory.mktemp("walked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PRESETS, "tiny", tiny)
+        assert main(argv(folder / "out", folder / "runs")) == 0
+    (home,) = (folder / "runs").iterdir()
+    return home, json.loads((folder / "out" / "walk_forward.json").read_text())
+
+
+def test_each_run_names_its_days_and_keeps_its_distance(walked: tuple[Path, dict[str, Any]]) -> None:
+    home, found = walked
+    tests: list[range] = []
+    for number, fold in enumerate(found["folds"], start=1):
+        for seed in (0, 1):
+            settings = json.loads((home / f"fold{number}-seed{seed}" / "run_config.json").read_text())
+            days = settings["config"]["data"]
+            assert settings["engine"]["seed"] == seed
+            assert [days["train_from"], days["train_to"]] == fold["train"]
+            assert [days["test_from"], days["test_to"]] == fold["test"]
+        train, test = stocks().rows(*fold["train"]), stocks().rows(*fold["test"])
+        assert test.start - train.stop == 60 >= tiny().model.window
+        assert train.start == stocks().rows(*PERIOD).start
+        assert fold["test_days"] == len(test)
+        tests.append(test)
+    assert all(earlier.stop == later.start for earlier, later in itertools.pairwise(tests))
+    assert str(stocks().dates_D[tests[-1].stop - 1]) == PERIOD[1]
+
+
+def test_the_numbers_follow_from_the_books(walked: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """The books come from `backtest`; what is measured of them is computed here by other means."""
+    home, found = walked
+    growth = {0: 1.0, 1: 1.0}
+    for number, seed in itertools.product((1, 2), (0, 1)):
+        out, told = tmp_path / f"{number}{seed}", found["folds"][number - 1]["policy"][str(seed)]
+        run = [f"fold{number}-seed{seed}", "--runs-dir", str(home)]
+        assert main(["stock-trading", "backtest", *run, "--out", str(out)]) == 0
+        rows = list(csv.DictReader((out / "equity.csv").read_text().splitlines()))
+        values = [float(row["value"]) for row in rows]
+        returns = [after / before - 1 for before, after in itertools.pairwise(values)]
+        assert len(returns) == found["folds"][number - 1]["test_days"]
+        assert told["return"] == pytest.approx(values[-1] / values[0] - 1, abs=1e-9)
+        ratio = statistics.mean(returns) / statistics.stdev(returns) * math.sqrt(252)
+        assert told["sharpe"] == pytest.approx(ratio, rel=1e-5)
+        deepest = min(value / max(values[: day + 1]) - 1 for day, value in enumerate(values))
+        assert told["max_drawdown"] == pytest.approx(deepest, abs=1e-9)
+        assert told["costs"] == pytest.approx(sum(float(row["fees"]) for row in rows) / values[0], abs=1e-9)
+        assert told["costs"] > 0, "it never traded"
+        growth[seed] *= values[-1] / values[0]
+    whole = found["all_folds"]
+    assert [whole["policy"][str(seed)]["return"] for seed in growth] == pytest.approx([g - 1 for g in growth.values()])
+    over = whole["over_seeds"]["return"]
+    assert over["mean"] == pytest.approx(statistics.mean(growth.values()) - 1)
+    assert over["low"] <= over["mean"] <= over["high"]
+    beside = [fold["beside"]["index"]["return"] for fold in found["folds"]]
+    assert whole["beside"]["index"]["return"] == pytest.approx((1 + beside[0]) * (1 + beside[1]) - 1)
+    assert set(whole["beside"]) == {"buy-and-hold", "equal-weight", "momentum", "min-variance", "random", "index"}
+    assert {"date", "command", "versions", "hardware", "config", "verdict"} <= set(found)
+
+
+def test_a_second_call_trains_nothing_and_finds_the_same(
+    walked: tuple[Path, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home, found = walked
+    rows = {path: path.read_bytes() for path in home.glob("*/metrics.jsonl")}
+    assert len(rows) == 4
+    monkeypatch.setitem(PRESETS, "tiny", tiny)
+    assert main(argv(tmp_path, home.parent)) == 0
+    assert {path: path.read_bytes() for path in home.glob("*/metrics.jsonl")} == rows
+    again = json.loads((tmp_path / "walk_forward.json").read_text())
+    assert [again[name] for name in ("folds", "all_folds", "verdict")] == [
+        found[name] for name in ("folds", "all_folds", "verdict")
+    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert "no investment advice" in lines[0]
+    assert sum(line.startswith(("fold 1, seed", "fold 2, seed")) for line in lines) == 4
+    assert lines[-2] == found["verdict"]
+    equity = list(csv.DictReader((tmp_path / "equity.csv").read_text().splitlines()))
+    assert float(equity[-1]["policy, seed 1"]) - 1 == pytest.approx(
+        again["all_folds"]["policy"]["1"]["return"], abs=1e-6
+    )
+    assert (tmp_path / "walk_forward.png").stat().st_size > 20_000
+
+
+def test_five_folds_of_the_shipped_prices() -> None:
+    folds = folds_of(Config(), stocks(), 5, None, None)
+    assert [fold.cfg.data.train_from for fold in folds] == ["1993-01-04"] * 5
+    assert (folds[0].cfg.data.test_from, folds[-1].cfg.data.test_to) == ("2007-12-31", "2022-12-28")
+    for fold in folds:
+        assert split_of(fold.cfg, stocks()).test == fold.test
+
+
+def ledgers() -> list[Ledger]:
+    config = Config().market
+    return [buy_and_hold(stocks(), range(start, start + 50), config) for start in (1_000, 1_050)]
+
+
+def test_an_account_goes_from_fold_to_fold() -> None:
+    first, second = ledgers()
+    course = Course.of([first, second])
+    assert list(course.dates_T) == list(stocks().dates_D[999:1_100])
+    assert course.value_T[50] == pytest.approx(first.value_T[-1] / 1e6)
+    assert course.value_T[-1] == pytest.approx(first.value_T[-1] / 1e6 * second.value_T[-1] / 1e6)
+    fee = first.fee_T.sum() / 1e6 + first.value_T[-1] / 1e6 * second.fee_T.sum() / 1e6
+    assert course.measures()["costs"] == pytest.approx(fee)
+    with pytest.raises(ValueError, match="a fold from"):
+        Course.of([second, first])
+
+
+def test_the_verdict_names_what_is_not_beaten() -> None:
+    def course(*values: float) -> Course:
+        days_T = np.datetime64("2020-01-01") + np.arange(len(values))
+        return Course(days_T, np.array(values), np.zeros(len(values)), np.zeros(len(values)))
+
+    calm, wild, still = course(1.0, 1.01, 1.02, 1.03), course(1.0, 1.4, 0.9, 1.3), course(1.0, 1.0, 1.0, 1.0)
+    part = Part({0: calm}, {"wild": wild, "still": still})
+    says = verdict(part, [part, Part({0: wild}, {"wild": calm, "still": still})])
+    assert "by return (3.0%) it falls short of wild (30.0%)" in says
+    assert "in single folds also of wild (1)" in says.split("Sharpe")[1]
+    assert "still" not in says.split("Sharpe")[0]
+
+
+BAD = {
+    "no fold": ["--folds", "0"],
+    "no seed": ["--seeds", "0"],
+    "no worker": ["--workers", "0"],
+    "no iteration": ["--iterations", "0"],
+    "an unknown preset": ["--preset", "smal"],
+    "more folds than days": ["--folds", "9000"],
+    "a history that is too short": ["--from", "2022-01-03", "--folds", "1"],
+    "a history without its features": ["--from", "1990-02-02"],
+    "no such file": ["--data", "nowhere.csv"],
+    "a folder that cannot be written": ["--folds", "1", "--from", "2017-01-03", "--out", "/proc/nowhere"],
+}
+
+
+@pytest.mark.parametrize("flags", BAD.values(), ids=BAD.keys())
+def test_bad_input_gets_one_error_before_anything_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str]
+) -> None:
+    assert main(["stock-trading", "walk-forward", "--runs-dir", str(tmp_path), *flags]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0].strip() for line in said] == ["asked", "found", "do"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_training_raises_is_raised_and_the_others_save_and_stop(
+    walked: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    home, _ = walked
+    (tmp_path / "clash").symlink_to(home / "fold1-seed0")
+    other = replace(tiny(), global_batch=8)
+    long = replace(other, iterations=5_000)
+    todo = [Training("long", long, 0), Training("short", other, 0), Training("clash", other, 0)]
+    with pytest.raises(UserError) as caught:
+        list(train_all(todo, tmp_path, workers=2))
+    assert "global_batch" in str(caught.value)
+    last = json.loads((tmp_path / "long" / "sessions.jsonl").read_text().splitlines()[-1])
+    assert last["event"] == "stopped"
+
+
+def test_errors_come_back_from_another_process() -> None:
+    error = pickle.loads(pickle.dumps(UserError("this", "that", "do")))
+    assert (error.asked, error.found, error.do) == ("this", "that", "do")
+    assert pickle.loads(pickle.dumps(Stopped(15))).exit_code == 143
