@@ -40,13 +40,17 @@ def rows(folder: Path = RESULTS) -> Iterator[str]:
 
 def proofs(folder: Path = PROOFS) -> Iterator[str]:
     """One line for each proof, from its newest file."""
-    newest = {(p["proof"], p["workload"]): p for p in map(read, sorted(folder.glob("*.json"))) if "proof" in p}
-    for (proof, workload), found in sorted(newest.items()):
+    newest = {
+        path.stem.rpartition("_")[0]: found
+        for path in sorted(folder.glob("*.json"))
+        if "proof" in (found := read(path))
+    }
+    for name, found in sorted(newest.items()):
         held = sum(check["ok"] for check in found["checks"])
         told = f"{found['verdict']}, {held} of {len(found['checks'])} checks"
         goals: dict[str, Any] = found["raw"].get("goals", {})
-        told += "".join(f"; {name}: {goal['found']} (goal: {goal['goal']})" for name, goal in goals.items())
-        yield f"| {proof}, {Path(workload).stem} | {told} | `{found['command']}` | {where(found)} |"
+        told += "".join(f"; {what}: {goal['found']} (goal: {goal['goal']})" for what, goal in goals.items())
+        yield f"| {name.replace('_', ', ', 1)} | {told} | `{found['command']}` | {where(found)} |"
 
 
 def colourings(folder: Path = PROOFS) -> Iterator[str]:

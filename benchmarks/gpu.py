@@ -34,7 +34,7 @@ BUDGET_S = 460.0
 PART_S, LONG_S = 120.0, 4 * 3600.0
 """No part may take longer; with --full the epochs may."""
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
-WORKLOADS = {"graph-coloring": "graph-coloring", **TOYS}
+WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
 
 
@@ -58,13 +58,16 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     for precision in ("bf16", "fp32") if gpu else ("fp32",):
         epochs = 100 if full else 5
         add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
+    add("trading market", "gpu_trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
+    for precision in ("fp32", "bf16") if gpu else ("fp32",):
+        add(f"trading episodes {precision}", "gpu_trading:episodes", precision=precision)
     for batch in (32, 256, 1024) if gpu else (16, 32):
         for precision in ("fp32", "bf16"):
             add(f"updates {precision} {batch}", updates, precision=precision, batch=batch, exact=False)
     add("updates exact", updates, precision="fp32", batch=256 if gpu else 32, exact=True)
     for name, iterations in {"graph-coloring": 60 if gpu else 10, "images": 300, "cartpole": 6, "tictactoe": 6}.items():
         add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
-    for name in TOYS:
+    for name in ("stock-trading", *TOYS):
         add_same_bits(name)
     return parts
 

@@ -23,7 +23,7 @@ from ranks import RunConfig, World
 from ranks.engine.journal import read_rows
 from ranks.workloads import load
 
-SMALL_GRAPHS = ["--preset", "demo", "--data.labels", "bounds"]
+SMALL = {"graph-coloring": ["--preset", "demo", "--data.labels", "bounds"], "stock-trading": ["--preset", "demo"]}
 RUN_S = 110.0
 """No run may take longer."""
 
@@ -84,7 +84,7 @@ def same_bits(device: str, workload: str, iterations: int) -> dict[str, Any]:
         for num_ranks in (1, 4):
             start = time.perf_counter()
             name = f"of-{num_ranks}"
-            flags = ["--iterations", str(iterations), *(SMALL_GRAPHS if workload == "graph-coloring" else [])]
+            flags = ["--iterations", str(iterations), *SMALL.get(workload, [])]
             run = ranks_train(workload, name, Path(folder), device, num_ranks, *flags)
             found[f"ranks_{num_ranks}"] = end_of(run, Path(folder), name)
             seconds[f"ranks_{num_ranks}"] = time.perf_counter() - start

@@ -1,0 +1,68 @@
+"""stock-trading on a device: steps of its market, and 5,000 episodes of 252 days with 10 passes over every sample."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from measure import THREADS
+
+from ranks import RunConfig, World
+from ranks.engine.journal import read_rows
+from ranks.workloads.stock_trading.config import Config, demo
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.prices import load
+from ranks.workloads.stock_trading.training import train
+
+EPISODES, EPISODE_DAYS, GOAL_S = 5_000, 252, 60.0
+
+
+def market_steps(device: str, accounts: int, steps: int) -> dict[str, Any]:
+    """Environment steps per second of the market alone, with actions that lie ready on the device."""
+    cfg = Config()
+    market = Market(load(cfg).train, range(accounts), 0, cfg.market, torch.device(device))
+    action_BS = torch.rand((accounts, market.num_stocks), device=device) * 2 - 1
+    seconds = float("inf")
+    for _ in range(2):  # the first pass warms up
+        _wait(device)
+        start = time.perf_counter()
+        for _ in range(steps):
+            market.step(action_BS)
+            market.observe()
+        _wait(device)
+        seconds = time.perf_counter() - start
+    return {"accounts": accounts, "steps_per_s": accounts * steps / seconds}
+
+
+def episodes(device: str, precision: str) -> dict[str, Any]:
+    """A whole training of the preset full, 5,120 episodes, as `ranks train` runs it, without early stops of an epoch;
+    on the CPU two rollouts of the preset demo, and the product marked as extrapolated."""
+    gpu = device.startswith("cuda")
+    cfg = Config() if gpu else replace(demo(), ppo=replace(demo().ppo, epochs=10), iterations=3)
+    cfg = replace(cfg, ppo=replace(cfg.ppo, target_kl=None))
+    with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
+        place = RunConfig(precision=precision, threads=THREADS, runs_dir=Path(folder), name="run")
+        world = World.join(place, device=device, workload="stock-trading")
+        summary = train(cfg, world)
+        rows = read_rows(summary.folder / "metrics.jsonl")
+    seconds = [row["time/iteration_s"] for row in rows][0 if gpu else 1 :]
+    days = cfg.global_batch * cfg.horizon
+    rate = days * len(seconds) / sum(seconds)
+    return {
+        "episodes": days * len(rows) / EPISODE_DAYS,
+        "steps_per_s": rate,
+        "updates": sum(row["train/num_updates"] for row in rows),
+        "seconds_5000_episodes": EPISODES * EPISODE_DAYS / rate,
+        "extrapolated": not gpu,
+        "goal_s_on_one_h200": GOAL_S,
+        "peak_memory_bytes": rows[-1]["memory/peak_bytes"],
+    }
+
+
+def _wait(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
