@@ -69,6 +69,25 @@ def colourings(folder: Path = PROOFS) -> Iterator[str]:
     told = [f"- {name}: {fact}" for name, fact in facts.items() if name.startswith(TOLD)]
     yield from [*told, ""] if told else []
     yield f"`{found['command']}`, {where(found)}, seed {facts['seed']}, weights {facts['weights_sha256'][:12]}."
+    yield from ["", *ablation()]
+
+
+def ablation(folder: Path = RESULTS) -> Iterator[str]:
+    """What the net loses with one thing taken away at a time: shares of hard 3-colourable graphs coloured."""
+    files = sorted(folder.glob("coloring_ablation_*.json"))
+    if not files:
+        yield "No ablation is committed yet: `python benchmarks/coloring_ablation.py`."
+        return
+    found = read(files[-1])
+    columns = ("raw_50", "repaired_50", "raw_100", "repaired_100")
+    named = ("raw, 50 nodes", "repaired, 50 nodes", "raw, 100 nodes", "repaired, 100 nodes")
+    yield from ["**Ablation**", "", "| variant | " + " | ".join(named) + " |", "|---|" + "---|" * len(columns)]
+    for row in found["rows"]:
+        shares = (f"{row[name]:.1%}" if name in row else "" for name in columns)
+        yield f"| {row['variant']} | {' | '.join(shares)} |"
+    settings = found["settings"]
+    told = f"{settings['iterations']:,} updates each, {settings['graphs']} graphs of each size"
+    yield from ["", f"`{found['origin']['command']}`, {where(found['origin'])}; {told}."]
 
 
 def cell(name: str, value: Any) -> str:
@@ -120,6 +139,16 @@ def workloads(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 f"graph-coloring, {name}, {found['device']}",
                 f"{got['graphs_per_s']:,.0f} graphs/s, {got['nodes_per_s']:,.0f} nodes/s, {memory:,.0f} MiB",
             )
+        elif "seconds_5000_episodes" in got:
+            marked = " (extrapolated)" if got["extrapolated"] else ""
+            yield (
+                f"stock-trading, {name}, {found['device']}",
+                f"{got['steps_per_s']:,.0f} environment steps/s with 10 passes over each; "
+                f"5,000 episodes of 252 days in {got['seconds_5000_episodes']:,.0f} s{marked}",
+            )
+        elif "accounts" in got:
+            told = f"{got['steps_per_s']:,.0f} steps/s of the market alone, {got['accounts']:,} accounts"
+            yield f"stock-trading, {name}, {found['device']}", told
         elif name.startswith("L3"):
             yield f"same bits on 1 and 4 ranks: {name[3:]}, {found['device']}", "equal fingerprints"
 
