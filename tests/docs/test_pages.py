@@ -136,7 +136,7 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
 def test_stock_trading_as_an_environment(tmp_path: Path, shell: dict[str, str]) -> None:
     pytest.importorskip("gymnasium")
     (tmp_path / "env.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["env.py"])
-    assert run("python env.py", tmp_path, shell).split()[2] == "(143,)"
+    assert run("python env.py", tmp_path, shell).split()[2] == "(163,)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
