@@ -112,12 +112,18 @@ def origin() -> dict[str, Any]:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments()]),
         "commit": facts.git_commit(),
         "versions": facts.versions(),
         "hardware": facts.hardware(device),
         "load_average": list(os.getloadavg()),
     }
+
+
+def arguments() -> list[str]:
+    """Of this program; the interpreter of a peer, which is another on each machine, is called PYTHON."""
+    given = sys.argv[1:]
+    return ["PYTHON" if before == "--peer" else one for before, one in zip(["", *given], given, strict=False)]
 
 
 def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) -> Path:
