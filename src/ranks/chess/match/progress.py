@@ -23,7 +23,8 @@ class Progress:
         if self._bar:
             self._bar.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
-            print(text, flush=True)
+            sys.stdout.write(f"{text}\n")  # in one piece: several threads tell of their games
+            sys.stdout.flush()
 
     def advance(self) -> None:
         """One unit is done."""
