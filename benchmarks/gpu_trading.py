@@ -14,8 +14,8 @@ from measure import THREADS
 from ranks import RunConfig, World
 from ranks.engine.journal import read_rows
 from ranks.workloads.stock_trading.config import Config, demo
+from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.prices import load
 from ranks.workloads.stock_trading.training import train
 
 EPISODES, EPISODE_DAYS, GOAL_S = 5_000, 252, 60.0

@@ -13,9 +13,9 @@ from ranks.engine.learner import Learner
 from ranks.engine.world import World
 from ranks.experience import ppo
 from ranks.experience.collector import Collector
+from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
-from ranks.workloads.stock_trading.prices import load
 from ranks.workloads.stock_trading.tables.known_answers import sharpe_of
 from ranks.workloads.stock_trading.training import policy_for, trading_loss
 

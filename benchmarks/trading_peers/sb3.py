@@ -27,8 +27,8 @@ from task import (
     tell,
 )
 
+from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.prices import load
 from ranks.workloads.stock_trading.tables.known_answers import FIRST_JUDGED_SEED, judged_days, sharpe_of_years, years_of
 
 

@@ -6,7 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from ranks.experience.returns import discounted_returns, gae, next_values
+from ranks.experience.returns import gae, next_values
+
+
+def discounted_returns(reward_TB: Tensor, discount_TB: Tensor, last_B: Tensor) -> Tensor:
+    """[T, B]: G_t = r_t + discount_t G_{t+1}, from `last_B` after the last step (Sutton & Barto 2018, eq. 3.9)."""
+    return_TB = torch.empty_like(reward_TB)
+    running_B = last_B
+    for t in reversed(range(len(reward_TB))):
+        running_B = reward_TB[t] + discount_TB[t] * running_B
+        return_TB[t] = running_B
+    return return_TB
 
 
 def column(*numbers: float) -> Tensor:

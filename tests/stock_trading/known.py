@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from ranks.workloads.stock_trading.data import sp500, synthetic
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.market.ledger import Ledger
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.market.replay import replay
 
 TEST_PERIOD = ("2016-01-04", "2020-05-08")
 TRAIN_PERIOD = ("2009-01-02", "2015-10-01")
@@ -92,3 +97,10 @@ class PlainAccount:
                     bought = math.floor(bought)
                 self.shares[stock] += bought
                 self.cash -= bought * price[stock]
+
+
+def replay_actions(days: Days, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
+    """The books of given actions, one row for each decision of the whole period."""
+    actions = iter(torch.as_tensor(action_TS, dtype=torch.float64)[:, None])
+    market = Market(days, range(1), 0, replace(config, episode_days=None))
+    return replay(market, lambda _: next(actions))

@@ -15,9 +15,9 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.market.replay import replay, replay_actions
+from ranks.workloads.stock_trading.market.replay import replay
 
-from .known import TEST_PERIOD, bars, days, index, of_closes, stocks
+from .known import TEST_PERIOD, bars, days, index, of_closes, replay_actions, stocks
 
 REFERENCE = {
     "buy and hold": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),

@@ -16,10 +16,10 @@ from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market import baselines
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import days_of, turbulence_threshold
-from ranks.workloads.stock_trading.market.look_ahead import garbage_after, peeks
 from ranks.workloads.stock_trading.market.market import Market
 
 from .known import bars, stocks
+from .look_ahead import garbage_after, peeks
 
 FEATURES = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40

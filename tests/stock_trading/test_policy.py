@@ -16,13 +16,13 @@ from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days, Periods, periods_of
-from ranks.workloads.stock_trading.market.look_ahead import peeks
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.policy import TradingPolicy
 from ranks.workloads.stock_trading.training import policy_for
 
 from .known import bars
+from .look_ahead import peeks
 from .rollouts import collected
 
 WINDOW = 10

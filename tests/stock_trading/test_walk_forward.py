@@ -19,11 +19,11 @@ from ranks.cli.main import main
 from ranks.errors import Stopped, UserError
 from ranks.workloads.stock_trading.config import PRESETS, Config, ModelConfig, demo
 from ranks.workloads.stock_trading.data.config import FeatureConfig
-from ranks.workloads.stock_trading.many import Training, train_all
+from ranks.workloads.stock_trading.loading import split_of
 from ranks.workloads.stock_trading.market.baselines import buy_and_hold
 from ranks.workloads.stock_trading.market.ledger import Ledger
-from ranks.workloads.stock_trading.prices import split_of
 from ranks.workloads.stock_trading.reports.folds import Course, Part, folds_of, verdict
+from ranks.workloads.stock_trading.trainings import Training, train_all
 
 from .known import stocks
 

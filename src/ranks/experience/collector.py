@@ -168,11 +168,11 @@ class Collector:
             return torch.stack([step[name] for step in steps])
 
         moved: list[Transition] = [step["moved"] for step in steps]
-        value_TB = wide(stacked("value"))
-        next_value_TB = next_values(value_TB, wide(last_B))
+        value_TB = in_default_dtype(stacked("value"))
+        next_value_TB = next_values(value_TB, in_default_dtype(last_B))
         for t, step in enumerate(steps):
             if step["final"] is not None:
-                next_value_TB[t] = torch.where(moved[t].ended_B, wide(step["final"]), next_value_TB[t])
+                next_value_TB[t] = torch.where(moved[t].ended_B, in_default_dtype(step["final"]), next_value_TB[t])
         reward_TB = torch.stack([m.reward_B for m in moved]).to(value_TB.dtype)
         discount_TB = torch.stack([m.discount_B for m in moved]).to(value_TB.dtype)
         ended_TB = torch.stack([m.ended_B for m in moved])
@@ -233,6 +233,6 @@ class Collector:
             group.load_state_dict(self.ids.state_of(ids, state["environments"]))
 
 
-def wide(value: Tensor) -> Tensor:
+def in_default_dtype(value: Tensor) -> Tensor:
     """Values in the dtype of the weights."""
     return value.to(torch.get_default_dtype())

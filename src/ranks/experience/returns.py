@@ -35,13 +35,3 @@ def gae(
 def next_values(value_TB: Tensor, last_value_B: Tensor) -> Tensor:
     """[T, B]: the value of the step after each, where no episode ends in between."""
     return torch.cat([value_TB[1:], last_value_B[None]])
-
-
-def discounted_returns(reward_TB: Tensor, discount_TB: Tensor, last_B: Tensor) -> Tensor:
-    """[T, B]: G_t = r_t + discount_t G_{t+1}, from `last_B` after the last step (Sutton & Barto 2018, eq. 3.9)."""
-    return_TB = torch.empty_like(reward_TB)
-    running_B = last_B
-    for t in reversed(range(len(reward_TB))):
-        running_B = reward_TB[t] + discount_TB[t] * running_B
-        return_TB[t] = running_B
-    return return_TB

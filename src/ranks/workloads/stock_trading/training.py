@@ -18,12 +18,12 @@ from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
 from ranks.experience.rollout import Rollout
 from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
+from ranks.workloads.stock_trading.one_account import backtest, measures
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from ranks.workloads.stock_trading.prices import load
-from ranks.workloads.stock_trading.trade import backtest, measures
 
 
 def build(cfg: Config) -> TradingPolicy:

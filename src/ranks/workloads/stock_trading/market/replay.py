@@ -6,15 +6,11 @@ Legend: T days of the ledger, B = 1 environment, S stocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
 
@@ -49,10 +45,3 @@ def replay(market: Market, act: Act) -> Ledger:
     fee_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.cost_bps * 1e-4
     dates_T, close_TS = days.dates_D[rows], days.close_DS[rows]
     return Ledger(dates_T, days.tickers, cash_T, shares_TS, close_TS, price_TS, fee_T, value_T)
-
-
-def replay_actions(days: Days, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
-    """The books of given actions, one row for each decision of the whole period."""
-    actions = iter(torch.as_tensor(action_TS, dtype=torch.float64)[:, None])
-    market = Market(days, range(1), 0, replace(config, episode_days=None))
-    return replay(market, lambda _: next(actions))

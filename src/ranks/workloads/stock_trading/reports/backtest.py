@@ -12,13 +12,13 @@ from ranks.errors import UserError, nearest
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
+from ranks.workloads.stock_trading.loading import prices_of, split_of
 from ranks.workloads.stock_trading.market import baselines
 from ranks.workloads.stock_trading.market.days import periods_of
 from ranks.workloads.stock_trading.market.ledger import Ledger
-from ranks.workloads.stock_trading.prices import prices_of, split_of
+from ranks.workloads.stock_trading.one_account import backtest as backtest_policy
 from ranks.workloads.stock_trading.reports.books import books_lines, write_books
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
-from ranks.workloads.stock_trading.trade import backtest as backtest_policy
 
 RULES = baselines.BASELINES
 INDEX = "index"

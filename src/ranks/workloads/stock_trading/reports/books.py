@@ -15,7 +15,7 @@ from typing import Any
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import drawdown
-from ranks.workloads.stock_trading.trade import measures
+from ranks.workloads.stock_trading.one_account import measures
 
 PER_CENT = ("return", "cagr", "volatility", "max_drawdown", "turnover", "costs")
 COLUMNS = ("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs")

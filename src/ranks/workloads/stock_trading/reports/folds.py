@@ -15,9 +15,9 @@ import numpy as np
 from ranks.workloads.stock_trading.config import SHIPPED, Config
 from ranks.workloads.stock_trading.data import split
 from ranks.workloads.stock_trading.data.prices import Dates, Floats, Prices
+from ranks.workloads.stock_trading.loading import first_day
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import summary
-from ranks.workloads.stock_trading.prices import first_day
 from ranks.workloads.stock_trading.reports.books import COLUMNS, measures_lines, plain, told
 from ranks.workloads.stock_trading.reports.intervals import over_seeds
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from ranks.errors import UserError
+from ranks.workloads.stock_trading.loading import prices_of, split_of
 from ranks.workloads.stock_trading.market.ledger import Ledger
-from ranks.workloads.stock_trading.prices import prices_of, split_of
+from ranks.workloads.stock_trading.one_account import measures
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger, ledger_of, rule_ledger
 from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, plain, told, write_books
 from ranks.workloads.stock_trading.reports.intervals import over_seeds
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import draw_tear_sheet
-from ranks.workloads.stock_trading.trade import measures
 
 BESIDE = ("buy-and-hold", "equal-weight", "momentum", "random")
 

@@ -19,16 +19,16 @@ from ranks.engine import facts
 from ranks.errors import UserError, nearest
 from ranks.workloads.stock_trading.config import PRESETS, Config
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.many import Training, train_all
+from ranks.workloads.stock_trading.loading import load, prices_of
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.prices import load, prices_of
+from ranks.workloads.stock_trading.one_account import backtest, measures
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, RULES, index_ledger
 from ranks.workloads.stock_trading.reports.books import MEASURED, told
 from ranks.workloads.stock_trading.reports.folds import Fold, Part, courses, folds_of, verdict
 from ranks.workloads.stock_trading.reports.saved import load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import blank, draw_walk_forward
-from ranks.workloads.stock_trading.trade import backtest, measures
+from ranks.workloads.stock_trading.trainings import Training, train_all
 
 INTERVALS = (
     "Intervals are of the mean over seeds (percentile bootstrap): they tell the luck of training, not of the market."

@@ -21,15 +21,15 @@ from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.data.features import features_of
 from ranks.workloads.stock_trading.data.prices import Floats
 from ranks.workloads.stock_trading.data.synthetic import START
+from ranks.workloads.stock_trading.loading import load, prices_of
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days, days_of
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.metrics import YEAR, turnover
 from ranks.workloads.stock_trading.market.replay import Act
 from ranks.workloads.stock_trading.on_market import OnMarket
+from ranks.workloads.stock_trading.one_account import backtest
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from ranks.workloads.stock_trading.prices import load, prices_of
-from ranks.workloads.stock_trading.trade import backtest
 
 ITERATIONS = 240
 """Rollouts of a training: 967,680 days of accounts."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ranks.workloads.stock_trading.config import Config
-from ranks.workloads.stock_trading.many import Training, train_all
 from ranks.workloads.stock_trading.policy import TradingPolicy
 from ranks.workloads.stock_trading.reports.saved import load_run
 from ranks.workloads.stock_trading.tables import known_answers as known
 from ranks.workloads.stock_trading.tables.reference import reference_rows
+from ranks.workloads.stock_trading.trainings import Training, train_all
 
 SEEDS, SEEDS_QUICK, ITERATIONS_QUICK = 5, 1, 2
 SHARPE_SHARE, MEMORY_LEAD, HALF_WIDTH = 0.8, 1.5, 0.01
