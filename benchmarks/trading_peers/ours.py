@@ -17,7 +17,7 @@ from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.tables.known_answers import sharpe_of
-from ranks.workloads.stock_trading.training import policy_for, trading_loss
+from ranks.workloads.stock_trading.training import build, trading_loss
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         markets.append(Timed(Market(days, ids, world.seed, cfg.market)))
         return markets[-1]
 
-    policy, table_DK = policy_for(cfg, days), torch.as_tensor(days.table_DK)
+    policy, table_DK = build(cfg), torch.as_tensor(days.table_DK)
     learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
     collector = Collector(OnMarket(policy, table_DK), make, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)

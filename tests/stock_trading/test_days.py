@@ -27,7 +27,7 @@ def periods(turbulence_exit: float | None = None, window: int = 30) -> Periods:
 def test_periods_hold_their_days_and_the_window_before_and_none_after() -> None:
     made = periods(turbulence_exit=0.9)
     assert made.validation is None
-    assert made.threshold == pytest.approx(42.175, abs=1e-3)
+    assert made.fitted.threshold == pytest.approx(42.175, abs=1e-3)
     test = made.test
     assert test.num_days == 1095
     assert str(test.dates_D[30]) == "2016-01-04"

@@ -11,7 +11,7 @@ import pytest
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data import indicators, synthetic
 from ranks.workloads.stock_trading.data.config import STOCK_FEATURES, FeatureConfig
-from ranks.workloads.stock_trading.data.features import Scaler, features_of
+from ranks.workloads.stock_trading.data.features import Scaler, features_of, history_days
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates, walk_forward
 from ranks.workloads.stock_trading.data.turbulence import turbulence
@@ -165,13 +165,32 @@ def test_the_scaler_knows_the_training_days_alone() -> None:
     table_DK = scaler.table_DK(features)
     assert table_DK.dtype == np.float32
     assert table_DK.shape == (200, 3 * 7 + 1)
-    np.testing.assert_allclose(scaler.mean_F, features.stock_DSF[30:120].reshape(-1, 7).mean(0))
-    np.testing.assert_allclose(scaler.std_F, features.stock_DSF[30:120].reshape(-1, 7).std(0))
-    expected = (features.stock_DSF[150, 2, 3] - scaler.mean_F[3]) / scaler.std_F[3]
+    of_stocks = features.stock_DSF[30:120].reshape(-1, 7)
+    np.testing.assert_allclose(
+        scaler.mean_K, [*np.tile(of_stocks.mean(0), 3), *features.market_DM[30:120].mean(0)], 1e-6
+    )
+    np.testing.assert_allclose(scaler.std_K, [*np.tile(of_stocks.std(0), 3), *features.market_DM[30:120].std(0)], 1e-6)
+    expected = (features.stock_DSF[150, 2, 3] - scaler.mean_K[3]) / scaler.std_K[3]
     assert table_DK[150, 2 * 7 + 3] == pytest.approx(np.clip(expected, -2, 2), rel=1e-6)
     assert np.nanmax(np.abs(table_DK)) == 2
     with pytest.raises(UserError, match="from day 21 on"):
         Scaler.fit(features, range(20, 120), 2.0)
+
+
+@pytest.mark.parametrize("name", [*STOCK_FEATURES, "turbulence"])
+def test_a_feature_is_known_when_its_days_are_there(name: str) -> None:
+    """Nobody's history is given up for features that were not asked for."""
+    is_market = name == "turbulence"
+    config = replace(SHORT, names=("return",) if is_market else (name,), turbulence=is_market)
+    assert features_of(bars(200, 3, 2), config).first_day in (history_days(config) - 1, history_days(config))
+
+
+def test_the_turbulence_of_many_stocks_needs_many_days() -> None:
+    """With as many stocks as days of the window the distance would be noise of any size."""
+    close_DS = bars(400, 14, 3).close_DS
+    with pytest.raises(UserError, match="14 stocks, whose covariances 40 days do not tell"):
+        turbulence(close_DS, 40)
+    assert np.nanmedian(turbulence(close_DS, 42)) < 14 * 3
 
 
 def test_a_feature_that_never_changes_scales_to_zero() -> None:
@@ -207,14 +226,11 @@ def test_periods_lie_apart_and_in_order() -> None:
 
 
 def test_walking_forward() -> None:
-    splits = walk_forward(range(300, 2300), 5, embargo=30, window=30, validation_days=100)
+    splits = walk_forward(range(300, 2300), 5, embargo=30, window=30)
     assert [split.test for split in splits] == [range(1300 + 200 * fold, 1500 + 200 * fold) for fold in range(5)]
     for split in splits:
-        assert split.validation is not None
         assert split.train.start == 300
-        assert split.validation.start - split.train.stop == 30
-        assert split.test.start - split.validation.stop == 30
-        assert len(split.validation) == 100
+        assert split.test.start - split.train.stop == 30
     uneven = walk_forward(range(10, 111), 3, embargo=5, window=5)
     assert [len(split.test) for split in uneven] == [16, 17, 17]
     assert uneven[-1].test.stop == 111

@@ -19,7 +19,7 @@ from ranks.workloads.stock_trading.market.days import Days, Periods, periods_of
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from ranks.workloads.stock_trading.training import policy_for
+from ranks.workloads.stock_trading.training import build
 
 from .known import bars
 from .look_ahead import peeks
@@ -82,13 +82,17 @@ def test_all_three_lstms_learn() -> None:
 
 
 def test_one_day_for_use_elsewhere_is_the_same_policy() -> None:
-    """`forward` sees a window of its own: with a stride of 1 that is what the table's features are made of."""
+    """`forward` sees a window of its own, unscaled: with a stride of 1 that is what the table's features come from."""
     torch.manual_seed(0)
-    table_DK = torch.randn(60, 6)
-    policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=1, feature_hidden=8, hidden=8)
+    raw_DK = torch.randn(60, 6) * 7 + 3
+    policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=7, feature_hidden=8, hidden=8, clip=1.5)
+    policy.mean_K.fill_(3.0)
+    policy.std_K.fill_(7.0)
+    table_DK = ((raw_DK - 3) / 7).clamp(-1.5, 1.5)
     account_BA, day_B = torch.rand(3, 4), torch.tensor([9, 20, 59])
-    inside, value_B, _ = OnMarket(policy, table_DK).act({"day": day_B, "account": account_BA}, policy.start_state(3))
-    window_BWK = torch.stack([table_DK[day - WINDOW + 1 : day + 1] for day in day_B])
+    on_market = OnMarket(policy, table_DK, stride=1)
+    inside, value_B, _ = on_market.act({"day": day_B, "account": account_BA}, policy.start_state(3))
+    window_BWK = torch.stack([raw_DK[day - WINDOW + 1 : day + 1] for day in day_B])
     action_BS, same_value_B, state = policy(window_BWK, account_BA, policy.start_state(3))
     torch.testing.assert_close(action_BS, inside.mode().clamp(-1, 1))
     torch.testing.assert_close(same_value_B, value_B)
@@ -126,7 +130,7 @@ def test_no_action_of_the_policy_looks_ahead_and_a_twin_that_does_is_caught(pois
     """Every price after day t becomes garbage: what the policy does up to t stays, bit for bit."""
     torch.manual_seed(1)
     cfg, prices = config(), bars(300, 3, 5)
-    policy = policy_for(cfg, periods(prices).train)
+    policy = build(replace(cfg, data=replace(cfg.data, tickers=prices.tickers)))
     with torch.no_grad():
         policy.actor.head.weight.mul_(100.0)  # as it begins, its actions would buy less than a share
 

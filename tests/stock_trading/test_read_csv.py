@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +64,14 @@ BAD = {
     "decimal commas": (WIDE.replace(",", ";").replace("99.5", "99,5"), "line 4: '99,5' where a number belongs"),
     "a word": (WIDE.replace("101", "high"), "line 3: 'high' where a number belongs"),
     "a short line": (WIDE.replace("2020-01-03,51", "2020-01-03"), "line 3: 2 columns below a heading of 3"),
-    "no stock's name": ("date,open,close\n2020-01-02,1,1\n", "line 1: a column 'close', and none that names"),
+    "no stock's name": ("date,open,close\n2020-01-02,1,1\n", "prices of one stock, and no column that names it"),
+    "bars of one stock": ("Date,Price,Open,High\n2020-01-02,1,1,1\n", "columns Date, Price, Open, High: prices of one"),
+    "an adjusted bar": ("Date,Open,High,Low,Adj Close\n2020-01-02,1,1,1,1\n", "prices of one stock"),
+    "an adjusted close twice": ("date,tic,adj close,adj_close\n2020-01-02,A,1,2\n", "line 1: two columns of one name"),
+    "a line of no stock": ("date,tic,close\n2020-01-02,A,1\n2020-01-02,,1\n", "line 3: a line that names no stock"),
+    "a column of no stock": ("date,A,\n2020-01-02,1,1\n", "line 1: a column without a name"),
+    "a sign between thousands": (WIDE.replace("101", "1_010"), "line 3: '1_010' where a number belongs"),
+    "an endless heading": ("date," + "x" * 200_000, "line 1: field larger than field limit"),
     "no close": ("date,tic,open\n2020-01-02,A,1\n", "line 1: no column 'close'"),
     "no date": ("KO,PG\n1,2\n", "line 1: a heading that reads 'KO,PG'"),
     "a name twice": (WIDE.replace("PG", "KO"), "line 1: two columns of one name"),
@@ -119,11 +125,12 @@ def test_closes_alone_are_filled_at_the_next_close(tmp_path: Path) -> None:
 
 def test_an_adjusted_close_scales_the_bar_and_is_named(tmp_path: Path) -> None:
     text = "Date,Ticker,Open,High,Low,Close,Adj Close\n2020-01-02,KO,49,51,48,50,25\n2020-01-03,KO,50,52,49,51,51\n"
-    with pytest.warns(UserWarning, match="KO [+]104% on 2020-01-03"):
-        prices = read(tmp_path, text)
+    prices = read(tmp_path, text)
     bar = [values[0, 0] for values in prices.fields().values()]
     assert bar == [24.5, 25.5, 24, 25]
-    assert any("adjusted close" in note for note in prices.notes)
+    adjusted, split = prices.notes
+    assert adjusted.endswith("prices.csv: the adjusted close is the close, and the bars are scaled alike")
+    assert "KO +104% on 2020-01-03" in split
 
 
 def test_gaps_are_left_out_as_asked_and_never_filled(tmp_path: Path) -> None:
@@ -132,18 +139,28 @@ def test_gaps_are_left_out_as_asked_and_never_filled(tmp_path: Path) -> None:
     assert by_stock.tickers == ("PG",)
     assert by_stock.close_DS.tolist() == [[100], [101], [99.5]]
     assert by_day.close_DS.tolist() == [[50, 100], [52, 99.5]]
-    assert "left out: KO" in by_stock.notes
-    assert "left out: 1 days, the first of them 2020-01-03" in by_day.notes
+    assert by_stock.notes[0].endswith("prices.csv: left out KO")
+    assert by_day.notes[0].endswith("prices.csv: left out 1 days, the first of them 2020-01-03")
     with pytest.raises(UserError, match="nothing is left"):
         read(tmp_path, "date,KO\n2020-01-02,\n", missing="drop-days")
 
 
 def test_a_split_that_was_not_adjusted_for_is_named(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"prices.csv: changes of more than 40%.*PG -51% on 2020-01-06"):
-        read(tmp_path, WIDE.replace("99.5", "49.5"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read(tmp_path, WIDE.replace("99.5", "61"))
+    (note,) = read(tmp_path, WIDE.replace("99.5", "49.5")).notes
+    assert re.search(r"prices.csv: changes of more than 40%.*PG -51% on 2020-01-06", note)
+    assert read(tmp_path, WIDE.replace("99.5", "61")).notes == ()
+
+
+@pytest.mark.parametrize(("step_days", "a_year"), [(7, 53), (1, 371)])
+def test_prices_that_are_not_of_trading_days_are_refused(tmp_path: Path, step_days: int, a_year: int) -> None:
+    """Measures count 252 days a year: a week's returns would pass for a day's."""
+    days = [np.datetime64("2020-01-02") + step_days * number for number in range(70)]
+    with pytest.raises(UserError, match=f"{a_year} days a year"):
+        read(tmp_path, "date,KO\n" + "".join(f"{day},5\n" for day in days))
+
+
+def test_lines_that_end_as_on_old_macs(tmp_path: Path) -> None:
+    assert read(tmp_path, WIDE.replace("\n", "\r")).num_days == 3
 
 
 @pytest.mark.parametrize(

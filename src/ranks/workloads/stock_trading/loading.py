@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from ranks.workloads.stock_trading.config import MADE, SHIPPED, Config, DataConfig
 from ranks.workloads.stock_trading.data import sp500, synthetic
+from ranks.workloads.stock_trading.data.features import history_days
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.read_csv import read_csv
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates
@@ -24,34 +29,62 @@ def prices_of(cfg: DataConfig) -> Prices:
     return prices.only(cfg.tickers) if cfg.tickers else prices
 
 
-def split_of(cfg: Config, prices: Prices) -> Split:
-    """Raises UserError where the periods overlap, or lie too close together."""
+def resolved(cfg: Config, prices: Prices) -> Config:
+    """The config with its stocks and both periods named, so that it means the same whatever its source holds later.
+    An end that is not given is that of the default: `PAPER` of sp500, else three quarters of the days, and the rest.
+
+    Raises UserError where the history is too short for that.
+    """
     d = cfg.data
-    embargo, window = d.embargo_days, cfg.model.window
-    given = (d.train_from, d.train_to, d.validation_from, d.validation_to, d.test_from, d.test_to)
-    if any(day is not None for day in given):
-        has_validation = d.validation_from is not None or d.validation_to is not None
-        validation = (d.validation_from, d.validation_to) if has_validation else None
-        return split_by_dates(
-            prices, (d.train_from, d.train_to), (d.test_from, d.test_to), validation, embargo=embargo, window=window
-        )
-    if d.source == SHIPPED:
-        return split_by_dates(prices, *PAPER, embargo=embargo, window=window)
-    first = first_day(cfg)
-    edge = first + int((prices.num_days - first) * TRAIN_SHARE)
-    return Split(range(first, edge), None, range(edge + d.embargo_days, prices.num_days)).check(
-        embargo=embargo, window=window
-    )
+    train, test = PAPER if d.source == SHIPPED else _quarters(cfg, prices)
+    periods = {
+        "train_from": d.train_from or train[0],
+        "train_to": d.train_to or train[1],
+        "test_from": d.test_from or test[0],
+        "test_to": d.test_to or test[1],
+    }
+    return replace(cfg, data=replace(d, tickers=prices.tickers, **periods))
+
+
+def _quarters(cfg: Config, prices: Prices) -> tuple[tuple[str, str], tuple[str, str]]:
+    first, num = first_day(cfg), prices.num_days
+    edge = first + int((num - first) * TRAIN_SHARE)
+    train, test = range(first, edge), range(edge + cfg.data.embargo_days, num)
+    Split(train, None, test).check(cfg.data.embargo_days, cfg.model.window)
+    (a, b), (c, d) = ((str(prices.dates_D[rows[0]]), str(prices.dates_D[rows[-1]])) for rows in (train, test))
+    return (a, b), (c, d)
+
+
+def split_of(cfg: Config, prices: Prices) -> Split:
+    """Of a config's periods, named or not. Raises UserError where they overlap, or lie too close together."""
+    d = resolved(cfg, prices).data
+    has_validation = d.validation_from is not None or d.validation_to is not None
+    validation = (d.validation_from, d.validation_to) if has_validation else None
+    spans = (d.train_from, d.train_to), (d.test_from, d.test_to)
+    return split_by_dates(prices, *spans, validation, embargo=d.embargo_days, window=cfg.model.window)
+
+
+def rows_of_test(cfg: Config, prices: Prices) -> range:
+    """Rows of the test of a resolved config, in any prices of its stocks. Raises UserError where it begins less than
+    the embargo after the training's last day."""
+    d = cfg.data
+    test = prices.rows(d.test_from, d.test_to)
+    after = int(np.searchsorted(prices.dates_D, np.datetime64(str(d.train_to)), side="right"))
+    if after:
+        Split(range(after), None, test).check(d.embargo_days, cfg.model.window)
+    return test
 
 
 def first_day(cfg: Config) -> int:
     """The first row of a period that has all its features and a window before it."""
-    f = cfg.features
-    longest = max(f.trend_days, f.macd_slow, f.rsi_days, f.cci_days, 2 * f.adx_days, f.level_days)
-    return max(longest, f.turbulence_days if f.turbulence else 0) + cfg.model.window + 1
+    return history_days(cfg.features) + cfg.model.window
+
+
+def periods_in(prices: Prices, cfg: Config) -> Periods:
+    """The periods of a config, features included; everything fitted comes from its training days."""
+    return periods_of(prices, split_of(cfg, prices), cfg.features, cfg.market, cfg.model.window)
 
 
 def load(cfg: Config) -> Periods:
-    """The periods of a config, features included; everything fitted comes from its training days."""
-    prices = prices_of(cfg.data)
-    return periods_of(prices, split_of(cfg, prices), cfg.features, cfg.market, cfg.model.window)
+    """`periods_in` of the config's own prices."""
+    return periods_in(prices_of(cfg.data), cfg)

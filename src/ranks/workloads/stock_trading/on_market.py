@@ -17,10 +17,15 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 
 
 class OnMarket:
-    """Made anew after each update: while acting, the table is read once, at the first step."""
+    """Made anew after each update: while acting, the table is read once, at the first step.
 
-    def __init__(self, policy: TradingPolicy, table_DK: Tensor) -> None:
-        self.policy, self.passes_PKW = policy, policy.passes(table_DK)
+    `stride`: days that share a pass of the reader, the policy's own where it is not given. With 1 each day has a pass
+    of exactly `window` days, so that what is done on it does not depend on where the table begins.
+    """
+
+    def __init__(self, policy: TradingPolicy, table_DK: Tensor, stride: int | None = None) -> None:
+        self.policy, self.stride = policy, stride or policy.stride
+        self.passes_PKW = policy.passes(table_DK, self.stride)
         self._features_DH: Tensor | None = None
 
     @property
@@ -60,7 +65,7 @@ class OnMarket:
     def _features(self, day_TB: Tensor, follow_each_other: bool) -> Tensor:
         """[T, B, H]. Where each account's days follow each other, only the passes that speak of them are made, unless
         that would be more than all there are."""
-        (horizon, num), stride, num_passes = day_TB.shape, self.policy.stride, len(self.passes_PKW)
+        (horizon, num), stride, num_passes = day_TB.shape, self.stride, len(self.passes_PKW)
         row_TB = self._row(day_TB)
         num_each = -(-(horizon - 1) // stride) + 1
         if not follow_each_other or num * num_each >= num_passes:

@@ -22,10 +22,10 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 def backtest(
     policy: TradingPolicy, days: Days, cfg: Config, device: torch.device, world: World | None = None
 ) -> Ledger:
-    """The books of one account that takes the likeliest action each day; it begins with cash and no memory. `world`:
-    for the run's precision."""
+    """The books of one account that takes the likeliest action each day, from exactly `window` days, as `forward` of an
+    export does; it begins with cash and no memory. `world`: for the run's precision."""
     market = Market(days, range(1), 0, replace(cfg.market, episode_days=None), device)
-    on_market, state = OnMarket(policy, market.table_DF), policy.start_state(1)
+    on_market, state = OnMarket(policy, market.table_DF, stride=1), policy.start_state(1)
 
     def act(obs: dict[str, Tensor]) -> Tensor:
         nonlocal state

@@ -50,7 +50,12 @@ class Branch(nn.Module):
 
 
 class TradingPolicy(nn.Module):
-    """`num_columns`: K of the market's table; `num_account`: A. `kind`, `window`, `stride`: see ModelConfig."""
+    """`num_columns`: K of the market's table; `num_account`: A. `kind`, `window`, `stride`: see ModelConfig; `clip`:
+    see FeatureConfig.
+
+    It carries what its training days fixed: mean and deviation of each column, and the turbulence `exit_above` which
+    all is sold (the market's doing, not its own).
+    """
 
     def __init__(
         self,
@@ -63,25 +68,32 @@ class TradingPolicy(nn.Module):
         feature_hidden: int = 128,
         hidden: int = 128,
         log_std: float = -0.7,
+        clip: float = 5.0,
     ) -> None:
         super().__init__()
         self.num_stocks, self.num_columns, self.num_account = num_stocks, num_columns, num_account
         self.kind, self.window, self.stride = kind, window, stride
-        self.feature_hidden, self.hidden, self.log_std = feature_hidden, hidden, log_std
+        self.feature_hidden, self.hidden, self.log_std, self.clip = feature_hidden, hidden, log_std, clip
+        self.mean_K: Tensor
+        self.std_K: Tensor
+        self.exit_above: Tensor
+        self.register_buffer("mean_K", torch.zeros(num_columns))
+        self.register_buffer("std_K", torch.ones(num_columns))
+        self.register_buffer("exit_above", torch.tensor(math.inf))
         self.reader = nn.LSTM(num_columns, feature_hidden) if kind == "clstm" else None
         num_inputs = (feature_hidden if kind == "clstm" else num_columns) + num_account
         self.actor = Branch(num_inputs, hidden, num_stocks, kind != "mlp", 0.01)
         self.critic = Branch(num_inputs, hidden, 1, kind != "mlp", 1.0)
         self.log_std_S = nn.Parameter(torch.full((num_stocks,), log_std))
 
-    def passes(self, table_DK: Tensor) -> Tensor:
+    def passes(self, table_DK: Tensor, stride: int) -> Tensor:
         """[P, K, window - 1 + stride]: the days of each pass of the reader. Pass p speaks of the `stride` days from row
         `window - 1 + p * stride` on; beyond the table there are zeros."""
         lead = self.window - 1
-        num_passes = -(-(len(table_DK) - lead) // self.stride)
-        missing = lead + num_passes * self.stride - len(table_DK)
+        num_passes = -(-(len(table_DK) - lead) // stride)
+        missing = lead + num_passes * stride - len(table_DK)
         padded_DK = torch.cat([table_DK, table_DK.new_zeros(missing, table_DK.shape[1])])
-        return padded_DK.unfold(0, lead + self.stride, self.stride)
+        return padded_DK.unfold(0, lead + stride, stride)
 
     def read(self, passes_PKW: Tensor) -> Tensor:
         """[P * stride, H]: what is known at the close of each day that these passes speak of, one pass after another,
@@ -108,10 +120,12 @@ class TradingPolicy(nn.Module):
         return DiagonalGaussian.of(mean_TBS, self.log_std_S), value_TB1[..., 0], after
 
     def forward(self, window_BWK: Tensor, account_BA: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
-        """One day, for use elsewhere: the last W days of the market as each account sees them -> (actions [B, S] in
-        -1..1, value [B], the state to hand in on the next day). Begin with `start_state`."""
-        features_BH = window_BWK[:, -1]
+        """One day, for use elsewhere: features of the last W days as they are, not scaled, and the account in shares of
+        its initial cash (cash, each holding, their sum) -> (actions [B, S] in -1..1, value [B], the state to hand in on
+        the next day). Begin with `start_state`."""
+        scaled_BWK = ((window_BWK - self.mean_K) / self.std_K).clamp(-self.clip, self.clip).to(account_BA.dtype)
+        features_BH = scaled_BWK[:, -1]
         if self.reader is not None:
-            features_BH = self.reader(window_BWK.transpose(0, 1))[0][-1]
+            features_BH = self.reader(scaled_BWK.transpose(0, 1))[0][-1]
         distribution, value_1B, state = self.decide(features_BH[None], account_BA[None], state, None)
         return distribution.mode()[0].clamp(-1.0, 1.0), value_1B[0], state

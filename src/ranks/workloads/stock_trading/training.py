@@ -17,8 +17,9 @@ from ranks.experience import ppo
 from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
 from ranks.experience.rollout import Rollout
+from ranks.workloads.stock_trading.carried import carry, days_for
 from ranks.workloads.stock_trading.config import Config
-from ranks.workloads.stock_trading.loading import load
+from ranks.workloads.stock_trading.loading import periods_in, prices_of, resolved, rows_of_test
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
@@ -27,15 +28,10 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 
 
 def build(cfg: Config) -> TradingPolicy:
-    """The policy, untrained."""
-    return policy_for(cfg, load(cfg).train)
-
-
-def policy_for(cfg: Config, days: Days) -> TradingPolicy:
-    """The policy of a config for the stocks and features of these days."""
-    num_stocks, m = len(days.tickers), cfg.model
-    widths = (num_stocks, days.table_DK.shape[1], num_stocks + 2)
-    return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std)
+    """The policy, untrained and with nothing fitted. Of a run, whose config names its stocks, no prices are read."""
+    num_stocks, m, f = len(cfg.data.tickers or prices_of(cfg.data).tickers), cfg.model, cfg.features
+    widths = (num_stocks, num_stocks * len(f.names) + f.turbulence, num_stocks + 2)
+    return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std, f.clip)
 
 
 def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, table_DK: Tensor) -> Loss:
@@ -45,16 +41,21 @@ def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, table_
 
 def train(cfg: Config, world: World) -> Summary:
     """The loop."""
-    periods = load(cfg)
+    prices = prices_of(cfg.data)
+    cfg = resolved(cfg, prices)
+    periods = periods_in(prices, cfg)
     market = partial(Market, periods.train, seed=world.seed, config=cfg.market, device=world.device)
     table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.get_default_dtype(), device=world.device)
-    policy = policy_for(cfg, periods.train)
+    policy = build(cfg)
+    carry(policy, periods.fitted)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
     learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
     collector = Collector(OnMarket(policy, table_DK), market, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
         run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
+        for note in prices.notes:
+            world.emit({"event": "warning", "text": note})
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(OnMarket(policy, table_DK), iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
@@ -68,7 +69,9 @@ def train(cfg: Config, world: World) -> Summary:
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """Measures of the test period, costs included: one account that takes the likeliest action each day."""
     assert isinstance(model, TradingPolicy)
-    return measures(backtest(model, load(cfg).test, cfg, world.device, world))
+    prices = prices_of(cfg.data)
+    days = days_for(model, prices, rows_of_test(resolved(cfg, prices), prices), cfg)
+    return measures(backtest(model, days, cfg, world.device, world))
 
 
 def sha256_of(days: Days) -> str:

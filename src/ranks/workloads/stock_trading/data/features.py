@@ -30,6 +30,20 @@ class Features:
     turbulence_D: Floats | None
     first_day: int
 
+    @property
+    def flat_DK(self) -> Floats:
+        """float64[D, K]: all features of the first stock, of the second, ..., then the market's; before scaling."""
+        return np.concatenate([self.stock_DSF.reshape(len(self.stock_DSF), -1), self.market_DM], 1)
+
+
+def history_days(config: FeatureConfig) -> int:
+    """Days that the features look back on, at most; as many lie before the first day on which all are known."""
+    c = config
+    longest = {"return": 1, "trend": c.trend_days, "level": c.level_days, "macd": c.macd_slow, "rsi": c.rsi_days}
+    longest |= {"cci": c.cci_days, "adx": 2 * c.adx_days}
+    turbulent = c.turbulence_days + 1 if c.turbulence else 0
+    return max(turbulent, *(longest[name] for name in c.names))
+
 
 def features_of(prices: Prices, config: FeatureConfig) -> Features:
     """The features of every day. Raises UserError where the history is shorter than the longest window.
@@ -51,8 +65,7 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
     stock_DSF = np.stack([make[name]() for name in config.names], -1)
     turbulence_D = turbulence(close_DS, config.turbulence_days) if config.turbulence else None
     market_DM = np.zeros((prices.num_days, 0)) if turbulence_D is None else np.log1p(turbulence_D)[:, None]
-    flat_DK = np.concatenate([stock_DSF.reshape(prices.num_days, -1), market_DM], 1)
-    is_known_D = np.asarray(np.isfinite(flat_DK).all(1))
+    is_known_D = np.asarray(np.isfinite(stock_DSF).all((1, 2)) & np.isfinite(market_DM).all(1))
     if not is_known_D.any():
         found = f"the {prices.num_days} days of {prices.source} are fewer than the windows take"
         raise UserError("features of the prices", found, "give a longer history, or shorten the windows")
@@ -64,15 +77,12 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """Mean and standard deviation of each feature over the training days, all stocks together; frozen after that.
+    """Mean and standard deviation of each column over the training days, those of a feature over all stocks together;
+    frozen after that. float64[K] of numbers that float32 holds, so that a weights file keeps them to the last bit;
+    `clip` in standard deviations."""
 
-    `mean_F`, `std_F` for the stocks, `mean_M`, `std_M` for the market; `clip` in standard deviations.
-    """
-
-    mean_F: Floats
-    std_F: Floats
-    mean_M: Floats
-    std_M: Floats
+    mean_K: Floats
+    std_K: Floats
     clip: float
 
     @classmethod
@@ -83,17 +93,17 @@ class Scaler:
             raise UserError("a scaler of the training days", found, "begin the training later")
         days = slice(train.start, train.stop)
         stock_DSF, market_DM = features.stock_DSF[days], features.market_DM[days]
-        return cls(stock_DSF.mean((0, 1)), _spread(stock_DSF, (0, 1)), market_DM.mean(0), _spread(market_DM, 0), clip)
+        each = np.ones((stock_DSF.shape[1], 1))
+        mean_SF, std_SF = each * stock_DSF.mean((0, 1)), each * stock_DSF.std((0, 1))
+        mean_K = as_float32(np.concatenate([mean_SF.ravel(), market_DM.mean(0)]))
+        std_K = as_float32(np.concatenate([std_SF.ravel(), market_DM.std(0)]))
+        return cls(mean_K, np.where(std_K > 0, std_K, 1.0), clip)
 
     def table_DK(self, features: Features) -> npt.NDArray[np.float32]:
-        """float32[D, S * F + M], clipped: all features of the first stock, of the second, ..., then the market's."""
-        stock_DSF = (features.stock_DSF - self.mean_F) / self.std_F
-        market_DM = (features.market_DM - self.mean_M) / self.std_M
-        flat_DK = np.concatenate([stock_DSF.reshape(len(stock_DSF), -1), market_DM], 1)
-        return np.clip(flat_DK, -self.clip, self.clip).astype(np.float32)
+        """float32[D, K], scaled and clipped; 0 for a feature that never changes."""
+        return np.clip((features.flat_DK - self.mean_K) / self.std_K, -self.clip, self.clip).astype(np.float32)
 
 
-def _spread(values: Floats, axes: int | tuple[int, int]) -> Floats:
-    """Standard deviations; 1 for a feature that never changes."""
-    std = values.std(axes)
-    return np.where(std > 0, std, 1.0)
+def as_float32(values: npt.ArrayLike) -> Floats:
+    """float64, each rounded to what float32 holds."""
+    return np.asarray(values, np.float32).astype(np.float64)

@@ -152,7 +152,7 @@ class Prices:
 
     def _day(self, day: Day) -> np.datetime64:
         try:
-            return np.datetime64(str(day), "D")
+            return np.datetime64(datetime.date.fromisoformat(str(day)), "D")
         except ValueError:
             raise UserError(f"the day '{day}'", "no calendar day", "write it as 2016-01-04") from None
 
@@ -169,7 +169,7 @@ class Prices:
         return self._cut(lambda values: values[:, places], self.dates_D, tickers)
 
     def _cut(self, cut: Callable[[Floats], Floats], dates_D: Dates, tickers: tuple[str, ...] | None = None) -> Prices:
-        kept = {name: cut(values) for name, values in self.fields().items()}
+        kept = {name: np.ascontiguousarray(cut(values)) for name, values in self.fields().items()}  # sums go by layout
         return Prices.of(dates_D, tickers or self.tickers, kept, self.source, *self.notes)
 
     def large_moves(self, limit: float = SPLIT_MOVE) -> list[Move]:

@@ -15,10 +15,9 @@ import functools
 import gzip
 import io
 import re
-import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -34,6 +33,11 @@ DATE_NAMES = ("date", "datetime", "timestamp", "")
 TICKER_NAMES = ("tic", "ticker", "symbol")
 ADJUSTED_NAMES = ("adjclose", "adjustedclose")
 PRICE_NAMES = ("open", "high", "low", "close")
+BAR_NAMES = ("open", "high", "low", "volume", "vol", "price", *ADJUSTED_NAMES)
+DAYS_A_YEAR = (225, 270)
+"""Of exchanges: 242 (Shanghai) to 261 (every weekday). Measures take 252 a year; other spacings would falsify them."""
+LEAST_DAYS = 60
+"""Days of a history from which its spacing shows."""
 LAYOUTS = "long (date,tic,open,high,low,close,volume) or wide (date and one close for each ticker)"
 NO_NUMBER = ("", "nan", "na", "n/a", "null", "none")
 DATE = re.compile(r"(\d{4})([-/]?)(\d\d)\2(\d\d)(?:[ T]00:00(?::00(?:\.0*)?)?)?")
@@ -41,29 +45,30 @@ ZONE = re.compile(r"\d\d:\d\d.*([+-]\d\d:?\d\d|Z|[A-Z]{3,4})$")
 SHOWN_MOVES = 5
 
 
-def read_csv(path: str | Path, *, missing: Missing = "error", warn_of_splits: bool = True) -> Prices:
+def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
     """The prices of a file. Raises UserError naming file and line, or date and ticker.
 
-    Where the file has an adjusted close it becomes the close, the rest of the bar is scaled alike, and `notes` says so.
-    Warns of changes within a day that look like splits which were not adjusted for.
+    Where the file has an adjusted close it becomes the close, and the rest of the bar is scaled alike. `notes` says so,
+    and what was left out, and which changes within a day look like splits that were not adjusted for.
     """
     file = _File.open(path)
     is_long = any(name in file.columns for name in TICKER_NAMES)
-    if not is_long and "close" in file.columns:
-        file.refuse(1, "a column 'close', and none that names the stock", "add a column tic")
+    bar = [name for name in file.columns if name in BAR_NAMES]
+    if not is_long and ("close" in file.columns or len(bar) > 1):
+        found = f"columns {', '.join(file.heading)}: prices of one stock, and no column that names it"
+        file.refuse(1, found, "add a column tic with its name on each line")
     dates_D, tickers, fields = _long(file) if is_long else _wide(file)
-    notes = ["a long file" if is_long else "a wide file: closes alone"]
+    notes: list[str] = []
     dates_D, tickers, fields = _without_gaps(file, dates_D, tickers, fields, missing, notes)
     adjusted_DS = fields.pop("adjusted", None)
-    prices = Prices.of(dates_D, tickers, fields, file.name, *notes)
+    prices = Prices.of(dates_D, tickers, fields, file.name)
     if adjusted_DS is not None:
-        notes.append("the adjusted close is the close, and the bars are scaled alike")
+        notes.append(f"{file.name}: the adjusted close is the close, and the bars are scaled alike")
         bars = {n: v * (adjusted_DS / prices.close_DS) for n, v in fields.items() if n != "volume"}
         fields = {**fields, **bars, "close": adjusted_DS}
-        prices = Prices.of(dates_D, tickers, fields, file.name, *notes)
-    if warn_of_splits:
-        _warn_of_splits(prices)
-    return prices
+        prices = Prices.of(dates_D, tickers, fields, file.name)
+    _refuse_unless_daily(file, prices)
+    return replace(prices, notes=(*notes, *_splits(prices)))
 
 
 @dataclass(frozen=True)
@@ -90,14 +95,20 @@ class _File:
             file.refuse(None, "a damaged gzip file", "fetch it again")
         except OSError as error:
             file.refuse(None, error.strerror or str(error), "give a readable file")
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
         first = text.partition("\n")[0]
         delimiter = max(",;\t", key=first.count)
-        heading = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
-        columns = {"".join(filter(str.isalnum, word.lower())) or word: place for place, word in enumerate(heading)}
+        try:
+            heading = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
+        except csv.Error as error:
+            file.refuse(1, str(error), f"give {LAYOUTS}")
+        plain = ["".join(filter(str.isalnum, word.lower())) or word for word in heading]
+        columns = {name: place for place, name in enumerate(plain)}
         file = cls(str(path), columns, heading, text, delimiter)
+        known = (*DATE_NAMES, *TICKER_NAMES, *ADJUSTED_NAMES, *PRICE_NAMES, "volume")
         if len(heading) < 2 or not any(name in columns for name in DATE_NAMES):
             file.refuse(1, f"a heading that reads '{first.strip()[:60]}'", f"give {LAYOUTS}")
-        if len({word.lower() for word in heading}) < len(heading):
+        if len({word.lower() for word in heading}) < len(heading) or any(plain.count(name) > 1 for name in known):
             file.refuse(1, "two columns of one name", "name each column once")
         return file
 
@@ -153,7 +164,7 @@ class _File:
     def number(self, line: int, word: str) -> float:
         """NaN where none stands."""
         try:
-            return float(word)
+            return float(word if "_" not in word else "no number")
         except ValueError:
             if word.strip().lower() in NO_NUMBER:
                 return np.nan
@@ -176,6 +187,8 @@ def _in_order(file: _File, line: int, word: str, day: int, before: int | None, w
 def _wide(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
     date_at = file.date_place()
     stocks = [place for place in range(len(file.heading)) if place != date_at]
+    if not all(file.heading[place] for place in stocks):
+        file.refuse(1, "a column without a name", "write each ticker above its column")
     days: list[int] = []
     closes: list[list[float]] = []
     for line, words in file.lines():
@@ -203,6 +216,8 @@ def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
     last_day: dict[str, int] = {}
     for line, words in file.lines():
         ticker, day = words[ticker_at].strip(), file.day(line, words[date_at])
+        if not ticker:
+            file.refuse(line, "a line that names no stock", "write its ticker")
         _in_order(file, line, words[date_at], day, last_day.get(ticker), f"{ticker} on ")
         last_day[ticker] = day
         days.append(day)
@@ -236,20 +251,30 @@ def _without_gaps(
     days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
     if missing == "drop-stocks":
         stocks: list[int] = np.flatnonzero(~gap_DS.any(0)).tolist()
-        notes.append("left out: " + ", ".join(t for s, t in enumerate(tickers) if s not in stocks))
+        notes.append(f"{file.name}: left out {', '.join(t for s, t in enumerate(tickers) if s not in stocks)}")
     else:
         days: list[int] = np.flatnonzero(~gap_DS.any(1)).tolist()
-        notes.append(f"left out: {len(dates_D) - len(days)} days, the first of them {dates_D[day]}")
+        notes.append(f"{file.name}: left out {len(dates_D) - len(days)} days, the first of them {dates_D[day]}")
     if not (days and stocks):
         file.refuse(None, f"{found}; nothing is left without them", "complete the file")
     kept = {name: values[days][:, stocks] for name, values in fields.items()}
     return dates_D[days], tuple(tickers[s] for s in stocks), kept
 
 
-def _warn_of_splits(prices: Prices) -> None:
+def _refuse_unless_daily(file: _File, prices: Prices) -> None:
+    span = int((prices.dates_D[-1] - prices.dates_D[0]).astype(np.int64))
+    least, most = DAYS_A_YEAR
+    if prices.num_days >= LEAST_DAYS and not least <= (a_year := prices.num_days / span * 365.25) <= most:
+        found = f"{a_year:.0f} days a year from {prices.dates_D[0]} to {prices.dates_D[-1]}, where an exchange has 252"
+        file.refuse(None, found, "give a line for each trading day: all measures count by them")
+
+
+def _splits(prices: Prices) -> list[str]:
     moves = prices.large_moves()
-    if moves:
-        shown = ", ".join(f"{move.ticker} {move.change:+.0%} on {move.date}" for move in moves[:SHOWN_MOVES])
-        more = f" and {len(moves) - SHOWN_MOVES} more" if len(moves) > SHOWN_MOVES else ""
-        text = f"changes of more than {SPLIT_MOVE:.0%} within a day, splits not adjusted for?"
-        warnings.warn(f"{prices.source}: {text} {shown}{more}", stacklevel=3)
+    if not moves:
+        return []
+    shown = ", ".join(f"{move.ticker} {move.change:+.0%} on {move.date}" for move in moves[:SHOWN_MOVES])
+    more = f" and {len(moves) - SHOWN_MOVES} more" if len(moves) > SHOWN_MOVES else ""
+    return [
+        f"{prices.source}: changes of more than {SPLIT_MOVE:.0%} within a day, splits not adjusted for? {shown}{more}"
+    ]

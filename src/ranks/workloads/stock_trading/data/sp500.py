@@ -24,4 +24,4 @@ def index() -> Prices:
 
 def _shipped(name: str, called: str) -> Prices:
     # moves above 40 % are in it (AAPL on 2000-09-29, AMD on 2016-04-22) and were paid
-    return replace(read_csv(SHIPPED / name, warn_of_splits=False), source=called)
+    return replace(read_csv(SHIPPED / name), source=called, notes=())

@@ -25,13 +25,17 @@ class Split:
     test: range
 
     def check(self, embargo: int, window: int) -> Split:
-        """Itself. Raises UserError where a later period begins less than `embargo` days after the end of an earlier
-        one, so that its first windows would hold days that were trained on."""
+        """Itself. Raises UserError where a period is empty, or a later one begins less than `embargo` days after an
+        earlier one has ended, so that its first windows would hold days that were trained on."""
         if embargo < window:
             found = f"windows of {window} days"
             raise UserError(f"an embargo of {embargo} days", found, "make it as long as the window, at least")
         periods = {"training": self.train, "validation": self.validation, "test": self.test}
         there = [(name, rows) for name, rows in periods.items() if rows is not None]
+        for name, rows in there:
+            if not len(rows):
+                found = "no day is left for it, features, windows and embargo taken off"
+                raise UserError(f"a {name} period", found, "give a longer history")
         for (before, earlier), (after, later) in itertools.pairwise(there):
             asked = f"{before} and {after} with an embargo of {embargo} days"
             if later.start < earlier.stop:
@@ -51,24 +55,21 @@ def split_by_dates(
     return Split(prices.rows(*train), middle, prices.rows(*test)).check(embargo, window)
 
 
-def walk_forward(
-    rows: range, folds: int, *, embargo: int, window: int, validation_days: int = 0, test_share: float = 0.5
-) -> list[Split]:
-    """`folds` splits of a period: its last `test_share` is cut into as many tests that follow each other, equal but for
-    a day, and each is preceded by an embargo, `validation_days`, an embargo, and all the days before to train on.
+def walk_forward(rows: range, folds: int, *, embargo: int, window: int) -> list[Split]:
+    """`folds` splits of a period: its later half is cut into as many tests that follow each other, equal but for a day,
+    and each is preceded by an embargo, and all the days before to train on.
 
     Raises UserError where no day is left to train on, or to test on.
     """
-    asked = f"a walk forward of {folds} folds over {len(rows)} days, embargo {embargo}, validation {validation_days}"
-    num_test = round(len(rows) * test_share)
-    if folds < 1 or not 0 < test_share < 1 or num_test < folds:
+    asked = f"a walk forward of {folds} folds over {len(rows)} days, embargo {embargo}"
+    num_test = round(len(rows) / 2)
+    if folds < 1 or num_test < folds:
         raise UserError(asked, f"{num_test} days to test on", "give a longer history, or fewer folds")
     edges = [rows.stop - num_test + num_test * fold // folds for fold in range(folds + 1)]
     splits: list[Split] = []
     for start, stop in itertools.pairwise(edges):
-        validation = range(start - embargo - validation_days, start - embargo) if validation_days else None
-        train = range(rows.start, (start if validation is None else validation.start) - embargo)
+        train = range(rows.start, start - embargo)
         if not len(train):
-            raise UserError(asked, "no day is left to train on", "give a longer history, or a smaller test share")
-        splits.append(Split(train, validation, range(start, stop)).check(embargo, window))
+            raise UserError(asked, "no day is left to train on", "give a longer history, or fewer folds")
+        splits.append(Split(train, None, range(start, stop)).check(embargo, window))
     return splits

@@ -59,7 +59,7 @@ def rebalance(
 ) -> tuple[Floats, Floats, float]:
     """(shares after, price of each share traded, fees): holdings of `target_S` times the value that is left after all
     costs, V' = V - costs(V'), found by iteration (the costs are a small share of V', so it contracts)."""
-    fee, slippage = config.cost_bps * 1e-4, config.slippage_bps * 1e-4
+    fee, slippage = config.fee, config.slippage
     before = after = cash + float((held_S * fill_S).sum())
     while True:
         traded_S = target_S * after / fill_S - held_S

@@ -33,11 +33,21 @@ class MarketConfig:
     ruin_share: float = 0.0
     """An episode ends for good where no more than this share of the initial cash is left; 0: never."""
 
+    @property
+    def fee(self) -> float:
+        """As a share of the money that changes hands."""
+        return self.cost_bps * 1e-4
+
+    @property
+    def slippage(self) -> float:
+        """As a share of the market's price."""
+        return self.slippage_bps * 1e-4
+
     def __post_init__(self) -> None:
         for name in ("initial_cash", "max_shares", "reward_scale"):
             self._check(name, lambda value: 0 < value < math.inf, "a number above 0")
         for name in ("cost_bps", "slippage_bps"):
-            self._check(name, lambda value: 0 <= value < 10_000, "0 or more, and less than 10,000 (all of the price)")
+            self._check(name, lambda value: 0 <= value <= 1_000, "0 to 1,000 (a tenth of the price)")
         self._check("ruin_share", lambda value: 0 <= value < 1, "a share from 0 to less than 1")
         if self.episode_days is not None:
             self._check("episode_days", lambda value: value >= 1, "1 or more")

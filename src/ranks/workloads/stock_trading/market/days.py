@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.config import FeatureConfig
-from ranks.workloads.stock_trading.data.features import Features, Scaler, features_of
+from ranks.workloads.stock_trading.data.features import Features, Scaler, as_float32, features_of
 from ranks.workloads.stock_trading.data.prices import Dates, Floats, Prices
 from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market.config import MarketConfig
@@ -45,28 +45,39 @@ class Days:
 
 
 @dataclass(frozen=True, eq=False)
+class Fitted:
+    """What the training days fixed for good; a trained policy carries it."""
+
+    scaler: Scaler
+    threshold: float
+    """Turbulence above which all is sold, as float32 holds it; infinity where that is off."""
+
+    @classmethod
+    def of(cls, features: Features, train: range, clip: float, quantile: float | None) -> Fitted:
+        """From the training days alone. Raises UserError: see `Scaler.fit` and `turbulence_threshold`."""
+        return cls(Scaler.fit(features, train, clip), turbulence_threshold(features, train, quantile))
+
+
+@dataclass(frozen=True, eq=False)
 class Periods:
     """The periods of a split, and what was fitted on the training days for all of them."""
 
     train: Days
     validation: Days | None
     test: Days
-    scaler: Scaler
-    threshold: float
-    """Turbulence above which all is sold; infinity where that is off."""
+    fitted: Fitted
 
 
 def periods_of(prices: Prices, split: Split, features: FeatureConfig, config: MarketConfig, window: int) -> Periods:
-    """The periods of a split; scaler and threshold come from its training days. Raises UserError."""
+    """The periods of a split; what is fitted comes from its training days. Raises UserError."""
     known = features_of(prices, features)
-    scaler = Scaler.fit(known, split.train, features.clip)
-    threshold = turbulence_threshold(known, split.train, config.turbulence_exit)
+    fitted = Fitted.of(known, split.train, features.clip, config.turbulence_exit)
 
     def days(rows: range) -> Days:
-        return days_of(prices, known, scaler, rows, window, threshold)
+        return days_of(prices, known, fitted, rows, window)
 
     validation = None if split.validation is None else days(split.validation)
-    return Periods(days(split.train), validation, days(split.test), scaler, threshold)
+    return Periods(days(split.train), validation, days(split.test), fitted)
 
 
 def turbulence_threshold(features: Features, train: range, quantile: float | None) -> float:
@@ -77,12 +88,10 @@ def turbulence_threshold(features: Features, train: range, quantile: float | Non
     if features.turbulence_D is None:
         do = "turn the turbulence on, or the exit off"
         raise UserError(f"an exit above quantile {quantile} of the turbulence", "the turbulence is off", do)
-    return float(np.quantile(features.turbulence_D[train.start : train.stop], quantile))
+    return float(as_float32(np.quantile(features.turbulence_D[train.start : train.stop], quantile)))
 
 
-def days_of(
-    prices: Prices, features: Features, scaler: Scaler, rows: range, window: int, threshold: float = float("inf")
-) -> Days:
+def days_of(prices: Prices, features: Features, fitted: Fitted, rows: range, window: int) -> Days:
     """The days of a period given by its rows. Raises UserError where its first decision has no whole window."""
     start = rows.start - window
     if window < 1 or start < features.first_day:
@@ -93,8 +102,8 @@ def days_of(
     fill_DS = prices.fill_DS()[cut].copy()
     fill_DS[-1] = np.nan
     turbulence_D = features.turbulence_D
-    is_turbulent_D = np.zeros(prices.num_days, bool) if turbulence_D is None else turbulence_D > threshold
-    table_DK = scaler.table_DK(features)[cut]
+    is_turbulent_D = np.zeros(prices.num_days, bool) if turbulence_D is None else turbulence_D > fitted.threshold
+    table_DK = fitted.scaler.table_DK(features)[cut]
     return Days(
         prices.dates_D[cut], prices.tickers, prices.close_DS[cut], fill_DS, table_DK, is_turbulent_D[cut], window
     )

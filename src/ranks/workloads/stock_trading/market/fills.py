@@ -32,7 +32,7 @@ def orders(action_BS: Tensor, config: MarketConfig) -> Tensor:
 
 def prices_paid(fill_BS: Tensor, config: MarketConfig) -> tuple[Tensor, Tensor]:
     """(what a seller gets, what a buyer pays) for a share, slippage included, fees not."""
-    slippage = config.slippage_bps * 1e-4
+    slippage = config.slippage
     return fill_BS * (1.0 - slippage), fill_BS * (1.0 + slippage)
 
 
@@ -45,7 +45,7 @@ def trade(
     all stocks where the cash would not reach, and rounded down to whole shares. Both sides pay the fee. Neither cash
     nor shares are ever negative.
     """
-    fee = config.cost_bps * 1e-4
+    fee = config.fee
     got_BS, paid_BS = prices_paid(fill_BS, config)
     sold_BS = torch.minimum((-order_BS).clamp(min=0.0), shares_BS)
     cash_B = cash_B + sum_stocks(sold_BS * got_BS) * (1.0 - fee)

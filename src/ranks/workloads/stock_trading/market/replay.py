@@ -41,7 +41,7 @@ def replay(market: Market, act: Act) -> Ledger:
     traded_TS = np.diff(shares_TS, axis=0, prepend=shares_TS[:1])
     fill_TS = np.full_like(shares_TS, np.nan)
     fill_TS[1:] = days.fill_DS[rows][:-1]
-    price_TS = fill_TS * (1 + np.sign(traded_TS) * config.slippage_bps * 1e-4)
-    fee_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.cost_bps * 1e-4
+    price_TS = fill_TS * (1 + np.sign(traded_TS) * config.slippage)
+    fee_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.fee
     dates_T, close_TS = days.dates_D[rows], days.close_DS[rows]
     return Ledger(dates_T, days.tickers, cash_T, shares_TS, close_TS, price_TS, fee_T, value_T)

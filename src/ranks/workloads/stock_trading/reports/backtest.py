@@ -9,19 +9,19 @@ import numpy as np
 import torch
 
 from ranks.errors import UserError, nearest
+from ranks.workloads.stock_trading.carried import days_for
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.loading import prices_of, split_of
+from ranks.workloads.stock_trading.loading import prices_of, resolved, rows_of_test
 from ranks.workloads.stock_trading.market import baselines
-from ranks.workloads.stock_trading.market.days import periods_of
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.one_account import backtest as backtest_policy
-from ranks.workloads.stock_trading.reports.books import books_lines, write_books
+from ranks.workloads.stock_trading.reports.books import books_lines, say_notes, write_books
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
 
 RULES = baselines.BASELINES
-INDEX = "index"
+INDEX = "index without dividends"
 NOT_ADVICE = "Past prices; no investment advice."
 
 
@@ -39,17 +39,22 @@ def backtest(
 
     Args:
         what: A run's name or folder, or one of buy-and-hold, equal-weight, momentum, min-variance, random.
-        data: Other prices than the run's: sp500, or a CSV file. Of a run they need the same stocks.
-        from_: First day, such as 2016-01-04; without it the test period of the run.
-        to: Last day.
+        data: Other prices than the run's: sp500, or a CSV file. Of a run they need the same stocks, in any order.
+        from_: First day, such as 2016-01-04; without it that of the run's test.
+        to: Last day; without it that of the run's test.
         out: Write trades.csv, equity.csv and metrics.json into this folder.
         runs_dir: Where run folders stand.
 
     A policy's period may not reach into its training days. Returns 0.
     """
     trained = None if what in RULES else _trained(what, runs_dir)
-    cfg = with_period(trained.cfg if trained else Config(), data, from_, to)
-    ledger = ledger_of(cfg, trained) if trained else rule_ledger(what, cfg)
+    cfg = trained.cfg if trained else Config()
+    cfg = cfg if data is None else replace(cfg, data=replace(cfg.data, source=data))
+    prices = prices_of(cfg.data)
+    cfg = resolved(cfg, prices)
+    cfg = replace(cfg, data=replace(cfg.data, test_from=from_ or cfg.data.test_from, test_to=to or cfg.data.test_to))
+    say_notes(prices)
+    ledger = ledger_of(trained, cfg, prices) if trained else rule_ledger(what, cfg, prices)
     print(f"{what}: {ledger.dates_T[1]} to {ledger.dates_T[-1]}, {len(ledger.dates_T) - 1} days. {NOT_ADVICE}")
     for line in books_lines({what: ledger}):
         print(line)
@@ -67,32 +72,16 @@ def _trained(what: str, runs_dir: Path) -> Trained:
         raise UserError(f"a backtest of {what}", error.found, nearest(what, list(RULES), error.do)) from None
 
 
-def with_period(cfg: Config, data: str | None, first: str | None, last: str | None) -> Config:
-    """The config with other prices, or another test period."""
-    d = cfg.data if data is None else replace(cfg.data, source=data)
-    if first is None and last is None:
-        return replace(cfg, data=d)
-    prices = prices_of(d)
-    train = split_of(replace(cfg, data=d), prices).train
-    begin, end = prices.dates_D[train.start], prices.dates_D[train.stop - 1]
-    period = replace(d, train_from=str(begin), train_to=str(end), test_from=first, test_to=last)
-    return replace(cfg, data=replace(period, validation_from=None, validation_to=None))
+def ledger_of(trained: Trained, cfg: Config, prices: Prices) -> Ledger:
+    """The books of a policy over the test period of a config. Raises UserError where that lies too close to the days it
+    was trained on."""
+    days = days_for(trained.policy, prices, rows_of_test(cfg, prices), cfg)
+    return backtest_policy(trained.policy, days, cfg, torch.device("cpu"))
 
 
-def ledger_of(cfg: Config, trained: Trained) -> Ledger:
-    """The books of a policy over the test period of a config. Raises UserError for other stocks than it learned."""
-    prices = prices_of(cfg.data)
-    if prices.num_stocks != trained.policy.num_stocks:
-        found = f"{prices.source} has {prices.num_stocks} stocks, it learned {trained.policy.num_stocks}"
-        raise UserError(f"a backtest of {trained.name}", found, "choose as many with --data, in the same order")
-    periods = periods_of(prices, split_of(cfg, prices), cfg.features, cfg.market, cfg.model.window)
-    return backtest_policy(trained.policy, periods.test, cfg, torch.device("cpu"))
-
-
-def rule_ledger(name: str, cfg: Config) -> Ledger:
-    """The books of a rule over the test period of a config."""
-    prices = prices_of(cfg.data)
-    return RULES[name](prices, split_of(cfg, prices).test, cfg.market)
+def rule_ledger(name: str, cfg: Config, prices: Prices) -> Ledger:
+    """The books of a rule over the test period of a config; it was trained on nothing, so that may be any."""
+    return RULES[name](prices, prices.rows(cfg.data.test_from, cfg.data.test_to), cfg.market)
 
 
 def index_ledger(cfg: Config, dates: range, prices: Prices) -> Ledger | None:

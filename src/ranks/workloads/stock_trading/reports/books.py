@@ -8,11 +8,13 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import drawdown
 from ranks.workloads.stock_trading.one_account import measures
@@ -21,6 +23,12 @@ PER_CENT = ("return", "cagr", "volatility", "max_drawdown", "turnover", "costs")
 COLUMNS = ("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs")
 MEASURED = {"annualisation_days": 252, "riskless_rate": 0.0, "returns": "simple, close to close, costs included"}
 """How the measures are meant, in files."""
+
+
+def say_notes(prices: Prices) -> None:
+    """What was done to the prices on reading, and what is odd about them, a line each on the error output."""
+    for note in prices.notes:
+        print(f"warning: {note}", file=sys.stderr)
 
 
 def told(name: str, value: float) -> str:
@@ -68,7 +76,7 @@ def write_books(folder: Path, ledger: Ledger, facts: Mapping[str, Any]) -> list[
             columns = (ledger.dates_T, ledger.value_T, ledger.cash_T, drawdown(ledger.value_T), ledger.fee_T)
             for date, *numbers in zip(*columns, strict=True):
                 writer.writerow([date, *(f"{number:.6f}" for number in numbers)])
-        period = {"from": str(ledger.dates_T[0]), "to": str(ledger.dates_T[-1]), "days": len(ledger.dates_T) - 1}
+        period = {"from": str(ledger.dates_T[1]), "to": str(ledger.dates_T[-1]), "days": len(ledger.dates_T) - 1}
         found = {**facts, "period": period, **plain(measures(ledger)), "rules": MEASURED}
         paths[2].write_text(json.dumps(found, indent=1) + "\n")
     except OSError as error:

@@ -16,6 +16,7 @@ from ranks.workloads.stock_trading.config import SHIPPED, Config
 from ranks.workloads.stock_trading.data import split
 from ranks.workloads.stock_trading.data.prices import Dates, Floats, Prices
 from ranks.workloads.stock_trading.loading import first_day
+from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import summary
 from ranks.workloads.stock_trading.reports.books import COLUMNS, measures_lines, plain, told
@@ -73,17 +74,23 @@ class Course:
     fee_T: Floats
 
     @classmethod
-    def of(cls, ledgers: Sequence[Ledger]) -> Course:
-        """Folds that follow each other. Each was traded afresh, from the same cash; here an account brings what it had
-        to the next fold, all of it in cash, and buys there what that fold's books say, in proportion."""
+    def of(cls, ledgers: Sequence[Ledger], config: MarketConfig) -> Course:
+        """Folds that follow each other. Each was traded afresh, from the same cash. Here an account sells all that it
+        holds at the close of a fold's last day, at the market's costs, brings the money to the next fold and buys there
+        what that fold's books say, in proportion."""
         before, parts = 1.0, list[tuple[Dates, Floats, Floats, Floats]]()
-        for number, ledger in enumerate(ledgers):
-            rows, unit = slice(1 if number else 0, None), before / ledger.value_T[0]
-            if number and ledger.dates_T[0] != parts[-1][0][-1]:
+        for number, ledger in enumerate(ledgers, start=1):
+            if parts and ledger.dates_T[0] != parts[-1][0][-1]:
                 raise ValueError(f"a fold from {ledger.dates_T[0]} on after one that ends on {parts[-1][0][-1]}")
-            money = (unit * ledger.value_T[rows], unit * ledger.notional_T[rows], unit * ledger.fee_T[rows])
-            parts.append((ledger.dates_T[rows], *money))
-            before = float(money[0][-1])
+            rows, unit = slice(1 if parts else 0, None), before / ledger.value_T[0]
+            value_T, notional_T, fee_T = (unit * of[rows] for of in (ledger.value_T, ledger.notional_T, ledger.fee_T))
+            if number < len(ledgers):
+                sold = unit * float((ledger.shares_TS[-1] * ledger.close_TS[-1]).sum()) * (1 - config.slippage)
+                notional_T[-1] += sold
+                fee_T[-1] += sold * config.fee
+                value_T[-1] = unit * ledger.cash_T[-1] + sold * (1 - config.fee)
+            parts.append((ledger.dates_T[rows], value_T, notional_T, fee_T))
+            before = float(value_T[-1])
         dates, *numbers = zip(*parts, strict=True)
         return cls(np.concatenate(dates), *(np.concatenate(column) for column in numbers))
 
@@ -92,10 +99,9 @@ class Course:
         return summary(self.value_T, self.notional_T, self.fee_T)
 
 
-def courses(folds: Sequence[Mapping[Key, Ledger]]) -> dict[Key, Course]:
-    """Through all of the folds, for each account that every fold has."""
-    kept = [key for key in folds[0] if all(key in fold for fold in folds)]
-    return {key: Course.of([fold[key] for fold in folds]) for key in kept}
+def courses(folds: Sequence[Mapping[Key, Ledger]], config: MarketConfig) -> dict[Key, Course]:
+    """Through all of the folds, for each account."""
+    return {key: Course.of([fold[key] for fold in folds], config) for key in folds[0]}
 
 
 @dataclass(frozen=True, eq=False)

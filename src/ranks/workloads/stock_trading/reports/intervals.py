@@ -1,16 +1,17 @@
 """What several seeds say together.
 
-Legend: R runs, X resamples.
+Legend: R runs, X rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ranks.engine.draws import numpy_generator
 from ranks.workloads.stock_trading.data.prices import Floats
 
-RESAMPLES = 10_000
+T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+"""Student's t distribution: its quantile 0.975 by degrees of freedom, from 1; beyond the last one that is taken, which
+errs to the wide side."""
 
 
 def iqm(values_XR: Floats) -> Floats:
@@ -20,12 +21,12 @@ def iqm(values_XR: Floats) -> Floats:
     return np.sort(values_XR, -1)[..., cut : values_XR.shape[-1] - cut].mean(-1)
 
 
-def over_seeds(values_R: Floats, level: float = 0.95, seed: int = 0) -> dict[str, float]:
-    """Mean and interquartile mean, and the percentile bootstrap interval of the mean (Efron 1979) where there are two
-    runs or more."""
+def over_seeds(values_R: Floats) -> dict[str, float]:
+    """Mean and interquartile mean, and where there are two runs or more the mean's 95 % interval (Student 1908). A
+    percentile bootstrap of 5 values would hold the mean in 82 of 100 cases, and of 2 in 51."""
     found = {"mean": float(values_R.mean()), "iqm": float(iqm(values_R)), "runs": float(len(values_R))}
     if len(values_R) < 2:
         return found
-    picks_XR = numpy_generator(seed, "bootstrap", 0, 0).integers(0, len(values_R), (RESAMPLES, len(values_R)))
-    low, high = np.quantile(values_R[picks_XR].mean(1), [(1 - level) / 2, (1 + level) / 2])
-    return {**found, "low": float(low), "high": float(high)}
+    quantile = T_975[min(len(values_R) - 1, len(T_975)) - 1]
+    half = float(quantile * values_R.std(ddof=1) / np.sqrt(len(values_R)))
+    return {**found, "low": found["mean"] - half, "high": found["mean"] + half}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ranks.errors import UserError
-from ranks.workloads.stock_trading.loading import prices_of, split_of
+from ranks.workloads.stock_trading.loading import prices_of, resolved, rows_of_test
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.one_account import measures
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger, ledger_of, rule_ledger
-from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, plain, told, write_books
+from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, plain, say_notes, told, write_books
 from ranks.workloads.stock_trading.reports.intervals import over_seeds
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import draw_tear_sheet
@@ -36,10 +37,12 @@ def report(runs: tuple[str, ...], /, *, out: Path | None = None, runs_dir: Path 
     trained = [load_run(run, runs_dir) for run in runs]
     refuse_mixed(trained)
     cfg, folder = trained[0].cfg, out or trained[0].folder / "report"
-    ledgers = {one.name: ledger_of(one.cfg, one) for one in trained}
-    others = {name: rule_ledger(name, cfg) for name in BESIDE}
     prices = prices_of(cfg.data)
-    index = index_ledger(cfg, split_of(cfg, prices).test, prices)
+    cfg = resolved(cfg, prices)
+    say_notes(prices)
+    ledgers = {one.name: ledger_of(one, cfg, prices) for one in trained}
+    others = {name: rule_ledger(name, cfg, prices) for name in BESIDE}
+    index = index_ledger(cfg, rows_of_test(cfg, prices), prices)
     if index is not None:
         others[INDEX] = index
     first = next(iter(ledgers.values()))
@@ -62,11 +65,17 @@ def report(runs: tuple[str, ...], /, *, out: Path | None = None, runs_dir: Path 
 
 
 def refuse_mixed(trained: Sequence[Trained]) -> None:
-    """Raises UserError where the runs differ by more than their seed."""
-    for one in trained[1:]:
-        if one.cfg != trained[0].cfg:
-            found = f"{one.name} has other settings than {trained[0].name}"
-            raise UserError("a report over seeds", found, "name runs that differ by --seed alone")
+    """Raises UserError where the runs differ by more than their seed, or not even by that."""
+    for one, other in itertools.combinations(trained, 2):
+        found = None
+        if one.cfg != other.cfg:
+            found = f"{other.name} has other settings than {one.name}"
+        elif one.seed == other.seed or one.sha256 == other.sha256:
+            found = f"{one.name} and {other.name} are one training, of seed {one.seed}"
+        elif one.name == other.name:
+            found = f"two runs are called {one.name}"
+        if found is not None:
+            raise UserError("a report over seeds", found, "name runs that differ by --seed, and by their names, alone")
 
 
 def by_measure(ledgers: Sequence[Ledger]) -> dict[str, np.ndarray]:
@@ -79,7 +88,7 @@ def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
     """Mean and 95 % interval over the seeds, a line for each measure that matters; none for one run."""
     if len(ledgers) < 2:
         return []
-    out = [f"over {len(ledgers)} seeds, mean [95 % bootstrap interval], interquartile mean:"]
+    out = [f"over {len(ledgers)} seeds, mean [95 % interval], interquartile mean:"]
     values = by_measure(ledgers)
     for name in ("return", "sharpe", "max_drawdown"):
         found = over_seeds(values[name])

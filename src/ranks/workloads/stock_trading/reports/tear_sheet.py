@@ -5,6 +5,7 @@ Legend: T days, R runs, W days of the rolling window.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,30 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import YEAR, drawdown, returns
 
 ROLLING_DAYS = 126
+CHART_INCHES = (4.0, 1.4, 1.7, 2.5)
+"""Heights of equity, drawdown, rolling ratio and months."""
+LINE_WIDTH, LINE_INCHES = 150, 0.11
+"""Of the table: characters, and the height of a line."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def draw_tear_sheet(
     path: Path, title: str, runs: Sequence[Ledger], others: Mapping[str, Ledger], lines: Sequence[str]
 ) -> None:
-    """`runs`: one policy, a ledger for each seed, on the same days as `others`. `title` comes first on the page, the
-    table `lines` last. Raises UserError where matplotlib is missing or the file cannot be written."""
-    figure = blank(path, title, (9, 12.5))
-    grid: Any = figure.subplot_mosaic(
-        [["equity"], ["drawdown"], ["sharpe"], ["months"], ["table"]], height_ratios=[4, 1.4, 1.6, 2.4, 1.6]
-    )
+    """`tear_sheet` as a file. Raises UserError where that cannot be written."""
+    _save(tear_sheet(path, title, runs, others, lines), path)
+
+
+def tear_sheet(
+    path: Path, title: str, runs: Sequence[Ledger], others: Mapping[str, Ledger], lines: Sequence[str]
+) -> Any:
+    """The page. `runs`: one policy, a ledger for each seed, on the same days as `others`. `title` comes first on it,
+    the table `lines` last. Raises UserError where matplotlib is missing."""
+    wrapped = "\n".join(textwrap.fill(line, LINE_WIDTH) if len(line) > LINE_WIDTH else line for line in lines)
+    table_inches = (wrapped.count("\n") + 3) * LINE_INCHES
+    figure = blank(path, title, (9, sum(CHART_INCHES) + table_inches))
+    rows = [["equity"], ["drawdown"], ["sharpe"], ["months"], ["table"]]
+    grid: Any = figure.subplot_mosaic(rows, height_ratios=[*CHART_INCHES, table_inches])
     dates_T = runs[0].dates_T
     value_RT = np.stack([run.value_T / run.value_T[0] for run in runs])
     _equity(grid["equity"], dates_T, value_RT, {n: o.value_T / o.value_T[0] for n, o in others.items()})
@@ -38,8 +51,8 @@ def draw_tear_sheet(
         grid[name].set_xlim(dates_T[0], dates_T[-1])
     _months(grid["months"], dates_T, np.median(value_RT, 0))
     grid["table"].axis("off")
-    grid["table"].text(0, 1, "\n".join(lines), family="monospace", fontsize=6.5, va="top")
-    _save(figure, path)
+    grid["table"].text(0, 1, wrapped, family="monospace", fontsize=6, va="top").set_in_layout(False)
+    return figure
 
 
 def draw_walk_forward(

@@ -24,15 +24,14 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.one_account import backtest, measures
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, RULES, index_ledger
-from ranks.workloads.stock_trading.reports.books import MEASURED, told
+from ranks.workloads.stock_trading.reports.books import MEASURED, say_notes, told
 from ranks.workloads.stock_trading.reports.folds import Fold, Part, courses, folds_of, verdict
 from ranks.workloads.stock_trading.reports.saved import load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import blank, draw_walk_forward
 from ranks.workloads.stock_trading.trainings import Training, train_all
 
-INTERVALS = (
-    "Intervals are of the mean over seeds (percentile bootstrap): they tell the luck of training, not of the market."
-)
+EDGES = "all folds, one after the other: a policy sells all at a fold's end, costs included; the others go through"
+INTERVALS = "Intervals are of the mean over seeds (Student's t): they tell the luck of training, not of the market."
 
 
 def walk_forward(
@@ -74,17 +73,22 @@ def walk_forward(
     home = runs_dir / f"walk-forward-{preset}-{_digest(parts)}"
     folder = out or home / "report"
     _begin(folder)
-    beside = [_beside(fold, prices) for fold in parts]
+    say_notes(prices)
+    beside = [_beside(fold.cfg, fold.test, prices) for fold in parts]
+    through = _beside(parts[0].cfg, range(parts[0].test.start, parts[-1].test.stop), prices)
     first, last = parts[0].cfg.data.test_from, parts[-1].cfg.data.test_to
     title = f"Test period {first} to {last} ({prices.source}), {folds} folds. {NOT_ADVICE}"
     print(f"{title}\n{folds * seeds} trainings ({preset}) in {home}/", flush=True)
     traded = _train_and_trade(parts, range(seeds), home, workers)
-    of_fold = [Part(courses([mine]), courses([others])) for mine, others in zip(traded, beside, strict=True)]
-    whole = Part(courses(traded), courses(beside))
+    market = cfg.market
+    of_fold = [
+        Part(courses([mine], market), courses([others], market)) for mine, others in zip(traded, beside, strict=True)
+    ]
+    whole = Part(courses(traded, market), courses([through], market))
     for fold, part in zip(parts, of_fold, strict=True):
         print("\n".join(["", f"fold {fold.number}: {fold.days}", *part.lines()]))
     says = verdict(whole, of_fold)
-    print("\n".join(["", "all folds, one after the other", *whole.lines(), "", INTERVALS, says]))
+    print("\n".join(["", EDGES, *whole.lines(), "", INTERVALS, says]))
     found = {
         "title": title,
         **_origin(),
@@ -94,7 +98,7 @@ def walk_forward(
         "runs": str(home),
         "folds": [{**_dates(fold), **part.facts()} for fold, part in zip(parts, of_fold, strict=True)],
         "all_folds": whole.facts(),
-        "rules": MEASURED | {"over_seeds": INTERVALS},
+        "rules": MEASURED | {"over_seeds": INTERVALS, "all_folds": EDGES},
         "verdict": says,
     }
     (folder / "walk_forward.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -117,10 +121,10 @@ def _config(preset: str, iterations: int | None, data: str | None) -> Config:
     return cfg if data is None else replace(cfg, data=replace(cfg.data, source=data))
 
 
-def _beside(fold: Fold, prices: Prices) -> dict[str, Ledger]:
-    """What a policy has to beat, on the test of a fold; the index where its days are known."""
-    ledgers = {name: rule(prices, fold.test, fold.cfg.market) for name, rule in RULES.items()}
-    index = index_ledger(fold.cfg, fold.test, prices)
+def _beside(cfg: Config, test: range, prices: Prices) -> dict[str, Ledger]:
+    """What a policy has to beat, through a test; the index where its days are known."""
+    ledgers = {name: rule(prices, test, cfg.market) for name, rule in RULES.items()}
+    index = index_ledger(cfg, test, prices)
     return ledgers if index is None else ledgers | {INDEX: index}
 
 

@@ -82,7 +82,7 @@ def judged_days(cfg: Config, seed: int) -> Days:
     prices = prices_of(replace(cfg.data, made_seed=seed, made_days=JUDGED_DAYS))
     known = features_of(prices, cfg.features)
     rows = range(known.first_day + cfg.model.window, prices.num_days)
-    return days_of(prices, known, load(cfg).scaler, rows, cfg.model.window)
+    return days_of(prices, known, load(cfg).fitted, rows, cfg.model.window)
 
 
 def years_of(days: Days, cfg: Config, act: Act, copies: int = 1) -> Floats:
@@ -101,7 +101,7 @@ def years_of(days: Days, cfg: Config, act: Act, copies: int = 1) -> Floats:
 
 def by_policy(policy: TradingPolicy, days: Days, cfg: Config) -> Floats:
     """float64[Y, 253]: a policy's years; it takes the likeliest action each day, and begins each year afresh."""
-    on_market = OnMarket(policy, torch.as_tensor(days.table_DK))
+    on_market = OnMarket(policy, torch.as_tensor(days.table_DK), stride=1)
     state = policy.start_state(days.num_days // YEAR)
 
     def act(obs: dict[str, Tensor]) -> Tensor:
