@@ -13,6 +13,15 @@ from ranks.workloads.stock_trading.data.prices import Floats
 
 YEAR = 252
 """Trading days."""
+BOUNDS = {
+    "return": (-1.0, np.inf),
+    "cagr": (-1.0, np.inf),
+    "volatility": (0.0, np.inf),
+    "max_drawdown": (-1.0, 0.0),
+    "turnover": (0.0, np.inf),
+    "costs": (0.0, np.inf),
+}
+"""What a measure can be; the others can be anything."""
 
 
 def returns(value_T: Floats) -> Floats:

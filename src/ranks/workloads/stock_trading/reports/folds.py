@@ -19,8 +19,8 @@ from ranks.workloads.stock_trading.loading import first_day
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import summary
-from ranks.workloads.stock_trading.reports.books import COLUMNS, measures_lines, plain, told
-from ranks.workloads.stock_trading.reports.intervals import over_seeds
+from ranks.workloads.stock_trading.reports.books import measures_lines, plain, told
+from ranks.workloads.stock_trading.reports.intervals import measures_over_seeds
 
 Key = TypeVar("Key")
 FIRST = "1993-01-04"
@@ -113,8 +113,7 @@ class Part:
 
     def over_seeds(self) -> dict[str, dict[str, float]]:
         """Of each measure: see `intervals.over_seeds`."""
-        found = [course.measures() for course in self.policy.values()]
-        return {name: over_seeds(np.array([one[name] for one in found])) for name in COLUMNS}
+        return measures_over_seeds([course.measures() for course in self.policy.values()])
 
     def lines(self) -> list[str]:
         """A table: the policy's mean over its seeds, that mean's interval, the interquartile mean, and the others."""

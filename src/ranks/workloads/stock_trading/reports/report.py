@@ -14,8 +14,8 @@ from ranks.workloads.stock_trading.loading import prices_of, resolved, rows_of_t
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.one_account import measures
 from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger, ledger_of, rule_ledger
-from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines, plain, say_notes, told, write_books
-from ranks.workloads.stock_trading.reports.intervals import over_seeds
+from ranks.workloads.stock_trading.reports.books import books_lines, plain, say_notes, told, write_books
+from ranks.workloads.stock_trading.reports.intervals import measures_over_seeds
 from ranks.workloads.stock_trading.reports.saved import Trained, load_run
 from ranks.workloads.stock_trading.reports.tear_sheet import draw_tear_sheet
 
@@ -52,7 +52,7 @@ def report(runs: tuple[str, ...], /, *, out: Path | None = None, runs_dir: Path 
     for one in trained:
         books = folder if len(trained) == 1 else folder / one.name
         write_books(books, ledgers[one.name], {"run": one.name, "seed": one.seed, "weights_sha256": one.sha256})
-    seeds = {name: plain(over_seeds(values)) for name, values in by_measure(list(ledgers.values())).items()}
+    seeds = {name: plain(values) for name, values in over_seeds(list(ledgers.values())).items()}
     beside = {name: plain(measures(other)) for name, other in others.items()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "comparison.json").write_text(
@@ -78,10 +78,9 @@ def refuse_mixed(trained: Sequence[Trained]) -> None:
             raise UserError("a report over seeds", found, "name runs that differ by --seed, and by their names, alone")
 
 
-def by_measure(ledgers: Sequence[Ledger]) -> dict[str, np.ndarray]:
-    """float64[R] of each measure."""
-    found = [measures(ledger) for ledger in ledgers]
-    return {name: np.array([one[name] for one in found]) for name in COLUMNS}
+def over_seeds(ledgers: Sequence[Ledger]) -> dict[str, dict[str, float]]:
+    """Of each measure: see `intervals.over_seeds`."""
+    return measures_over_seeds([measures(ledger) for ledger in ledgers])
 
 
 def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
@@ -89,9 +88,9 @@ def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
     if len(ledgers) < 2:
         return []
     out = [f"over {len(ledgers)} seeds, mean [95 % interval], interquartile mean:"]
-    values = by_measure(ledgers)
+    over = over_seeds(ledgers)
     for name in ("return", "sharpe", "max_drawdown"):
-        found = over_seeds(values[name])
+        found = over[name]
         low, high = told(name, found["low"]), told(name, found["high"])
         mean, middle = told(name, found["mean"]), told(name, found["iqm"])
         out.append(f"  {name.replace('_', ' ')}: {mean} [{low}, {high}], {middle}")
