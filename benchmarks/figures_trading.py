@@ -78,7 +78,13 @@ def forward(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(fold, 'sharpe') for fold in folds)} |"
     for other in whole["beside"]:
         yield f"| {other} | {' | '.join(told('sharpe', fold['beside'][other]['sharpe']) for fold in folds)} |"
-    yield from ["", found["verdict"], "", found["rules"]["over_seeds"], "", where(found)]
+    yield from ["", found["verdict"], "", told_rules(found["rules"]), "", where(found)]
+
+
+def told_rules(rules: Mapping[str, str]) -> str:
+    """What the last fold's edge does, and what intervals tell."""
+    edges = rules["all_folds"]
+    return f"{edges[0].upper()}{edges[1:]}. {rules['over_seeds']}"
 
 
 def over_seeds(part: Mapping[str, Any], name: str) -> str:
