@@ -48,7 +48,8 @@ class Rollout:
     ended_TB: Tensor
     """bool: the episode ended, in either way."""
     valid_TB: Tensor | None
-    """float, 0 where a step was none; None where all were."""
+    """float: what a step weighs. 0 where it was none; 1 on average over all environments of the rollout, or of the
+    minibatch, on all ranks, so that a mean over steps is one over those that were some. None where all were."""
     advantage_TB: Tensor
     return_TB: Tensor
     """What the value should have been: advantage + value."""
@@ -95,8 +96,19 @@ class Scaling:
 RAW = Scaling(0.0, 1.0)
 
 
+def weighed(valid_TB: Tensor, ids: EnvironmentIds) -> Tensor:
+    """What each step of this rank weighs (`Rollout.valid_TB`), from 0 where it was none and 1 where it was. Every rank
+    calls it."""
+    return valid_TB / mean_weight(ids.gather(sum_over_steps(valid_TB.double())).cpu(), len(valid_TB))
+
+
+def mean_weight(weight_B: Tensor, horizon: int) -> float:
+    """Of a step, from the sums of some environments; 1 where they have none."""
+    return float(weight_B.mean()) / horizon or 1.0
+
+
 def advantage_moments(rollout: Rollout, ids: EnvironmentIds) -> Tensor:
-    """float64[all environments, 3] on the CPU: number of steps, sum and sum of squares of the advantages of each."""
+    """float64[all environments, 3] on the CPU: weight, sum and sum of squares of the advantages of each."""
     advantage_TB = rollout.advantage_TB.double()
     weight_TB = torch.ones_like(advantage_TB) if rollout.valid_TB is None else rollout.valid_TB.double()
     moments_TB3 = torch.stack([weight_TB, weight_TB * advantage_TB, weight_TB * advantage_TB.square()], 2)
@@ -115,10 +127,12 @@ def minibatches(
     ids: EnvironmentIds,
     step: int,
     scaling: Callable[[Tensor], Scaling],
+    weight_B: Tensor,
 ) -> Iterator[StepBatch[Rollout]]:
     """One pass over the rollout in `ids.block` minibatches: each takes one environment of every block, so it is local
     to its rank and holds the same environments on any deal. `step`: keys the order. `scaling`: int64 ids of the
-    environments of a minibatch, of all ranks -> how its advantages are scaled.
+    environments of a minibatch, of all ranks -> how its advantages are scaled. `weight_B`: float64, what the steps of
+    each environment of all ranks weigh.
     """
     world = ids.world
     key = draws.key(world.seed, "minibatch", step)
@@ -126,11 +140,12 @@ def minibatches(
     first = ids.mine.start
     for m in range(ids.block):
         env_K = torch.arange(ids.num_blocks) * ids.block + order_KM[:, m]
-        scale = scaling(env_K)
+        scale, weight = scaling(env_K), mean_weight(weight_B[env_K], rollout.horizon)
         shards = tuple(ShardItems(s, env_K[k.start : k.stop]) for s, k in world.shard_items(ids.num_blocks))
 
-        def gather(env_B: Tensor, scale: Scaling = scale) -> Rollout:
+        def gather(env_B: Tensor, scale: Scaling = scale, weight: float = weight) -> Rollout:
             part = rollout.of(env_B - first)
-            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std)
+            valid_TB = None if part.valid_TB is None else part.valid_TB / weight
+            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std, valid_TB=valid_TB)
 
         yield StepBatch(shards, gather)

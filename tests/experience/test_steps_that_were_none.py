@@ -1,0 +1,108 @@
+"""An environment that takes a step to begin an episode: that step weighs nothing, anywhere, over several iterations."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ranks import Learner, OptimConfig, RunConfig, World, draws
+from ranks.experience import ppo
+from ranks.experience.collector import Collector
+from ranks.experience.config import PPOConfig
+from ranks.experience.environments import EnvironmentIds, MakeEnvironment
+from ranks.experience.moments import RunningMoments
+from ranks.experience.rollout import weighed
+from tests.engine.group import run_ranks
+from tests.experience.known import Clock, alone, sham_rollout, walker
+
+# Three ways to begin an episode --------------------------------------------------------------------------------------
+
+
+def two_iterations(make: MakeEnvironment, horizon: int) -> dict[str, list[float]]:
+    """What the second one was scaled by and learned from, and what both were seen to show."""
+    cfg, seen = PPOConfig(minibatches=2, discount=0.9, scale_rewards=True), RunningMoments(4)
+    with alone(precision="fp64") as world:
+        collector = Collector(Clock(1), make, 4, horizon, cfg, world)
+        for iteration in range(2):
+            deviation, rollout = float(collector.rewards.std_F), collector.collect(Clock(1), iteration)
+            assert isinstance(rollout.obs, Tensor)
+            seen.update(rollout.obs, collector.ids, rollout.valid_TB)
+    valid_TB = torch.ones_like(rollout.value_TB) if rollout.valid_TB is None else rollout.valid_TB
+    assert float(valid_TB.mean()) == pytest.approx(1)
+    assert int((valid_TB > 0).sum()) == 4 * 18
+    assert deviation != 1
+    columns_TBX = torch.stack([rollout.reward_TB, rollout.advantage_TB, rollout.return_TB, rollout.value_TB], -1)
+    return {
+        "scaled by": [deviation, float(collector.rewards.std_F), collector.rewards.count],
+        "learned from": columns_TBX.transpose(0, 1)[valid_TB.T > 0].flatten().tolist(),
+        "seen": [seen.count, *seen.mean_F.tolist(), *seen.std_F.tolist()],
+    }
+
+
+def test_however_episodes_begin_anew_the_statistics_are_the_same() -> None:
+    """Episodes of 3, 4, 5 and 6 steps: a rollout is all four, and four steps longer where each is begun by one."""
+    pytest.importorskip("gymnasium")
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+    from ranks.experience.gymnasium_environments import VectorEnvironments, from_gymnasium
+    from tests.experience.games import CPU, counting
+
+    def vector(ids: range, mode: Any) -> VectorEnvironments:
+        made = SyncVectorEnv([counting] * len(ids), autoreset_mode=mode)
+        return VectorEnvironments(made, ids, 0, CPU)
+
+    ours = two_iterations(from_gymnasium(counting, 0, CPU), 18)
+    for mode, horizon in ((AutoresetMode.SAME_STEP, 18), (AutoresetMode.NEXT_STEP, 22)):
+        found = two_iterations(partial(vector, mode=mode), horizon)
+        for name, numbers in ours.items():
+            assert found[name] == pytest.approx(numbers, rel=1e-9), (mode, name)
+
+
+# The loss -------------------------------------------------------------------------------------------------------------
+
+CFG = PPOConfig(epochs=1, minibatches=2, entropy_weight=0.3, value_weight=0.7)
+HORIZON, ENVIRONMENTS = 8, 12
+
+
+def updated(world: World) -> dict[str, Any]:
+    """What updates say from a rollout in which environments made few steps, or none; how many each made."""
+    ids = EnvironmentIds(ENVIRONMENTS, CFG.minibatches, world)
+    rollout, loss = sham_rollout(ids, HORIZON), partial(ppo.ppo_loss, cfg=CFG)
+    luck_BT = draws.uniform(draws.key(7, "valid", 0), rollout.env_B, HORIZON)
+    valid_TB = (luck_BT.T * 12 > rollout.env_B).to(rollout.value_TB.dtype).contiguous()
+    rollout = type(rollout)(**{**vars(rollout), "valid_TB": weighed(valid_TB, ids)})
+    learner = Learner(walker(), OptimConfig(lr=1e-9, clip_norm=None, schedule="constant"), world)
+    said = ppo.update(learner, loss, rollout, ids, CFG, iteration=0)
+    return {"said": said, "valid": ids.gather(valid_TB.T.contiguous()).sum(1).tolist()}
+
+
+def test_the_logged_loss_is_its_formula_from_the_logged_metrics_on_any_deal(tmp_path: Path) -> None:
+    config = RunConfig(shards=6, precision="fp64")
+    (one,) = run_ranks(1, updated, config=config, tmp_path=tmp_path)
+    said = one["said"]
+    assert 0 == min(one["valid"]) < max(one["valid"]) == HORIZON
+    formula = CFG.value_weight * said["value_loss"] - said["policy_gain"] - CFG.entropy_weight * said["entropy"]
+    assert said["loss"] == pytest.approx(formula, rel=1e-9)
+    for size in (2, 3):
+        for rank in run_ranks(size, updated, config=config, tmp_path=tmp_path):
+            assert rank["said"] == pytest.approx(said, rel=1e-7)
+
+
+def test_a_rollout_straight_from_the_collector_is_weighed_too() -> None:
+    """The loss of the whole of it is the mean over steps that were some, as its metrics are."""
+    with alone(precision="fp64") as world:
+        ids = EnvironmentIds(4, 2, world)
+        part = sham_rollout(ids, HORIZON)
+        valid_TB = torch.ones(HORIZON, 4)
+        valid_TB[1::2, :3] = 0
+        part = type(part)(**{**vars(part), "valid_TB": weighed(valid_TB, ids)})
+        with torch.no_grad():
+            loss = ppo.ppo_loss(walker(), part, cfg=CFG)
+    means = {name: float(pair[0] / pair[1]) for name, pair in loss.metrics.items() if isinstance(pair, tuple)}
+    formula = CFG.value_weight * means["value_loss"] - means["policy_gain"] - CFG.entropy_weight * means["entropy"]
+    assert float(loss.sum) / loss.count == pytest.approx(formula, rel=1e-9)
