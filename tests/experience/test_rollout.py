@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from ranks import RunConfig, UserError, World
+from ranks.experience import trees
 from ranks.experience.environments import EnvironmentIds
 from ranks.experience.rollout import RAW, Rollout, Scaling, advantage_moments, minibatches, scaling_of
 from tests.engine.group import run_ranks
@@ -76,6 +78,19 @@ def test_columns_are_taken_whole_and_set_side_by_side() -> None:
         other = vars(rollout)[name]
         if isinstance(value, torch.Tensor):
             assert torch.equal(value, other[[0, 2, 3]] if name == "env_B" else other[:, [0, 2, 3]]), name
+
+
+def test_columns_are_taken_without_waiting_for_the_device() -> None:
+    """The meta device has no numbers: whoever asks for one gets an error."""
+    with alone() as world:
+        rollout = sham_rollout(EnvironmentIds(4, 2, world), 5)
+    there = {n: trees.map_tree(lambda leaf: leaf.to("meta"), v) for n, v in vars(rollout).items() if v is not None}
+    taken = replace(rollout, **{**there, "env_B": rollout.env_B, "first_TB": rollout.first_TB}).of(torch.tensor([1, 3]))
+    assert taken.env_B.tolist() == [1, 3]
+    assert rollout.first_TB is not None
+    assert taken.first_TB is not None
+    assert torch.equal(taken.first_TB, rollout.first_TB[:, [1, 3]])
+    assert (taken.reward_TB.device.type, tuple(taken.reward_TB.shape)) == ("meta", (5, 2))
 
 
 @pytest.mark.parametrize(

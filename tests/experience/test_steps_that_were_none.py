@@ -74,7 +74,7 @@ def updated(world: World) -> dict[str, Any]:
     ids = EnvironmentIds(ENVIRONMENTS, CFG.minibatches, world)
     rollout, loss = sham_rollout(ids, HORIZON), partial(ppo.ppo_loss, cfg=CFG)
     luck_BT = draws.uniform(draws.key(7, "valid", 0), rollout.env_B, HORIZON)
-    valid_TB = (luck_BT.T * 12 > rollout.env_B).to(rollout.value_TB.dtype).contiguous()
+    valid_TB = (rollout.env_B < luck_BT.T * 12).to(rollout.value_TB.dtype).contiguous()
     rollout = type(rollout)(**{**vars(rollout), "valid_TB": weighed(valid_TB, ids)})
     learner = Learner(walker(), OptimConfig(lr=1e-9, clip_norm=None, schedule="constant"), world)
     said = ppo.update(learner, loss, rollout, ids, CFG, iteration=0)

@@ -39,9 +39,7 @@ class Collector:
         """`policy`: for the shape of its state. Raises UserError where the environments do not go round, or there is no
         step to make."""
         if horizon < 1:
-            raise UserError(
-                f"--horizon {horizon}", "there is nothing to learn from", "give --horizon 1 or more"
-            )
+            raise UserError(f"--horizon {horizon}", "there is nothing to learn from", "give --horizon 1 or more")
         self.horizon, self.cfg, self.world = horizon, cfg, world
         self.rewards = RunningMoments(1)
         self.ids = EnvironmentIds(num_environments, cfg.minibatches, world)
@@ -117,7 +115,7 @@ class Collector:
             env_B=draft.group.env_B.cpu(),
             start_state=draft.start_state,
             obs=trees.stack([step.obs for step in steps]),
-            first_TB=None if whole else torch.stack([step.first_B for step in steps]),
+            first_TB=None if whole else torch.stack([step.first_B for step in steps]).cpu(),
             action_TB=torch.stack([step.action_B for step in steps]),
             logp_TB=torch.stack([step.logp_B for step in steps]),
             value_TB=value_TB,

@@ -20,6 +20,7 @@ from ranks.experience.moments import sum_over_steps
 from ranks.experience.trees import State, Tree
 
 BY_ENVIRONMENT = ("env_B", "start_state")
+ON_CPU = ("env_B", "first_TB")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Rollout:
     obs: Tree
     """[T, B, ...] each."""
     first_TB: Tensor | None
-    """bool: an episode begins with the step; None where that can only be so at step 0."""
+    """bool, on the CPU: an episode begins with the step; None where that can only be so at step 0."""
     action_TB: Tensor
     """[T, B, ...]."""
     logp_TB: Tensor
@@ -59,19 +60,13 @@ class Rollout:
         return len(self.reward_TB)
 
     def of(self, index_B: Tensor) -> Self:
-        """These environments' columns; `index_B`: int64, places in this rollout."""
-        index_B = index_B.to(self.reward_TB.device)
-        taken: dict[str, Any] = {f.name: self._columns(f.name, index_B) for f in fields(self)}
+        """These environments' columns; `index_B`: int64 on the CPU, places in this rollout."""
+        there_B = index_B.to(self.reward_TB.device, non_blocking=True)
+        taken: dict[str, Any] = {}
+        for f in fields(self):
+            value, index = getattr(self, f.name), index_B if f.name in ON_CPU else there_B
+            taken[f.name] = None if value is None else columns(value, index, dimension(f.name))
         return type(self)(**taken)
-
-    def _columns(self, name: str, index_B: Tensor) -> Tree | None:
-        value = getattr(self, name)
-        if value is None:
-            return None
-        if name == "env_B":
-            return value[index_B.cpu()]
-        dim = 0 if name in BY_ENVIRONMENT else 1
-        return trees.map_tree(lambda leaf: leaf.index_select(dim, index_B), value)
 
     @classmethod
     def cat(cls, parts: list[Rollout]) -> Self:
@@ -81,8 +76,18 @@ class Rollout:
         joined: dict[str, Any] = {}
         for f in fields(cls):
             values = [getattr(part, f.name) for part in parts]
-            joined[f.name] = None if values[0] is None else trees.cat(values, 0 if f.name in BY_ENVIRONMENT else 1)
+            joined[f.name] = None if values[0] is None else trees.cat(values, dimension(f.name))
         return cls(**joined)
+
+
+def dimension(name: str) -> int:
+    """Along which a field has one column for each environment."""
+    return 0 if name in BY_ENVIRONMENT else 1
+
+
+def columns(tree: Tree, index_B: Tensor, dim: int) -> Tree:
+    """Some of each tensor's."""
+    return trees.map_tree(lambda leaf: leaf.index_select(dim, index_B), tree)
 
 
 @dataclass(frozen=True)
