@@ -14,11 +14,11 @@ from ranks import Learner, OptimConfig, RunConfig, World, draws
 from ranks.experience import ppo
 from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
-from ranks.experience.environments import EnvironmentIds, MakeEnvironment
+from ranks.experience.environments import EnvironmentIds, MakeEnvironment, Transition
 from ranks.experience.moments import RunningMoments
 from ranks.experience.rollout import weighed
 from tests.engine.group import run_ranks
-from tests.experience.known import Clock, alone, sham_rollout, walker
+from tests.experience.known import Clock, Walk, alone, sham_rollout, walker
 
 # Three ways to begin an episode --------------------------------------------------------------------------------------
 
@@ -61,6 +61,37 @@ def test_however_episodes_begin_anew_the_statistics_are_the_same() -> None:
         found = two_iterations(partial(vector, mode=mode), horizon)
         for name, numbers in ours.items():
             assert found[name] == pytest.approx(numbers, rel=1e-9), (mode, name)
+
+
+class Paid(Walk):
+    """The step after the end of an episode is none, and pays for it all the same."""
+
+    def __init__(self, ids: range, pay: float) -> None:
+        super().__init__(ids)
+        self.pay, self.over_B = pay, torch.zeros(len(ids), dtype=torch.bool)
+
+    def step(self, action_B: Tensor) -> Transition:
+        before_B3, valid_B = self.at_B3.clone(), ~self.over_B
+        moved = super().step(action_B)
+        self.at_B3 = torch.where(valid_B[:, None], self.at_B3, before_B3)
+        self.over_B = moved.ended_B & valid_B
+        reward_B = torch.where(valid_B, moved.reward_B, self.pay)
+        discount_B = torch.where(valid_B, moved.discount_B, 1.0)
+        return Transition(reward_B, discount_B, self.over_B, moved.final_obs, valid_B)
+
+
+def test_what_such_a_step_pays_counts_for_nothing() -> None:
+    cfg, found = PPOConfig(minibatches=2, scale_rewards=True), list[Any]()
+    for pay in (0.0, 99.0):
+        with alone() as world:
+            collector = Collector(Clock(), partial(Paid, pay=pay), 4, 20, cfg, world)
+            rollout = collector.collect(Clock(), 0)
+            assert rollout.valid_TB is not None
+            kept_TB = rollout.valid_TB > 0
+            assert not kept_TB.all()
+            found.append([rollout.advantage_TB[kept_TB], collector.statistics(), float(collector.rewards.std_F)])
+            found[-1].append(collector.groups[0].discounted_B)
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 # The loss -------------------------------------------------------------------------------------------------------------
