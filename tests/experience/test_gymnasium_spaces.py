@@ -22,8 +22,8 @@ from tests.experience.known import alone
 gymnasium = pytest.importorskip("gymnasium")
 import numpy as np  # noqa: E402
 from gymnasium import spaces  # noqa: E402
-from gymnasium.vector import SyncVectorEnv  # noqa: E402
 
+from ranks.experience.environment_workers import InRank  # noqa: E402
 from ranks.experience.gymnasium_environments import ReplayedEnvironments, from_gymnasium, maker  # noqa: E402
 from ranks.experience.gymnasium_spaces import action_space, observation_spaces, tensors_of  # noqa: E402
 from tests.experience.games import BOX, CPU, IMAGE, INF, TAKEN, Game, Shows, policy_of  # noqa: E402
@@ -168,8 +168,9 @@ def test_numbers_beyond_the_bounds_are_held_there_and_keep_the_probability_of_wh
         (group,) = collector.groups
         distribution, _ = policy.unroll(rollout.obs, {}, rollout.first_TB)
     assert isinstance(group.environment, ReplayedEnvironments)
-    assert isinstance(group.environment.vector, SyncVectorEnv)
-    seen_TBA = torch.tensor(np.stack([game.seen for game in group.environment.vector.envs], 1))
+    assert isinstance(group.environment.singles, InRank)
+    games: list[Any] = [single.env for single in group.environment.singles.singles]
+    seen_TBA = torch.tensor(np.stack([game.seen for game in games], 1))
     assert float(rollout.action_TB.min()) < -0.25 < 0.5 < float(rollout.action_TB.max())
     assert torch.equal(seen_TBA, rollout.action_TB.clamp(-0.25, 0.5))
     assert isinstance(distribution, DiagonalGaussian)

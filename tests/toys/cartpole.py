@@ -101,6 +101,9 @@ class CartPole:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.episode_B, self.obs_BF = state["episode_B"].cpu(), state["obs_BF"].to(self.device)
 
+    def close(self) -> None:
+        pass
+
 
 def build(cfg: Config) -> RecurrentPolicy:
     return RecurrentPolicy(cfg.hidden)

@@ -57,6 +57,10 @@ class Environment(Protocol):
         """The rows of this group's environments."""
         ...
 
+    def close(self) -> None:
+        """Let go of what they hold (processes, windows, files). Nothing is asked of them after it."""
+        ...
+
 
 @runtime_checkable
 class BeginsAnew(Protocol):

@@ -1,4 +1,7 @@
-"""Gymnasium's spaces as ours, and its observations as tensors on a device."""
+"""Gymnasium's spaces as ours, and what its environments show and take as tensors on a device.
+
+Legend: B environments.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranks.errors import UserError
+from ranks.experience.environments import Transition
 from ranks.experience.spaces import Space
 from ranks.experience.trees import Tree
 
@@ -110,3 +114,22 @@ def carried_out(action_B: Tensor, space: gymnasium.Space[Any]) -> NDArray[Any]:
     if isinstance(space, spaces.Box):
         return np.clip(array, space.low, space.high).astype(space.dtype)
     return array.astype(space.dtype)
+
+
+def transition(
+    reward_B: NDArray[Any],
+    terminated_B: NDArray[np.bool_],
+    ended_B: NDArray[np.bool_],
+    final: Tree | None,
+    device: torch.device,
+    valid_B: NDArray[np.bool_] | None = None,
+) -> Transition:
+    """Gymnasium's arrays on the device."""
+    dtype = torch.get_default_dtype()
+    return Transition(
+        reward_B=torch.from_numpy(np.array(reward_B)).to(device, dtype),
+        discount_B=torch.from_numpy(~terminated_B).to(device, dtype),
+        ended_B=torch.from_numpy(ended_B.copy()).to(device),
+        final_obs=final,
+        valid_B=None if valid_B is None else torch.from_numpy(valid_B.copy()).to(device),
+    )
