@@ -50,7 +50,7 @@ def test_only_the_first_episode_counts() -> None:
     assert found.reward_N.tolist() == [n * (n + 1) / 2 for n in STEPS]
     assert found.steps_N.tolist() == STEPS
     assert not found.cut_off_N.any()
-    assert found.means() == {"ep_rew_mean": float(found.reward_N.mean()), "ep_len_mean": 4.5}
+    assert found.means() == {"ep_rew_mean": 13.0, "ep_len_mean": 4.5, "cut_off_share": 0.0}
 
 
 def test_drawn_actions_belong_to_seed_and_environment() -> None:

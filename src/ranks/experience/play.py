@@ -34,10 +34,12 @@ class Episodes:
     """bool: it had not ended when it was cut off, and counts as far as it went."""
 
     def means(self) -> dict[str, float]:
-        """Of rewards and steps; where episodes were cut off, their share too."""
-        share = float(self.cut_off_N.double().mean())
-        means = {"ep_rew_mean": float(self.reward_N.mean()), "ep_len_mean": float(self.steps_N.mean())}
-        return means | ({"cut_off_share": share} if share else {})
+        """Of rewards and steps, and the share of episodes that were cut off."""
+        return {
+            "ep_rew_mean": float(self.reward_N.mean()),
+            "ep_len_mean": float(self.steps_N.mean()),
+            "cut_off_share": float(self.cut_off_N.double().mean()),
+        }
 
 
 def play_episodes(
