@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ranks.engine.batch import StepBatch as StepBatch
     from ranks.engine.config import OptimConfig as OptimConfig
     from ranks.engine.config import RunConfig as RunConfig
+    from ranks.engine.config import at_least as at_least
     from ranks.engine.config import free as free
     from ranks.engine.evaluate import acting as acting
     from ranks.engine.evaluate import evaluate_by_shard as evaluate_by_shard
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "ranks.engine.batch": ("ShardItems", "StepBatch"),
-    "ranks.engine.config": ("OptimConfig", "RunConfig", "free"),
+    "ranks.engine.config": ("OptimConfig", "RunConfig", "at_least", "free"),
     "ranks.errors": ("GaveUp", "Stopped", "UserError"),
     "ranks.engine.evaluate": ("acting", "evaluate_by_shard"),
     "ranks.engine.learner": ("Learner",),

@@ -97,6 +97,47 @@ def test_an_environment_that_nobody_knows_is_one_error(
     assert not (tmp_path / "runs" / "pole").exists()
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        *[(f"--{name}", "0") for name in ("iterations", "environments", "horizon", "hidden", "eval-episodes")],
+        *(("--eval-every", "0"), ("--eval-steps", "0"), ("--horizon", "-1"), ("--memory", "-1")),
+    ],
+)
+def test_a_count_that_is_none_is_refused_before_anything_begins(
+    flag: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
+) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "pole", "--shape", "on-policy"]) == 0
+    least = 0 if flag == "--memory" else 1
+    message = refused(["train", "./pole.py", *TINY, flag, value])
+    assert f"asked: {flag} {value}\n" in message
+    assert f"give {flag} {least} or more" in message
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_environment_that_says_what_is_not_finite_is_refused_and_the_run_goes_on_once_it_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No checkpoint holds anything of it."""
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "pole", "--shape", "on-policy"]) == 0
+    sound = Path("pole.py").read_text()
+    broken = "    return gymnasium.wrappers.TransformReward(maker(cfg.env)(), lambda reward: float('nan'))\n"
+    train = ["train", "./pole.py", *TINY, "--ppo.scale-rewards", "--save-every", "1", "--ranks", "2", "--iterations"]
+    assert ranks(*train, "1", cwd=tmp_path).returncode == 0
+    Path("pole.py").write_text(sound.replace("    return maker(cfg.env)()\n", broken))
+    done = ranks(*train, "2", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "its reward at step 0 of iteration 1 is not finite" in done.stderr
+    assert "Traceback" not in done.stderr
+    Path("pole.py").write_text(sound)
+    assert ranks(*train, "2", cwd=tmp_path).returncode == 0
+    assert [row["iteration"] for row in rows(tmp_path, "pole")] == [0, 1]
+
+
 def test_a_supervised_workload_has_no_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:

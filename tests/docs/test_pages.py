@@ -125,11 +125,15 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
     steps, right = re.search(r"^steps (\d+)$", said, re.MULTILINE), re.search(r"^right (\S+)$", said, re.MULTILINE)
     assert steps is not None
-    assert int(steps[1]) > 50, "the exported policy has learned nothing"
+    assert int(steps[1]) > 300, "the exported policy has learned nothing"
+    rewards = re.search(r"^  ep_rew_mean +(\S+)$", said, re.MULTILINE)
+    assert rewards is not None
+    assert float(rewards[1]) > 475, "the page says that CartPole is solved"
     assert right is not None
     assert float(right[1]) > 0.9, "the loop did not learn to remember"
     assert "collected 16 8" in said
-    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(3))
+    assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == list(range(3))
+    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(40))
     assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(20))
 
 

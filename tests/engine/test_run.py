@@ -118,6 +118,11 @@ def test_another_identity_is_refused_and_the_differences_are_listed(runs: RunCon
     assert (runs.runs_dir / "r" / "metrics.jsonl").read_bytes() == before
 
 
+def test_a_cadence_of_no_iterations_is_refused(runs: RunConfig) -> None:
+    with pytest.raises(UserError, match="something every 0 iterations"):
+        train(runs, replace(CONFIG, eval_every=0))
+
+
 def test_shares_cadences_and_name_may_change(runs: RunConfig) -> None:
     with pytest.raises(Crash):
         train(runs, crash_at=5)

@@ -67,6 +67,9 @@ class Walk:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.at_B3 = state["at_B3"].clone()
 
+    def close(self) -> None:
+        pass
+
 
 class Clock(nn.Module):
     """A policy that draws evenly, and whose value tells what it saw: the first number shown, plus 100 for each step

@@ -65,11 +65,23 @@ def test_it_begins_as_the_37_details_say() -> None:
 def test_an_image_passes_as_many_convolutions_as_it_is_large_enough_for(
     size: tuple[int, int, int], layers: int
 ) -> None:
-    pixels = Pixels(size, 6)
+    pixels = Pixels(size, "HWC", 6)
     assert sum(isinstance(layer, nn.Conv2d) for layer in pixels.layers) == layers
     shown = torch.randint(256, (2, 3, *size), dtype=torch.uint8)
     assert pixels(shown).shape == (2, 3, 6)
     torch.testing.assert_close(pixels(shown)[1, 2], pixels(shown[1, 2]))
+
+
+def test_however_an_image_is_laid_out_the_same_is_seen_and_white_is_1() -> None:
+    last, first = Pixels((20, 24, 3), "HWC", 6), Pixels((3, 20, 24), "CHW", 6)
+    first.load_state_dict(last.state_dict())
+    shown = torch.randint(256, (2, 5, 20, 24, 3), dtype=torch.uint8)
+    torch.testing.assert_close(first(shown.movedim(-1, -3)), last(shown))
+    white = torch.full((1, 20, 24, 3), 255, dtype=torch.uint8)
+    torch.testing.assert_close(last(white), last.layers(torch.ones(1, 3, 20, 24)))
+    flat, deep = Pixels((20, 24), "HW", 6), Pixels((20, 24, 1), "HWC", 6)
+    flat.load_state_dict(deep.state_dict())
+    torch.testing.assert_close(flat(shown[..., 0]), deep(shown[..., :1]))
 
 
 def test_of_an_observation_only_boxes_are_normalised() -> None:

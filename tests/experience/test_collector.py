@@ -14,7 +14,7 @@ from ranks import RunConfig, UserError, World
 from ranks.errors import Stopped
 from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
-from ranks.experience.environments import MakeEnvironment
+from ranks.experience.environments import MakeEnvironment, Transition
 from ranks.experience.policy import Policy
 from tests.engine.group import run_ranks
 from tests.experience.known import Clock, Walk, acts, alone, joined, walker
@@ -95,14 +95,49 @@ def test_environments_that_do_not_go_round_are_refused(environments: int) -> Non
         collector_of(world, environments)
 
 
-def test_a_stop_is_seen_after_acting() -> None:
+@pytest.mark.parametrize("horizon", [0, -1])
+def test_a_rollout_without_a_step_is_refused(horizon: int) -> None:
+    with alone() as world, pytest.raises(UserError, match=f"--horizon {horizon}"):
+        collector_of(world, horizon=horizon)
+
+
+class Signalled(Walk):
+    """On the last rank a signal comes with the third step."""
+
+    def __init__(self, ids: range, world: World) -> None:
+        super().__init__(ids)
+        self.world, self.steps = world, 0
+
+    def step(self, action_B: Tensor) -> Transition:
+        self.steps += 1
+        if self.steps == 3 and self.world.rank == self.world.size - 1:
+            self.world.stop.received = 15
+        return super().step(action_B)
+
+
+def stopped_after(world: World) -> set[int]:
+    """How many steps each group of this rank made."""
+    collector = collector_of(world, 16, 1000, make=partial(Signalled, world=world))
+    world.interruptible = True
+    with pytest.raises(Stopped):
+        collector.collect(Clock(), 0)
+    assert len(collector.groups) == (len(world.deal.shards_of(world.rank)) if world.exact else 1)
+    return {group.environment.steps for group in collector.groups if isinstance(group.environment, Signalled)}
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["fast", "exact"])
+def test_all_ranks_stop_at_the_same_step_long_before_the_end_of_a_rollout(exact: bool, tmp_path: Path) -> None:
+    """They look up after the first step, then after 8 more at the latest."""
+    ranks = run_ranks(3, stopped_after, config=RunConfig(shards=8, exact=exact), tmp_path=tmp_path)
+    (steps,) = set.union(*ranks)
+    assert steps <= 1 + 8
+
+
+def test_a_short_iteration_is_finished_before_a_stop() -> None:
     with alone() as world:
         collector = collector_of(world)
         world.stop.received = 15
-        collector.collect(Clock(), 0)  # a short iteration is finished first
-        world.interruptible = True
-        with pytest.raises(Stopped):
-            collector.collect(Clock(), 1)
+        collector.collect(Clock(), 0)
 
 
 # Several iterations ---------------------------------------------------------------------------------------------------
@@ -177,6 +212,9 @@ def test_where_an_environment_begins_anew_nothing_of_the_old_episode_is_left() -
             (group,) = restless.groups
             assert group.length_B[env] == 1
             assert abs(float(group.return_B[env])) <= 1, "one step of the new episode, and none of the old one"
+            discounted = pytest.approx(float(group.return_B[env]), rel=1e-6)
+            assert float(group.discounted_B[env]) == discounted, "nor of its rewards, discounted"
+            assert float(walk.groups[0].discounted_B[env]) != discounted
         kept = [0, 2, 3, 4, 6, 7]
         assert torch.equal(rollout.obs[:, kept], others.obs[:, kept])
         assert torch.equal(rollout.value_TB[:, kept], others.value_TB[:, kept])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import subprocess
-import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +21,9 @@ from tests.engine.group import run_ranks
 from tests.experience.known import Clock, acts, alone, joined
 
 pytest.importorskip("gymnasium")
+import gymnasium
 from gymnasium import spaces
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ranks.experience.gymnasium_environments import (
     ReplayedEnvironments,
@@ -115,6 +113,31 @@ def test_a_vector_environment_that_does_not_say_how_it_begins_episodes_or_is_of_
         VectorEnvironments(SyncVectorEnv([counting] * 2), range(3), 0, CPU)
 
 
+def test_gymnasiums_own_vectors_take_one_seed_which_belongs_to_first_id_and_iteration_and_a_line_says_so_once() -> None:
+    def poles(ids: range) -> VectorEnvironments:
+        vector = gymnasium.make_vec("CartPole-v1", num_envs=len(ids), vectorization_mode="vector_entry_point")
+        return VectorEnvironments(gymnasium.wrappers.vector.RecordEpisodeStatistics(vector), ids, 0, CPU)
+
+    with alone(exact=True, shards=2) as world, warnings.catch_warnings(record=True) as lines:
+        warnings.simplefilter("always")
+        collector = Collector(Clock(2), poles, 8, 5, PPOConfig(minibatches=2), world)
+        again = Collector(Clock(2), poles, 8, 5, PPOConfig(minibatches=2), world)
+        shown = [collector.collect(Clock(2), iteration).obs for iteration in range(3)]
+        assert torch.equal(again.collect(Clock(2), 2).obs, shown[2])  # type: ignore[arg-type]
+    begun = torch.stack([obs[0] for obs in shown if isinstance(obs, Tensor)]).flatten(0, 1)
+    assert len(begun.unique(dim=0)) == 3 * 8
+    said = [str(line.message) for line in lines if "takes one seed for all" in str(line.message)]
+    assert len(said) == 4, "one for each group of each collector"
+
+
+def test_a_vector_environment_that_fails_is_told_with_its_ids() -> None:
+    environment = VectorEnvironments(SyncVectorEnv([Game] * 2), range(4, 6), 0, CPU)
+    with pytest.raises(UserError, match=r"(?s)environments 4 to 5, .*AssertionError: np.* \(.*games\.py:\d+\)"):
+        environment.step(torch.full((2,), 7))
+    environment.close()
+    assert environment.vector.closed
+
+
 # Checkpoints ----------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +183,7 @@ def test_a_checkpoint_brings_running_episodes_back_to_the_last_bit(name: str, wo
         moves(straight, space, begin, begin + 1)
     assert lengths >= {0, 1, 2, 3, 4} or workers
     for environment in (straight, resumed):
-        environment.vector.close()
+        environment.close()
 
 
 def games(world: World) -> tuple[Policy, MakeEnvironment]:
@@ -209,7 +232,7 @@ def test_a_game_that_ends_early_when_it_is_played_again_begins_anew_too(monkeypa
         environment.step(torch.zeros(1))
     with pytest.warns(UserWarning, match="1 environments did not repeat"):
         environment.load_state_dict(environment.state_dict())
-    assert environment.actions == [[]]
+    assert environment.log.length_B.tolist() == [0]
     anew_B = environment.begin_iteration(1, exact=False)
     assert anew_B is not None
     assert anew_B.all()
@@ -245,39 +268,3 @@ def test_in_fast_mode_they_begin_anew_only_after_a_checkpoint() -> None:
         after = resumed.collect(Clock(), 2)
         assert isinstance(after.obs, Tensor)
         assert after.obs[0, :, 0].any()
-
-
-# Processes of their own -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_workers_leave_signals_to_their_rank() -> None:
-    """Ctrl-C and Slurm signal all processes: the rank must still be able to act, and must not take it for its own."""
-    with alone() as world:
-        world.stop.deferred = True
-        environment = from_gymnasium(Game, 0, CPU, workers=True)(range(2))
-        assert isinstance(environment.vector, AsyncVectorEnv)
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            for process in environment.vector.processes:
-                os.kill(process.pid, signum)
-            environment.step(torch.zeros(2))
-        assert world.stop.received == 0
-        environment.vector.close()
-        assert [process.exitcode for process in environment.vector.processes] == [0, 0]
-
-
-ORPHANS = """
-import os
-import torch
-from ranks.experience.gymnasium_environments import from_gymnasium, maker
-environment = from_gymnasium(maker("CartPole-v1"), 0, torch.device("cpu"), workers=True)(range(2))
-print(*[process.pid for process in environment.vector.processes], flush=True)
-os._exit(1)
-"""
-
-
-def test_workers_end_with_their_rank_however_it_ends() -> None:
-    """The pipe to here ends when the last process does that holds it, so this waits for the workers."""
-    with subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True) as rank:
-        out, _ = rank.communicate(timeout=60)
-    assert len(out.split()) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -21,17 +22,26 @@ from tests.experience.known import alone
 gymnasium = pytest.importorskip("gymnasium")
 import numpy as np  # noqa: E402
 from gymnasium import spaces  # noqa: E402
-from gymnasium.vector import SyncVectorEnv  # noqa: E402
 
+from ranks.experience.environment_workers import InRank  # noqa: E402
 from ranks.experience.gymnasium_environments import ReplayedEnvironments, from_gymnasium, maker  # noqa: E402
 from ranks.experience.gymnasium_spaces import action_space, observation_spaces, tensors_of  # noqa: E402
-from tests.experience.games import BOX, CPU, IMAGE, TAKEN, Game, Shows, policy_of  # noqa: E402
+from tests.experience.games import BOX, CPU, IMAGE, INF, TAKEN, Game, Shows, policy_of  # noqa: E402
 
 SHOWN: dict[str, tuple[Any, dict[str, tuple[Space, tuple[int, ...], torch.dtype]]]] = {
     "box": (BOX, {"observation": (Space("box", (3,)), (3,), torch.float32)}),
     "scalar": (spaces.Box(-1, 1, ()), {"observation": (Space("box", ()), (), torch.float32)}),
     "matrix": (spaces.Box(0, 9, (2, 3), np.int32), {"observation": (Space("box", (2, 3)), (2, 3), torch.int64)}),
     "image": (IMAGE, {"observation": (Space("image", (12, 10, 3)), (12, 10, 3), torch.uint8)}),
+    "frames": (
+        spaces.Box(0, 255, (4, 84, 84), np.uint8),
+        {"observation": (Space("image", (4, 84, 84), dims="CHW"), (4, 84, 84), torch.uint8)},
+    ),
+    "one channel": (
+        spaces.Box(0, 255, (20, 16), np.uint8),
+        {"observation": (Space("image", (20, 16), dims="HW"), (20, 16), torch.uint8)},
+    ),
+    "board": (spaces.Box(0, 2, (8, 8), np.uint8), {"observation": (Space("box", (8, 8)), (8, 8), torch.uint8)}),
     "bytes": (spaces.Box(0, 255, (4,), np.uint8), {"observation": (Space("box", (4,)), (4,), torch.uint8)}),
     "discrete": (spaces.Discrete(4), {"observation": (Space("discrete", sizes=(4,)), (), torch.int64)}),
     "multi-discrete": (
@@ -117,10 +127,36 @@ def test_what_cannot_be_shown_is_refused(space: Any) -> None:
         observation_spaces(space, "the environment X")
 
 
-@pytest.mark.parametrize("space", [spaces.Box(-1, 1, (2, 2)), spaces.Box(-1, 1, ()), IMAGE, spaces.Dict({"a": BOX})])
-def test_what_cannot_be_done_is_refused(space: Any) -> None:
-    with pytest.raises(UserError, match="asked: the environment X"):
+def test_images_of_several_frames_and_names_that_collide_are_refused() -> None:
+    with pytest.raises(UserError, match=r"\(4, 84, 84, 3\), as of several images\n   do: make channels of them"):
+        observation_spaces(spaces.Box(0, 255, (4, 84, 84, 3), np.uint8), "the environment X")
+    twice = spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(5)})})
+    with pytest.raises(UserError, match=r"two parts of its observation are called a\.b"):
+        observation_spaces(twice, "the environment X")
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (spaces.Box(-1, 1, (2, 2)), r"shape \(2, 2\)"),
+        (spaces.Box(-1, 1, ()), r"shape \(\)"),
+        (spaces.Box(-1, 1, (0,)), r"shape \(0,\)"),
+        (IMAGE, "use MultiDiscrete"),
+        (spaces.Box(-5, 5, (2,), np.int32), "use MultiDiscrete"),
+        (spaces.Dict({"a": BOX}), "wrap it"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(space: Any, said: str) -> None:
+    with pytest.raises(UserError, match=f"(?s)asked: the environment X.*{said}"):
         action_space(space, "the environment X")
+
+
+@pytest.mark.parametrize(("bound", "far"), [(0.01, True), (0.5, False), (10, False), (255, True), (INF, False)])
+def test_of_actions_with_bounds_far_from_1_a_line_says_what_brings_them_there(bound: float, far: bool) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        action_space(spaces.Box(np.array([-1, -bound], np.float32), np.array([1, bound], np.float32)), "X")
+    assert ["action 1" in str(line.message) and "RescaleAction" in str(line.message) for line in said] == [True] * far
 
 
 def test_numbers_beyond_the_bounds_are_held_there_and_keep_the_probability_of_what_was_drawn() -> None:
@@ -132,8 +168,9 @@ def test_numbers_beyond_the_bounds_are_held_there_and_keep_the_probability_of_wh
         (group,) = collector.groups
         distribution, _ = policy.unroll(rollout.obs, {}, rollout.first_TB)
     assert isinstance(group.environment, ReplayedEnvironments)
-    assert isinstance(group.environment.vector, SyncVectorEnv)
-    seen_TBA = torch.tensor(np.stack([game.seen for game in group.environment.vector.envs], 1))
+    assert isinstance(group.environment.singles, InRank)
+    games: list[Any] = [single.env for single in group.environment.singles.singles]
+    seen_TBA = torch.tensor(np.stack([game.seen for game in games], 1))
     assert float(rollout.action_TB.min()) < -0.25 < 0.5 < float(rollout.action_TB.max())
     assert torch.equal(seen_TBA, rollout.action_TB.clamp(-0.25, 0.5))
     assert isinstance(distribution, DiagonalGaussian)

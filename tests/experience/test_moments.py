@@ -40,13 +40,14 @@ def test_at_once_in_many_parts_and_as_numpy(ids: EnvironmentIds) -> None:
     for moments in (at_once, merged):
         assert moments.count == len(every)
         np.testing.assert_allclose(moments.mean_F.numpy(), every.mean(0), rtol=1e-14)
-        np.testing.assert_allclose(moments.std_F.numpy(), every.std(0), rtol=1e-10)
+        np.testing.assert_allclose(moments.std_F.numpy(), np.sqrt(every.var(0) + 1e-8), rtol=1e-10)
 
 
 def test_float32_is_taken_in_as_float64(ids: EnvironmentIds) -> None:
     moments, narrow_TBF = RunningMoments(F), rows(300).float()
     moments.update(narrow_TBF, ids)
-    np.testing.assert_allclose(moments.std_F.numpy(), narrow_TBF.double().numpy().reshape(-1, F).std(0), rtol=1e-10)
+    variance = narrow_TBF.double().numpy().reshape(-1, F).var(0)
+    np.testing.assert_allclose(moments.std_F.numpy(), np.sqrt(variance + 1e-8), rtol=1e-10)
 
 
 def test_the_deviation_of_nothing_and_of_what_never_varies_is_1(ids: EnvironmentIds) -> None:
@@ -54,6 +55,48 @@ def test_the_deviation_of_nothing_and_of_what_never_varies_is_1(ids: Environment
     assert moments.std_F.tolist() == [1.0, 1.0, 1.0]
     moments.update(torch.full((4, B, F), 7.0), ids)
     assert (moments.mean_F.tolist(), moments.std_F.tolist()) == ([7.0] * 3, [1.0] * 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_varies_by_rounding_alone_does_not_vary(ids: EnvironmentIds, dtype: torch.dtype) -> None:
+    """The mean of fifty times 0.1 is not 0.1, and float32's neighbours of 0.1 are no signal."""
+    moments, normaliser = RunningMoments(F), Normaliser(F).to(dtype)
+    rows_TBF = torch.full((50, B, F), 0.1, dtype=dtype)
+    rows_TBF[7] = torch.tensor(0.1).nextafter(torch.tensor(1.0))
+    for _ in range(3):
+        moments.update(rows_TBF, ids)
+    assert 0 < float(moments.square_F.max()) < 1e-9
+    assert moments.std_F.tolist() == [1.0] * F
+    freeze(moments, into=normaliser)
+    assert float(normaliser(rows_TBF).abs().max()) < 1e-6
+
+
+def test_a_tremor_is_not_blown_up_to_the_clip(ids: EnvironmentIds) -> None:
+    moments, tremor_TBF = RunningMoments(F), 1e-9 * torch.randn(50, B, F, dtype=torch.float64)
+    moments.update(tremor_TBF, ids)
+    np.testing.assert_allclose(moments.std_F.numpy(), 1e-4, rtol=1e-6)
+
+
+def some(num_steps: int) -> Tensor:
+    """float[T, B]: 0 where a step was none; the first environment made none at all."""
+    weights_TB = torch.full((num_steps, B), 1.25)
+    weights_TB[1::3, ::2] = weights_TB[:, 0] = 0
+    return weights_TB
+
+
+def test_rows_of_steps_that_were_none_are_left_out(ids: EnvironmentIds) -> None:
+    weighed, moments, every = RunningMoments(F), RunningMoments(F), list[Tensor]()
+    for num_steps in (16, 5, 1):
+        rows_TBF, valid_TB = rows(num_steps, seed=num_steps), some(num_steps)
+        weighed.update(torch.where(valid_TB[..., None] > 0, rows_TBF, 1e9), ids, valid_TB)
+        every.append(rows_TBF[valid_TB > 0])
+    weighed.update(rows(4), ids, torch.zeros(4, B))
+    kept = torch.cat(every).numpy()
+    assert weighed.count == len(kept) < 22 * B
+    np.testing.assert_allclose(weighed.mean_F.numpy(), kept.mean(0), rtol=1e-14)
+    np.testing.assert_allclose(weighed.std_F.numpy(), np.sqrt(kept.var(0) + 1e-8), rtol=1e-10)
+    moments.update(rows(4), ids, torch.zeros(4, B))
+    assert (moments.count, moments.std_F.tolist()) == (0, [1.0] * F), "no step at all"
 
 
 def test_a_checkpoint_brings_them_back(ids: EnvironmentIds) -> None:
@@ -77,8 +120,9 @@ def test_a_sum_over_steps_is_the_same_bits_in_any_company(num_steps: int) -> Non
 
 def moments_of(world: World) -> tuple[list[float], list[float]]:
     ids, moments = EnvironmentIds(B, 2, world), RunningMoments(F)
-    for num_steps in (16, 5):
-        moments.update(rows(num_steps)[:, ids.mine.start : ids.mine.stop], ids)
+    mine = slice(ids.mine.start, ids.mine.stop)
+    for num_steps, valid_TB in ((16, None), (5, some(5)[:, mine])):
+        moments.update(rows(num_steps)[:, mine], ids, valid_TB)
     return moments.mean_F.tolist(), moments.square_F.tolist()
 
 

@@ -102,3 +102,17 @@ def test_the_start_is_zero_and_rows_come_first(num_layers: int) -> None:
     assert hidden_TBH.shape == (T, B, H)
     assert torch.equal(state["h"][:, -1], hidden_TBH[-1])
     torch.testing.assert_close(lstm(input_TBF)[0], hidden_TBH)
+
+
+@pytest.mark.parametrize("name", RESETS)
+def test_nothing_waits_for_the_device(name: str) -> None:
+    """The meta device has no numbers: whoever asks for one gets an error."""
+    lstm, input_TBF, state = made()
+    first_TB = torch.zeros(T, B, dtype=torch.bool)
+    for t, b in RESETS[name]:
+        first_TB[t, b] = True
+    there = lstm.to("meta"), input_TBF.to("meta"), {n: rows.to("meta") for n, rows in state.items()}
+    hidden_TBH, _ = unroll_lstm(*there, first_TB)
+    assert hidden_TBH.shape == (T, B, H)
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        unroll_lstm(*there, first_TB.to("meta"))

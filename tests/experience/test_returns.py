@@ -97,6 +97,14 @@ def test_nothing_leaks_over_an_end(discount: float) -> None:
     assert not torch.isclose(before[4:], after[4:]).any()
 
 
+@pytest.mark.parametrize("nothing", [float("nan"), float("inf")])
+def test_what_does_not_count_may_be_any_number(nothing: float) -> None:
+    """The value of where a terminated episode ended, and all of the episode after it."""
+    ended_TB, discount_TB = ends(0, 1, 0), column(0.5, 0, 0.5)
+    found = gae(column(1, 2, nothing), column(2, 4, 6), column(4, nothing, 8), discount_TB, ended_TB, 0.5)
+    assert found[:2, 0].tolist() == [0.5, -2.0]
+
+
 def slow_gae(reward: Tensor, value: Tensor, following: Tensor, discount: Tensor, ended: Tensor, lam: float) -> Tensor:
     """Equation 16 as it stands: each advantage is the sum of all later step errors of its episode, weighted."""
     out = torch.zeros_like(reward)

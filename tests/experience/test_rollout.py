@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from ranks import RunConfig, UserError, World
+from ranks.experience import trees
 from ranks.experience.environments import EnvironmentIds
 from ranks.experience.rollout import RAW, Rollout, Scaling, advantage_moments, minibatches, scaling_of
 from tests.engine.group import run_ranks
@@ -20,11 +23,13 @@ DEALS = [RunConfig(shards=6), RunConfig(shards=6, exact=True)]
 def environments_of(world: World, epochs: int) -> list[list[list[int]]]:
     """For each epoch and minibatch: ids of this rank's environments."""
     ids = EnvironmentIds(ENVIRONMENTS, MINIBATCHES, world)
-    rollout = sham_rollout(ids, 3)
-    return [
-        [batch.gather(batch.shards.ids).env_B.tolist() for batch in minibatches(rollout, ids, epoch, lambda _: RAW)]
-        for epoch in range(epochs)
-    ]
+    rollout, weight_B = sham_rollout(ids, 3), torch.full((ENVIRONMENTS,), 3.0)
+
+    def passed(epoch: int) -> list[Rollout]:
+        batches = minibatches(rollout, ids, epoch, lambda _: RAW, weight_B)
+        return [batch.gather(batch.shards.ids) for batch in batches]
+
+    return [[part.env_B.tolist() for part in passed(epoch)] for epoch in range(epochs)]
 
 
 @pytest.mark.parametrize("config", DEALS, ids=["fast", "exact"])
@@ -75,6 +80,19 @@ def test_columns_are_taken_whole_and_set_side_by_side() -> None:
             assert torch.equal(value, other[[0, 2, 3]] if name == "env_B" else other[:, [0, 2, 3]]), name
 
 
+def test_columns_are_taken_without_waiting_for_the_device() -> None:
+    """The meta device has no numbers: whoever asks for one gets an error."""
+    with alone() as world:
+        rollout = sham_rollout(EnvironmentIds(4, 2, world), 5)
+    there = {n: trees.map_tree(lambda leaf: leaf.to("meta"), v) for n, v in vars(rollout).items() if v is not None}
+    taken = replace(rollout, **{**there, "env_B": rollout.env_B, "first_TB": rollout.first_TB}).of(torch.tensor([1, 3]))
+    assert taken.env_B.tolist() == [1, 3]
+    assert rollout.first_TB is not None
+    assert taken.first_TB is not None
+    assert torch.equal(taken.first_TB, rollout.first_TB[:, [1, 3]])
+    assert (taken.reward_TB.device.type, tuple(taken.reward_TB.shape)) == ("meta", (5, 2))
+
+
 @pytest.mark.parametrize(
     ("environments", "block", "size"), [(10, 4, 1), (0, 4, 1), (8, 4, 3)], ids=["uneven", "none", "a rank without"]
 )
@@ -89,3 +107,27 @@ def refusal_of(world: World, environments: int, block: int) -> str:
     with pytest.raises(UserError) as caught:
         EnvironmentIds(environments, block, world)
     return str(caught.value)
+
+
+def environments_on(world: World, environments: int, block: int) -> int:
+    return len(EnvironmentIds(environments, block, world).mine)
+
+
+@pytest.mark.parametrize(
+    ("config", "size", "named"),
+    [
+        (RunConfig(shards=64), 3, 16),
+        (RunConfig(shards=6), 3, 12),
+        (RunConfig(shards=8, exact=True), 3, 16),
+        (RunConfig(shards=8, shares=(6, 1, 1)), 3, 20),
+    ],
+    ids=["many shards", "few shards", "exact", "shares"],
+)
+def test_too_few_environments_are_told_the_smallest_number_that_will_do(
+    config: RunConfig, size: int, named: int, tmp_path: Path
+) -> None:
+    run = partial(run_ranks, size, config=config, tmp_path=tmp_path)
+    (told,) = set(run(refusal_of, 8, 4))
+    assert f"give {named} environments, fewer ranks, or fewer minibatches" in told
+    assert min(run(environments_on, named, 4)) >= 4
+    assert "a rank has none" in run(refusal_of, named - 4, 4)[0]

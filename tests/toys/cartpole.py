@@ -54,7 +54,7 @@ class RecurrentPolicy(nn.Module):
     def unroll(self, obs_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Categorical, Tensor]:
         """The state is zero again where an episode begins."""
         hidden, state_BH = [], state["h"]
-        for obs_BF, first_B in zip(obs_TBF, first_TB, strict=True):
+        for obs_BF, first_B in zip(obs_TBF, first_TB.to(obs_TBF.device), strict=True):
             state_BH = self.cell(obs_BF, state_BH * (~first_B)[:, None])
             hidden.append(state_BH)
         hidden_TBH = torch.stack(hidden)
@@ -100,6 +100,9 @@ class CartPole:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.episode_B, self.obs_BF = state["episode_B"].cpu(), state["obs_BF"].to(self.device)
+
+    def close(self) -> None:
+        pass
 
 
 def build(cfg: Config) -> RecurrentPolicy:

@@ -8,14 +8,13 @@ Put your environment into `make`, and your network in the place of `ActorCritic`
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
 import gymnasium
-import torch
-from torch import Tensor
 
-from ranks import Learner, Loss, OptimConfig, Run, Summary, World, acting, evaluate_by_shard, free
+from ranks import Learner, OptimConfig, Run, Summary, World, at_least, free
 from ranks.experience import ppo
 from ranks.experience.actor_critic import ActorCritic
 from ranks.experience.collector import Collector
@@ -49,6 +48,13 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=1e-3, clip_norm=0.5, weight_decay=0.0, eps=1e-5, schedule="linear")
     eval_every: int = free(10)
     eval_episodes: int = 32
+    eval_steps: int = 10_000
+    """After which an evaluated episode is cut off."""
+
+    def __post_init__(self) -> None:
+        counts = ("iterations", "environments", "horizon", "hidden", "eval_every", "eval_episodes", "eval_steps")
+        at_least(1, self, *counts)
+        at_least(0, self, "memory")
 
 
 def make(cfg: Config) -> gymnasium.Env:
@@ -72,7 +78,8 @@ def train(cfg: Config, world: World) -> Summary:
     groups = from_gymnasium(partial(make, cfg), world.seed, world.device, workers=cfg.workers)
     collector = Collector(policy, groups, cfg.environments, cfg.horizon, cfg.ppo, world)
     seen = RunningMoments(policy.encoder.normaliser.num_features)
-    with Run.open(cfg, world, keep=dict(learner=learner, collector=collector, seen=seen)) as run:
+    keep = dict(learner=learner, collector=collector, seen=seen)
+    with closing(collector), Run.open(cfg, world, keep=keep) as run:
         run.plan(global_batch=cfg.environments, iterations=cfg.iterations)
         for iteration in run.iterations(cfg.iterations, long=True):
             freeze(seen, into=policy.encoder.normaliser)
@@ -80,7 +87,7 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
             run.log(collector.statistics(), prefix="rollout")
             if policy.encoder.normaliser.num_features:
-                seen.update(policy.encoder.numbers(rollout.obs), collector.ids)
+                seen.update(policy.encoder.numbers(rollout.obs), collector.ids, rollout.valid_TB)
             if run.every(cfg.eval_every):
                 run.log(evaluate(policy, cfg, world), prefix="val")
                 run.save()
@@ -89,15 +96,5 @@ def train(cfg: Config, world: World) -> Summary:
 
 def evaluate(model: ActorCritic, cfg: Config, world: World) -> dict[str, float]:
     """Mean reward and length of whole episodes with the likeliest action each time, from seeds of their own."""
-    groups = from_gymnasium(partial(make, cfg), world.seed + 1_000_003, world.device)
-
-    def episodes(ids_B: Tensor) -> Loss:
-        env_B = ids_B.to(world.device)
-        reward_B, length_B = play_episodes(
-            model, groups(range(int(ids_B[0]), int(ids_B[-1]) + 1)), env_B, seed=world.seed
-        )
-        return Loss(-reward_B.sum(), len(reward_B), ep_rew=reward_B, ep_len=length_B)
-
-    with acting(model, world), torch.no_grad():
-        found = evaluate_by_shard(world, cfg.eval_episodes, episodes)
-    return {"ep_rew_mean": found["ep_rew"], "ep_len_mean": found["ep_len"]}
+    groups = from_gymnasium(partial(make, cfg), world.seed + 1_000_003, world.device, workers=cfg.workers)
+    return play_episodes(model, groups, cfg.eval_episodes, world, max_steps=cfg.eval_steps).means()

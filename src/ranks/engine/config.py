@@ -32,6 +32,15 @@ def identity_of(config: Any) -> dict[str, Any]:
     return out
 
 
+def at_least(least: int, config: Any, *names: str) -> None:
+    """For a config's `__post_init__`. Raises UserError for the first of these fields that is less."""
+    for name in names:
+        value = getattr(config, name)
+        if value < least:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} {value}", f"it is {least} or more", f"give {flag} {least} or more")
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """How a run is carried out, for every workload alike."""

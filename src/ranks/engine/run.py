@@ -136,7 +136,12 @@ class Run:
         self._ended = decided.time_up
 
     def every(self, num_iterations: int) -> bool:
-        """Whether this iteration is one of every `num_iterations`, or the last; the model is then agreed on."""
+        """Whether this iteration is one of every `num_iterations`, or the last; the model is then agreed on.
+
+        Raises UserError where that is no number of iterations.
+        """
+        if num_iterations < 1:
+            raise UserError(f"something every {num_iterations} iterations", "a cadence is 1 or more", "give 1 or more")
         due = (self.iteration + 1) % num_iterations == 0 or self.iteration + 1 == self.total
         if due:
             self.world.drain()

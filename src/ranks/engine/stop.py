@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from types import FrameType
+from typing import ClassVar
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -22,8 +23,17 @@ def _ignore(signum: int, frame: FrameType | None) -> None:
     """The handler that must exist for the wake-up descriptor to be written."""
 
 
+def asked_to_stop() -> int:
+    """The signal that has come to this process since it listens, 0 while there was none: for a wait that no other rank
+    shares, and that may never end."""
+    return max((stop.received for stop in StopSignal.listening), default=0)
+
+
 class StopSignal:
     """`received`: the signal number, 0 while there was none. `deferred`: a signal waits for the next boundary."""
+
+    listening: ClassVar[list[StopSignal]] = []
+    """Those of this process that are installed."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -42,6 +52,7 @@ class StopSignal:
             self._previous[signum] = signal.signal(signum, _ignore)
         threading.Thread(target=self._watch, name="ranks-stop", daemon=True).start()
         os.register_at_fork(after_in_child=self.uninstall)
+        self.listening.append(self)
 
     def uninstall(self) -> None:
         if self._previous:
@@ -50,6 +61,7 @@ class StopSignal:
                 signal.signal(signum, handler)  # type: ignore[arg-type]
             self._previous.clear()
             self._writer.close()
+            self.listening.remove(self)
 
     def _watch(self) -> None:
         while data := self._reader.recv(1):

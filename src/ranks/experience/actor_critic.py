@@ -40,12 +40,13 @@ def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
 
 
 class Pixels(nn.Module):
-    """uint8 [..., H, W, C] -> [..., F]: the convolutions of Mnih et al. 2015, "Human-level control through deep
-    reinforcement learning", as far as the image is large enough."""
+    """uint8 images [..., H, W, C], laid out as `dims` says (HWC, CHW, HW) -> [..., F]: the convolutions of Mnih et al.
+    2015, "Human-level control through deep reinforcement learning", as far as the image is large enough."""
 
-    def __init__(self, shape: Sequence[int], hidden: int) -> None:
+    def __init__(self, shape: Sequence[int], dims: str, hidden: int) -> None:
         super().__init__()
-        sizes, layers, channels = list(shape[:2]), list[nn.Module](), shape[2]
+        self.dims, by_name = dims, dict(zip(dims, shape, strict=True))
+        sizes, layers, channels = [by_name["H"], by_name["W"]], list[nn.Module](), by_name.get("C", 1)
         for out, kernel, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
             if min(sizes) >= kernel:
                 layers += [orthogonal(nn.Conv2d(channels, out, kernel, stride), math.sqrt(2)), nn.ReLU()]
@@ -55,8 +56,12 @@ class Pixels(nn.Module):
         self.num_features = hidden
 
     def forward(self, pixels: Tensor) -> Tensor:
+        if "C" not in self.dims:
+            pixels = pixels[..., None]
         lead = pixels.shape[:-3]
-        flat = pixels.reshape(-1, *pixels.shape[-3:]).permute(0, 3, 1, 2)
+        flat = pixels.reshape(-1, *pixels.shape[-3:])
+        if self.dims != "CHW":
+            flat = flat.permute(0, 3, 1, 2)
         return self.layers(flat.to(torch.get_default_dtype()) / 255.0).reshape(*lead, -1)
 
 
@@ -71,7 +76,7 @@ class Encoder(nn.Module):
         self.num_features, numbers = 0, 0
         for space in self.spaces.values():
             if space["kind"] == "image":
-                self.pixels.append(Pixels(space["shape"], hidden))
+                self.pixels.append(Pixels(space["shape"], space["dims"], hidden))
                 self.num_features += hidden
             elif space["kind"] == "box":
                 numbers += math.prod(space["shape"])

@@ -1,89 +1,30 @@
 """Acting: environments and their recurrent states go on from iteration to iteration, and come back from a checkpoint.
 
-Legend: T steps, B environments of a group, D draws of one step.
+Legend: T steps, B environments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ranks.engine import draws
 from ranks.engine.evaluate import acting
+from ranks.engine.pace import Pace
 from ranks.engine.world import World
+from ranks.errors import UserError
 from ranks.experience import trees
 from ranks.experience.config import PPOConfig
-from ranks.experience.environments import BeginsAnew, Environment, EnvironmentIds, MakeEnvironment, Transition
+from ranks.experience.environments import Environment, EnvironmentIds, MakeEnvironment
+from ranks.experience.finite import Taken, refuse_unfit
+from ranks.experience.group import Draft, Group
 from ranks.experience.moments import RunningMoments
 from ranks.experience.policy import Policy
 from ranks.experience.returns import gae, next_values
-from ranks.experience.rollout import Rollout
-from ranks.experience.trees import State, Tree
-
-
-@dataclass
-class Group:
-    """Environments that act together, and where each of them stands."""
-
-    env_B: Tensor
-    """int64[B] ids, on the device."""
-    environment: Environment
-    obs: Tree
-    state: State
-    first_B: Tensor
-    """bool: the next step is an episode's first."""
-    return_B: Tensor
-    """float64: rewards of the running episode."""
-    length_B: Tensor
-    """float64: its steps."""
-    discounted_B: Tensor
-    """float64: its rewards, those before discounted (Engstrom et al. 2020, arXiv 2005.12729, reward scaling)."""
-    seen_B5: Tensor
-    """float64, of the last rollout: steps, rewards; episodes that ended in it, their rewards, their steps."""
-
-    RUNNING = ("first_B", "return_B", "length_B", "discounted_B")
-
-    def state_dict(self) -> dict[str, Tensor]:
-        own = {name: getattr(self, name) for name in self.RUNNING}
-        memory = {f"state.{name}": rows for name, rows in self.state.items()}
-        return own | memory | {f"environment.{n}": rows for n, rows in self.environment.state_dict().items()}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        def under(prefix: str) -> dict[str, Tensor]:
-            return {n.removeprefix(prefix): rows for n, rows in state.items() if n.startswith(prefix)}
-
-        for name in self.RUNNING:
-            setattr(self, name, state[name].to(self.first_B.device))
-        self.state = {name: rows.to(self.first_B.device) for name, rows in under("state.").items()}
-        self.environment.load_state_dict(under("environment."))
-        self.obs = self.environment.observe()
-
-    def begin_iteration(self, iteration: int, fresh: State, *, exact: bool) -> None:
-        """Where the environment begins a new episode of its own accord, forget what belongs to the one before."""
-        if not isinstance(self.environment, BeginsAnew):
-            return
-        anew_B = self.environment.begin_iteration(iteration, exact=exact)
-        if anew_B is not None:
-            self.first_B = self.first_B | anew_B
-            self.state = trees.where(anew_B, fresh, self.state) if self.state else self.state
-            self.return_B, self.length_B = self.return_B * (~anew_B), self.length_B * (~anew_B)
-            self.discounted_B = self.discounted_B * (~anew_B)
-            self.obs = self.environment.observe()
-
-    def count(self, moved: Transition) -> None:
-        """Take a step's rewards into the running episodes, and close those that ended."""
-        one_B = torch.ones_like(self.return_B) if moved.valid_B is None else moved.valid_B.double()
-        reward_B = moved.reward_B.double() * one_B
-        self.return_B = self.return_B + reward_B
-        self.length_B = self.length_B + one_B
-        ended_B = moved.ended_B.double()
-        of_ended = [ended_B, ended_B * self.return_B, ended_B * self.length_B]
-        self.seen_B5 += torch.stack([one_B, reward_B, *of_ended], 1)
-        self.return_B, self.length_B = self.return_B * (1.0 - ended_B), self.length_B * (1.0 - ended_B)
+from ranks.experience.rollout import Rollout, weighed
 
 
 class Collector:
@@ -95,7 +36,10 @@ class Collector:
     def __init__(
         self, policy: Policy, make: MakeEnvironment, num_environments: int, horizon: int, cfg: PPOConfig, world: World
     ) -> None:
-        """`policy`: for the shape of its state. Raises UserError where the environments do not go round."""
+        """`policy`: for the shape of its state. Raises UserError where the environments do not go round, or there is no
+        step to make."""
+        if horizon < 1:
+            raise UserError(f"--horizon {horizon}", "there is nothing to learn from", "give --horizon 1 or more")
         self.horizon, self.cfg, self.world = horizon, cfg, world
         self.rewards = RunningMoments(1)
         self.ids = EnvironmentIds(num_environments, cfg.minibatches, world)
@@ -120,59 +64,41 @@ class Collector:
         )
 
     def collect(self, policy: Policy, iteration: int) -> Rollout:
-        """[T, B] of experience of this rank's environments, with advantages. Raises Stopped."""
-        with acting(policy, self.world):
-            rollout = Rollout.cat([self._collect(policy, group, iteration) for group in self.groups])
-        self.world.check_stop()
+        """[T, B] of experience of this rank's environments, with advantages. Every rank calls it.
+
+        Raises Stopped, also between two steps; UserError where an environment shows or rewards what is not finite.
+        """
+        world = self.world
+        with acting(policy, world):
+            drafts = [
+                Draft.begin(policy, group, self.horizon, seed=world.seed, iteration=iteration, exact=world.exact)
+                for group in self.groups
+            ]
+            pace = Pace(world.comm)
+            for _ in range(self.horizon):
+                for draft in drafts:
+                    draft.step()
+                if pace.due():
+                    world.check_stop()
+            world.check_stop()
+            parts = [self._rollout(draft) for draft in drafts]
+        taken = [t for draft, part in zip(drafts, parts, strict=True) for t in taken_in(draft, part)]
+        refuse_unfit(taken, world, iteration)
+        rollout = Rollout.cat(parts)
+        if rollout.valid_TB is not None:
+            rollout = replace(rollout, valid_TB=weighed(rollout.valid_TB, self.ids))
         if self.cfg.scale_rewards:
             self._see_rewards(rollout)
         return rollout
 
-    def _collect(self, policy: Policy, group: Group, iteration: int) -> Rollout:
-        num, steps = len(group.env_B), list[dict[str, Any]]()
-        key = draws.key(self.world.seed, "act", iteration)
-        uniform_BTD: Tensor | None = None
-        fresh = policy.start_state(num)
-        group.begin_iteration(iteration, fresh, exact=self.world.exact)
-        start_state = group.state
-        group.seen_B5 = torch.zeros_like(group.seen_B5)
-        for t in range(self.horizon):
-            obs, first_B = group.obs, group.first_B
-            distribution, value_B, state = policy.act(obs, group.state)
-            if uniform_BTD is None:
-                size = distribution.num_draws
-                uniform_BTD = draws.uniform(key, group.env_B, self.horizon * size).view(num, self.horizon, size)
-            action_B = distribution.sample(uniform_BTD[:, t])
-            moved = group.environment.step(action_B)
-            final_B = None if moved.final_obs is None else policy.act(moved.final_obs, state)[1]
-            steps.append(
-                {
-                    "obs": obs,
-                    "first": first_B,
-                    "action": action_B,
-                    "logp": distribution.log_prob(action_B),
-                    "value": value_B,
-                    "final": final_B,
-                    "moved": moved,
-                }
-            )
-            group.count(moved)
-            group.first_B = moved.ended_B if moved.valid_B is None else moved.ended_B | ~moved.valid_B
-            group.state = trees.where(group.first_B, fresh, state) if state else state
-            group.obs = group.environment.observe()
-        last_B = policy.act(group.obs, group.state)[1]
-        return self._rollout(group, start_state, steps, last_B)
-
-    def _rollout(self, group: Group, start_state: State, steps: list[dict[str, Any]], last_B: Tensor) -> Rollout:
-        def stacked(name: str) -> Tensor:
-            return torch.stack([step[name] for step in steps])
-
-        moved: list[Transition] = [step["moved"] for step in steps]
-        value_TB = in_default_dtype(stacked("value"))
+    def _rollout(self, draft: Draft) -> Rollout:
+        steps, moved = draft.steps, [step.moved for step in draft.steps]
+        last_B = draft.policy.act(draft.group.obs, draft.group.state)[1]
+        value_TB = in_default_dtype(torch.stack([step.value_B for step in steps]))
         next_value_TB = next_values(value_TB, in_default_dtype(last_B))
         for t, step in enumerate(steps):
-            if step["final"] is not None:
-                next_value_TB[t] = torch.where(moved[t].ended_B, in_default_dtype(step["final"]), next_value_TB[t])
+            if step.final_B is not None:
+                next_value_TB[t] = torch.where(moved[t].ended_B, in_default_dtype(step.final_B), next_value_TB[t])
         reward_TB = torch.stack([m.reward_B for m in moved]).to(value_TB.dtype)
         discount_TB = torch.stack([m.discount_B for m in moved]).to(value_TB.dtype)
         ended_TB = torch.stack([m.ended_B for m in moved])
@@ -183,14 +109,15 @@ class Collector:
         valid_TB = None
         if moved[0].valid_B is not None:
             valid_TB = torch.stack([m.valid_B for m in moved if m.valid_B is not None]).to(value_TB.dtype)
-        episode_steps = group.environment.episode_steps
+        episode_steps = draft.group.environment.episode_steps
+        whole = episode_steps is not None and episode_steps % self.horizon == 0
         return Rollout(
-            env_B=group.env_B.cpu(),
-            start_state=start_state,
-            obs=trees.stack([step["obs"] for step in steps]),
-            first_TB=None if episode_steps is not None and episode_steps % self.horizon == 0 else stacked("first"),
-            action_TB=stacked("action"),
-            logp_TB=stacked("logp"),
+            env_B=draft.group.env_B.cpu(),
+            start_state=draft.start_state,
+            obs=trees.stack([step.obs for step in steps]),
+            first_TB=None if whole else torch.stack([step.first_B for step in steps]).cpu(),
+            action_TB=torch.stack([step.action_B for step in steps]),
+            logp_TB=torch.stack([step.logp_B for step in steps]),
             value_TB=value_TB,
             next_value_TB=next_value_TB,
             reward_TB=reward_TB,
@@ -206,13 +133,16 @@ class Collector:
         by."""
         scale = float(self.rewards.std_F)
         running_B, seen = torch.cat([group.discounted_B for group in self.groups]), list[Tensor]()
-        for reward_B, ended_B in zip(rollout.reward_TB.double() * scale, rollout.ended_TB, strict=True):
+        reward_TB = rollout.reward_TB.double() * scale
+        if rollout.valid_TB is not None:
+            reward_TB = reward_TB * (rollout.valid_TB > 0)
+        for reward_B, ended_B in zip(reward_TB, rollout.ended_TB, strict=True):
             running_B = running_B * self.cfg.discount + reward_B
             seen.append(running_B)
             running_B = running_B * (~ended_B)
         for group, rows_B in zip(self.groups, running_B.split([len(g.env_B) for g in self.groups]), strict=True):
             group.discounted_B = rows_B
-        self.rewards.update(torch.stack(seen)[..., None], self.ids)
+        self.rewards.update(torch.stack(seen)[..., None], self.ids, rollout.valid_TB)
 
     def statistics(self) -> dict[str, float]:
         """Of the last rollout, on all ranks: the mean reward of a step, the number of episodes that ended, and the
@@ -221,6 +151,11 @@ class Collector:
         steps, reward, episodes, total, length = every_B5.sum(0).tolist()
         means = {"ep_rew_mean": total / episodes, "ep_len_mean": length / episodes} if episodes else {}
         return {"step_rew_mean": reward / max(steps, 1.0), "episodes": episodes} | means
+
+    def close(self) -> None:
+        """End the environments."""
+        for group in self.groups:
+            group.environment.close()
 
     def state_dict(self) -> dict[str, Any]:
         """By environment id, gathered from all ranks."""
@@ -231,6 +166,21 @@ class Collector:
         self.rewards.load_state_dict(state["rewards"])
         for ids, group in zip(self.ids.groups, self.groups, strict=True):
             group.load_state_dict(self.ids.state_of(ids, state["environments"]))
+
+
+def taken_in(draft: Draft, rollout: Rollout) -> list[Taken]:
+    """All that a group's environments gave in a rollout and that is learned from."""
+    env_B, moved, horizon = rollout.env_B, [step.moved for step in draft.steps], draft.horizon
+    taken = [
+        Taken(env_B, "reward", range(horizon), rollout.reward_TB),
+        Taken(env_B, "observation", range(horizon), rollout.obs),
+        Taken(env_B, "observation", [horizon], trees.stack([draft.group.obs])),
+    ]
+    cuts = {t: m.final_obs for t, m in enumerate(moved) if m.final_obs is not None}
+    if cuts:
+        cut_NB = torch.stack([moved[t].ended_B & (moved[t].discount_B > 0) for t in cuts])
+        taken.append(Taken(env_B, "last observation", list(cuts), trees.stack(list(cuts.values())), cut_NB))
+    return taken
 
 
 def in_default_dtype(value: Tensor) -> Tensor:

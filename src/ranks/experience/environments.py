@@ -57,6 +57,10 @@ class Environment(Protocol):
         """The rows of this group's environments."""
         ...
 
+    def close(self) -> None:
+        """Let go of what they hold (processes, windows, files). Nothing is asked of them after it."""
+        ...
+
 
 @runtime_checkable
 class BeginsAnew(Protocol):
@@ -91,8 +95,7 @@ class EnvironmentIds:
         ]
         """Ids of the environments that act together: those of a shard under --exact, all of a rank otherwise."""
         if world.comm.max_host(float(not self.groups)):
-            do = f"give {block * world.shards} environments, or fewer minibatches or ranks"
-            raise UserError(f"{asked} on {world.size} ranks", "a rank has none", do)
+            raise UserError(f"{asked} on {world.size} ranks", "a rank has none", _more_or_fewer(block, world))
 
     @property
     def mine(self) -> range:
@@ -118,6 +121,14 @@ class EnvironmentIds:
     def state_of(self, group: range, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """One group's rows of the state of all environments."""
         return {name: rows[group.start : group.stop] for name, rows in state.items()}
+
+
+def _more_or_fewer(block: int, world: World) -> str:
+    """What to do where a rank has no environment: the fewest of which each has some, or fewer to share them."""
+    for num_blocks in range(1, world.shards + 1):
+        if all(world.deal.items_of(rank, num_blocks) for rank in range(world.size)):
+            return f"give {num_blocks * block} environments, fewer ranks, or fewer minibatches"
+    return "give every rank a share"
 
 
 def _together(rows: list[Tensor]) -> Tensor:

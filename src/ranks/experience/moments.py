@@ -15,6 +15,11 @@ from torch import Tensor, nn
 
 from ranks.experience.environments import EnvironmentIds
 
+FLOOR = 1e-8
+"""Added to a variance, as Stable-Baselines3 and gymnasium do."""
+ROUNDING = 1e-6
+"""A deviation of so little of the mean is float32's own."""
+
 
 class RunningMoments:
     """Count, mean and variance of everything seen so far, the same on all ranks. Kept by a run as its state."""
@@ -27,23 +32,29 @@ class RunningMoments:
 
     @property
     def std_F(self) -> Tensor:
-        """1 where nothing was seen yet, or nothing that varied."""
+        """sqrt(variance + 1e-8), so that a tremor is not blown up to the clip; 1 where nothing was seen yet, or nothing
+        that varied by more than rounding does."""
         variance_F = self.square_F / max(self.count, 1.0)
-        return torch.where(variance_F > 0, variance_F.sqrt(), 1.0)
+        varied_F = variance_F > (ROUNDING * self.mean_F).square()
+        return torch.where(varied_F, (variance_F + FLOOR).sqrt(), 1.0)
 
-    def update(self, rows_TBF: Tensor, ids: EnvironmentIds) -> None:
+    def update(self, rows_TBF: Tensor, ids: EnvironmentIds, valid_TB: Tensor | None = None) -> None:
         """Take in one row for each step and environment of this rank, and those of the others. Every rank calls it.
 
-        Parallel variance: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm".
+        `valid_TB`: 0 where a step was none, whose row is left out (`Rollout.valid_TB`). Parallel variance: Chan, Golub
+        & LeVeque 1979, "Updating formulae and a pairwise algorithm".
         """
-        rows_TBF, steps = rows_TBF.double(), len(rows_TBF)
-        mean_BF = sum_over_steps(rows_TBF) / steps
-        square_BF = sum_over_steps((rows_TBF - mean_BF).square())
-        every_BxF = ids.gather(torch.stack([mean_BF, square_BF], 1)).cpu()
-        mean_BF = every_BxF[:, 0]
-        mean_F = mean_BF.mean(0)
-        square_F = every_BxF[:, 1].sum(0) + steps * (mean_BF - mean_F).square().sum(0)
-        self._merge(float(steps * len(mean_BF)), mean_F, square_F)
+        rows_TBF = rows_TBF.double()
+        counts_TB1 = torch.ones_like(rows_TBF[..., :1]) if valid_TB is None else (valid_TB > 0).double()[..., None]
+        count_B1 = sum_over_steps(counts_TB1)
+        mean_BF = sum_over_steps(rows_TBF * counts_TB1) / count_B1.clamp(min=1.0)
+        square_BF = sum_over_steps((rows_TBF - mean_BF).square() * counts_TB1)
+        of_all_Bx = ids.gather(torch.cat([count_B1, mean_BF, square_BF], 1)).cpu()
+        count_B1, mean_BF, square_BF = of_all_Bx.split([1, len(self.mean_F), len(self.mean_F)], 1)
+        count = float(count_B1.sum())
+        if count:
+            mean_F = (count_B1 * mean_BF).sum(0) / count
+            self._merge(count, mean_F, square_BF.sum(0) + (count_B1 * (mean_BF - mean_F).square()).sum(0))
 
     def _merge(self, count: float, mean_F: Tensor, square_F: Tensor) -> None:
         total = self.count + count

@@ -1,39 +1,103 @@
 """Whole episodes, to judge a policy by.
 
-Legend: B environments.
+Legend: B environments of a group, N of all ranks.
 """
 
 from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ranks.engine import draws
+from ranks.engine.evaluate import acting
+from ranks.engine.pace import Pace
+from ranks.engine.world import World
 from ranks.experience import trees
-from ranks.experience.environments import Environment
+from ranks.experience.environments import Environment, MakeEnvironment
 from ranks.experience.policy import Policy
+from ranks.experience.trees import State
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """What N episodes came to, in the order of the environments' ids, on every rank."""
+
+    reward_N: Tensor
+    """float64."""
+    steps_N: Tensor
+    """float64."""
+    cut_off_N: Tensor
+    """bool: it had not ended when it was cut off, and counts as far as it went."""
+
+    def means(self) -> dict[str, float]:
+        """Of rewards and steps, and the share of episodes that were cut off."""
+        return {
+            "ep_rew_mean": float(self.reward_N.mean()),
+            "ep_len_mean": float(self.steps_N.mean()),
+            "cut_off_share": float(self.cut_off_N.double().mean()),
+        }
 
 
 def play_episodes(
-    policy: Policy, environment: Environment, ids_B: Tensor, *, seed: int, greedy: bool = True, max_steps: int = 100_000
-) -> tuple[Tensor, Tensor]:
-    """(rewards, steps), float64[B], of the first episode of each environment, which have just begun; the likeliest
-    action each time, or with `greedy=False` drawn ones. Episodes that pass `max_steps` are cut off there."""
-    state, fresh = policy.start_state(len(ids_B)), policy.start_state(len(ids_B))
-    running_B = torch.ones(len(ids_B), dtype=torch.bool, device=ids_B.device)
-    reward_B = torch.zeros(len(ids_B), dtype=torch.float64, device=ids_B.device)
-    length_B = torch.zeros_like(reward_B)
-    for step in range(max_steps):
-        distribution, _, state = policy.act(environment.observe(), state)
-        if greedy:
-            action_B = distribution.mode()
-        else:
-            action_B = distribution.sample(draws.uniform(draws.key(seed, "play", step), ids_B, distribution.num_draws))
-        moved = environment.step(action_B)
-        reward_B += moved.reward_B.double() * running_B
-        length_B += running_B
-        running_B &= ~moved.ended_B
-        if not running_B.any():
-            break
-        state = trees.where(moved.ended_B, fresh, state) if state else state
-    return reward_B, length_B
+    policy: Policy, make: MakeEnvironment, num_episodes: int, world: World, *, max_steps: int, greedy: bool = True
+) -> Episodes:
+    """The first episode of each of `num_episodes` environments, the likeliest action each time, or with `greedy=False`
+    drawn ones. Episodes that pass `max_steps` are cut off there. The environments are closed after it.
+
+    Every rank calls it and plays those that it carries. Raises Stopped between two steps where a stop asks for it.
+    """
+    began = time.perf_counter()
+    ids = [part for _, part in world.shard_items(num_episodes)] if world.exact else [world.items(num_episodes)]
+    with acting(policy, world), ExitStack() as opened:
+        games = [Game.begin(policy, opened.enter_context(closing(make(part))), part, world) for part in ids if part]
+        pace = Pace(world.comm)
+        for step in range(max_steps):
+            for game in games:
+                if game.running:
+                    game.step(policy, draws.key(world.seed, "play", step), greedy=greedy)
+            if pace.due():
+                world.check_stop()
+                if not world.any(any(game.running for game in games)):
+                    break
+    rows = [torch.stack([g.reward_B, g.steps_B, g.running_B.double()], 1) for g in games]
+    nothing = torch.zeros(0, 3, dtype=torch.float64, device=world.device)
+    of_all_N3 = world.gather_rows(torch.cat([nothing, *rows]), num_episodes).cpu()
+    world.spent["evaluation"] += time.perf_counter() - began
+    return Episodes(of_all_N3[:, 0], of_all_N3[:, 1], of_all_N3[:, 2] > 0)
+
+
+@dataclass
+class Game:
+    """A group of environments, in each of which one episode is played."""
+
+    environment: Environment
+    env_B: Tensor
+    fresh: State
+    state: State
+    running_B: Tensor
+    reward_B: Tensor
+    steps_B: Tensor
+    running: bool = True
+
+    @classmethod
+    def begin(cls, policy: Policy, environment: Environment, ids: range, world: World) -> Game:
+        """With environments that have just begun."""
+        env_B = torch.arange(ids.start, ids.stop, device=world.device)
+        fresh, nothing_B = policy.start_state(len(ids)), torch.zeros_like(env_B, dtype=torch.float64)
+        return cls(environment, env_B, fresh, fresh, torch.ones_like(env_B, dtype=torch.bool), nothing_B, nothing_B)
+
+    def step(self, policy: Policy, key: int, *, greedy: bool) -> None:
+        """One of all that still run; the others have begun episodes that nobody looks at."""
+        distribution, _, state = policy.act(self.environment.observe(), self.state)
+        num_draws = distribution.num_draws
+        action_B = distribution.mode() if greedy else distribution.sample(draws.uniform(key, self.env_B, num_draws))
+        moved = self.environment.step(action_B)
+        self.reward_B = self.reward_B + torch.where(self.running_B, moved.reward_B.double(), 0.0)
+        self.steps_B = self.steps_B + self.running_B
+        self.running_B = self.running_B & ~moved.ended_B
+        self.running = bool(self.running_B.any())
+        self.state = trees.where(moved.ended_B, self.fresh, state) if state else state

@@ -26,5 +26,10 @@ class Policy(Switched, Protocol):
         ...
 
     def unroll(self, obs: Tree, state: State, first_TB: Tensor | None) -> tuple[Distribution, Tensor]:
-        """T steps of B environments from the state before the first: distribution and value of [T, B]."""
+        """T steps of B environments from the state before the first: distribution and value of [T, B].
+
+        `first_TB`: bool, an episode begins with the step, so nothing of the one before is left; None where that can
+        only be so at step 0, which `state` knows already. It is on the CPU: a policy that runs from one beginning to
+        the next learns from it where they are, and waits for no device.
+        """
         ...

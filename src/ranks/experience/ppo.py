@@ -27,7 +27,8 @@ from ranks.experience.rollout import RAW, Rollout, Scaling
 
 
 def ppo_loss(policy: Policy, part: Rollout, *, cfg: PPOConfig) -> Loss:
-    """One item an environment: the mean over its T steps of surrogate, value and entropy terms (eq. 9 there)."""
+    """One item an environment: the mean over its T steps of surrogate, value and entropy terms (eq. 9 there), each
+    with what it weighs (`Rollout.valid_TB`)."""
     distribution, value_TB = policy.unroll(part.obs, part.start_state, part.first_TB)
     log_ratio_TB = distribution.log_prob(part.action_TB) - part.logp_TB
     ratio_TB = log_ratio_TB.exp()
@@ -78,7 +79,7 @@ def update(
 
     steps: list[StepStats] = []
     for epoch in range(cfg.epochs):
-        batches = rollouts.minibatches(rollout, ids, iteration * cfg.epochs + epoch, scaling)
+        batches = rollouts.minibatches(rollout, ids, iteration * cfg.epochs + epoch, scaling, moments_B3[:, 0])
         steps += [learner.step(loss, batch) for batch in batches]
         if cfg.target_kl is not None:
             learner.drain()

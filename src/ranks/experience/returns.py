@@ -19,15 +19,16 @@ def gae(
 
     `next_value_TB`: V of the state that step t led to, of the last one of an episode too, so that a truncated episode
     is bootstrapped. `discount_TB`: gamma, or 0 where step t terminated the episode; a truncated step keeps gamma.
-    `ended_TB`: bool, the episode ended with step t in either way: the trace is cut. Our notation differs from the
-    paper's in that the discount belongs to the step and is 0 at a termination.
+    `ended_TB`: bool, the episode ended with step t in either way: the trace is cut. What does not count may be any
+    number, NaN too. Our notation differs from the paper's in that the discount belongs to the step and is 0 at a
+    termination.
     """
-    delta_TB = reward_TB + discount_TB * next_value_TB - value_TB
-    trace_TB = discount_TB * gae_lambda * (~ended_TB)
+    delta_TB = reward_TB + torch.where(discount_TB == 0, 0.0, discount_TB * next_value_TB) - value_TB
+    trace_TB = discount_TB * gae_lambda
     advantage_TB = torch.empty_like(delta_TB)
     running_B = torch.zeros_like(delta_TB[0])
     for t in reversed(range(len(delta_TB))):
-        running_B = delta_TB[t] + trace_TB[t] * running_B
+        running_B = delta_TB[t] + torch.where(ended_TB[t], 0.0, trace_TB[t] * running_B)
         advantage_TB[t] = running_B
     return advantage_TB
 

@@ -20,6 +20,7 @@ from ranks.experience.moments import sum_over_steps
 from ranks.experience.trees import State, Tree
 
 BY_ENVIRONMENT = ("env_B", "start_state")
+ON_CPU = ("env_B", "first_TB")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Rollout:
     obs: Tree
     """[T, B, ...] each."""
     first_TB: Tensor | None
-    """bool: an episode begins with the step; None where that can only be so at step 0."""
+    """bool, on the CPU: an episode begins with the step; None where that can only be so at step 0."""
     action_TB: Tensor
     """[T, B, ...]."""
     logp_TB: Tensor
@@ -48,7 +49,8 @@ class Rollout:
     ended_TB: Tensor
     """bool: the episode ended, in either way."""
     valid_TB: Tensor | None
-    """float, 0 where a step was none; None where all were."""
+    """float: what a step weighs. 0 where it was none; 1 on average over all environments of the rollout, or of the
+    minibatch, on all ranks, so that a mean over steps is one over those that were some. None where all were."""
     advantage_TB: Tensor
     return_TB: Tensor
     """What the value should have been: advantage + value."""
@@ -58,19 +60,13 @@ class Rollout:
         return len(self.reward_TB)
 
     def of(self, index_B: Tensor) -> Self:
-        """These environments' columns; `index_B`: int64, places in this rollout."""
-        index_B = index_B.to(self.reward_TB.device)
-        taken: dict[str, Any] = {f.name: self._columns(f.name, index_B) for f in fields(self)}
+        """These environments' columns; `index_B`: int64 on the CPU, places in this rollout."""
+        there_B = index_B.to(self.reward_TB.device, non_blocking=True)
+        taken: dict[str, Any] = {}
+        for f in fields(self):
+            value, index = getattr(self, f.name), index_B if f.name in ON_CPU else there_B
+            taken[f.name] = None if value is None else columns(value, index, dimension(f.name))
         return type(self)(**taken)
-
-    def _columns(self, name: str, index_B: Tensor) -> Tree | None:
-        value = getattr(self, name)
-        if value is None:
-            return None
-        if name == "env_B":
-            return value[index_B.cpu()]
-        dim = 0 if name in BY_ENVIRONMENT else 1
-        return trees.map_tree(lambda leaf: leaf.index_select(dim, index_B), value)
 
     @classmethod
     def cat(cls, parts: list[Rollout]) -> Self:
@@ -80,8 +76,18 @@ class Rollout:
         joined: dict[str, Any] = {}
         for f in fields(cls):
             values = [getattr(part, f.name) for part in parts]
-            joined[f.name] = None if values[0] is None else trees.cat(values, 0 if f.name in BY_ENVIRONMENT else 1)
+            joined[f.name] = None if values[0] is None else trees.cat(values, dimension(f.name))
         return cls(**joined)
+
+
+def dimension(name: str) -> int:
+    """Along which a field has one column for each environment."""
+    return 0 if name in BY_ENVIRONMENT else 1
+
+
+def columns(tree: Tree, index_B: Tensor, dim: int) -> Tree:
+    """Some of each tensor's."""
+    return trees.map_tree(lambda leaf: leaf.index_select(dim, index_B), tree)
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,19 @@ class Scaling:
 RAW = Scaling(0.0, 1.0)
 
 
+def weighed(valid_TB: Tensor, ids: EnvironmentIds) -> Tensor:
+    """What each step of this rank weighs (`Rollout.valid_TB`), from 0 where it was none and 1 where it was. Every rank
+    calls it."""
+    return valid_TB / mean_weight(ids.gather(sum_over_steps(valid_TB.double())).cpu(), len(valid_TB))
+
+
+def mean_weight(weight_B: Tensor, horizon: int) -> float:
+    """Of a step, from the sums of some environments; 1 where they have none."""
+    return float(weight_B.mean()) / horizon or 1.0
+
+
 def advantage_moments(rollout: Rollout, ids: EnvironmentIds) -> Tensor:
-    """float64[all environments, 3] on the CPU: number of steps, sum and sum of squares of the advantages of each."""
+    """float64[all environments, 3] on the CPU: weight, sum and sum of squares of the advantages of each."""
     advantage_TB = rollout.advantage_TB.double()
     weight_TB = torch.ones_like(advantage_TB) if rollout.valid_TB is None else rollout.valid_TB.double()
     moments_TB3 = torch.stack([weight_TB, weight_TB * advantage_TB, weight_TB * advantage_TB.square()], 2)
@@ -115,10 +132,12 @@ def minibatches(
     ids: EnvironmentIds,
     step: int,
     scaling: Callable[[Tensor], Scaling],
+    weight_B: Tensor,
 ) -> Iterator[StepBatch[Rollout]]:
     """One pass over the rollout in `ids.block` minibatches: each takes one environment of every block, so it is local
     to its rank and holds the same environments on any deal. `step`: keys the order. `scaling`: int64 ids of the
-    environments of a minibatch, of all ranks -> how its advantages are scaled.
+    environments of a minibatch, of all ranks -> how its advantages are scaled. `weight_B`: float64, what the steps of
+    each environment of all ranks weigh.
     """
     world = ids.world
     key = draws.key(world.seed, "minibatch", step)
@@ -126,11 +145,12 @@ def minibatches(
     first = ids.mine.start
     for m in range(ids.block):
         env_K = torch.arange(ids.num_blocks) * ids.block + order_KM[:, m]
-        scale = scaling(env_K)
+        scale, weight = scaling(env_K), mean_weight(weight_B[env_K], rollout.horizon)
         shards = tuple(ShardItems(s, env_K[k.start : k.stop]) for s, k in world.shard_items(ids.num_blocks))
 
-        def gather(env_B: Tensor, scale: Scaling = scale) -> Rollout:
+        def gather(env_B: Tensor, scale: Scaling = scale, weight: float = weight) -> Rollout:
             part = rollout.of(env_B - first)
-            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std)
+            valid_TB = None if part.valid_TB is None else part.valid_TB / weight
+            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std, valid_TB=valid_TB)
 
         yield StepBatch(shards, gather)

@@ -17,7 +17,7 @@ class Space:
 
     | kind           | what it holds                        | tensor         |
     | box            | numbers of `shape`                   | float[B, ...]  |
-    | image          | uint8 of `shape`, channels last      | uint8[B, H, W, C] |
+    | image          | uint8 of `shape`, laid out as `dims` | uint8[B, ...]  |
     | discrete       | one of `sizes[0]`                    | int64[B]       |
     | multi-discrete | one of `sizes[i]` for each part i    | int64[B, parts] |
     | multi-binary   | `sizes[0]` bits                      | float[B, bits] |
@@ -26,7 +26,9 @@ class Space:
     kind: Kind
     shape: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
+    dims: Literal["HWC", "CHW", "HW"] = "HWC"
+    """Of an image alone: channels last, channels first, or one channel that has no dimension."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
-        return {"kind": self.kind, "shape": list(self.shape), "sizes": list(self.sizes)}
+        return {"kind": self.kind, "shape": list(self.shape), "sizes": list(self.sizes), "dims": self.dims}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 from ranks.errors import UserError
+from ranks.own_file import load_file
 
 WORKLOADS: dict[str, str] = {
     "graph-coloring": "ranks.workloads.graph_coloring",
@@ -36,28 +36,9 @@ def load(name_or_path: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     asked = f"the workload in {path}"
-    if not path.is_file():
-        raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
-    resolved = path.resolve()
-    name = f"ranks_user_{resolved.stem}"
-    known = sys.modules.get(name)
-    if known is not None and known.__file__ == str(resolved):
-        return known
-    spec = importlib.util.spec_from_file_location(name, resolved)
-    if spec is None or spec.loader is None:
-        raise UserError(asked, "it is no Python file", "give the path of a file that ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
-    folder = str(resolved.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    module = load_file(path, asked)
     missing = [part for part in ("Config", "build", "train", "evaluate") if not hasattr(module, part)]
     if missing:
-        del sys.modules[name]
+        del sys.modules[module.__name__]
         raise UserError(asked, f"it does not define {', '.join(missing)}", "see a whole one with `ranks new NAME`")
     return module

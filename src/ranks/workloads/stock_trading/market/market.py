@@ -135,6 +135,9 @@ class Market:
             self._set(name, torch.where(is_fresh, fresh, running[name]))
         return Transition(reward_B, 1.0 - ruined_B.to(reward_B.dtype), ended_B, final)
 
+    def close(self) -> None:
+        """Nothing: tensors are all it holds."""
+
     def state_dict(self) -> dict[str, Tensor]:
         """One row for each environment: day, start_day, episode, cash, shares, value."""
         return {name: self._get(name) for name in STATE}
