@@ -112,7 +112,7 @@ class Market:
 
     def step(self, action_BS: Tensor) -> Transition:
         """`advance`, and begin the next episode where one ended. Actions are shares of `max_shares`, -1 to 1; a NaN
-        among them makes the account NaN until its episode ends, and its reward, which the learner's check finds."""
+        among them makes the account NaN until its episode ends, and its reward, which a collector refuses."""
         before_B = self.value_B
         self.advance(action_BS)
         reward_B = ((self.value_B - before_B) * self.config.reward_scale).to(self._table_DF.dtype)
