@@ -6,8 +6,8 @@ It lives in the rank, or in a process of its own; what a user's code does wrong 
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ Request = tuple[Literal["reset", "step", "play_again"], tuple[Any, ...]]
 CONTINUE = "mend it and start again: the run continues from its last checkpoint"
 RESET = "let it be reset(self, *, seed=None, options=None), call super().reset(seed=seed), return observation, info"
 STEP = "let step return observation, reward, terminated, truncated, info"
-LIBRARIES = [str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "site-packages", "<"]
+LIBRARIES = [str(Path(__file__).parent.parent), str(Path(os.__file__).parent), "site-packages", "<"]
 """Where code is not the user's."""
 
 
