@@ -41,14 +41,12 @@ def maker(env_id: str, **settings: Any) -> MakeOne:
 
 
 def _do(env_id: str, error: Exception) -> str:
-    if isinstance(error, gymnasium.error.DependencyNotInstalled):
+    if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
         return "install the package that is named there"
     if isinstance(error, gymnasium.error.NamespaceNotFound):
         return "install the package that brings it, and import that in your file: ALE/ is ale-py's, for one"
     if isinstance(error, gymnasium.error.DeprecatedEnv):
         return "take the version that is named there"
-    if isinstance(error, ImportError):
-        return f"install {error.name}" if error.name else "install what is missing"
     every = "`python -c 'import gymnasium; gymnasium.pprint_registry()'` lists those there are"
     return nearest(env_id, list(gymnasium.registry), every)
 
