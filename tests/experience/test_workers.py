@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -63,7 +64,7 @@ def test_a_worker_that_dies_is_told_with_its_environment() -> None:
 
 
 ORPHANS = """
-import os, sys, time
+import multiprocessing, os, sys, time
 import torch
 from tests.experience.games import Game
 from ranks.experience.gymnasium_environments import from_gymnasium
@@ -73,18 +74,22 @@ class Hangs(Game):
         os.write(1, b"hangs\\n")  # in one piece, unlike print
         time.sleep(10**6)
 
-PLATFORM
+BEFORE
 environment = from_gymnasium(Hangs, 0, torch.device("cpu"), workers=True)(range(2))
 os.write(1, b"began\\n")
 END
 """
 
 
-@pytest.mark.parametrize("platform", ["", "sys.platform = 'elsewhere'"], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "sys.platform = 'elsewhere'", "multiprocessing.set_start_method('forkserver')"],
+    ids=["here", "elsewhere", "forkserver"],
+)
 @pytest.mark.parametrize("end", ["os._exit(1)", "environment.step(torch.zeros(2))"], ids=["idle", "hangs"])
-def test_workers_end_with_their_rank_however_it_ends(platform: str, end: str) -> None:
+def test_workers_end_with_their_rank_however_it_ends(before: str, end: str) -> None:
     """The pipe to here ends when the last process does that holds it, so this waits for the workers."""
-    code = ORPHANS.replace("PLATFORM", platform).replace("END", end)
+    code = ORPHANS.replace("BEFORE", before).replace("END", end)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as rank:
         assert rank.stdout is not None
         lines = [rank.stdout.readline() for _ in range(3 if "step" in end else 1)]
@@ -126,9 +131,10 @@ def test_a_run_whose_environment_hangs_stops_and_keeps_the_state_at_the_iteratio
     command = [sys.executable, "-m", "ranks", "train", f"./{path}", *TINY, "--ranks", "1", "--iterations", "1000000"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         try:
-            wait_for(tmp_path / "runs" / "hanging" / "metrics.jsonl")
+            metrics = tmp_path / "runs" / "hanging" / "metrics.jsonl"
+            wait_until(lambda: metrics.exists() and metrics.stat().st_size > 0)
             (tmp_path / "hang").touch()
-            wait_for(tmp_path / "hangs")
+            wait_until((tmp_path / "hangs").exists)
             workers = psutil.Process(run.pid).children(recursive=True)
             assert len(workers) >= 4
             run.send_signal(signum)
@@ -138,15 +144,16 @@ def test_a_run_whose_environment_hangs_stops_and_keeps_the_state_at_the_iteratio
     assert run.returncode == 128 + signum, said
     assert "Traceback" not in said
     assert not [worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE]
-    assert list((tmp_path / "runs" / "hanging" / "checkpoints").glob("[0-9]*")), "nothing was saved"
+    saved = [int(path.name) for path in (tmp_path / "runs" / "hanging" / "checkpoints").glob("[0-9]*")]
+    assert max(saved) == len(metrics.read_text().splitlines()) > 0
 
 
-def wait_for(path: Path) -> None:
+def wait_until(seen: Callable[[], bool]) -> None:
     for _ in range(PATIENCE_S * 20):
-        if path.exists():
+        if seen():
             return
         time.sleep(0.05)
-    raise AssertionError(f"{path} did not come")
+    raise AssertionError("it did not come")
 
 
 def test_workers_that_are_born_empty_load_the_users_file_and_what_it_imports(

@@ -134,12 +134,12 @@ def _what(found: object) -> str:
 
 
 def failure(asked: str, error: Exception) -> UserError:
-    """What a user's code raised: its own text, and the deepest line that is the user's."""
+    """What a user's code raised: its own text, and the deepest line that is the user's, if there is one."""
     if isinstance(error, UserError):
         return error
     text = " ".join(f"{type(error).__name__}: {error}".split())
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(library in frame.filename for library in LIBRARIES)]
-    place = (own or frames)[-1]
+    where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     do = RESET if "'seed'" in text else STEP if "expected 5" in text else CONTINUE
-    return UserError(asked, f"{text} ({place.filename}:{place.lineno})", do)
+    return UserError(asked, text + where, do)
