@@ -196,7 +196,10 @@ def _work(make: MakeOne, env_id: int, pipe: Connection) -> None:
         pipe.send(single.spaces)
         while (request := pipe.recv()) is not None:
             pipe.send(_answered(partial(single.answer, request)))
-        single.close()
+        try:
+            single.close()
+        except UserError as error:
+            print(error, file=sys.stderr)
 
 
 def _answered(answer: Callable[[], Seen]) -> Seen | UserError:

@@ -91,12 +91,12 @@ class VectorEnvironments:
         seeds: Any = [draws.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         try:
             self._obs, _ = self.vector.reset(seed=seeds)
-        except (TypeError, ValueError, AssertionError, gymnasium.error.Error):
-            self._say("takes one seed for all: in fast mode the luck depends on the number of ranks")
+        except Exception:  # each class refuses a list in its own way
             try:
                 self._obs, _ = self.vector.reset(seed=seeds[0])
             except Exception as error:
                 raise failure(f"reset of {self._asked}", error) from error
+            self._say("takes one seed for all: in fast mode the luck depends on the number of ranks")
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
 
     def _say(self, text: str) -> None:
