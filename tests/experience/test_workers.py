@@ -64,7 +64,7 @@ def test_a_worker_that_dies_is_told_with_its_environment() -> None:
 
 
 ORPHANS = """
-import multiprocessing, os, sys, time
+import ctypes, multiprocessing, os, sys, time
 import torch
 from tests.experience.games import Game
 from ranks.experience.gymnasium_environments import from_gymnasium
@@ -72,7 +72,7 @@ from ranks.experience.gymnasium_environments import from_gymnasium
 class Hangs(Game):
     def step(self, action):
         os.write(1, b"hangs\\n")  # in one piece, unlike print
-        time.sleep(10**6)
+        HANG
 
 BEFORE
 environment = from_gymnasium(Hangs, 0, torch.device("cpu"), workers=True)(range(2))
@@ -83,13 +83,14 @@ END
 
 @pytest.mark.parametrize(
     "before",
-    ["", "sys.platform = 'elsewhere'", "multiprocessing.set_start_method('forkserver')"],
-    ids=["here", "elsewhere", "forkserver"],
+    ["", "sys.platform = 'elsewhere'", "multiprocessing.set_start_method('forkserver')", "# with Python's lock held"],
+    ids=["here", "elsewhere", "forkserver", "in C"],
 )
 @pytest.mark.parametrize("end", ["os._exit(1)", "environment.step(torch.zeros(2))"], ids=["idle", "hangs"])
 def test_workers_end_with_their_rank_however_it_ends(before: str, end: str) -> None:
     """The pipe to here ends when the last process does that holds it, so this waits for the workers."""
-    code = ORPHANS.replace("BEFORE", before).replace("END", end)
+    hang = "ctypes.PyDLL(None).sleep(10**6)" if before.startswith("#") else "time.sleep(10**6)"
+    code = ORPHANS.replace("BEFORE", before).replace("END", end).replace("HANG", hang)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as rank:
         assert rank.stdout is not None
         lines = [rank.stdout.readline() for _ in range(3 if "step" in end else 1)]
