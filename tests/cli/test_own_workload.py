@@ -59,7 +59,7 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
     assert main(["new", "swing", "--shape", "on-policy", "--env", "Pendulum-v1"]) == 0
     text = Path("swing.py").read_text()
     assert 'env: str = "Pendulum-v1"' in text
-    assert not {"CartPole", "template"} & set(text.replace('"', " ").split())
+    assert "template" not in text.replace('"', " ").split()
     train = ["train", "./swing.py", *TINY, "--memory", "4", "--exact", "--shards", "2"]
     for name, num_ranks, iterations, more in (
         ("swing", "2", "2", ["--workers"]),

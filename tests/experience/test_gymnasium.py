@@ -136,6 +136,13 @@ def test_a_vector_environment_that_fails_is_told_with_its_ids() -> None:
         environment.step(torch.full((2,), 7))
     environment.close()
     assert environment.vector.closed
+    with pytest.raises(UserError, match=r"(?s)reset of environments 4 to 5, .*ZeroDivisionError"):
+        VectorEnvironments(SyncVectorEnv([Doomed] * 2), range(4, 6), 0, CPU)
+
+
+class Doomed(Game):
+    def next_turn(self) -> int:
+        return 1 // 0
 
 
 # Checkpoints ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,8 @@ TEMPLATES = {
     "supervised": Path(__file__).with_name("template_supervised.py"),
     "on-policy": Path(__file__).with_name("template_on_policy.py"),
 }
-DEFAULT_ENV = "CartPole-v1"
+DEFAULT_ENV = 'env: str = "CartPole-v1"'
+"""The line of the template that names its environment."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class Flags:
     shape: Literal["supervised", "on-policy"] = "supervised"
     """What it learns from: samples, or an environment that it acts in (PPO)."""
     env: str | None = None
-    """The gymnasium environment of an on-policy one; CartPole-v1 without it."""
+    """The gymnasium environment of an on-policy one, which is made once to see whether it can be; CartPole-v1 without
+    it."""
 
 
 def new(argv: Sequence[str]) -> int:
@@ -40,7 +44,11 @@ def new(argv: Sequence[str]) -> int:
         raise UserError(f"--env {flags.env}", "a supervised workload has no environment", "add --shape on-policy")
     path = Path(f"{name}.py")
     text = TEMPLATES[flags.shape].read_text(encoding="utf-8").replace("template", name)
-    text = text.replace(DEFAULT_ENV, flags.env or DEFAULT_ENV)
+    has_gymnasium = importlib.util.find_spec("gymnasium") is not None
+    if flags.env is not None:
+        text = text.replace(DEFAULT_ENV, f"env: str = {json.dumps(flags.env)}")
+        if has_gymnasium:
+            _make(flags.env)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -51,6 +59,15 @@ def new(argv: Sequence[str]) -> int:
             asked, f"{path} cannot be written: {error.strerror}", "go to a folder that you may write in"
         ) from None
     print(f"{path} is yours: read it from top to bottom, it trains as it is.")
+    if flags.shape == "on-policy" and not has_gymnasium:
+        print("  pip install 'ranks[gymnasium]'")
     print(f"  ranks train ./{path}")
     print(f"  ranks train ./{path} --help")
     return 0
+
+
+def _make(env_id: str) -> None:
+    """Raises UserError where it cannot be made."""
+    from ranks.experience.gymnasium_environments import maker
+
+    maker(env_id)().close()

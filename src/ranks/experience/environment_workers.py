@@ -196,7 +196,10 @@ def _work(make: MakeOne, env_id: int, pipe: Connection) -> None:
         pipe.send(single.spaces)
         while (request := pipe.recv()) is not None:
             pipe.send(_answered(partial(single.answer, request)))
-        single.close()
+        try:
+            single.close()
+        except UserError as error:
+            print(error, file=sys.stderr)
 
 
 def _answered(answer: Callable[[], Seen]) -> Seen | UserError:
@@ -207,17 +210,15 @@ def _answered(answer: Callable[[], Seen]) -> Seen | UserError:
 
 
 def _end_with_rank() -> None:
-    """Also where the rank is killed while the environment hangs."""
-    rank = multiprocessing.parent_process()
-    assert rank is not None
+    """Also where the rank is killed while the environment hangs: a thread waits for the rank's end; on Linux the kernel
+    does too, which no hang can hold up. (With a fork server it waits for that one, which the workers keep alive.)"""
+    threading.Thread(target=_wait_and_end, daemon=True).start()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if not rank.is_alive():  # before the line above
-            os._exit(1)
-    else:
-        threading.Thread(target=_end_after, args=(rank,), daemon=True).start()
 
 
-def _end_after(rank: BaseProcess) -> None:
+def _wait_and_end() -> None:
+    rank = multiprocessing.parent_process()
+    assert rank is not None
     rank.join()
     os._exit(1)

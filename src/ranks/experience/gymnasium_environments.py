@@ -41,14 +41,12 @@ def maker(env_id: str, **settings: Any) -> MakeOne:
 
 
 def _do(env_id: str, error: Exception) -> str:
-    if isinstance(error, gymnasium.error.DependencyNotInstalled):
+    if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
         return "install the package that is named there"
     if isinstance(error, gymnasium.error.NamespaceNotFound):
         return "install the package that brings it, and import that in your file: ALE/ is ale-py's, for one"
     if isinstance(error, gymnasium.error.DeprecatedEnv):
         return "take the version that is named there"
-    if isinstance(error, ImportError):
-        return f"install {error.name}" if error.name else "install what is missing"
     every = "`python -c 'import gymnasium; gymnasium.pprint_registry()'` lists those there are"
     return nearest(env_id, list(gymnasium.registry), every)
 
@@ -93,12 +91,12 @@ class VectorEnvironments:
         seeds: Any = [draws.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         try:
             self._obs, _ = self.vector.reset(seed=seeds)
-        except (TypeError, ValueError, AssertionError, gymnasium.error.Error):
-            self._say("takes one seed for all: in fast mode the luck depends on the number of ranks")
+        except Exception:  # each class refuses a list in its own way
             try:
                 self._obs, _ = self.vector.reset(seed=seeds[0])
             except Exception as error:
                 raise failure(f"reset of {self._asked}", error) from error
+            self._say("takes one seed for all: in fast mode the luck depends on the number of ranks")
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
 
     def _say(self, text: str) -> None:

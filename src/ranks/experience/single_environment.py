@@ -6,8 +6,8 @@ It lives in the rank, or in a process of its own; what a user's code does wrong 
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ Request = tuple[Literal["reset", "step", "play_again"], tuple[Any, ...]]
 CONTINUE = "mend it and start again: the run continues from its last checkpoint"
 RESET = "let it be reset(self, *, seed=None, options=None), call super().reset(seed=seed), return observation, info"
 STEP = "let step return observation, reward, terminated, truncated, info"
-LIBRARIES = [str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "site-packages", "<"]
+LIBRARIES = [str(Path(__file__).parent.parent), str(Path(os.__file__).parent), "site-packages", "<"]
 """Where code is not the user's."""
 
 
@@ -134,12 +134,12 @@ def _what(found: object) -> str:
 
 
 def failure(asked: str, error: Exception) -> UserError:
-    """What a user's code raised: its own text, and the deepest line that is the user's."""
+    """What a user's code raised: its own text, and the deepest line that is the user's, if there is one."""
     if isinstance(error, UserError):
         return error
     text = " ".join(f"{type(error).__name__}: {error}".split())
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(library in frame.filename for library in LIBRARIES)]
-    place = (own or frames)[-1]
+    where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     do = RESET if "'seed'" in text else STEP if "expected 5" in text else CONTINUE
-    return UserError(asked, f"{text} ({place.filename}:{place.lineno})", do)
+    return UserError(asked, text + where, do)

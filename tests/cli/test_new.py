@@ -1,0 +1,54 @@
+"""`ranks new` looks before it writes, and a file that lacks a package is told so."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ("CartPol-v1", "did you mean CartPole-v1?"),
+        ("ALF/Pong-v5", "install the package that brings it"),
+        ("no_such_module:Env-v0", "install the package that is named there"),
+        ('x", evil="', "pprint_registry"),
+    ],
+)
+def test_a_workload_is_not_written_for_an_environment_that_cannot_be_made(
+    env: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
+) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    assert said in refused(["new", "mine", "--shape", "on-policy", "--env", env])
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_gymnasium_one_is_written_that_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    env = 'Odd"-v0'
+    assert main(["new", "mine", "--shape", "on-policy", "--env", env]) == 0
+    assert "pip install 'ranks[gymnasium]'" in capsys.readouterr().out
+    assert r'env: str = "Odd\"-v0"' in Path("mine.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("package", "said"), [("gymnasium", "pip install 'ranks[gymnasium]'"), ("lacking", "write lacking.py")]
+)
+def test_a_file_that_imports_what_is_not_installed_is_told_so(
+    package: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
+    Path("mine.py").write_text(f"import {package}\n")
+    message = refused(["train", "./mine.py"])
+    assert f"it imports {package}, which is not installed" in message
+    assert said in message
