@@ -27,7 +27,20 @@ from tests.experience.games import CPU, Game
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 TINY = [
-    *("--gpus", "none", "--environments", "4", "--horizon", "12", "--hidden", "8", "--eval-every", "1000000"),
+    *(
+        "--gpus",
+        "none",
+        "--environments",
+        "4",
+        "--horizon",
+        "12",
+        "--hidden",
+        "8",
+        "--eval-every",
+        "1000000",
+        "--eval-episodes",
+        "1",
+    ),
     *("--ppo.epochs", "1", "--ppo.minibatches", "2", "--workers"),
 ]
 PATIENCE_S = 120
