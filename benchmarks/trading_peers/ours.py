@@ -13,6 +13,7 @@ from ranks.engine.learner import Learner
 from ranks.engine.world import World
 from ranks.experience import ppo
 from ranks.experience.collector import Collector
+from ranks.workloads.stock_trading.carried import carry
 from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
@@ -24,7 +25,8 @@ def main() -> None:
     task = begin()
     cfg = task.config()
     world = World.join(RunConfig(seed=task.seed, threads=task.threads), device="cpu", workload="benchmark")
-    days = load(cfg).train
+    periods = load(cfg)
+    days = periods.train
     markets: list[Timed] = []
 
     def make(ids: range) -> Timed:
@@ -32,6 +34,7 @@ def main() -> None:
         return markets[-1]
 
     policy, table_DK = build(cfg), torch.as_tensor(days.table_DK)
+    carry(policy, periods.fitted)
     learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
     collector = Collector(OnMarket(policy, table_DK), make, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)

@@ -133,7 +133,7 @@ def main() -> None:
 
 def score(model: RecurrentPPO, cfg: Any) -> float:
     """The Sharpe ratio on a fresh market, the likeliest action each day, as on our side."""
-    days = judged_days(cfg, FIRST_JUDGED_SEED)
+    days = judged_days(cfg, FIRST_JUDGED_SEED, load(cfg).fitted)
     table_DF = torch.as_tensor(days.table_DK)
     state: Any = None
 

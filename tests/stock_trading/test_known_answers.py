@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.tables import known_answers as known
 from ranks.workloads.stock_trading.tables.reference import reference_rows
@@ -25,7 +26,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def of(cfg: Config) -> tuple[Config, Days]:
     cfg = replace(cfg, data=replace(cfg.data, made_days=3_000))
-    return cfg, known.judged_days(cfg, 7)
+    return cfg, known.judged_days(cfg, 7, load(cfg).fitted)
 
 
 @pytest.mark.usefixtures("short")

@@ -8,6 +8,7 @@ Legend: T days, Y years, B accounts, S stocks, G pairs of thresholds.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass, replace
 
@@ -16,14 +17,15 @@ import torch
 from torch import Tensor
 
 from ranks.engine.evaluate import acting
+from ranks.workloads.stock_trading.carried import fitted_of
 from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, small
 from ranks.workloads.stock_trading.data.config import FeatureConfig
-from ranks.workloads.stock_trading.data.features import features_of
-from ranks.workloads.stock_trading.data.prices import Floats
+from ranks.workloads.stock_trading.data.features import Features, features_of
+from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.data.synthetic import START
 from ranks.workloads.stock_trading.loading import load, prices_of
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days, days_of
+from ranks.workloads.stock_trading.market.days import Days, Fitted, days_of
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.metrics import YEAR, turnover
 from ranks.workloads.stock_trading.market.replay import Act
@@ -77,12 +79,17 @@ def two_regimes(kind: str) -> Config:
     )
 
 
-def judged_days(cfg: Config, seed: int) -> Days:
-    """A fresh market of the config's kind, seen as the config's policy sees its own."""
-    prices = prices_of(replace(cfg.data, made_seed=seed, made_days=JUDGED_DAYS))
-    known = features_of(prices, cfg.features)
+def judged_days(cfg: Config, seed: int, fitted: Fitted) -> Days:
+    """A fresh market of the config's kind, seen as a policy sees it that carries `fitted`."""
+    prices, known = _fresh(replace(cfg.data, made_seed=seed, made_days=JUDGED_DAYS), cfg.features)
     rows = range(known.first_day + cfg.model.window, prices.num_days)
-    return days_of(prices, known, load(cfg).fitted, rows, cfg.model.window)
+    return days_of(prices, known, fitted, rows, cfg.model.window)
+
+
+@functools.cache
+def _fresh(data: DataConfig, features: FeatureConfig) -> tuple[Prices, Features]:
+    prices = prices_of(data)
+    return prices, features_of(prices, features)
 
 
 def years_of(days: Days, cfg: Config, act: Act, copies: int = 1) -> Floats:
@@ -129,7 +136,8 @@ class Excess:
 
 def excess_of(policy: TradingPolicy, cfg: Config) -> Excess:
     """Over the years of `MARTINGALES` fresh markets, which are independent."""
-    judged = [judged_days(cfg, FIRST_JUDGED_SEED + number) for number in range(MARTINGALES)]
+    fitted = fitted_of(policy)
+    judged = (judged_days(cfg, FIRST_JUDGED_SEED + number, fitted) for number in range(MARTINGALES))
     value_YT = np.concatenate([by_policy(policy, days, cfg) for days in judged])
     return_Y = value_YT[:, -1] / value_YT[:, 0] - 1
     return Excess(float(return_Y.mean()), float(Z_LEVEL * return_Y.std(ddof=1) / np.sqrt(len(return_Y))))
@@ -137,13 +145,14 @@ def excess_of(policy: TradingPolicy, cfg: Config) -> Excess:
 
 def turnover_of(policy: TradingPolicy, cfg: Config) -> float:
     """One way, a year's, of one account through all days of a fresh market."""
-    ledger = backtest(policy, judged_days(cfg, FIRST_JUDGED_SEED), cfg, torch.device("cpu"))
+    days = judged_days(cfg, FIRST_JUDGED_SEED, fitted_of(policy))
+    ledger = backtest(policy, days, cfg, torch.device("cpu"))
     return turnover(ledger.notional_T, ledger.value_T)
 
 
 def sharpe_of(policy: TradingPolicy, cfg: Config) -> float:
     """On a fresh market."""
-    return sharpe_of_years(by_policy(policy, judged_days(cfg, FIRST_JUDGED_SEED), cfg))
+    return sharpe_of_years(by_policy(policy, judged_days(cfg, FIRST_JUDGED_SEED, fitted_of(policy)), cfg))
 
 
 def best_threshold(cfg: Config) -> tuple[float, float, float]:
@@ -151,9 +160,11 @@ def best_threshold(cfg: Config) -> tuple[float, float, float]:
     training days: where the log price lies that far below its known mean all is bought, above it all is sold."""
     pairs_G2 = np.array(list(itertools.product([-limit for limit in LIMITS] + list(LIMITS[1:]), LIMITS)))
     pairs_G2 = pairs_G2[pairs_G2[:, 0] < pairs_G2[:, 1]]
-    best = int(np.nanargmax(_by_thresholds(cfg, load(cfg).train, pairs_G2)))
+    periods = load(cfg)
+    best = int(np.nanargmax(_by_thresholds(cfg, periods.train, pairs_G2)))
     low, high = pairs_G2[best].tolist()
-    return low, high, float(_by_thresholds(cfg, judged_days(cfg, FIRST_JUDGED_SEED), pairs_G2[[best]])[0])
+    judged = judged_days(cfg, FIRST_JUDGED_SEED, periods.fitted)
+    return low, high, float(_by_thresholds(cfg, judged, pairs_G2[[best]])[0])
 
 
 def _by_thresholds(cfg: Config, days: Days, pairs_G2: Floats) -> Floats:

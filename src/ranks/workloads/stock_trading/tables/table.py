@@ -74,13 +74,9 @@ def _train(settings: Mapping[str, Config], seeds: range) -> Policies:
         return {name: [load_run(next(names).name, Path(folder)).policy for _ in seeds] for name in settings}
 
 
-def _of_seed(cfg: Config, seed: int) -> Config:
-    return replace(cfg, data=replace(cfg.data, made_seed=seed))
-
-
 def _martingale(trained: Policies, settings: Mapping[str, Config]) -> list[Answer]:
     cfg = settings["martingale"]
-    found = [known.excess_of(p, _of_seed(cfg, seed)) for seed, p in enumerate(trained["martingale"])]
+    found = [known.excess_of(policy, cfg) for policy in trained["martingale"]]
     fair = all(one.mean - one.half_width <= 0 for one in found)
     intervals = ", ".join(f"{one.mean:+.2%} +- {one.half_width:.2%}" for one in found)
     turned = [known.turnover_of(policy, cfg) for policy in trained["martingale"]]
@@ -103,7 +99,7 @@ def _martingale(trained: Policies, settings: Mapping[str, Config]) -> list[Answe
 
 def _mean_reverting(trained: Policies, settings: Mapping[str, Config]) -> Answer:
     cfg = settings["mean-reverting"]
-    found = [known.sharpe_of(p, _of_seed(cfg, seed)) for seed, p in enumerate(trained["mean-reverting"])]
+    found = [known.sharpe_of(policy, cfg) for policy in trained["mean-reverting"]]
     low, high, best = known.best_threshold(cfg)
     bar = f">= {SHARPE_SHARE:.0%} of {best:.2f}, the best thresholds' ({low:g}, {high:g})"
     mean = float(np.mean(found))
@@ -112,8 +108,7 @@ def _mean_reverting(trained: Policies, settings: Mapping[str, Config]) -> Answer
 
 def _regimes(trained: Policies, settings: Mapping[str, Config]) -> Answer:
     def sharpes(name: str) -> list[float]:
-        cfg = settings[name]
-        return [known.sharpe_of(p, _of_seed(cfg, seed)) for seed, p in enumerate(trained[name])]
+        return [known.sharpe_of(policy, settings[name]) for policy in trained[name]]
 
     memory, none = sharpes("regimes, LSTM"), sharpes("regimes, MLP")
     mean, control = float(np.mean(memory)), float(np.mean(none))
