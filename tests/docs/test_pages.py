@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
 import os
@@ -141,6 +142,15 @@ def test_stock_trading_as_an_environment(tmp_path: Path, shell: dict[str, str]) 
     pytest.importorskip("gymnasium")
     (tmp_path / "env.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["env.py"])
     assert run("python env.py", tmp_path, shell).split()[2] == "(163,)"
+
+
+def test_stock_trading_exported(tmp_path: Path, shell: dict[str, str]) -> None:
+    (tmp_path / "use.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["use.py"])
+    tiny = "--iterations 2 --global-batch 8 --ppo.minibatches 2 --ppo.epochs 1 --optim.lr 0.05 --gpus none"
+    run(f"ranks train stock-trading --preset demo --name demo {tiny}", tmp_path, shell)
+    orders = ast.literal_eval(run("python use.py", tmp_path, shell))
+    assert orders
+    assert all(abs(shares) <= 100 for shares in orders.values())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

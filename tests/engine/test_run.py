@@ -95,7 +95,7 @@ def test_a_crash_and_a_resume_give_the_straight_run_and_each_iteration_once(runs
     assert resumed.fingerprint == straight.fingerprint
     assert [r["iteration"] for r in rows(runs)] == list(range(12))
     sessions = read_rows(runs.runs_dir / "r" / "sessions.jsonl")
-    assert [s["event"] for s in sessions] == ["opened", "resumed", "finished"]
+    assert [s["event"] for s in sessions] == ["opened", "failed", "resumed", "finished"]
 
 
 def test_more_iterations_continue_a_finished_run(runs: RunConfig) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box
 from torch import Tensor, nn
 
 from ranks.experience.actor_critic import ActorCritic, Pixels
 from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
+from ranks.experience.gymnasium_spaces import action_space
 from ranks.experience.spaces import Space
 from tests.experience.known import BOX3, Walk, alone, walker
 
@@ -43,6 +47,18 @@ def test_forward_gives_the_likeliest_action_for_use_elsewhere() -> None:
     assert torch.equal(action, distribution.mode())
     assert torch.equal(value, same)
     assert after.keys() == state.keys()
+
+
+def test_elsewhere_an_action_keeps_to_its_bounds_and_has_none_where_there_is_none() -> None:
+    space = Box(np.array([-2.0, -np.inf], np.float32), np.array([0.5, np.inf], np.float32))
+    action = json.loads(json.dumps(action_space(space, "a space").plain()))
+    policy = ActorCritic({"x": {"kind": "box", "shape": [3], "sizes": []}}, action)
+    with torch.no_grad():
+        for bias, held in ((9.0, 0.5), (-9.0, -2.0)):
+            policy.action_head.bias.fill_(bias)
+            taken_BA = policy(torch.zeros(1, 3), {})[0]
+            assert taken_BA[0, 0] == held
+            assert taken_BA[0, 1] == pytest.approx(bias, abs=0.5)
 
 
 def test_it_begins_as_the_37_details_say() -> None:

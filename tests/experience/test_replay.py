@@ -215,6 +215,21 @@ def test_an_environment_that_cannot_be_made_or_reset_is_told_too(make: Any, said
         group_of(make, range(5, 7), workers)
 
 
+class Miscounts(Game):
+    """Its choices count from 1."""
+
+    observation_space = spaces.Dict({"kinds": spaces.MultiDiscrete([4, 9])})
+
+    def show(self) -> Any:
+        return {"kinds": np.array([4, 0])}
+
+
+def test_a_choice_that_its_space_does_not_hold_is_told() -> None:
+    said = r"the observation kinds of environment 5\nfound: 4, which MultiDiscrete\(\[4 9\]\) does not hold"
+    with pytest.raises(UserError, match=said):
+        group_of(Miscounts, range(5, 7), workers=False).observe()
+
+
 def test_environments_of_a_group_have_the_same_spaces() -> None:
     taken = iter([spaces.Discrete(3), spaces.Discrete(4)])
     with pytest.raises(UserError, match="environment 6 beside environment 5"):

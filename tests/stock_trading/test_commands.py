@@ -131,7 +131,7 @@ BAD = {
     "days beyond the history": ["backtest", "buy-and-hold", "--to", "2031-01-01"],
     "no calendar day": ["backtest", "buy-and-hold", "--from", "2018-13-01"],
     "a test inside the training": ["backtest", "a", "--from", "2014-01-02", "--to", "2014-12-31"],
-    "a period that begins after its end": ["backtest", "a", "--from", "2021-01-04"],
+    "a period that begins after its end": ["backtest", "a", "--from", "2019-01-02", "--to", "2018-06-01"],
     "half a day": ["backtest", "buy-and-hold", "--to", "2019"],
     "a report of one run twice": ["report", "a,a"],
     "no such file": ["backtest", "buy-and-hold", "--data", "nowhere.csv"],

@@ -123,6 +123,12 @@ def test_an_end_that_is_not_named_is_that_of_the_run(own: Trained, tmp_path: Pat
     assert sooner["period"] == {"from": data.test_from, "to": "2017-12-29", "days": 436}
 
 
+def test_a_period_after_the_runs_own_goes_on_to_the_last_day(own: Trained, tmp_path: Path) -> None:
+    newer = write(tmp_path / "newer.csv", part("2014-01-02", "2021-12-31"))
+    period = measured(["--data", str(newer), "--from", "2020-01-02"], tmp_path)["period"]
+    assert period == {"from": "2020-01-02", "to": "2021-12-31", "days": 505}
+
+
 def test_rules_learn_nothing_and_trade_any_days(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stock-trading", "backtest", "buy-and-hold", "--from", "2010-01-04", "--to", "2012-12-31"]) == 0
     assert "buy-and-hold: 2010-01-04 to 2012-12-31" in capsys.readouterr().out
@@ -173,7 +179,8 @@ def test_what_was_done_to_the_prices_is_said(home: Path, tmp_path: Path, capsys:
     command = [sys.executable, "-m", "ranks", *argv, "--data.missing", "drop-days", "--ranks", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "left out 1 days, the first of them" in done.stdout + done.stderr
+    assert "days left out: 1, the first of them" in done.stdout + done.stderr
+    assert "training 2007-02-20 to" in done.stdout + done.stderr
 
 
 def test_an_export_acts_as_its_backtest(own: Trained) -> None:

@@ -47,7 +47,7 @@ BAD = {
     "a day twice": (WIDE + "2020-01-06,1,1\n", "line 5: 2020-01-06 a second time"),
     "a stock's day twice": (LONG + "2020-01-06,PG,1,1,1,1,1\n", "line 8: PG on 2020-01-06 a second time"),
     "a stock's days unsorted": (LONG + "2020-01-03,PG,1,1,1,1,1\n", "line 8: PG on 2020-01-03 after 2020-01-06"),
-    "a missing day": (LONG.replace("2020-01-03,KO,50,52,49,51,1100\n", ""), "KO has no price on 2020-01-03 (1 gaps"),
+    "a missing day": (LONG.replace("2020-01-03,KO,50,52,49,51,1100\n", ""), "KO has no price on 2020-01-03"),
     "an empty cell": (WIDE.replace("2020-01-03,51", "2020-01-03,"), "KO has no price on 2020-01-03"),
     "NaN": (WIDE.replace("101", "NaN"), "PG has no price on 2020-01-03"),
     "infinite": (WIDE.replace("101", "inf"), "PG on 2020-01-03: close inf"),
@@ -140,7 +140,7 @@ def test_gaps_are_left_out_as_asked_and_never_filled(tmp_path: Path) -> None:
     assert by_stock.close_DS.tolist() == [[100], [101], [99.5]]
     assert by_day.close_DS.tolist() == [[50, 100], [52, 99.5]]
     assert by_stock.notes[0].endswith("prices.csv: left out KO")
-    assert by_day.notes[0].endswith("prices.csv: left out 1 days, the first of them 2020-01-03")
+    assert by_day.notes[0].endswith("prices.csv: days left out: 1, the first of them 2020-01-03")
     with pytest.raises(UserError, match="nothing is left"):
         read(tmp_path, "date,KO\n2020-01-02,\n", missing="drop-days")
 
@@ -149,6 +149,11 @@ def test_a_split_that_was_not_adjusted_for_is_named(tmp_path: Path) -> None:
     (note,) = read(tmp_path, WIDE.replace("99.5", "49.5")).notes
     assert re.search(r"prices.csv: changes of more than 40%.*PG -51% on 2020-01-06", note)
     assert read(tmp_path, WIDE.replace("99.5", "61")).notes == ()
+
+
+def test_weeks_that_are_missing_are_named(tmp_path: Path) -> None:
+    (note,) = read(tmp_path, WIDE.replace("2020-01-06", "2020-02-06")).notes
+    assert "no day from 2020-01-03 to 2020-02-06" in note
 
 
 @pytest.mark.parametrize(("step_days", "a_year"), [(7, 53), (1, 371)])

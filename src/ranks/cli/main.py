@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ranks import __version__, sigterm
 from ranks.errors import GaveUp, Stopped, UserError
@@ -31,8 +32,24 @@ ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess
 
 def entry() -> None:
     """The console script."""
+    warnings.showwarning = show_warning
     sigterm.ends_at_once()
     sys.exit(main(sys.argv[1:]))
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Ours, which are addressed to users, as one line; others as Python has them."""
+    if category is UserWarning:
+        print(f"warning: {message}", file=file or sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), file=file or sys.stderr, end="")
 
 
 def main(argv: Sequence[str]) -> int:

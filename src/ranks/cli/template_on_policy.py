@@ -44,7 +44,7 @@ class Config:
     hidden: int = 64
     memory: int = 0
     """Hidden numbers of an LSTM, for environments that do not show everything; 0: none."""
-    ppo: PPOConfig = PPOConfig(epochs=10, entropy_weight=0.005, target_kl=0.03)
+    ppo: PPOConfig = PPOConfig(epochs=10, entropy_weight=0.005, target_kl=0.03, scale_rewards=True)
     optim: OptimConfig = OptimConfig(lr=1e-3, clip_norm=0.5, weight_decay=0.0, eps=1e-5, schedule="linear")
     eval_every: int = free(10)
     eval_episodes: int = 32
@@ -65,8 +65,8 @@ def make(cfg: Config) -> gymnasium.Env:
 def build(cfg: Config) -> ActorCritic:
     """YOUR NETWORK."""
     env = make(cfg)
-    spaces = observation_spaces(env.observation_space, f"the environment {cfg.env}")
-    action = action_space(env.action_space, f"the environment {cfg.env}")
+    asked = f"the environment {type(env.unwrapped).__name__}"
+    spaces, action = observation_spaces(env.observation_space, asked), action_space(env.action_space, asked)
     env.close()
     return ActorCritic({name: s.plain() for name, s in spaces.items()}, action.plain(), cfg.hidden, cfg.memory)
 

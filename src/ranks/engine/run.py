@@ -180,6 +180,8 @@ class Run:
                 self._write(self._snapshot)
             self._emit({"event": "stopped", "signal": error.signum})
             self._session("stopped", signal=error.signum)
+        elif isinstance(error, Exception) and self.world.environment.lock_fd is None:
+            self._session("failed")  # else whoever launched the ranks writes it
         if error is not None:
             self._close()
 

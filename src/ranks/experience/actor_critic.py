@@ -172,9 +172,13 @@ class ActorCritic(nn.Module):
         return self.distribution(self.action_head(actor_TBH)), self.value_head(critic_TBH)[..., 0]
 
     def forward(self, obs: Tree, state: State) -> tuple[Tensor, Tensor, State]:
-        """One step for use elsewhere: the likeliest action of each environment, value, the state after it."""
+        """One step for use elsewhere: the likeliest action of each environment within its bounds, value, the state
+        after it."""
         distribution, value_B, state = self.act(obs, state)
-        return distribution.mode(), value_B, state
+        action_B = distribution.mode()
+        if "low" in self.action:
+            action_B = action_B.clamp(action_B.new_tensor(self.action["low"]), action_B.new_tensor(self.action["high"]))
+        return action_B, value_B, state
 
     def distribution(self, numbers_A: Tensor) -> Distribution:
         """Of actions, from what the actor's head says."""

@@ -20,7 +20,7 @@ from ranks.engine import draws
 from ranks.errors import UserError, nearest
 from ranks.experience.environment_workers import InRank, InWorkers
 from ranks.experience.environments import Transition
-from ranks.experience.gymnasium_spaces import carried_out, tensors_of, transition
+from ranks.experience.gymnasium_spaces import carried_out, refuse_outside, tensors_of, transition
 from ranks.experience.replayed_environments import ReplayedEnvironments
 from ranks.experience.single_environment import MakeOne, failure
 from ranks.experience.trees import Tree
@@ -116,6 +116,7 @@ class VectorEnvironments:
         return torch.ones(len(self.ids), dtype=torch.bool, device=self.device)
 
     def observe(self) -> Tree:
+        refuse_outside(self._obs, self.vector.single_observation_space, self.ids)
         return tensors_of(self._obs, self.device)
 
     def step(self, action_B: Tensor) -> Transition:

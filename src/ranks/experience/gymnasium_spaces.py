@@ -6,6 +6,8 @@ Legend: B environments.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import gymnasium
@@ -51,6 +53,10 @@ def action_space(space: gymnasium.Space[Any], asked: str) -> Space:
     if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.floating):
         raise UserError(asked, f"actions that are whole numbers in a Box, {space}", "use MultiDiscrete")
     found = _one(space, asked)
+    if isinstance(space, spaces.Box):
+        most = float(np.finfo(np.float32).max)
+        low, high = (tuple(np.clip(edge, -most, most).ravel().tolist()) for edge in (space.low, space.high))
+        found = replace(found, low=low, high=high)
     if found.kind == "box" and (len(found.shape) != 1 or not found.shape[0]):
         raise UserError(asked, f"actions of shape {found.shape}", "flatten them in a wrapper of your environment")
     if isinstance(space, spaces.Box):
@@ -106,6 +112,23 @@ def tensors_of(observation: Any, device: torch.device) -> Tree:
     if np.issubdtype(array.dtype, np.floating):
         return torch.from_numpy(array.copy()).to(device, torch.get_default_dtype())
     return torch.from_numpy(array.astype(np.int64)).to(device)
+
+
+def refuse_outside(observation: Any, space: gymnasium.Space[Any], ids: Sequence[int], part: str = "") -> None:
+    """For a batch of observations of environments `ids`. Raises UserError where a choice is none of its space's."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for name, inner in cast("Any", parts):
+            refuse_outside(observation[name], inner, ids, f"{part}.{name}" if part else str(name))
+    elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        sizes = space.n if isinstance(space, spaces.Discrete) else space.nvec
+        values = np.asarray(observation)
+        outside = np.argwhere((values < 0) | (values >= sizes))
+        if len(outside):
+            env, value = ids[int(outside[0, 0])], int(values[tuple(outside[0])])
+            asked = f"the observation {part} of environment {env}" if part else f"the observation of environment {env}"
+            do = "let it count from 0 to one less than its number"
+            raise UserError(asked, f"{value}, which {space} does not hold", do)
 
 
 def carried_out(action_B: Tensor, space: gymnasium.Space[Any]) -> NDArray[Any]:

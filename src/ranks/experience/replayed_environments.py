@@ -23,7 +23,7 @@ from ranks.errors import UserError
 from ranks.experience.action_log import ActionLog
 from ranks.experience.environment_workers import SingleEnvironments
 from ranks.experience.environments import Transition
-from ranks.experience.gymnasium_spaces import carried_out, tensors_of, transition
+from ranks.experience.gymnasium_spaces import carried_out, refuse_outside, tensors_of, transition
 from ranks.experience.single_environment import Request, Seen
 from ranks.experience.trees import Tree
 
@@ -64,6 +64,7 @@ class ReplayedEnvironments:
             found = f"it does not fit {space}: {' '.join(str(error).split())}"
             do = "let reset and step show what observation_space says"
             raise UserError(f"the observation of environment {wrong[0] if wrong else '?'}", found, do) from error
+        refuse_outside(together, space, self.ids)
         return tensors_of(together, self.device)
 
     def step(self, action_B: Tensor) -> Transition:

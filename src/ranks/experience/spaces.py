@@ -28,7 +28,12 @@ class Space:
     sizes: tuple[int, ...] = ()
     dims: Literal["HWC", "CHW", "HW"] = "HWC"
     """Of an image alone: channels last, channels first, or one channel that has no dimension."""
+    low: tuple[float, ...] = ()
+    """Of an action's box alone: its bounds, the largest number where there is none."""
+    high: tuple[float, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
-        return {"kind": self.kind, "shape": list(self.shape), "sizes": list(self.sizes), "dims": self.dims}
+        return {"kind": self.kind, "shape": list(self.shape), "sizes": list(self.sizes), "dims": self.dims} | (
+            {"low": list(self.low), "high": list(self.high)} if self.low else {}
+        )

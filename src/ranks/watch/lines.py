@@ -49,6 +49,8 @@ def event_line(event: Row) -> str | None:
             return _join(f"update skipped: {who} had non-finite values{tensor}", at)
         case "warning":
             return f"warning: {clean(str(event.get('text', '')))}"
+        case "note":
+            return clean(str(event.get("text", "")))
         case "stopped":
             return _join("stopped after a save", at, "the same command goes on from there")
         case _:

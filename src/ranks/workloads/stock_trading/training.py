@@ -18,7 +18,7 @@ from ranks.experience.collector import Collector
 from ranks.experience.config import PPOConfig
 from ranks.experience.rollout import Rollout
 from ranks.workloads.stock_trading.carried import carry, days_for
-from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.config import Config, DataConfig
 from ranks.workloads.stock_trading.loading import periods_in, prices_of, resolved, rows_of_test
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
@@ -54,6 +54,7 @@ def train(cfg: Config, world: World) -> Summary:
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
         run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
+        world.emit({"event": "note", "text": days_in_words(cfg.data)})
         for note in prices.notes:
             world.emit({"event": "warning", "text": note})
         for iteration in run.iterations(cfg.iterations, long=True):
@@ -72,6 +73,12 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     prices = prices_of(cfg.data)
     days = days_for(model, prices, rows_of_test(resolved(cfg, prices), prices), cfg)
     return measures(backtest(model, days, cfg, world.device, world))
+
+
+def days_in_words(data: DataConfig) -> str:
+    """Both periods of a config that names them."""
+    embargo = f"{data.embargo_days} trading days or more between them unused"
+    return f"training {data.train_from} to {data.train_to}, test {data.test_from} to {data.test_to}, {embargo}"
 
 
 def sha256_of(days: Days) -> str:

@@ -36,6 +36,8 @@ PRICE_NAMES = ("open", "high", "low", "close")
 BAR_NAMES = ("open", "high", "low", "volume", "vol", "price", *ADJUSTED_NAMES)
 DAYS_A_YEAR = (225, 270)
 """Of exchanges: 242 (Shanghai) to 261 (every weekday). Measures take 252 a year; other spacings would falsify them."""
+LONGEST_BREAK_DAYS = 12
+"""Calendar days between two trading days: more than any holidays of an exchange (Shanghai's take 11)."""
 LEAST_DAYS = 60
 """Days of a history from which its spacing shows."""
 LAYOUTS = "long (date,tic,open,high,low,close,volume) or wide (date and one close for each ticker)"
@@ -68,7 +70,7 @@ def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
         fields = {**fields, **bars, "close": adjusted_DS}
         prices = Prices.of(dates_D, tickers, fields, file.name)
     _refuse_unless_daily(file, prices)
-    return replace(prices, notes=(*notes, *_splits(prices)))
+    return replace(prices, notes=(*notes, *_holes(prices), *_splits(prices)))
 
 
 @dataclass(frozen=True)
@@ -242,11 +244,10 @@ def _without_gaps(
     if not gap_DS.any():
         return dates_D, tickers, fields
     day, stock = (int(i) for i in np.argwhere(gap_DS)[0])
-    found = (
-        f"{tickers[stock]} has no price on {dates_D[day]} ({int(gap_DS.sum())} gaps in {gap_DS.any(0).sum()} stocks)"
-    )
+    many = f" (and {int(gap_DS.sum()) - 1} more such gaps)" if gap_DS.sum() > 1 else ""
+    found = f"{tickers[stock]} has no price on {dates_D[day]}{many}"
     if missing == "error":
-        do = "complete the file, or leave out these stocks (drop-stocks) or these days (drop-days)"
+        do = "complete the file, or leave them out: --data.missing drop-stocks, or drop-days"
         file.refuse(None, found, do)
     days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
     if missing == "drop-stocks":
@@ -254,7 +255,7 @@ def _without_gaps(
         notes.append(f"{file.name}: left out {', '.join(t for s, t in enumerate(tickers) if s not in stocks)}")
     else:
         days: list[int] = np.flatnonzero(~gap_DS.any(1)).tolist()
-        notes.append(f"{file.name}: left out {len(dates_D) - len(days)} days, the first of them {dates_D[day]}")
+        notes.append(f"{file.name}: days left out: {len(dates_D) - len(days)}, the first of them {dates_D[day]}")
     if not (days and stocks):
         file.refuse(None, f"{found}; nothing is left without them", "complete the file")
     kept = {name: values[days][:, stocks] for name, values in fields.items()}
@@ -267,6 +268,15 @@ def _refuse_unless_daily(file: _File, prices: Prices) -> None:
     if prices.num_days >= LEAST_DAYS and not least <= (a_year := prices.num_days / span * 365.25) <= most:
         found = f"{a_year:.0f} days a year from {prices.dates_D[0]} to {prices.dates_D[-1]}, where an exchange has 252"
         file.refuse(None, found, "give a line for each trading day: all measures count by them")
+
+
+def _holes(prices: Prices) -> list[str]:
+    step_D = np.diff(prices.dates_D).astype("timedelta64[D]").astype(np.int64)
+    if not len(step_D) or step_D.max() <= LONGEST_BREAK_DAYS:
+        return []
+    at = int(step_D.argmax())
+    days = f"from {prices.dates_D[at]} to {prices.dates_D[at + 1]}"
+    return [f"{prices.source}: no day {days}; what changed in between passes for one day's return"]
 
 
 def _splits(prices: Prices) -> list[str]:

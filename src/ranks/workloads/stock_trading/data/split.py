@@ -35,12 +35,13 @@ class Split:
         for name, rows in there:
             if not len(rows):
                 found = "no day is left for it, features, windows and embargo taken off"
-                raise UserError(f"a {name} period", found, "give a longer history")
+                raise UserError(f"a {name} period", found, "give a longer history, at least two years")
         for (before, earlier), (after, later) in itertools.pairwise(there):
             asked = f"{before} and {after} with an embargo of {embargo} days"
             if later.start < earlier.stop:
                 found = f"the {after} period begins within or before the {before} period"
-                raise UserError(asked, found, f"begin it after the last day of {before}")
+                do = "move one of them: --data.train-to, --data.test-from, or --from of a backtest"
+                raise UserError(asked, found, do)
             if later.start - earlier.stop < embargo:
                 found = f"{later.start - earlier.stop} trading days lie between them"
                 raise UserError(asked, found, f"end the {before} earlier, or begin the {after} later")

@@ -10,7 +10,7 @@ import torch
 
 from ranks.errors import UserError, nearest
 from ranks.workloads.stock_trading.carried import days_for
-from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.config import Config, DataConfig
 from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.loading import prices_of, resolved, rows_of_test
@@ -41,7 +41,7 @@ def backtest(
         what: A run's name or folder, or one of buy-and-hold, equal-weight, momentum, min-variance, random.
         data: Other prices than the run's: sp500, or a CSV file. Of a run they need the same stocks, in any order.
         from_: First day, such as 2016-01-04; without it that of the run's test.
-        to: Last day; without it that of the run's test.
+        to: Last day; without it that of the run's test, or the last of all where the first lies after that.
         out: Write trades.csv, equity.csv and metrics.json into this folder.
         runs_dir: Where run folders stand.
 
@@ -52,7 +52,7 @@ def backtest(
     cfg = cfg if data is None else replace(cfg, data=replace(cfg.data, source=data))
     prices = prices_of(cfg.data)
     cfg = resolved(cfg, prices)
-    cfg = replace(cfg, data=replace(cfg.data, test_from=from_ or cfg.data.test_from, test_to=to or cfg.data.test_to))
+    cfg = replace(cfg, data=moved(cfg.data, from_, to, str(prices.dates_D[-1])))
     say_notes(prices)
     ledger = ledger_of(trained, cfg, prices) if trained else rule_ledger(what, cfg, prices)
     print(f"{what}: {ledger.dates_T[1]} to {ledger.dates_T[-1]}, {len(ledger.dates_T) - 1} days. {NOT_ADVICE}")
@@ -70,6 +70,13 @@ def _trained(what: str, runs_dir: Path) -> Trained:
         return load_run(what, runs_dir)
     except UserError as error:
         raise UserError(f"a backtest of {what}", error.found, nearest(what, list(RULES), error.do)) from None
+
+
+def moved(data: DataConfig, first: str | None, last: str | None, end: str) -> DataConfig:
+    """With another test. It keeps an end that is not named; one that begins after the run's ends with the prices."""
+    first, known = first or data.test_from, data.test_to
+    is_later = first is not None and known is not None and first > known
+    return replace(data, test_from=first, test_to=last or (end if is_later else known))
 
 
 def ledger_of(trained: Trained, cfg: Config, prices: Prices) -> Ledger:

@@ -123,7 +123,7 @@ def rolling_sharpe(value_T: Floats, days: int = ROLLING_DAYS) -> Floats:
 
 
 def _rolling(axes: Any, dates_T: Dates, value_RT: Floats) -> None:
-    axes.set_ylabel(f"Sharpe ratio, {ROLLING_DAYS} days")
+    axes.set_ylabel(f"Sharpe, {ROLLING_DAYS} days")
     axes.axhline(0, color="grey", linewidth=0.6)
     if len(dates_T) > ROLLING_DAYS:
         _fan(axes, dates_T, np.stack([rolling_sharpe(value_T) for value_T in value_RT]))
