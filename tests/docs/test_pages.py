@@ -134,7 +134,7 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     assert float(right[1]) > 0.9, "the loop did not learn to remember"
     assert "collected 16 8" in said
     assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == list(range(3))
-    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(40))
+    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(25))
     assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(20))
 
 

@@ -33,7 +33,7 @@ class Config:
 
     env: str = "CartPole-v1"
     """Name of a gymnasium environment."""
-    iterations: int = free(40)
+    iterations: int = free(25)
     """Rollouts; each is learned from in ppo.epochs x ppo.minibatches updates."""
     environments: int = 32
     """That act at once, all ranks together; a multiple of ppo.minibatches."""
