@@ -5,8 +5,9 @@ rich: what is missing is named and its parts are left out. Without a GPU it says
 
 Each part is a process of its own, so one that fails is written down and the rest goes on. Parts: updates of graph-
 coloring with the data ready (fp32, bf16, --exact, several batch sizes), its epochs (5, of which 100 are extrapolated;
---full makes all 100, however long they take) and synchronising calls in a step (gpu_updates.py); whole training loops
-of every workload, level L3 (4 ranks on one card against 1), and a run that is killed once (gpu_runs.py).
+--full makes all 100, however long they take) and synchronising calls in a step (gpu_updates.py); stock-trading's market
+alone, and 5,000 episodes of it learned from (gpu_trading.py; on the CPU extrapolated); whole training loops of every
+workload, level L3 (4 ranks on one card against 1), and a run that is killed once (gpu_runs.py).
 """
 
 from __future__ import annotations
@@ -160,6 +161,8 @@ def brief(part: dict[str, Any]) -> str:
         "nodes_per_s": "nodes/s",
         "updates_per_s": "updates/s",
         "samples_per_s": "samples/s",
+        "steps_per_s": "environment steps/s",
+        "seconds_5000_episodes": "s for 5,000 episodes of 252 days",
         "iteration_s": "s an iteration",
         "recovery_s": "s to recover",
         "hundred_epochs_s": "s for 100 epochs",

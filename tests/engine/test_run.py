@@ -30,20 +30,8 @@ class Crash(Exception):
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[RunConfig]:
-    yield RunConfig(name="r", runs_dir=tmp_path / "runs", threads=1, shards=8, save_every="3")
-    for descriptor in os.listdir("/proc/self/fd"):
-        target = Path(f"/proc/self/fd/{descriptor}")
-        if target.is_symlink() and str(tmp_path) in os.readlink(target):
-            os.close(int(descriptor))
-
-
-def release(config: RunConfig) -> None:
-    """Close the lock, as the end of the process would."""
-    for descriptor in os.listdir("/proc/self/fd"):
-        target = f"/proc/self/fd/{descriptor}"
-        if os.path.islink(target) and os.readlink(target).endswith(f".{config.name}.lock"):
-            os.close(int(descriptor))
+def runs(tmp_path: Path) -> RunConfig:
+    return RunConfig(name="r", runs_dir=tmp_path / "runs", threads=1, shards=8, save_every="3")
 
 
 def train(config: RunConfig, cfg: images.Config = CONFIG, crash_at: int | None = None) -> images.Summary:
@@ -61,7 +49,6 @@ def train(config: RunConfig, cfg: images.Config = CONFIG, crash_at: int | None =
             return images.train(cfg, world)
     finally:
         world.leave()
-        release(config)
 
 
 def rows(config: RunConfig) -> list[dict[str, Any]]:
@@ -128,6 +115,16 @@ def test_shares_cadences_and_name_may_change(runs: RunConfig) -> None:
         train(runs, crash_at=5)
     summary = train(replace(runs, save_every="2m", max_time="1h"), replace(CONFIG, eval_every=6))
     assert summary.complete
+
+
+def test_a_run_is_free_again_once_it_has_ended_or_was_refused(runs: RunConfig) -> None:
+    train(runs)
+    with pytest.raises(UserError, match="it is another run"):
+        train(replace(runs, seed=1))
+    with pytest.raises(Crash):
+        train(replace(runs, name="crashed"), crash_at=3)
+    for name in ("r", "crashed"):
+        os.close(RunFolder(runs.runs_dir / name).lock())
 
 
 def test_a_run_in_use_is_refused_by_its_owner(runs: RunConfig) -> None:
@@ -220,7 +217,6 @@ def test_max_time_counts_from_the_first_attempt_of_a_supervised_command(runs: Ru
         assert images.train(CONFIG, world).iteration == 0
     finally:
         world.leave()
-        release(runs)
 
 
 def summary_of(world: World) -> images.Summary:
@@ -254,7 +250,6 @@ def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> No
                 )
     finally:
         world.leave()
-        release(runs)
     assert stopped.value.exit_code == 143
     saved = [int(p.name) for p in (runs.runs_dir / "r" / "checkpoints").iterdir()]
     assert max(saved) == seen[-1] + 1

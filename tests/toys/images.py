@@ -56,7 +56,7 @@ class Gratings:
         return hashlib.sha256(self.image_NHW.cpu().numpy().tobytes()).hexdigest()
 
     def gather(self, ids: Tensor) -> ImageBatch:
-        ids = ids.to(self.image_NHW.device)
+        ids = ids.to(self.image_NHW.device, non_blocking=True)
         return ImageBatch(self.image_NHW[ids], self.label_N[ids])
 
 

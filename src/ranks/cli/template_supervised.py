@@ -48,7 +48,7 @@ class Points:
         return len(self.class_N)
 
     def gather(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        ids = ids.to(self.class_N.device)
+        ids = ids.to(self.class_N.device, non_blocking=True)
         return self.points_ND[ids], self.class_N[ids]
 
 

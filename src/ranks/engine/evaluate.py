@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
@@ -47,7 +48,8 @@ def evaluate_by_shard(
     `max_items` of them. Sums are merged in float64 in item order. Every rank calls it and gets the same numbers.
     """
     start = time.perf_counter()
-    mine: list[tuple[int, dict[str, tuple[float, float]]]] = []
+    mine: list[tuple[int, list[str]]] = []
+    found: list[Tensor] = []
     pieces = _pieces(world, num_items, max_items)
     for turn in range(max(len(p) for p in pieces)):
         world.check_stop()
@@ -55,15 +57,27 @@ def evaluate_by_shard(
             items = pieces[world.rank][turn]
             with autocast(world.config, world.device):
                 names, sums, counts = fn(torch.tensor(items)).parts()
-            mine.append((items.start, {n: (float(s), float(c)) for n, s, c in zip(names, sums, counts, strict=True)}))
-    every = sorted((part for parts in world.comm.gather_objects(mine) for part in parts), key=lambda part: part[0])
+            mine.append((items.start, names))
+            found += [_in_float64(sums, sums[0]), _in_float64(counts, sums[0])]
+    numbers = iter(torch.cat(found).tolist() if found else [])  # the device is waited for once
+    read = [(first, names, _take(numbers, len(names)), _take(numbers, len(names))) for first, names in mine]
     totals: dict[str, tuple[float, float]] = {}
-    for _, part in every:
-        for name, (total, count) in part.items():
+    for _, names, sums, counts in sorted(part for parts in world.comm.gather_objects(read) for part in parts):
+        for name, total, count in zip(names, sums, counts, strict=True):
             old = totals.get(name, (0.0, 0.0))
             totals[name] = (old[0] + total, old[1] + count)
     world.spent["evaluation"] += time.perf_counter() - start
     return {name: total / count if count else float("nan") for name, (total, count) in totals.items()}
+
+
+def _in_float64(numbers: Sequence[Tensor | int], like: Tensor) -> Tensor:
+    """One row of them on the device of `like`."""
+    rows = [n if isinstance(n, Tensor) else like.new_full((), n, dtype=torch.float64) for n in numbers]
+    return torch.stack([row.double() for row in rows])
+
+
+def _take(numbers: Iterator[float], count: int) -> list[float]:
+    return list(islice(numbers, count))
 
 
 def _pieces(world: World, num_items: int, max_items: int) -> list[list[range]]:

@@ -47,6 +47,14 @@ def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str 
     return cast(dict[str, Any], json.loads(json.dumps(found)))
 
 
+def lock(folder: RunFolder, world: World) -> int | None:
+    """The descriptor that holds the folder, on the first rank; None where whoever launched the ranks holds it. Every
+    rank calls it."""
+    launched = world.environment.lock_fd is not None
+    descriptor = _first_rank(world, lambda: None if launched else folder.lock(patience_s=5.0))
+    return descriptor if world.rank == 0 else None
+
+
 def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None) -> Opened:
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank calls it."""
     who = identity(world, config, keep, data)
@@ -87,8 +95,6 @@ def _first_rank(world: World, act: Callable[[], T]) -> T:
 
 
 def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, list[str]] | None:
-    if world.environment.lock_fd is None:
-        folder.lock(patience_s=5.0)
     if not folder.exists:
         return None
     folder.check_identity(who)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ class Run:
             begun_s = (world.environment.begun_ns or time.monotonic_ns()) / 1e9
             self._ends_s = begun_s + seconds(world.config.max_time, "--max-time")
         self._journals: dict[str, Journal] = {}
+        self._lock: int | None = None
 
     @classmethod
     def open(cls, config: Any, world: World, *, keep: Mapping[str, Stateful], data: str | None = None) -> Run:
@@ -75,7 +77,12 @@ class Run:
         folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
         run = cls(folder, world, keep)
         world.stop.deferred = True
-        opened = opening.open_folder(folder, world, config, run.keep, data)
+        run._lock = opening.lock(folder, world)
+        try:
+            opened = opening.open_folder(folder, world, config, run.keep, data)
+        except BaseException:
+            run._close()
+            raise
         run.iteration = run._saved_iteration = opened.iteration
         run._time_offset_s, run._fingerprint = opened.time_s, opened.fingerprint
         if world.rank == 0:
@@ -294,3 +301,6 @@ class Run:
         for journal in self._journals.values():
             journal.close()
         self._journals = {}
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

@@ -64,7 +64,7 @@ class StoredGraphs:
             edges_2E=edges_2E,
             node_graph_N=graph_N,
             ptr=ptr,
-            num_edges_B=edges_B.to(self.device, self.features_NF.dtype),
+            num_edges_B=edges_B.to(self.device, self.features_NF.dtype, non_blocking=True),
             num_colours_B=colours_B,
             item_B=ids,
             num_rows=num_rows,

@@ -1,0 +1,105 @@
+"""Every shape of workload on a device beside the CPU: it learns the same, and the host does not wait for it in between.
+
+Nothing here is CUDA's own; `benchmarks/gpu.py` and tests/engine/test_no_sync.py are for a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+SIZES = {
+    "graph-coloring": {"iterations": 2},
+    "stock-trading": {"iterations": 1, "horizon": 4},
+    "tests/toys/images.py": {"iterations": 2},
+    "tests/toys/cartpole.py": {"iterations": 1, "horizon": 4, "global_batch": 16},
+    "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8},
+}
+LARGER = {
+    "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
+    "stock-trading": ({"iterations": 1, "horizon": 6, "global_batch": 16}, {}),
+    "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
+}
+"""A larger training, and how often more the host waits in it. (The other toys play on the CPU.)"""
+
+
+def run(script: str, *arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
+    command = [sys.executable, *script.split(" ", 1), *arguments]
+    return subprocess.run(command, env=env, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+@cache
+def trained(workload: str) -> dict[str, dict[str, Any]]:
+    """Trainings of one workload by name, made in one process."""
+    place = {"workload": workload, "device": "simulated:0", "exact": False, **SIZES[workload]}
+    asked = {"cpu": place | {"device": "cpu"}, "fast": place, "exact": place | {"exact": True}}
+    if workload in LARGER:
+        asked["larger"] = place | LARGER[workload][0]
+    with tempfile.TemporaryDirectory() as folder:
+        done = run("-m tests.simulated_device.trainings", json.dumps(list(asked.values())), cache=Path(folder))
+    assert done.returncode == 0, done.stderr
+    return dict(zip(asked, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+def learned(training: dict[str, Any]) -> list[dict[str, float]]:
+    """What each iteration found, without times."""
+    return [{k: v for k, v in row.items() if k.startswith(("train/", "rollout/"))} for row in training["rows"]]
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("workload", SIZES)
+def test_it_learns_what_the_cpu_learns_also_from_a_checkpoint(workload: str, mode: str) -> None:
+    here, there = trained(workload)["cpu"], trained(workload)[mode]
+    assert len(here["rows"]) == len(there["rows"]) >= 2
+    for row, other in zip(learned(here), learned(there), strict=True):
+        assert row == pytest.approx(other, rel=1e-3, abs=1e-6)
+    assert there["judged"].keys() == here["judged"].keys()
+    assert (sum(here["waits"].values()), there["waits"]["state.py walk"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize("workload", LARGER)
+def test_the_host_waits_once_an_update_for_the_vote_and_never_in_a_rollout(workload: str) -> None:
+    less, more = (Counter(trained(workload)[size]["waits"]) for size in ("fast", "larger"))
+    assert less["step.py read"] > 0
+    assert more - less == LARGER[workload][1]
+
+
+MISTAKES = """
+import torch
+from torch import nn
+from tests.simulated_device.device import DEVICE, simulated
+
+with simulated() as device:
+    there, here = torch.ones(3).to(DEVICE), torch.zeros(3)
+    assert (there + 1).sum().item() == 6.0
+    assert there[there > 0].tolist() == [1.0, 1.0, 1.0]
+    assert len(device.waits) == 4, device.waits  # ones on their way, item, the mask, tolist
+    for mistake in (lambda: there + here, lambda: nn.Linear(3, 1)(there), lambda: torch.cat([there, here])):
+        try:
+            mistake()
+        except RuntimeError as error:
+            print(error)
+    try:
+        there.numpy()
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_the_simulated_device_refuses_what_cuda_refuses(tmp_path: Path) -> None:
+    done = run("-c", MISTAKES, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    mixed, numpy = done.stdout.splitlines()[:3], done.stdout.splitlines()[3:]
+    assert all(line.endswith("expected all tensors to be on the same device") for line in mixed)
+    assert numpy == ["can't convert a tensor of another device to numpy"]

@@ -1,0 +1,68 @@
+"""Workloads trained, continued from a checkpoint and judged, on the CPU or on the simulated device: one line of JSON.
+
+    python -m tests.simulated_device.trainings '[{"workload": "stock-trading", "device": "cpu", "exact": false}]'
+
+A process of its own, since torch cannot be told that a device is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ranks import RunConfig, World
+from ranks.cli.run_folder import open_run
+from ranks.cli.saved_model import newest, rebuild
+from ranks.engine.journal import read_rows
+from ranks.workloads import load
+from tests.simulated_device.device import simulated
+
+
+def tiny(workload: str, settings: dict[str, Any]) -> Any:
+    """A config that trains in a second on the simulated device; `settings`: what differs."""
+    module = load(workload)
+    cfg = module.PRESETS["demo"]() if hasattr(module, "PRESETS") else module.Config()
+    if workload == "graph-coloring":
+        cfg = replace(cfg, data=replace(cfg.data, labels="bounds", train_graphs=40, validation_graphs=6))
+        cfg = replace(cfg, model=replace(cfg.model, rounds=2, reader_rounds=2), rounds=4, eval_rounds=4)
+    if workload == "stock-trading":
+        sizes = replace(cfg.model, window=4, stride=2, hidden=8, feature_hidden=8)
+        cfg = replace(cfg, model=sizes, data=replace(cfg.data, tickers=("AAPL", "XOM"), test_to="2016-01-29"))
+        cfg = replace(cfg, global_batch=8, horizon=4, ppo=replace(cfg.ppo, epochs=1, minibatches=2, target_kl=None))
+    return replace(cfg, **settings, optim=replace(cfg.optim, schedule="constant"))
+
+
+def trained(workload: str, device: str, exact: bool, iterations: int, **settings: Any) -> dict[str, Any]:
+    """Its rows, what its model is judged as, and how often the host waited for the device, by place."""
+    with tempfile.TemporaryDirectory() as folder, simulated() if device != "cpu" else nullcontext() as mode:
+        place = RunConfig(threads=1, runs_dir=Path(folder), name="run", exact=exact, shards=2 if exact else None)
+
+        def train(iterations: int) -> list[str]:
+            """Where the host waited."""
+            world = World.join(place, device=device, workload=workload)
+            before = len(mode.waits) if mode else 0
+            load(workload).train(tiny(workload, {**settings, "iterations": iterations}), world)
+            world.leave()
+            return mode.waits[before:] if mode else []
+
+        waits = Counter(train(iterations))
+        train(iterations + 1)
+        run = open_run(Path(folder) / "run", "the run")
+        world = World.join(place, device=device, workload=workload)
+        model = rebuild(run, newest(run.folder / "checkpoints", "the run"), world.device)
+        judged = run.module.evaluate(model, run.config, world)
+        world.leave()
+        return {"rows": read_rows(run.folder / "metrics.jsonl"), "judged": judged, "waits": waits}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    for training in json.loads(sys.argv[1]):
+        print(json.dumps(trained(**training)), flush=True)
