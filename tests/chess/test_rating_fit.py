@@ -197,7 +197,7 @@ def small_table(draws: np.random.Generator) -> Crosstable:
 def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs that end alike, or in mirror images, show no spread; with a prior every table is rated."""
     refused = 0
-    for seed in range(1000):
+    for seed in range(300):
         table = small_table(np.random.default_rng(seed))
         found = rate(table, {}).ratings
         refused += found.prior_games > 0
@@ -211,7 +211,7 @@ def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch
             for pair in width:
                 least = math.sqrt(MODEL_PAIRS / (most + MODEL_PAIRS)) * np.ptp(of_model.difference(*pair))
                 assert width[pair] > 0.999 * least
-    assert 500 < refused < 900
+    assert 150 < refused < 270
 
 
 def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytest.MonkeyPatch) -> None:

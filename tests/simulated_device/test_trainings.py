@@ -9,9 +9,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +37,23 @@ def run(script: str, *arguments: str, cache: Path) -> subprocess.CompletedProces
     return subprocess.run(command, env=env, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
-@cache
-def trained(workload: str) -> dict[str, dict[str, Any]]:
-    """Trainings of one workload by name, made in one process."""
-    place = {"workload": workload, "device": "simulated:0", "exact": False, **SIZES[workload]}
-    asked = {"cpu": place | {"device": "cpu"}, "fast": place, "exact": place | {"exact": True}}
-    if workload in LARGER:
-        asked["larger"] = place | LARGER[workload][0]
-    with tempfile.TemporaryDirectory() as folder:
-        done = run("-m tests.simulated_device.trainings", json.dumps(list(asked.values())), cache=Path(folder))
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, dict[str, Any]]]:
+    """Trainings by workload and name, all made in one process."""
+    asked: dict[tuple[str, str], dict[str, Any]] = {}
+    for workload, sizes in SIZES.items():
+        place = {"workload": workload, "device": "simulated:0", "exact": False, **sizes}
+        asked |= {(workload, "cpu"): place | {"device": "cpu"}, (workload, "fast"): place}
+        asked[workload, "exact"] = place | {"exact": True}
+        if workload in LARGER:
+            asked[workload, "larger"] = place | LARGER[workload][0]
+    command = "-m tests.simulated_device.trainings"
+    done = run(command, json.dumps(list(asked.values())), cache=tmp_path_factory.mktemp("cache"))
     assert done.returncode == 0, done.stderr
-    return dict(zip(asked, map(json.loads, done.stdout.splitlines()), strict=True))
+    found: dict[str, dict[str, dict[str, Any]]] = {workload: {} for workload in SIZES}
+    for (workload, name), line in zip(asked, done.stdout.splitlines(), strict=True):
+        found[workload][name] = json.loads(line)
+    return found
 
 
 def learned(training: dict[str, Any]) -> list[dict[str, float]]:
@@ -59,8 +63,8 @@ def learned(training: dict[str, Any]) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 @pytest.mark.parametrize("workload", SIZES)
-def test_it_learns_what_the_cpu_learns_also_from_a_checkpoint(workload: str, mode: str) -> None:
-    here, there = trained(workload)["cpu"], trained(workload)[mode]
+def test_it_learns_what_the_cpu_learns_also_from_a_checkpoint(trained: Any, workload: str, mode: str) -> None:
+    here, there = trained[workload]["cpu"], trained[workload][mode]
     assert len(here["rows"]) == len(there["rows"]) >= 2
     for row, other in zip(learned(here), learned(there), strict=True):
         assert row == pytest.approx(other, rel=1e-3, abs=1e-6)
@@ -69,8 +73,8 @@ def test_it_learns_what_the_cpu_learns_also_from_a_checkpoint(workload: str, mod
 
 
 @pytest.mark.parametrize("workload", LARGER)
-def test_the_host_waits_once_an_update_for_the_vote_and_never_in_a_rollout(workload: str) -> None:
-    less, more = (Counter(trained(workload)[size]["waits"]) for size in ("fast", "larger"))
+def test_the_host_waits_once_an_update_for_the_vote_and_never_in_a_rollout(trained: Any, workload: str) -> None:
+    less, more = (Counter(trained[workload][size]["waits"]) for size in ("fast", "larger"))
     assert less["step.py read"] > 0
     assert more - less == LARGER[workload][1]
 
