@@ -254,6 +254,7 @@ def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> No
     saved = [int(p.name) for p in (runs.runs_dir / "r" / "checkpoints").iterdir()]
     assert max(saved) == seen[-1] + 1
     assert [r["iteration"] for r in rows(runs)] == list(range(max(saved)))
+    assert [s["event"] for s in read_rows(runs.runs_dir / "r" / "sessions.jsonl")] == ["opened", "stopped"]
 
 
 def test_the_state_of_a_run_is_finite_and_its_fingerprint_is_the_manifests(runs: RunConfig) -> None:

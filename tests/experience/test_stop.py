@@ -57,6 +57,8 @@ def test_the_iteration_is_made_again_and_nothing_else(stop_at: int, kept: int, t
         train(tmp_path / "stopped", stop_at)
     rows = read_rows(tmp_path / "stopped" / "r" / "metrics.jsonl")
     assert [row["iteration"] for row in rows] == list(range(kept))
+    sessions = read_rows(tmp_path / "stopped" / "r" / "sessions.jsonl")
+    assert [session["event"] for session in sessions] == ["opened", "stopped"]
     resumed = train(tmp_path / "stopped")
     assert (resumed.fingerprint, resumed.metrics) == (straight.fingerprint, straight.metrics)
     rows = read_rows(tmp_path / "stopped" / "r" / "metrics.jsonl")

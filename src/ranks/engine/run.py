@@ -181,12 +181,14 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike."""
-        if isinstance(error, Stopped) and self._row is not None and self._snapshot is not None:
-            if self.iteration != self._saved_iteration:
-                self._write(self._snapshot)
-            self._emit({"event": "stopped", "signal": error.signum})
-            self._session("stopped", signal=error.signum)
+        """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike. (A stop
+        at a boundary has been saved and written there.)"""
+        if isinstance(error, Stopped):
+            if self._row is not None and self._snapshot is not None:
+                if self.iteration != self._saved_iteration:
+                    self._write(self._snapshot)
+                self._emit({"event": "stopped", "signal": error.signum})
+                self._session("stopped", signal=error.signum)
         elif isinstance(error, Exception) and self.world.environment.lock_fd is None:
             self._session("failed")  # else whoever launched the ranks writes it
         if error is not None:
