@@ -142,13 +142,13 @@ def workloads(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif "seconds_5000_episodes" in got:
             marked = " (extrapolated)" if got["extrapolated"] else ""
             yield (
-                f"stock-trading, {name}, {found['device']}",
+                f"stock-{name}, {found['device']}",
                 f"{got['steps_per_s']:,.0f} environment steps/s with 10 passes over each; "
                 f"5,000 episodes of 252 days in {got['seconds_5000_episodes']:,.0f} s{marked}",
             )
         elif "accounts" in got:
             told = f"{got['steps_per_s']:,.0f} steps/s of the market alone, {got['accounts']:,} accounts"
-            yield f"stock-trading, {name}, {found['device']}", told
+            yield f"stock-{name}, {found['device']}", told
         elif name.startswith("L3"):
             yield f"same bits on 1 and 4 ranks: {name[3:]}, {found['device']}", "equal fingerprints"
 
