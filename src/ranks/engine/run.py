@@ -181,8 +181,8 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike. (A stop
-        at a boundary has been saved and written there.)"""
+        """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike. (At a
+        boundary it has been saved and written already.)"""
         if isinstance(error, Stopped):
             if self._row is not None and self._snapshot is not None:
                 if self.iteration != self._saved_iteration:
