@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from ranks.engine.export import export_model
+from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
@@ -34,3 +36,13 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     export_model(model, folder)
     assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
     return folder
+
+
+@pytest.fixture(scope="module")
+def data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for this file's data sets; machine code stays where it is, so that other processes find it compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder

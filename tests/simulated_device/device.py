@@ -1,4 +1,4 @@
-"""A device beside the CPU, simulated: what runs on it runs on any.
+"""A device beside the CPU, simulated.
 
 Its tensors keep their numbers in the CPU's memory, so that results can be compared. But an operation that takes tensors
 of both is refused, as CUDA refuses it, and each place where the host would wait for the device is noted.

@@ -1,6 +1,7 @@
 """Workloads trained, continued from a checkpoint and judged, on the CPU or on the simulated device: one line of JSON.
 
-    python -m tests.simulated_device.trainings '[{"workload": "stock-trading", "device": "cpu", "exact": false}]'
+    ASKED='[{"workload": "stock-trading", "device": "simulated:0", "exact": false, "iterations": 1}]'
+    python -m tests.simulated_device.trainings "$ASKED"
 
 A process of its own, since torch cannot be told that a device is gone.
 """
