@@ -27,8 +27,8 @@ from typing import Any
 import torch
 from measure import environment, origin, write_result
 
-from ranks.engine import draws
-from ranks.engine.journal import read_rows
+from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.config import small
 from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
@@ -114,7 +114,7 @@ def without_net(graphs: list[Graph]) -> int:
 
 
 def seed_of(purpose: str, item: int) -> int:
-    return draws.key(SEED, f"{PURPOSE}/{purpose}", item) & (2**63 - 1)
+    return rng.key(SEED, f"{PURPOSE}/{purpose}", item) & (2**63 - 1)
 
 
 def main() -> int:

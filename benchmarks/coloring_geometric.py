@@ -22,7 +22,7 @@ from coloring_peers import geometric_net
 from gpu_updates import coloring_config
 from measure import alternate, origin, ratios, shown, spread, write_result
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
@@ -42,7 +42,7 @@ class Sides:
         self.cfg, self.ours = cfg, build(cfg)
         self.theirs = copy.deepcopy(self.ours)
         self.batches = [data.gather(torch.arange(i * BATCH, (i + 1) * BATCH)) for i in range(NUM_BATCHES)]
-        key = draws.key(0, "train/noise", ITERATION)
+        key = rng.key(0, "train/noise", ITERATION)
         self.noises = [row_noise(key, batch, rows_of(batch)) for batch in self.batches]
         self.own_loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=ITERATION)
 

@@ -41,8 +41,8 @@ def worker(part: str, quick: bool, out: Path) -> None:
     from torch.nn import functional as F
 
     from ranks import Learner, Loss, OptimConfig, Run, RunConfig, StepBatch, World, stream
-    from ranks.engine.comm import Comm
-    from ranks.engine.environment import Environment
+    from ranks.engine.distributed.comm import Comm
+    from ranks.engine.distributed.process_env import Environment
 
     class Net(nn.Module):
         def __init__(self, width: int) -> None:

@@ -14,7 +14,7 @@ import torch
 from measure import THREADS
 
 from ranks import Learner, RunConfig, StepBatch, World, stream
-from ranks.engine.rows import peak_memory_bytes
+from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import load as load_graphs

@@ -107,15 +107,15 @@ def origin() -> dict[str, Any]:
     """Date, command, commit, versions and hardware: what stands beside every figure."""
     import torch
 
-    from ranks.engine import facts
+    from ranks.engine.runs import provenance
 
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments()]),
-        "commit": facts.git_commit(),
-        "versions": facts.versions(),
-        "hardware": facts.hardware(device),
+        "commit": provenance.git_commit(),
+        "versions": provenance.versions(),
+        "hardware": provenance.hardware(device),
         "load_average": list(os.getloadavg()),
     }
 

@@ -17,7 +17,8 @@ FLOORS = {
     "prove": 4,
     "workloads": 3,
     "launch": 3,
-    "experience": 2,
+    "rl": 2,
+    "data": 2,
     "watch": 2,
     "chess": 2,
     "engine": 1,
@@ -49,7 +50,7 @@ def imports(path: Path) -> set[str]:
 
 
 def room(module: str) -> str:
-    """'ranks.engine.world' -> 'engine'; the files beside the rooms belong to none."""
+    """'ranks.engine.distributed.world' -> 'engine'; the files beside the rooms belong to none."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and (SOURCE / parts[1]).is_dir() else ""
 
@@ -114,7 +115,7 @@ def test_models_import_only_torch_and_the_standard_library() -> None:
 
 def test_configs_and_help_import_no_torch() -> None:
     light = ["ranks", "ranks.cli.main", "ranks.cli.settings", "ranks.errors", "ranks.workloads"]
-    light += [f"ranks.engine.{name}" for name in ("config", "environment", "folder")]
+    light += [f"ranks.engine.{name}" for name in ("config", "distributed.process_env", "runs.folder")]
     configs = [module for module in MODULES if module.startswith("ranks.workloads.") and module.endswith(".config")]
     assert configs
     packages = [module.removesuffix(".config") for module in configs]

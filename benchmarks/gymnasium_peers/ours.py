@@ -9,15 +9,15 @@ from task import Game, Record, maker, play
 from torch import nn
 
 from ranks.engine.config import OptimConfig, RunConfig
-from ranks.engine.learner import Learner
-from ranks.engine.world import World
-from ranks.experience import ppo
-from ranks.experience.actor_critic import ActorCritic
-from ranks.experience.collector import Collector
-from ranks.experience.config import PPOConfig
-from ranks.experience.gymnasium_environments import from_gymnasium
-from ranks.experience.gymnasium_spaces import action_space, observation_spaces
-from ranks.experience.moments import RunningMoments, freeze
+from ranks.engine.distributed.world import World
+from ranks.engine.update.learner import Learner
+from ranks.rl import ppo
+from ranks.rl.collector import Collector
+from ranks.rl.config import PPOConfig
+from ranks.rl.gymnasium.environments import from_gymnasium
+from ranks.rl.gymnasium.spaces import action_space, observation_spaces
+from ranks.rl.moments import RunningMoments, freeze
+from ranks.rl.policies.actor_critic import ActorCritic
 
 
 def learn(game: Game, record: Record, seed: int) -> nn.Module:

@@ -9,10 +9,10 @@ import torch
 from task import Timed, begin, tell
 
 from ranks.engine.config import RunConfig
-from ranks.engine.learner import Learner
-from ranks.engine.world import World
-from ranks.experience import ppo
-from ranks.experience.collector import Collector
+from ranks.engine.distributed.world import World
+from ranks.engine.update.learner import Learner
+from ranks.rl import ppo
+from ranks.rl.collector import Collector
 from ranks.workloads.stock_trading.carried import carry
 from ranks.workloads.stock_trading.loading import load
 from ranks.workloads.stock_trading.market.market import Market

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.folder import RunFolder
+from ranks.engine.runs.folder import RunFolder
 
 Refused = Callable[[Sequence[str]], str]
 GC = ["train", "graph-coloring"]
@@ -149,7 +149,7 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
 
 
 def test_a_newer_checkpoint_format_is_refused(refused: Refused, trained: Path) -> None:
-    from ranks.engine import checkpoint
+    from ranks.engine.runs import checkpoint
 
     manifest = checkpoint.read_manifest(newest_checkpoint(trained))
     body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}

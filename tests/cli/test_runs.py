@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ranks.cli.main import main
-from ranks.engine.folder import RunFolder
+from ranks.engine.runs.folder import RunFolder
 
 
 def make_run(folder: Path, rows: list[dict[str, Any]], sessions: list[str], ragged: str = "") -> None:

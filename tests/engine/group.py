@@ -13,7 +13,7 @@ from typing import Any
 from ranks import RunConfig, World
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["pytest", "ranks.engine.run"])  # torch is imported once, not by each rank
+FORKED.set_forkserver_preload(["pytest", "ranks.engine.runs.run"])  # torch is imported once, not by each rank
 
 
 def join(config: RunConfig) -> World:

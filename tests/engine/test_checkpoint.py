@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from ranks import UserError
-from ranks.engine import checkpoint
-from ranks.engine.checkpoint import Damaged, HostState
+from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoint import Damaged, HostState
 
 FACTS: dict[str, Any] = {"time_s": 1.0, "score": None, "metrics_bytes": 0, "events_bytes": 0, "measured": {}}
 

@@ -13,10 +13,10 @@ from torch import nn
 
 import ranks
 from ranks import UserError
-from ranks.engine.export import export_model
-from ranks.engine.standalone import standalone_source
-from ranks.experience.actor_critic import ActorCritic
-from ranks.experience.spaces import Space
+from ranks.engine.export.export import export_model
+from ranks.engine.export.standalone import standalone_source
+from ranks.rl.policies.actor_critic import ActorCritic
+from ranks.rl.spaces import Space
 from tests.engine.plain_torch import value_of
 from tests.toys import cartpole, images
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ranks import OptimConfig, UserError
-from ranks.engine.optim import AdamW, learning_rate
+from ranks.engine.update.optimizer import AdamW, learning_rate
 
 
 def test_warmup_then_cosine_to_nought() -> None:

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from ranks import Run, RunConfig, Stopped, UserError, World
-from ranks.engine import checkpoint
-from ranks.engine.folder import RunFolder
-from ranks.engine.journal import read_rows
+from ranks.engine.runs import checkpoint
+from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.jsonl import read_rows
 from tests.engine.group import run_ranks
 from tests.toys import images
 

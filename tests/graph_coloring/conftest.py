@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ranks.engine.export import export_model
+from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES

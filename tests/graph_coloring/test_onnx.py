@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import ranks
-from ranks.engine import facts
+from ranks.engine.runs import provenance
 from ranks.errors import GaveUp
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
@@ -56,10 +56,10 @@ def test_the_commit_is_that_of_the_package_wherever_it_is_called(tmp_path: Path)
     git("commit", "-q", "--allow-empty", "-m", "theirs")
     theirs = git("rev-parse", "HEAD").strip()
     copy = tmp_path / "facts.py"
-    copy.write_text(Path(facts.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    copy.write_text(Path(provenance.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     code = "import importlib.util as u; s = u.spec_from_file_location('facts', {!r}); m = u.module_from_spec(s); "
     code += "s.loader.exec_module(m); print(m.git_commit(), m.source_commit())"
-    for path, repository in ((str(copy), None), (facts.__file__, facts.source_commit())):
+    for path, repository in ((str(copy), None), (provenance.__file__, provenance.source_commit())):
         said = subprocess.run([sys.executable, "-c", code.format(path)], cwd=tmp_path, capture_output=True, text=True)
         assert said.stdout.split() == [theirs, str(repository)], said.stderr
 

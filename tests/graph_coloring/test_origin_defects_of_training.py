@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from ranks.engine import optim
 from ranks.engine.config import RunConfig
-from ranks.engine.loss import Loss
-from ranks.engine.world import World
+from ranks.engine.distributed.world import World
+from ranks.engine.update import optimizer
+from ranks.engine.update.loss import Loss
 from ranks.errors import Stopped
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
@@ -43,7 +43,7 @@ def rates_and_end(world: World, cache: str) -> tuple[list[float], float, str, di
     world.workload = "graph-coloring"
     rates: list[float] = []
     seen: list[float] = []
-    usual_rate, usual_loss = optim.learning_rate, training.coloring_loss
+    usual_rate, usual_loss = optimizer.learning_rate, training.coloring_loss
 
     def rate(*arguments: Any) -> float:
         rates.append(usual_rate(*arguments))
@@ -54,7 +54,7 @@ def rates_and_end(world: World, cache: str) -> tuple[list[float], float, str, di
         seen.append(float(found.sum.detach()))
         return found
 
-    optim.learning_rate, training.coloring_loss = rate, loss
+    optimizer.learning_rate, training.coloring_loss = rate, loss
     summary = training.train(SMALL, world)
     return rates, seen[-1], summary.fingerprint, summary.metrics
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ranks.engine.config import RunConfig
-from ranks.engine.world import World
+from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights

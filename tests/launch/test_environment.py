@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.environment import Environment, available_cores
+from ranks.engine.distributed.process_env import Environment, available_cores
 from ranks.errors import UserError
 
 OURS = {

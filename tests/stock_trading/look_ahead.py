@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranks.engine.draws import numpy_generator
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.stock_trading.data.prices import Prices
 
 Known = Callable[[Prices, int], Mapping[str, npt.NDArray[Any]]]

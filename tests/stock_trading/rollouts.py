@@ -6,16 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ranks.experience.collector import Collector
-from ranks.experience.config import PPOConfig
-from ranks.experience.rollout import Rollout
+from ranks.rl.collector import Collector
+from ranks.rl.config import PPOConfig
+from ranks.rl.rollout import Rollout
 from ranks.workloads.stock_trading.data import synthetic
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from tests.experience.known import alone
+from tests.rl.known import alone
 
 
 def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ranks.errors import UserError
-from ranks.experience.environments import Transition
+from ranks.rl.environments import Transition
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.fills import sum_stocks

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from ranks.experience.config import PPOConfig
-from ranks.experience.ppo import ppo_loss
+from ranks.rl.config import PPOConfig
+from ranks.rl.ppo import ppo_loss
 from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, demo
 from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.data.prices import Prices

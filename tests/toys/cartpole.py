@@ -14,13 +14,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from ranks import Learner, OptimConfig, Run, Summary, World, acting, draws, free
-from ranks.experience import ppo
-from ranks.experience.collector import Collector
-from ranks.experience.config import PPOConfig
-from ranks.experience.distributions import Categorical
-from ranks.experience.environments import Transition
-from ranks.experience.trees import State
+from ranks import Learner, OptimConfig, Run, Summary, World, eval_mode, free, rng
+from ranks.rl import ppo
+from ranks.rl.collector import Collector
+from ranks.rl.config import PPOConfig
+from ranks.rl.environments import Transition
+from ranks.rl.policies.distributions import Categorical
+from ranks.rl.pytree import State
 
 SHAPE = "on-policy"
 
@@ -71,12 +71,12 @@ class CartPole:
     episode_steps = None
 
     def __init__(self, ids: range, seed: int, device: torch.device) -> None:
-        self.ids, self.key, self.device = torch.tensor(ids), draws.key(seed, "reset", 0), device
+        self.ids, self.key, self.device = torch.tensor(ids), rng.key(seed, "reset", 0), device
         self.episode_B = torch.zeros(len(ids), dtype=torch.int64)
         self.obs_BF = self._fresh()
 
     def _fresh(self) -> Tensor:
-        u_BF = draws.uniform(self.key, self.ids * 2**20 + self.episode_B, 4)
+        u_BF = rng.uniform(self.key, self.ids * 2**20 + self.episode_B, 4)
         return ((u_BF - 0.5) * 0.1).to(self.device, torch.get_default_dtype())
 
     def observe(self) -> Tensor:
@@ -127,7 +127,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """Mean length of 64 episodes, the likeliest action each time; they end after 500 steps."""
     poles = CartPole(range(64), world.seed + 1, world.device)
     standing_B, length_B = torch.ones(64, dtype=torch.bool, device=world.device), torch.zeros(64, device=world.device)
-    with acting(model, world):
+    with eval_mode(model, world):
         state = model.start_state(64)  # type: ignore[operator]
         for _ in range(500):
             distribution, _, state = model.act(poles.observe(), state)  # type: ignore[operator]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranks import Learner, Loss, OptimConfig, Run, Summary, World, acting, draws, evaluate_by_shard, free, stream
+from ranks import Learner, Loss, OptimConfig, Run, Summary, World, eval_mode, evaluate_by_shard, free, rng, stream
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Gratings:
 
     def __init__(self, num_images: int, seed: int, purpose: str, device: torch.device) -> None:
         ids = torch.arange(num_images)
-        key = draws.key(seed, purpose, 0)
-        self.label_N = draws.integers(key, ids, 1, 4)[:, 0].to(device)
-        phase_N11 = draws.uniform(key + 1, ids, 1)[:, :, None]
+        key = rng.key(seed, purpose, 0)
+        self.label_N = rng.integers(key, ids, 1, 4)[:, 0].to(device)
+        phase_N11 = rng.uniform(key + 1, ids, 1)[:, :, None]
         angle_N11 = self.label_N.cpu()[:, None, None] * torch.pi / 4
         y_HW, x_HW = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
         wave_NHW = torch.sin(x_HW * torch.cos(angle_N11) + y_HW * torch.sin(angle_N11) + 6.28 * phase_N11)
-        noise_NHW = draws.normal(key + 2, ids, 64).reshape(-1, 8, 8)
+        noise_NHW = rng.normal(key + 2, ids, 64).reshape(-1, 8, 8)
         self.image_NHW = (wave_NHW + noise_NHW).to(torch.get_default_dtype()).to(device)
 
     def __len__(self) -> int:
@@ -105,5 +105,5 @@ def train(cfg: Config, world: World) -> Summary:
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     data = Gratings(100, world.seed, "val", world.device)
-    with acting(model):
+    with eval_mode(model):
         return evaluate_by_shard(world, len(data), lambda ids: image_loss(model, data.gather(ids)))

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ranks import Learner, Loss, OptimConfig, Run, ShardItems, StepBatch, Summary, World, acting, draws, free
+from ranks import Learner, Loss, OptimConfig, Run, ShardItems, StepBatch, Summary, World, eval_mode, free, rng
 
 SHAPE = "self-play"
 LINES = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
@@ -93,7 +93,7 @@ class SelfPlay:
     def play(self, net: Net, iteration: int) -> Positions:
         """All positions of the games that ended, from all ranks, ordered by game."""
         finished, ended, tick = list[tuple[int, int, list[int], int, float]](), 0.0, 0
-        with acting(net, self.world):
+        with eval_mode(net, self.world):
             while ended < self.cfg.games_per_iteration:
                 self.world.check_stop()
                 before = len(finished)
@@ -112,7 +112,7 @@ class SelfPlay:
         boards = [self._board(slot) for slot in group]
         board_B9 = torch.tensor(boards, dtype=torch.get_default_dtype(), device=self.world.device)
         logits_B9, _ = net(board_B9)
-        noise_B9 = draws.gumbel(draws.key(self.world.seed, "move", iteration * 10_000 + tick), torch.tensor(group), 9)
+        noise_B9 = rng.gumbel(rng.key(self.world.seed, "move", iteration * 10_000 + tick), torch.tensor(group), 9)
         score_B9 = (logits_B9.cpu() + noise_B9.to(logits_B9.dtype)).masked_fill(board_B9.cpu() != 0, -torch.inf)
         games = 0
         for slot, move in zip(group, score_B9.argmax(1).tolist(), strict=True):
@@ -156,7 +156,7 @@ class ReplayWindow:
     def batch(self, size: int, world: World, update: int) -> StepBatch[Positions]:
         """Positions drawn with replacement; the draw belongs to the place in the batch."""
         window = Positions(*(torch.cat([getattr(p, n) for p in self.parts]) for n in vars(self.parts[0])))
-        chosen_B = draws.integers(draws.key(world.seed, "window", update), torch.arange(size), 1, len(window))[:, 0]
+        chosen_B = rng.integers(rng.key(world.seed, "window", update), torch.arange(size), 1, len(window))[:, 0]
         shards = tuple(ShardItems(s, chosen_B[i.start : i.stop]) for s, i in world.shard_items(size))
         return StepBatch(shards, lambda ids: Positions(*(v.to(world.device) for v in vars(window[ids]).values())))
 

@@ -32,7 +32,7 @@ def evaluate(argv: Sequence[str]) -> int:
     flags = parse(Flags, argv, prog="ranks evaluate")
     run = open_run(find_folder(flags.run, flags.runs_dir, f"ranks evaluate {flags.run}"), f"ranks evaluate {flags.run}")
     from ranks.cli.saved_model import choose, rebuild
-    from ranks.engine.world import World
+    from ranks.engine.distributed.world import World
     from ranks.launch.placement import place
 
     found = choose(run.folder, flags.checkpoint)

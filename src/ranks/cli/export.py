@@ -34,8 +34,8 @@ def export(argv: Sequence[str]) -> int:
     asked = f"ranks export {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked)
     from ranks.cli.saved_model import choose, rebuild
-    from ranks.engine.export import export_model
-    from ranks.engine.world import World
+    from ranks.engine.distributed.world import World
+    from ranks.engine.export.export import export_model
 
     found = choose(run.folder, flags.checkpoint)
     world = World.join(replace(run.engine, shares=None), device="cpu", workload=run.workload)

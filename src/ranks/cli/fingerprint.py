@@ -25,7 +25,7 @@ def fingerprint(argv: Sequence[str]) -> int:
     """Verify the checkpoint's files, compute the fingerprint afresh, and print it."""
     flags = parse(Flags, argv, prog="ranks fingerprint")
     from ranks.cli.saved_model import newest, read
-    from ranks.engine.checkpoint import MANIFEST, HostState
+    from ranks.engine.runs.checkpoint import MANIFEST, HostState
 
     asked = f"ranks fingerprint {flags.run}"
     if (Path(flags.run) / MANIFEST).is_file():

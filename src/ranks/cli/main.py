@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
-from ranks import __version__, sigterm
+from ranks import __version__
+from ranks.cli import sigterm
 from ranks.errors import GaveUp, Stopped, UserError
 
 COMMANDS = {

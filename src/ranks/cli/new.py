@@ -68,6 +68,6 @@ def new(argv: Sequence[str]) -> int:
 
 def _make(env_id: str) -> None:
     """Raises UserError where it cannot be made."""
-    from ranks.experience.gymnasium_environments import maker
+    from ranks.rl.gymnasium.environments import maker
 
     maker(env_id)().close()

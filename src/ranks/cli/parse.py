@@ -17,7 +17,7 @@ from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from ranks import sigterm
+from ranks.cli import sigterm
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")

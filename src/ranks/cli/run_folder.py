@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import overlay, read_object
-from ranks.engine.folder import CONFIG_FILE
+from ranks.engine.runs.folder import CONFIG_FILE
 from ranks.errors import UserError, nearest
 from ranks.workloads import load
 

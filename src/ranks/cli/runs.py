@@ -12,7 +12,7 @@ from typing import Any
 from ranks.cli.parse import parse
 from ranks.cli.run_folder import folders, in_use, rows
 from ranks.engine.config_file import read_object
-from ranks.engine.folder import CONFIG_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.folder import CONFIG_FILE, METRICS_FILE, SESSIONS_FILE
 
 
 @dataclass(frozen=True)

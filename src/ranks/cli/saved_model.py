@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ranks.cli.run_folder import SavedRun
-from ranks.engine import checkpoint
-from ranks.engine.checkpoint import Checkpoint
-from ranks.engine.weights import load_weights
+from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoint import Checkpoint
+from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
 
 

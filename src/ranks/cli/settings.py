@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from ranks.cli.parse import FLATTENED, Advice, Switch, parse
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay, read_object
-from ranks.engine.folder import RunFolder
+from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError, nearest
 from ranks.workloads import load
 

@@ -15,14 +15,14 @@ from functools import partial
 import gymnasium
 
 from ranks import Learner, OptimConfig, Run, Summary, World, at_least, free
-from ranks.experience import ppo
-from ranks.experience.actor_critic import ActorCritic
-from ranks.experience.collector import Collector
-from ranks.experience.config import PPOConfig
-from ranks.experience.gymnasium_environments import from_gymnasium, maker
-from ranks.experience.gymnasium_spaces import action_space, observation_spaces
-from ranks.experience.moments import RunningMoments, freeze
-from ranks.experience.play import play_episodes
+from ranks.rl import ppo
+from ranks.rl.collector import Collector
+from ranks.rl.config import PPOConfig
+from ranks.rl.evaluate_policy import play_episodes
+from ranks.rl.gymnasium.environments import from_gymnasium, maker
+from ranks.rl.gymnasium.spaces import action_space, observation_spaces
+from ranks.rl.moments import RunningMoments, freeze
+from ranks.rl.policies.actor_critic import ActorCritic
 
 SHAPE = "on-policy"
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ranks import Learner, Loss, OptimConfig, Run, Summary, World, acting, evaluate_by_shard, free, stream
+from ranks import Learner, Loss, OptimConfig, Run, Summary, World, eval_mode, evaluate_by_shard, free, stream
 
 
 @dataclass(frozen=True)
@@ -95,5 +95,5 @@ def train(cfg: Config, world: World) -> Summary:
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     data = Points(1500, seed=2, device=world.device)
-    with acting(model):
+    with eval_mode(model):
         return evaluate_by_shard(world, len(data), lambda ids: loss(model, data.gather(ids)))

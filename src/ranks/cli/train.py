@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ranks.cli.settings import Settings, resolve
 from ranks.engine.config import RunConfig
-from ranks.engine.environment import Environment
-from ranks.engine.folder import SESSIONS_FILE, RunFolder
+from ranks.engine.distributed.process_env import Environment
+from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
 
@@ -48,7 +48,7 @@ def without_workload(argv: Sequence[str]) -> int:
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """Deal ranks to devices. One rank runs here, where a debugger sees it; several are supervised."""
+    """ShardAssignment ranks to devices. One rank runs here, where a debugger sees it; several are supervised."""
     from ranks.launch.placement import place
 
     engine, asked = settings.engine, settings.launch
@@ -103,7 +103,7 @@ def join(settings: Settings, environment: Environment) -> int:
 
 def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
     """Join the world and train in this process."""
-    from ranks.engine.world import World
+    from ranks.engine.distributed.world import World
 
     with contextlib.ExitStack() as stack:
         if watched:
@@ -162,8 +162,8 @@ def newest_iteration(folder: RunFolder) -> int:
 def record(folder: RunFolder, fact: dict[str, Any]) -> None:
     """Note a failure or a restart where it is never cut."""
     if folder.exists:
-        from ranks.engine.journal import Journal
+        from ranks.engine.runs.jsonl import JsonlFile
 
-        journal = Journal(folder.path / SESSIONS_FILE)
+        journal = JsonlFile(folder.path / SESSIONS_FILE)
         journal.append({**fact, "time": fact["time_s"]})
         journal.close()

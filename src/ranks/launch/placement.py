@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranks.engine.environment import available_cores
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.launch.gpus import Gpus, find_gpus
 
@@ -37,7 +37,7 @@ def place(
     found: Gpus | None = None,
     cores: int | None = None,
 ) -> Placement:
-    """Deal ranks to devices. Raises UserError.
+    """ShardAssignment ranks to devices. Raises UserError.
 
     `gpus`: None or `all`; a count `N`; a list `0,2` (a comma makes it one: `3,` is card 3; a lone `0` is card 0 too, a
     count of no GPUs being `none`); `none`. On GPUs: one rank each, or `ranks` dealt over them in order, several to a

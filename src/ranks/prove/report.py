@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from ranks.engine import facts
-from ranks.engine.journal import strict
+from ranks.engine.runs import provenance
+from ranks.engine.runs.jsonl import strict
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Report:
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.begun)),
             "seconds": round(time.time() - self.begun, 1),
             "settings": self.settings,
-            "versions": facts.versions(),
-            "hardware": facts.hardware(device),
-            "git": facts.git_commit(),
+            "versions": provenance.versions(),
+            "hardware": provenance.hardware(device),
+            "git": provenance.git_commit(),
             "checks": [asdict(check) for check in self.checks],
             "raw": self.raw,
         }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ranks.engine import checkpoint
+from ranks.engine.runs import checkpoint
 from ranks.prove.kills import Straight
 from ranks.prove.processes import ProofError, Tree
 from ranks.prove.trainings import LIMIT_S, Training

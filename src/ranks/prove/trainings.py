@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ranks.engine import checkpoint
-from ranks.engine.checkpoint import HostState
-from ranks.engine.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
-from ranks.engine.journal import read_rows
+from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoint import HostState
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.jsonl import read_rows
 from ranks.prove.processes import ProofError, Tree, end_all
 
 LIMIT_S = 1800.0

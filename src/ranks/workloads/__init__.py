@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from ranks.engine.user_file import load_file
 from ranks.errors import UserError
-from ranks.own_file import load_file
 
 WORKLOADS: dict[str, str] = {
     "graph-coloring": "ranks.workloads.graph_coloring",

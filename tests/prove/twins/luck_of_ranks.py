@@ -9,16 +9,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "toys"))
 import cartpole
 from cartpole import Config, build, evaluate
 
-from ranks import Summary, World, draws
+from ranks import Summary, World, rng
 
 __all__ = ["Config", "build", "evaluate", "train"]
 SHAPE = "on-policy"
-right_key = draws.key
+right_key = rng.key
 
 
 def train(cfg: Config, world: World) -> Summary:
     def key(seed: int, purpose: str, step: int) -> int:
         return right_key(seed, f"{purpose}/{world.rank}" if purpose in ("act", "reset") else purpose, step)
 
-    draws.key = key
+    rng.key = key
     return cartpole.train(cfg, world)

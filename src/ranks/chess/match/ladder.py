@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from ranks import __version__
 from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
-from ranks.chess.match.ladder_files import Journal, write_json
+from ranks.chess.match.ladder_files import JsonlFile, write_json
 from ranks.chess.match.ladder_plot import plot_ladder
 from ranks.chess.match.match import forfeit_lines
 from ranks.chess.match.openings import Opening, repetition_lines
@@ -91,7 +91,7 @@ def play_ladder(
     Ctrl-C does so for the pairs so far and goes on as KeyboardInterrupt. Raises UserError where the games give no
     ratings.
     """
-    with contextlib.closing(Journal(folder, plan.identity, len(plan.looks), write_game)) as journal:
+    with contextlib.closing(JsonlFile(folder, plan.identity, len(plan.looks), write_game)) as journal:
         try:
             _play(plan, journal)
         except BaseException:
@@ -101,7 +101,7 @@ def play_ladder(
         return _report(plan, journal, folder, command)
 
 
-def _report(plan: LadderPlan, journal: Journal, folder: Path, command: str) -> Standings:
+def _report(plan: LadderPlan, journal: JsonlFile, folder: Path, command: str) -> Standings:
     """Rate the pairs so far, and leave and print what came out."""
     standings = rate(journal.table, plan.anchors, journal.looks)
     write_json(folder / "ladder.json", _content(plan, journal, standings, command))
@@ -112,7 +112,7 @@ def _report(plan: LadderPlan, journal: Journal, folder: Path, command: str) -> S
     return standings
 
 
-def _play(plan: LadderPlan, journal: Journal) -> None:
+def _play(plan: LadderPlan, journal: JsonlFile) -> None:
     """Every pairing plays its games; then, if asked, neighbours that are not separated play on, look after look."""
     names = sorted(entrant.name for entrant in plan.entrants)
     wanted = dict.fromkeys(itertools.combinations(names, 2), plan.looks[0])
@@ -129,7 +129,7 @@ def _play(plan: LadderPlan, journal: Journal) -> None:
         _play_missing(plan, journal, wanted)
 
 
-def _play_missing(plan: LadderPlan, journal: Journal, wanted: Mapping[Pairing, int]) -> None:
+def _play_missing(plan: LadderPlan, journal: JsonlFile, wanted: Mapping[Pairing, int]) -> None:
     """Play the pairs that are wanted and not in the journal, pairing by pairing in turns."""
     by_name = {entrant.name: entrant for entrant in plan.entrants}
     meetings = [(by_name[first], by_name[second], pairs) for (first, second), pairs in wanted.items()]
@@ -150,7 +150,7 @@ def _play_missing(plan: LadderPlan, journal: Journal, wanted: Mapping[Pairing, i
             pairs.close()
 
 
-def _content(plan: LadderPlan, journal: Journal, standings: Standings, command: str) -> dict[str, Any]:
+def _content(plan: LadderPlan, journal: JsonlFile, standings: Standings, command: str) -> dict[str, Any]:
     """ladder.json: the ratings, the raw results, and what they were made with."""
     ratings, table = standings.ratings, journal.table
     return {

@@ -33,7 +33,7 @@ LINE = {"first": str, "second": str, "number": int, "points": list, "forfeits": 
 """What is read of a line of pairs.jsonl."""
 
 
-class Journal:
+class JsonlFile:
     """The pairs that were played, on disk and as a crosstable."""
 
     def __init__(

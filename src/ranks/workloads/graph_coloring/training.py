@@ -9,13 +9,13 @@ from functools import partial
 
 import torch
 
-from ranks.engine import draws
-from ranks.engine.learner import Learner
-from ranks.engine.loss import Loss
-from ranks.engine.run import Run, Summary
-from ranks.engine.world import World
+from ranks.data.stream import stream
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.run import Run, Summary
+from ranks.engine.sharding import rng
+from ranks.engine.update.learner import Learner
+from ranks.engine.update.loss import Loss
 from ranks.errors import UserError
-from ranks.experience import dataset
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.families import FAMILIES
@@ -51,7 +51,7 @@ def coloring_loss(model: ColouringNet, graphs: GraphBatch, *, cfg: Config, seed:
     assert labels is not None
     rows, reading = rows_of(graphs), read(model, graphs)
     noise = row_noise if cfg.node_ids else colour_noise
-    noise_R = noise(draws.key(seed, "train/noise", iteration if cfg.node_ids else 0), graphs, rows)
+    noise_R = noise(rng.key(seed, "train/noise", iteration if cfg.node_ids else 0), graphs, rows)
     logits_TR = unroll(model, reading, noise_R, rows, cfg.rounds, lead_in(cfg, seed, iteration))
     prob_RT = colour_probabilities(logits_TR, rows)
     surprise_TB = conflict_surprise(prob_RT, graphs, rows)
@@ -71,8 +71,8 @@ def lead_in(cfg: Config, seed: int, iteration: int) -> int:
     """
     if iteration < FIRST_WITHOUT_LEAD_IN:
         return 0
-    key = draws.key(seed, "lead-in", iteration)
-    return int(draws.integers(key, torch.zeros(1, dtype=torch.int64), 1, cfg.lead_in + 1))
+    key = rng.key(seed, "lead-in", iteration)
+    return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, cfg.lead_in + 1))
 
 
 def say_what_is_coloured(purpose: Purpose, cfg: Config, world: World) -> None:
@@ -95,15 +95,15 @@ def train(cfg: Config, world: World) -> Summary:
     say_what_is_coloured("train", cfg, world)
     say_what_is_coloured("validation", cfg, world)
     graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
-    stream = dataset.stream(graphs, cfg.global_batch, world)
+    batches = stream(graphs, cfg.global_batch, world)
     learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
         usual = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=FIRST_WITHOUT_LEAD_IN)
-        step_s = learner.rehearse(usual, stream.at(run.iteration))
+        step_s = learner.rehearse(usual, batches.at(run.iteration))
         run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=step_s)
         for iteration in run.iterations(cfg.iterations):
             loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
-            run.log(learner.step(loss, stream.at(iteration)))
+            run.log(learner.step(loss, batches.at(iteration)))
             if run.every(cfg.eval_every):
                 scores = validate(learner.model, cfg, world)
                 run.log(scores, prefix="val")

@@ -10,10 +10,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
-from ranks.engine import draws
-from ranks.engine.evaluate import acting, evaluate_by_shard
-from ranks.engine.loss import Loss
-from ranks.engine.world import World
+from ranks.engine.distributed.world import World
+from ranks.engine.sharding import rng
+from ranks.engine.update.evaluate import eval_mode, evaluate_by_shard
+from ranks.engine.update.loss import Loss
 from ranks.workloads.graph_coloring.config import Config, DataConfig
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.items import Purpose
@@ -63,13 +63,13 @@ def validate(model: nn.Module, cfg: Config, world: World, purpose: Purpose = "va
     assert isinstance(model, ColouringNet)
     graphs = stored_graphs(cfg.data, purpose, cfg.max_colours, world.device)
     noise = row_noise if cfg.node_ids else colour_noise
-    key = draws.key(world.seed, "validate/noise" if cfg.node_ids else "train/noise", 0)
+    key = rng.key(world.seed, "validate/noise" if cfg.node_ids else "train/noise", 0)
 
     def of_shard(ids: Tensor) -> Loss:
         batch = graphs.gather(ids)
         labels = batch.labels
         assert labels is not None
-        with acting(model, world):
+        with eval_mode(model, world):
             rows, reading = rows_of(batch), read(model, batch)
             logits_TR = unroll(model, reading, noise(key, batch, rows), rows, cfg.eval_rounds)
             fewest_B = conflicts_by_round(likeliest_colours(logits_TR, rows), batch).amin(0).double()

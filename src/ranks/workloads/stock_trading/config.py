@@ -8,7 +8,7 @@ from typing import Literal
 
 from ranks.engine.config import OptimConfig, free
 from ranks.errors import UserError
-from ranks.experience.config import PPOConfig
+from ranks.rl.config import PPOConfig
 from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.market.config import MarketConfig
 

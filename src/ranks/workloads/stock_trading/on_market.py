@@ -11,13 +11,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ranks.experience.distributions import DiagonalGaussian
-from ranks.experience.trees import State, Tree
+from ranks.rl.policies.distributions import DiagonalGaussian
+from ranks.rl.pytree import State, Tree
 from ranks.workloads.stock_trading.policy import TradingPolicy
 
 
 class OnMarket:
-    """Made anew after each update: while acting, the table is read once, at the first step.
+    """Made anew after each update: while eval_mode, the table is read once, at the first step.
 
     `stride`: days that share a pass of the reader, the policy's own where it is not given. With 1 each day has a pass
     of exactly `window` days, so that what is done on it does not depend on where the table begins.

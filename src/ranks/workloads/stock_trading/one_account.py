@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ranks.engine.evaluate import acting
-from ranks.engine.world import World
+from ranks.engine.distributed.world import World
+from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.ledger import Ledger
@@ -32,7 +32,7 @@ def backtest(
         distribution, _, state = on_market.act(obs, state)
         return distribution.mode()
 
-    with acting(policy, world):
+    with eval_mode(policy, world):
         return replay(market, act)
 
 

@@ -15,9 +15,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ranks.experience.distributions import DiagonalGaussian
-from ranks.experience.recurrent import lstm_start, unroll_lstm
-from ranks.experience.trees import State
+from ranks.rl.policies.distributions import DiagonalGaussian
+from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.pytree import State
 
 
 class Branch(nn.Module):

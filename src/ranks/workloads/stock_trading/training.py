@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ranks.engine.learner import Learner
-from ranks.engine.loss import Loss
-from ranks.engine.run import Run, Summary
-from ranks.engine.world import World
-from ranks.experience import ppo
-from ranks.experience.collector import Collector
-from ranks.experience.config import PPOConfig
-from ranks.experience.rollout import Rollout
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.run import Run, Summary
+from ranks.engine.update.learner import Learner
+from ranks.engine.update.loss import Loss
+from ranks.rl import ppo
+from ranks.rl.collector import Collector
+from ranks.rl.config import PPOConfig
+from ranks.rl.rollout import Rollout
 from ranks.workloads.stock_trading.carried import carry, days_for
 from ranks.workloads.stock_trading.config import Config, DataConfig
 from ranks.workloads.stock_trading.loading import periods_in, prices_of, resolved, rows_of_test

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ranks.engine.config import RunConfig
-from ranks.engine.environment import available_cores
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import GaveUp, Stopped, UserError
 from ranks.workloads.stock_trading.config import Config
 
@@ -72,7 +72,7 @@ def _read(receiver: Connection, one: Training) -> None:
 
 
 def _train(one: Training, runs_dir: Path, sender: Connection) -> None:
-    from ranks.engine.world import World
+    from ranks.engine.distributed.world import World
     from ranks.workloads.stock_trading.training import train
 
     config = RunConfig(seed=one.seed, name=one.name, runs_dir=runs_dir, threads=1, save_every="1h")

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ranks.engine.environment import available_cores
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranks.engine.draws import numpy_generator
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.graph_coloring.classical.exact import k_colour
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ranks.engine.draws import numpy_generator
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.graph_coloring.config import MAX_NODES, MIN_NODES, DataConfig
 from ranks.workloads.graph_coloring.data.families import FAMILIES, WITHOUT_SEARCH
 from ranks.workloads.graph_coloring.data.made import Family, Made, relabelled

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ranks.engine import draws
-from ranks.engine.evaluate import acting
+from ranks.engine.sharding import rng
+from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
 from ranks.workloads.graph_coloring.net.model import ColouringNet
@@ -75,12 +75,12 @@ def raw_search(
     names = items if items is not None else range(len(graphs))
     best: dict[int, RawAnswer] = {}
     open_ = list(range(len(graphs)))
-    with acting(model):
+    with eval_mode(model):
         for attempt in range(tries):
             chosen = [graphs[i] for i in open_]
             batch = collate(chosen, [num_colours] * len(open_), [names[i] for i in open_]).to(device)
             rows, reading = rows_of(batch), read(model, batch)
-            noise_R = noise(draws.key(seed, f"{purpose}/noise", attempt), batch, rows)
+            noise_R = noise(rng.key(seed, f"{purpose}/noise", attempt), batch, rows)
             colours_TN = likeliest_colours(unroll(model, reading, noise_R, rows, rounds), rows)
             fewest_B, round_B = conflicts_by_round(colours_TN, batch).min(0)
             colours, starts = colours_TN.cpu().numpy(), batch.ptr.tolist()

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor, nn
 
 from ranks import __version__
-from ranks.engine import draws
-from ranks.engine.draws import numpy_generator
-from ranks.engine.facts import source_commit
+from ranks.engine.runs.provenance import source_commit
+from ranks.engine.sharding import rng
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.errors import GaveUp, UserError
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES, random_graph
@@ -68,7 +68,7 @@ def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) ->
     for i, (n, num_edges) in enumerate(shapes):
         graphs.append(random_graph(numpy_generator(0, f"onnx/{item}", i, n), n, num_edges))
     batch = collate(graphs, [num_colours] * len(graphs), range(len(graphs)))
-    noise_NK = row_noise(draws.key(0, "onnx/noise", item), batch, rows_of(batch)).view(-1, num_colours)
+    noise_NK = row_noise(rng.key(0, "onnx/noise", item), batch, rows_of(batch)).view(-1, num_colours)
     features = torch.cat([batch.features_NF, noise_NK], 1).to(torch.float32)
     return features, batch.edge_index_2D, batch.node_graph_N
 

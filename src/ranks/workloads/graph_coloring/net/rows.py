@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.graphs.features import OutOfTime
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.model import ColouringNet, NodeLayout, Reading, RowLayout
@@ -75,13 +75,13 @@ def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
     graph_R = batch.node_graph_N[rows.node_R]
     local_R = torch.arange(batch.num_rows, device=graph_R.device) - rows.ptr_N[batch.ptr[graph_R]]
     name_R = (batch.item_B[graph_R] << MOST_ROWS_BITS) + local_R
-    return draws.normal(key, name_R, 1)[:, 0].to(batch.features_NF.dtype)
+    return rng.normal(key, name_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
 def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
     """float[R]: one number for each colour, the same for all nodes: no random node ids."""
     colour_R = torch.arange(batch.num_rows, device=rows.node_R.device) - rows.ptr_N[rows.node_R]
-    return draws.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
+    return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
 def read(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> Reading:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.model import ColouringNet, RowLayout
@@ -81,7 +81,7 @@ class GraphSearch:
         """One try for each number of `attempts`, keyed by (seed, k, number); ends once one is proper, or on `stop`."""
         n, tries = self.graph.n, len(attempts)
         each_S = torch.tensor(list(attempts), device=self.device)
-        noise_SR = draws.normal(draws.key(seed, f"search/{k}", 0), each_S, n * k)
+        noise_SR = rng.normal(rng.key(seed, f"search/{k}", 0), each_S, n * k)
         noise_R = noise_SR.view(tries, n, k).transpose(0, 1).reshape(-1).to(self._scale_N1.dtype)
         layout = RowLayout(
             near=lambda x: self._near(x.view(n, -1)).view(x.shape),

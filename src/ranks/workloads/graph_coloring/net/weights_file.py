@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.engine.exported import read_export
+from ranks.engine.export.load_export import read_export
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import torch
 
-from ranks.engine import facts
+from ranks.engine.runs import provenance
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
@@ -99,7 +99,9 @@ def bench(
     with contextlib.ExitStack() as files:
         csv_file = files.enter_context(_open(csv, "--csv")) if csv else None
         json_file = files.enter_context(_open(json, "--json")) if json else None
-        print(f"{len(instances)} graphs, {budget} for each of: {', '.join(titles)}; {facts.cpu_name()}", flush=True)
+        print(
+            f"{len(instances)} graphs, {budget} for each of: {', '.join(titles)}; {provenance.cpu_name()}", flush=True
+        )
         rows = run_all(instances, {title: makers[title] for title in titles}, budget_s, seeds, csv_file)
         lines = ["", *table(rows), "", *summary(rows)]
         print("\n".join(lines))
@@ -232,9 +234,9 @@ def origin(setting: dict[str, Any]) -> dict[str, Any]:
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["ranks", *sys.argv[1:]]),
-        "commit": facts.git_commit(),
-        "versions": facts.versions() | {"numba": metadata.version("numba")},
-        "hardware": facts.hardware(torch.device("cpu")),
+        "commit": provenance.git_commit(),
+        "versions": provenance.versions() | {"numba": metadata.version("numba")},
+        "hardware": provenance.hardware(torch.device("cpu")),
         **setting,
     }
 

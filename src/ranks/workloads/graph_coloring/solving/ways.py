@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranks.engine.draws import key
+from ranks.engine.sharding.rng import key
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.conflicts import random_colours
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first, num_colours

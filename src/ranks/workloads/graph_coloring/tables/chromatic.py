@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
@@ -135,7 +135,7 @@ def _rows(
 def _by_tabucol(graph: Graph) -> float:
     """Colours after TabuCol from DSATUR's number downwards, each number from random colours, to the clique's."""
     k, least = num_colours(dsatur(graph)), len(greedy_clique(graph))
-    seed = draws.key(DATA_SEED, "chromatic/tabucol", 0) & (2**63 - 1)
+    seed = rng.key(DATA_SEED, "chromatic/tabucol", 0) & (2**63 - 1)
     while k > least and tabucol(graph, k - 1, seed, max_moves=TABU_MOVES).conflicts == 0:
         k -= 1
     return k

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ranks.engine import draws
-from ranks.engine.export import arguments_of
+from ranks.engine.export.export import arguments_of
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
@@ -131,7 +131,7 @@ def _colours(answers: Sequence[RawAnswer]) -> Colourings:
 def _repaired(model: ColouringNet, graph: Graph, item: int) -> Ints:
     """Tries until one is proper after its repair; else the best one."""
     search = GraphSearch(model, graph, torch.device("cpu"))
-    key = draws.key(SEED, PURPOSE, item)
+    key = rng.key(SEED, PURPOSE, item)
     starts = (search.run(COLOURS, key, range(number, number + 1), ROUNDS).colours_SN[0] for number in range(TRIES))
     return first_repaired(graph, COLOURS, _seed("repair", item), starts).colours_N
 
@@ -152,4 +152,4 @@ def _tabu(graph: Graph, item: int, moves: int | None = None, cpu_s: float | None
 
 
 def _seed(purpose: str, item: int) -> int:
-    return draws.key(SEED, f"{PURPOSE}/{purpose}", item) & (2**63 - 1)
+    return rng.key(SEED, f"{PURPOSE}/{purpose}", item) & (2**63 - 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.data.parts import Stored
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
@@ -57,7 +57,7 @@ def unseen_rows(model: ColouringNet, stored: Stored, quick: bool) -> list[Unseen
 
 def _coloured(model: ColouringNet, graph: Graph, k: int, item: int) -> tuple[bool, bool, bool, bool]:
     """Whether each way, in the order of the columns, finds a proper colouring with k colours."""
-    search, seed = GraphSearch(model, graph, torch.device("cpu")), draws.key(SEED, "unseen", item) & (2**63 - 1)
+    search, seed = GraphSearch(model, graph, torch.device("cpu")), rng.key(SEED, "unseen", item) & (2**63 - 1)
     tried: list[Ints] = []
     raw = False
     while len(tried) < TRIES and not raw:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranks.engine.draws import numpy_generator
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 
 FIRST_DAY = np.datetime64("2000-01-03")

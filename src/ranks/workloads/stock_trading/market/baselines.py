@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ranks.engine.draws import numpy_generator
+from ranks.engine.sharding.rng import numpy_generator
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ranks.engine import draws
+from ranks.engine.sharding import rng
 from ranks.errors import UserError
-from ranks.experience.environments import Transition
+from ranks.rl.environments import Transition
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.fills import orders, sum_stocks, trade
@@ -52,7 +52,7 @@ class Market:
         self._fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
         self._is_turbulent_D1 = torch.as_tensor(days.is_turbulent_D, device=device)[:, None]
         self._first_item_B = torch.arange(ids.start, ids.stop, dtype=torch.int64, device=device) << 32
-        self._key = draws.key(seed, "episode", 0)
+        self._key = rng.key(seed, "episode", 0)
         self.episode_B = torch.full((len(ids),), -1, dtype=torch.int64, device=device)
         """int64[B]: number of the running episode."""
         self.reset()
@@ -72,7 +72,7 @@ class Market:
 
     def _start_days(self, episode_B: Tensor) -> Tensor:
         num_starts = self.days.num_days - self.episode_days + 1
-        drawn_B1 = draws.integers(self._key, self._first_item_B + episode_B, 1, num_starts)
+        drawn_B1 = rng.integers(self._key, self._first_item_B + episode_B, 1, num_starts)
         return drawn_B1[:, 0] + (self.days.window - 1)
 
     @property

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.engine.config_file import overlay, read_object
-from ranks.engine.exported import read_export
-from ranks.engine.folder import CONFIG_FILE
+from ranks.engine.export.load_export import read_export
+from ranks.engine.runs.folder import CONFIG_FILE
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.policy import TradingPolicy

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ranks.engine import facts
+from ranks.engine.runs import provenance
 from ranks.errors import UserError, nearest
 from ranks.workloads.stock_trading.config import PRESETS, Config
 from ranks.workloads.stock_trading.data.prices import Prices
@@ -176,9 +176,9 @@ def _origin() -> dict[str, Any]:
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["ranks", *sys.argv[1:]]),
-        "commit": facts.git_commit(),
-        "versions": facts.versions(),
-        "hardware": facts.hardware(torch.device("cpu")),
+        "commit": provenance.git_commit(),
+        "versions": provenance.versions(),
+        "hardware": provenance.hardware(torch.device("cpu")),
     }
 
 

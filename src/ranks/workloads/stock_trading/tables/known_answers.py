@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ranks.engine.evaluate import acting
+from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.stock_trading.carried import fitted_of
 from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, small
 from ranks.workloads.stock_trading.data.config import FeatureConfig
@@ -116,7 +116,7 @@ def by_policy(policy: TradingPolicy, days: Days, cfg: Config) -> Floats:
         distribution, _, state = on_market.act(obs, state)
         return distribution.mode()
 
-    with acting(policy):
+    with eval_mode(policy):
         return years_of(days, cfg, act)[0]
 
 

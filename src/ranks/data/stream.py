@@ -1,0 +1,93 @@
+"""A data set as a stream of global batches: a pure function of the iteration, so that there is nothing to keep.
+
+An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be short. Where items
+differ in cost, each batch is dealt so that the shards cost about the same; which items it holds stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from ranks.engine.distributed.world import World
+from ranks.engine.sharding import rng
+from ranks.engine.sharding.batch import Shards, StepBatch
+from ranks.errors import UserError
+
+B = TypeVar("B", covariant=True)
+T = TypeVar("T")
+
+
+class Dataset(Protocol[B]):
+    """`gather`: int64[N] item ids -> a batch on the rank's device. `cost`: float64[len], or none where all cost 1.
+    `sha256`: of the data, for the run's identity."""
+
+    @property
+    def cost(self) -> Tensor | None: ...
+    @property
+    def sha256(self) -> str: ...
+    def __len__(self) -> int: ...
+    def gather(self, ids: Tensor) -> B: ...
+
+
+class Stream(Generic[T]):
+    """`at(iteration)`: this rank's part of that iteration's global batch."""
+
+    def __init__(self, dataset: Dataset[T], global_batch: int, world: World, purpose: str) -> None:
+        if len(dataset) == 0:
+            raise UserError("to train", f"the {purpose} data holds no item", "give data that holds some")
+        if global_batch < 1:
+            raise UserError(f"--global-batch {global_batch}", "a batch needs an item", "give --global-batch 1 or more")
+        self.dataset, self.world, self.purpose = dataset, world, purpose
+        self.global_batch = min(global_batch, len(dataset))
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    @property
+    def iterations_per_epoch(self) -> int:
+        return -(-len(self.dataset) // self.global_batch)
+
+    def at(self, iteration: int) -> StepBatch[T]:
+        """Shard s of the batch takes its items `[s*B//S, (s+1)*B//S)`."""
+        epoch, position = divmod(iteration, self.iterations_per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = rng.permutation(rng.key(self.world.seed, f"order/{self.purpose}", epoch), len(self.dataset))
+        batch = self._order[position * self.global_batch : (position + 1) * self.global_batch]
+        cost = self.dataset.cost
+        if cost is not None:
+            batch = batch[balanced(cost[batch].tolist(), self.world.assignment.num_shards)]
+        shards = Shards.dealt(batch, self.world.assignment, self.world.rank, cost[batch] if cost is not None else None)
+        return StepBatch(shards, self.dataset.gather)
+
+
+def balanced(cost_B: Sequence[float], num_shards: int) -> list[int]:
+    """An order of B items in which the shards' slices of it cost about the same.
+
+    The dearest first, each to the shard that costs least so far and has room (Graham 1969, "Bounds on multiprocessing
+    timing anomalies"). Equal shards come in bit-reversed order, so that runs of neighbouring shards, which are what a
+    rank carries, are alike too.
+    """
+    bounds = [s * len(cost_B) // num_shards for s in range(num_shards + 1)]
+    bits = max(1, (num_shards - 1).bit_length())
+    heap = [
+        (0.0, int(f"{s:0{bits}b}"[::-1], 2), s, bounds[s])  # cost so far, order, shard, next free place
+        for s in range(num_shards)
+        if bounds[s] < bounds[s + 1]
+    ]
+    heapify(heap)
+    order = [0] * len(cost_B)
+    for item in sorted(range(len(cost_B)), key=lambda i: -cost_B[i]):
+        cost, turn, shard, place = heappop(heap)
+        order[place] = item
+        if place + 1 < bounds[shard + 1]:
+            heappush(heap, (cost + cost_B[item], turn, shard, place + 1))
+    return order
+
+
+def stream(dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train") -> Stream[T]:
+    """The stream of a data set's global batches."""
+    return Stream(dataset, global_batch, world, purpose)

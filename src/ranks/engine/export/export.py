@@ -1,0 +1,92 @@
+"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
+
+`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a `load` function that
+builds the net and loads the weights strictly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import nn
+
+from ranks.engine.export.standalone import standalone_source
+from ranks.engine.runs.state import split_state
+from ranks.errors import UserError
+
+LOADER = '''
+
+def load(folder: str) -> "{name}":
+    """The net with its weights, from a folder that holds config.json and model.safetensors."""
+    import json
+    import struct
+    from pathlib import Path
+
+    model = {name}(**json.loads((Path(folder) / "config.json").read_text())["arguments"])
+    raw = (Path(folder) / "model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    kinds = {{"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "F16": torch.float16,
+             "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool}}
+    weights = {{}}
+    for key, entry in json.loads(raw[8 : 8 + size]).items():
+        if key != "__metadata__":
+            start, stop = entry["data_offsets"]
+            data = bytearray(raw[8 + size + start : 8 + size + stop])
+            dtype = kinds[entry["dtype"]]
+            flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+            weights[key] = flat.reshape(entry["shape"])
+    model.load_state_dict(weights)
+    return model.eval()
+'''
+
+
+def arguments_of(model: nn.Module) -> dict[str, Any]:
+    """The constructor's arguments, read from attributes of the same names. Raises UserError where one is missing."""
+    arguments: dict[str, Any] = {}
+    for name in list(inspect.signature(type(model)).parameters):
+        value = getattr(model, name, None)
+        try:
+            arguments[name] = json.loads(json.dumps(value))
+        except TypeError:
+            value = None
+        if (value is None and not hasattr(model, name)) or isinstance(value, nn.Module):
+            raise UserError(
+                f"to export {type(model).__name__}",
+                f"its constructor argument {name!r} is not stored as a plain attribute",
+                f"write self.{name} = {name} in __init__, so that the net can be built again elsewhere",
+            )
+    return arguments
+
+
+def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
+    """The contents of config.json and model.py. Raises UserError where the model cannot be built again elsewhere."""
+    name = type(model).__name__
+    config = {"class": name, "arguments": arguments_of(model)}
+    return config, standalone_source(type(model)) + LOADER.format(name=name)
+
+
+def export_model(model: nn.Module, folder: Path) -> Path:
+    """Write the three files, all or none. Raises UserError where the model's source needs more than torch."""
+    name = type(model).__name__
+    config, source = describe(model)
+    tensors, _ = split_state(model.state_dict())
+    weights = safetensors.torch.save(tensors, {"class": name})
+    config["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    if folder.exists():
+        shutil.copytree(folder, temporary)
+    temporary.mkdir(parents=True, exist_ok=True)
+    (temporary / "model.safetensors").write_bytes(weights)
+    (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    (temporary / "model.py").write_text(source)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(temporary, folder)
+    return folder

@@ -1,0 +1,46 @@
+"""The resolved plan of a run: everything that was chosen or derived, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ranks.engine.distributed.world import World
+from ranks.engine.update.learner import Learner
+
+
+def plan(
+    world: World,
+    learner: Learner | None,
+    global_batch: int,
+    start_iteration: int,
+    iterations: int,
+    iteration_s: float | None,
+) -> dict[str, Any]:
+    """The `plan` event. Every rank calls it, since it gathers their devices."""
+    config = learner.config if learner is not None else None
+    left = iterations - start_iteration
+    return {
+        "event": "plan",
+        "workload": world.workload,
+        "ranks": world.size,
+        "devices": world.comm.gather_objects(str(world.device)),
+        "staged": world.comm.staged,
+        "shards": world.shards,
+        "shards_per_rank": [len(world.assignment.shards_of(r)) for r in range(world.size)],
+        "global_batch": global_batch,
+        "items_per_shard": global_batch / world.shards,
+        "parameters": learner.num_parameters if learner is not None else None,
+        "lr": config.lr if config is not None else None,
+        "lr_rule": config.lr_rule if config is not None else None,
+        "base_batch": config.base_batch if config is not None else None,
+        "schedule": config.schedule if config is not None else None,
+        "precision": world.config.precision,
+        "mode": "exact" if world.exact else "fast",
+        "threads": torch.get_num_threads(),
+        "start_iteration": start_iteration,
+        "iterations": iterations,
+        "iteration_s": iteration_s,
+        "expected_s": iteration_s * left if iteration_s is not None else None,
+    }

@@ -1,0 +1,122 @@
+"""Whole sequences through an LSTM: stretches between resets are the same as step by step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.pytree import State
+
+T, B, F, H = 7, 5, 3, 4
+
+
+def made(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
+    torch.manual_seed(num_layers)
+    lstm = nn.LSTM(F, H, num_layers).double()
+    state = {name: torch.randn(B, num_layers, H, dtype=torch.float64) for name in "hc"}
+    return lstm, torch.randn(T, B, F, dtype=torch.float64), state
+
+
+def cell_by_cell(lstm: nn.LSTM, input_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Tensor, State]:
+    """Each step and environment alone, by the equations of the LSTM; one layer."""
+    w_input, w_hidden, b_input, b_hidden = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0
+    out = torch.zeros(T, B, H, dtype=torch.float64)
+    last: list[tuple[Tensor, Tensor]] = []
+    for b in range(B):
+        h, c = state["h"][b, 0], state["c"][b, 0]
+        for t in range(T):
+            if first_TB[t, b]:
+                h, c = torch.zeros_like(h), torch.zeros_like(c)
+            i, f, g, o = (w_input @ input_TBF[t, b] + b_input + w_hidden @ h + b_hidden).chunk(4)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+            out[t, b] = h
+        last.append((h, c))
+    return out, {"h": torch.stack([h for h, _ in last])[:, None], "c": torch.stack([c for _, c in last])[:, None]}
+
+
+RESETS = {
+    "none": [],
+    "first step": [(0, 0), (0, 3)],
+    "in the middle": [(2, 1), (4, 1), (4, 2)],
+    "last step": [(6, 4)],
+    "everywhere": [(t, b) for t in range(T) for b in range(B)],
+}
+
+
+def begun_at(name: str) -> Tensor:
+    """bool[T, B]: first_TB of one of these."""
+    first_TB = torch.zeros(T, B, dtype=torch.bool)
+    for t, b in RESETS[name]:
+        first_TB[t, b] = True
+    return first_TB
+
+
+@pytest.mark.parametrize("name", RESETS)
+def test_stretches_are_the_cell_step_by_step(name: str) -> None:
+    lstm, input_TBF, state = made()
+    first_TB = begun_at(name)
+    found_TBH, found = unroll_lstm(lstm, input_TBF, state, first_TB)
+    slow_TBH, slow = cell_by_cell(lstm, input_TBF, state, first_TB)
+    torch.testing.assert_close(found_TBH, slow_TBH)
+    torch.testing.assert_close(found, slow)
+
+
+def test_without_resets_the_fast_path_gives_the_same() -> None:
+    lstm, input_TBF, state = made(num_layers=2)
+    none_TB = torch.zeros(T, B, dtype=torch.bool)
+    torch.testing.assert_close(unroll_lstm(lstm, input_TBF, state), unroll_lstm(lstm, input_TBF, state, none_TB))
+
+
+def test_a_sequence_may_be_cut_anywhere_and_go_on_from_its_state() -> None:
+    lstm, input_TBF, state = made(num_layers=2)
+    first_TB = torch.zeros(T, B, dtype=torch.bool)
+    first_TB[2, 1] = first_TB[4, 0] = True
+    whole_TBH, end = unroll_lstm(lstm, input_TBF, state, first_TB)
+    head_TBH, between = unroll_lstm(lstm, input_TBF[:4], state, first_TB[:4])
+    tail_TBH, after = unroll_lstm(lstm, input_TBF[4:], between, first_TB[4:])
+    torch.testing.assert_close(torch.cat([head_TBH, tail_TBH]), whole_TBH)
+    torch.testing.assert_close(after, end)
+
+
+def test_gradients_flow_to_the_start_and_no_farther_than_a_reset() -> None:
+    lstm, input_TBF, state = made()
+    input_TBF.requires_grad_()
+    first_TB = torch.zeros(T, B, dtype=torch.bool)
+    first_TB[3, 1] = True
+    hidden_TBH, _ = unroll_lstm(lstm, input_TBF, state, first_TB)
+    hidden_TBH[-1].sum().backward()
+    assert input_TBF.grad is not None
+    reached_TB = input_TBF.grad.abs().sum(-1) > 0
+    assert reached_TB[:, 0].all()
+    assert reached_TB[:, 1].tolist() == [False] * 3 + [True] * 4
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_the_start_is_zero_and_rows_come_first(num_layers: int) -> None:
+    lstm, input_TBF, _ = made(num_layers)
+    start = lstm_start(lstm, B)
+    assert {name: tuple(rows.shape) for name, rows in start.items()} == {
+        "h": (B, num_layers, H),
+        "c": (B, num_layers, H),
+    }
+    assert not any(rows.any() for rows in start.values())
+    assert start["h"].dtype == torch.float64
+    hidden_TBH, state = unroll_lstm(lstm, input_TBF, start)
+    assert hidden_TBH.shape == (T, B, H)
+    assert torch.equal(state["h"][:, -1], hidden_TBH[-1])
+    torch.testing.assert_close(lstm(input_TBF)[0], hidden_TBH)
+
+
+@pytest.mark.parametrize("name", RESETS)
+def test_nothing_waits_for_the_device(name: str) -> None:
+    """The meta device has no numbers: whoever asks for one gets an error."""
+    lstm, input_TBF, state = made()
+    first_TB = begun_at(name)
+    there = lstm.to("meta"), input_TBF.to("meta"), {n: rows.to("meta") for n, rows in state.items()}
+    hidden_TBH, _ = unroll_lstm(*there, first_TB)
+    assert hidden_TBH.shape == (T, B, H)
+    with pytest.raises(RuntimeError, match="meta"):
+        unroll_lstm(*there, first_TB.to("meta"))
