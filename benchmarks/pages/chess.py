@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def chess(results: Path) -> Iterator[str]:
+def chess(proofs: Path, results: Path) -> Iterator[str]:
     """All tables, each with the command that made it."""
     for kind, lines in KINDS.items():
         path = max(results.glob(f"{kind}_*.json"), default=None)
