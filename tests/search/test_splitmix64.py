@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numba
 import numpy as np
+import pytest
 
 from ranks import splitmix64
 from ranks.jit import helper, inlined
@@ -29,15 +33,15 @@ def test_single_numbers() -> None:
     assert {type(output) for output in outputs} == {np.uint64}
 
 
-def test_kernels() -> None:
-    for decorator in (helper, inlined):
-        mix = decorator(splitmix64.mix)
+@pytest.mark.parametrize("decorator", [helper, inlined])
+def test_kernels(decorator: Callable[[Any], Any]) -> None:
+    mix = decorator(splitmix64.mix)
 
-        @numba.njit("uint64(uint64)")
-        def call(state, mix=mix):
-            return mix(state)
+    @numba.njit("uint64(uint64)")
+    def call(state):
+        return mix(state)
 
-        assert [call(state) for state in states(1234567)] == FROM_1234567
+    assert [call(state) for state in states(1234567)] == FROM_1234567
 
 
 def test_constants_as_signed_numbers() -> None:
