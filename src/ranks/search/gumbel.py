@@ -108,9 +108,8 @@ def select_edge_gumbel_interior(trees: Trees, params: SearchParams, node: int, n
     # Improved policy minus visit share; of the moves without visits the one with the highest prior is the best.
     best, best_score = int64(NONE), -np.inf
     for edge in range(first, end):
-        score = unnormalised_policy(trees, edge, slope, offset - highest) / normaliser - trees.edges_E[
-            edge
-        ].visits / float(node_visits)
+        policy = unnormalised_policy(trees, edge, slope, offset - highest) / normaliser
+        score = policy - trees.edges_E[edge].visits / float(node_visits)
         if score > best_score:
             best, best_score = edge, score
     if unvisited != NONE and unvisited_prior * unvisited_weight / normaliser > best_score:

@@ -34,7 +34,7 @@ MIN_GAMES_PER_GROUP = 64
 
 @dataclass
 class SearchTimes:
-    """Where the time went, in seconds, since the search was made or `times` was replaced."""
+    """Where the time went, in seconds, since the search was created or `times` was replaced."""
 
     tree_s: float = 0.0
     """In kernels, summed over threads."""

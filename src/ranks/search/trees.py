@@ -119,10 +119,12 @@ class SearchParams(NamedTuple):
 
 
 def vector(dtype: Any) -> Any:
+    """The Numba type of a one-dimensional array."""
     return types.Array(dtype, 1, "C")
 
 
 def matrix(dtype: Any) -> Any:
+    """The Numba type of a two-dimensional array."""
     return types.Array(dtype, 2, "C")
 
 

@@ -86,8 +86,8 @@ def solve(mine: np.uint64, theirs: np.uint64, table: Words) -> int:
                 value = alphas[depth]
             else:
                 returning = False
-        # Back from a move: raise alpha, and store the bounds when the position is solved or cut off.
         else:
+            # Back from a move: raise alpha, and store the bounds when the position is solved or cut off.
             alphas[depth] = max(alphas[depth], -value)
             if alphas[depth] >= betas[depth] or untried[depth] == EMPTY:
                 value = alphas[depth]
