@@ -79,7 +79,7 @@ def with_net(threads: int, games: int, simulations: int) -> Prepared:
 
     from ranks.chess.core.rules import CHESS
     from ranks.search.config import SearchConfig
-    from ranks.search.result import SearchTimes
+    from ranks.search.scheduler import SearchTimes
     from ranks.search.search import Search
 
     net = TinyNet(threads)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ranks.chess.core.position import WORDS
-from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, look, play
+from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, legal_moves, play
 from ranks.chess.core.tables import Words
 from ranks.chess.fen import format_fen, parse_fen, square_name
 from ranks.search.game import LOST
@@ -98,7 +98,7 @@ class Board:
 
     def outcome(self) -> Outcome | None:
         """How the game has ended, or None; a third repetition and 50 moves end it without a claim."""
-        value = look(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
+        value = legal_moves(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
         if value > 0:
             return None
         if value == LOST:

@@ -36,9 +36,9 @@ from ranks.chess.core.bits import ZERO, first
 from ranks.chess.core.evaluation import VALUE_CP, evaluate
 from ranks.chess.core.moves import MAX_MOVES
 from ranks.chess.core.position import HALF_MOVES, Position, attackers, kind_at, load
-from ranks.chess.core.rules import FIFTY_MOVES, look, play, repetitions
+from ranks.chess.core.rules import FIFTY_MOVES, legal_moves, play, repetitions
 from ranks.jit import helper, kernel
-from ranks.search.game import LOOK_TYPE, LOST, PLAY_TYPE
+from ranks.search.game import LEGAL_MOVES_TYPE, LOST, PLAY_TYPE
 
 
 @helper
@@ -127,7 +127,7 @@ def arrange(t: Tree, p: Position, level: int, num_moves: int, hash_move: Number,
 
 
 @helper
-def enter(look: Callable[..., int], t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
+def enter(legal_moves: Callable[..., int], t: Tree, level: int, positional: bool, quiescence: bool) -> Number:
     """Look at the position of a level for the first time: its value, or UNKNOWN where its moves have to be tried."""
     p = load(t.rows, level)
     depth, end = t.depth[level], PAST + level
@@ -145,7 +145,7 @@ def enter(look: Callable[..., int], t: Tree, level: int, positional: bool, quies
         value, hash_move = probe(t, p, level)
         if value != UNKNOWN:
             return value
-    num_moves = look(t.rows, level, t.keys, t.state[BEGIN], end, t.moves, level * MAX_MOVES)
+    num_moves = legal_moves(t.rows, level, t.keys, t.state[BEGIN], end, t.moves, level * MAX_MOVES)
     if num_moves < 0:
         return level - MATE if num_moves == LOST else 0
     captures_only = depth < 0 or (depth == 0 and not in_check(p))
@@ -197,12 +197,17 @@ def take(t: Tree, level: int, value: Number) -> None:
 def go_on(tree: Tree, positional: int, quiescence: int, max_nodes: int) -> bool:
     """Search until the root is settled (True), or the tree has `max_nodes` nodes in all (False); `best` and `pv` of
     level 0 are what is known by then, best_move[0] is 0 if nothing is."""
-    return _go_on(play, look, tree, positional, quiescence, max_nodes)
+    return _go_on(play, legal_moves, tree, positional, quiescence, max_nodes)
 
 
-@kernel(types.boolean(PLAY_TYPE, LOOK_TYPE, TREE, types.int64, types.int64, types.int64))
+@kernel(types.boolean(PLAY_TYPE, LEGAL_MOVES_TYPE, TREE, types.int64, types.int64, types.int64))
 def _go_on(
-    play: Callable[..., None], look: Callable[..., int], t: Tree, positional: int, quiescence: int, max_nodes: int
+    play: Callable[..., None],
+    legal_moves: Callable[..., int],
+    t: Tree,
+    positional: int,
+    quiescence: int,
+    max_nodes: int,
 ) -> bool:
     level, entering = t.state[LEVEL], t.state[ENTERING] != 0
     while level >= 0:
@@ -211,7 +216,7 @@ def _go_on(
                 t.state[LEVEL], t.state[ENTERING] = level, 1
                 return False
             t.state[NODES] += 1
-            value = enter(look, t, level, positional != 0, quiescence != 0)
+            value = enter(legal_moves, t, level, positional != 0, quiescence != 0)
             entering = False
             if value == UNKNOWN:
                 continue

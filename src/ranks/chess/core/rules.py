@@ -6,6 +6,7 @@ import numpy as np
 from numba import carray, types
 from numpy.typing import NDArray
 
+from ranks import splitmix64
 from ranks.chess.core.bits import ONE
 from ranks.chess.core.moves import (
     MAX_MOVES,
@@ -20,8 +21,10 @@ from ranks.chess.core.moves import (
 from ranks.chess.core.position import HALF_MOVES, REPETITION, WORDS, Position, dead, key_of, load, make, store
 from ranks.chess.core.tables import Words
 from ranks.jit import helper, kernel
-from ranks.search.game import DRAWN, LOOK, LOST, MOVES, PLAY, STATES, Game
+from ranks.search.game import DRAWN, LEGAL_MOVES, LOST, MOVES, PLAY, STATES, Game
+from ranks.splitmix64 import GOLDEN_GAMMA_U64
 
+mix = helper(splitmix64.mix)
 KEY_WORD = 12
 CLOCKS_WORD = 11
 FIFTY_MOVES = np.uint64(100)
@@ -49,7 +52,7 @@ def drawn(p: Position, repeated: int) -> bool:
 
 @helper
 def status(p: Position, keys: Words, begin: int, end: int, moves: Moves, at: int) -> tuple[int, int]:
-    """`Game.look` of a position, and how often it has stood before.
+    """`Game.legal_moves` of a position, and how often it has stood before.
 
     Drawn: stalemate, dead position, 50 moves of each side without capture or pawn move, the third repetition; mate
     comes before them (FIDE Laws of Chess 2023, 5.2, 9.2, 9.3; the claims of article 9 are taken as made)."""
@@ -69,9 +72,9 @@ def play(from_states: Words, from_row: int, to_states: Words, to_row: int, move:
     store(to_states, to_row, make(load(from_states, from_row), move))
 
 
-@kernel(LOOK)
-def look(states: Words, row: int, keys: Words, begin: int, end: int, moves: Moves, at: int) -> int:
-    """`Game.look`; it also writes how often the position has stood before (up to 3) into its clocks."""
+@kernel(LEGAL_MOVES)
+def legal_moves(states: Words, row: int, keys: Words, begin: int, end: int, moves: Moves, at: int) -> int:
+    """`Game.legal_moves`; it also writes how often the position has stood before (up to 3) into its clocks."""
     p = load(states, row)
     result, repeated = status(p, keys, begin, end, moves, at)
     states[row, CLOCKS_WORD] = (p.clocks & (REPETITION - ONE)) + np.uint64(min(repeated, 3)) * REPETITION
@@ -114,10 +117,8 @@ def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDA
             if stop == 0 or drawn(p, 2 * twice_before):
                 end = 0 if stop == 0 and check else 1
                 break
-            state += np.uint64(0x9E3779B97F4A7C15)
-            word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            word ^= word >> np.uint64(31)
+            word = mix(state)
+            state += GOLDEN_GAMMA_U64
             keys[ply] = p.key
             num_moves = count_moves(sets, stop)
             p = make(p, move_number(sets, ((word >> np.uint64(32)) * num_moves) >> np.uint64(32)))
@@ -143,4 +144,4 @@ START[0, :8] = [
 START[0, 9] = START[0, 3]
 START[0, CLOCKS_WORD] = 1 << 16
 START[0, KEY_WORD] = full_key(START, 0)
-CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, look)
+CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, legal_moves)

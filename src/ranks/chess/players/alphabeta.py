@@ -25,11 +25,11 @@ from ranks.chess.players.player import Choice, Info, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.chess.players.words import nearest, no_options, number
 from ranks.errors import UserError
+from ranks.splitmix64 import GOLDEN_GAMMA
 
 NODES_AT_ONCE = 2000
 """So often a search looks whether it has to stop."""
 EVALUATIONS = ("material", "position")
-GOLDEN = 0x9E3779B97F4A7C15
 
 
 class AlphaBetaPlayer:
@@ -56,7 +56,7 @@ class AlphaBetaPlayer:
         trees = self._trees_for(limits.threads, limits.table_mib)
         self._searches += 1
         for tree in trees:
-            set_root(tree, board.rows, self._searches * GOLDEN % 2**64)
+            set_root(tree, board.rows, self._searches * GOLDEN_GAMMA % 2**64)
         best = Choice(moves[0], pv=(moves[0],))
         for depth in range(1, min(self.depth, limits.depth or MAX_DEPTH) + 1):
             lines, finished = self._search_lines(trees, moves, depth, limits, began_s + plan.most_s)

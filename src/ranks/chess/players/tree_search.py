@@ -18,7 +18,7 @@ from ranks.chess.players.time_plan import time_plan
 from ranks.chess.players.words import no_options, number
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Evaluation, Evaluator, Leaves, uniform
+from ranks.search.evaluation import Evaluation, Evaluator, Leaves, uniform_evaluator
 from ranks.search.search import Search
 
 MOST_SIMULATIONS = 100_000
@@ -48,7 +48,7 @@ class SearchPlayer:
         self._go_to(self._search, board)
         simulations = min(limits.nodes or self.config.simulations, self.config.simulations)
         self._search.begin(simulations=simulations)
-        for tick, _ in enumerate(self._search.ticks(self._evaluator), start=1):
+        for tick, _ in enumerate(self._search.steps(self._evaluator), start=1):
             elapsed_s = time.perf_counter() - began_s
             if limits.on_info and tick.bit_count() == 1:
                 _report(self._lines(self._search, limits.num_lines), elapsed_s, limits)
@@ -120,7 +120,7 @@ def by_material(leaves: Leaves) -> Evaluation:
     """All moves alike; the value is what material promises."""
     value_B = np.zeros(len(leaves.num_moves_B), np.float32)
     expected_outcomes(leaves.states_BW, leaves.num_moves_B, value_B)
-    return uniform(leaves)._replace(value_B=value_B)
+    return uniform_evaluator(leaves)._replace(value_B=value_B)
 
 
 def material_player(word: str, argument: str | None, options: Mapping[str, str]) -> SearchPlayer:

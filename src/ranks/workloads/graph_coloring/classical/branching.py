@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.graphs.words import (
     FULL,
@@ -92,7 +92,7 @@ def plant(graph: Graph, k: int, clique: Ints) -> Tree:
     return tree
 
 
-@part
+@inlined
 def give(tree: Tree, level: Number, node: Number, colour: Number) -> None:
     """Colour a node; its neighbours that could have that colour have one choice less."""
     tree.uncoloured_W[node >> 6] ^= bit(node)
@@ -107,7 +107,7 @@ def give(tree: Tree, level: Number, node: Number, colour: Number) -> None:
             borrow &= ~digit
 
 
-@part
+@inlined
 def take_back(tree: Tree, level: Number, node: Number, colour: Number) -> None:
     """The reverse of `give`."""
     tree.uncoloured_W[node >> 6] ^= bit(node)
@@ -121,7 +121,7 @@ def take_back(tree: Tree, level: Number, node: Number, colour: Number) -> None:
             carry &= digit
 
 
-@part
+@inlined
 def taken(tree: Tree, node: int) -> int:
     """How many choices of its neighbours a node's own choices are."""
     total = 0
@@ -132,7 +132,7 @@ def taken(tree: Tree, node: int) -> int:
     return total
 
 
-@part
+@inlined
 def uncoloured_degree(tree: Tree, node: int) -> int:
     total = 0
     for w in range(len(tree.uncoloured_W)):
@@ -140,7 +140,7 @@ def uncoloured_degree(tree: Tree, node: int) -> int:
     return total
 
 
-@part
+@inlined
 def tightest(tree: Tree) -> int:
     """The uncoloured node with the fewest choices left, by the rule at the head of the file; -1 if one has none."""
     num_words = len(tree.uncoloured_W)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.classical.draws import draw, mix
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints32
 
@@ -65,14 +65,14 @@ def random_colours(n: int, k: int, seed: int) -> Ints32:
     return colours_N
 
 
-@part
+@inlined
 def join(state: Colouring, num_bad: int, node: int) -> int:
     """Put a node last in the list of conflicting nodes; its new length."""
     state.bad_N[num_bad], state.place_N[node] = node, num_bad
     return num_bad + 1
 
 
-@part
+@inlined
 def leave(state: Colouring, num_bad: int, node: int) -> int:
     """Take a node out of the list of conflicting nodes: the last one takes its place; its new length."""
     last, place = state.bad_N[num_bad - 1], state.place_N[node]
@@ -96,7 +96,7 @@ def count_all(state: Colouring) -> tuple[int, int]:
     return ends // 2, num_bad
 
 
-@part
+@inlined
 def recolour(state: Colouring, num_bad: int, node: int, new: int) -> int:
     """Give a conflicting node another colour, at the cost of a look at its neighbours; the new length of the list."""
     old = state.colours_N[node]

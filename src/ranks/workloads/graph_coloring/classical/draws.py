@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ranks.jit import part
+from ranks.jit import inlined
 
 Word: TypeAlias = Any
 """uint64 to Numba; NumPy's own types do not follow that."""
@@ -20,7 +20,7 @@ FIRST: Word = np.uint64(0xBF58476D1CE4E5B9)
 SECOND: Word = np.uint64(0x94D049BB133111EB)
 
 
-@part
+@inlined
 def mix(word: Word) -> Word:
     """Any bit of the input changes about half of the output's."""
     word = word + STEP
@@ -29,7 +29,7 @@ def mix(word: Word) -> Word:
     return word ^ (word >> np.uint64(31))
 
 
-@part
+@inlined
 def draw(key: Word, index: int, limit: int) -> int:
     """Number `index` of the stream `key` (any mixed word), in 0..limit-1, limit < 2**31."""
     return wide(((mix(key + np.uint64(index) * STEP) >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))

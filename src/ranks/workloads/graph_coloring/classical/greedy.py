@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 from ranks.workloads.graph_coloring.graphs.words import FULL, Number, bit, holds, lowest
 
@@ -53,7 +53,7 @@ def colour_in_order(starts: Ints32, near: Ints32, order: Ints, colours_N: Ints) 
         colours_N[v] = c
 
 
-@part
+@inlined
 def _set_rank(rank: Ints, place: Number, new: Number) -> None:
     rank[place] = new
     while place > 1:

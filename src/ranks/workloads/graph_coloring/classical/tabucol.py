@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import from_dtype, types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.classical.conflicts import (
     COLOURING,
     VECTOR,
@@ -88,13 +88,13 @@ def tabucol(
     return TabuResult(best_N.astype(np.int64), best, move, clock() - began)
 
 
-@part
+@inlined
 def is_open(gamma: int, tabu: int, move: int, enough: int) -> bool:
     """Whether a colour that `gamma` neighbours have may be taken: not tabu, or so few that it beats the best."""
     return (tabu < move) | (gamma <= enough)
 
 
-@part
+@inlined
 def fewest(gamma_K: Ints32, tabu_K: Ints, move: int, enough: int) -> int:
     """The least gamma of the open colours; NO_MOVE if none is open."""
     least = narrow(NO_MOVE)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import types
 from numba.core.extending import intrinsic
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 
 Word: TypeAlias = Any
 """uint64 to Numba; NumPy's own types do not follow that."""
@@ -35,19 +35,19 @@ count: Any = intrinsic(_ctpop)
 """How many bits of a word are set, as int64."""
 
 
-@part
+@inlined
 def lowest(word: Word) -> int:
     """The number of the lowest bit that is set; 64 where none is."""
     return count((word - ONE) & ~word)
 
 
-@part
+@inlined
 def bit(node: Number) -> Word:
     """The bit of a node within its word."""
     return ONE << np.uint64(node & 63)
 
 
-@part
+@inlined
 def holds(set_W: Words, node: Number) -> bool:
     """Whether a node is in a set."""
     return set_W[node >> 6] & bit(node) != ZERO
