@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed 64-bit integer
-_MIX_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
-_MIX_2 = -7723592293110705685  # 0x94D049BB133111EB
+from ranks.splitmix64 import GOLDEN_GAMMA, MIX_1, MIX_2, as_int64
+
+_GAMMA, _MIX_1, _MIX_2 = (as_int64(word) for word in (GOLDEN_GAMMA, MIX_1, MIX_2))
 
 
 def key(seed: int, purpose: str, step: int) -> int:
@@ -43,8 +43,8 @@ def _mix(x: Tensor) -> Tensor:
 def bits(key: int, item_ids: Tensor, num: int) -> Tensor:
     """int64[N, num] of random bits for int64[N] item ids."""
     index_D = torch.arange(1, num + 1, device=item_ids.device, dtype=torch.int64)
-    item_N = _mix(item_ids.to(torch.int64) * _GOLDEN + key)
-    return _mix(item_N[:, None] + index_D * _GOLDEN)
+    item_N = _mix(item_ids.to(torch.int64) * _GAMMA + key)
+    return _mix(item_N[:, None] + index_D * _GAMMA)
 
 
 def uniform(key: int, item_ids: Tensor, num: int) -> Tensor:
