@@ -1,7 +1,9 @@
-"""How long the first start of the chess core takes, and a later one: `python benchmarks/chess_compile.py` (a minute).
+"""How long the first start of the chess core takes, and a later one: `python
+benchmarks/chess_compile.py` (a minute).
 
-Each start is a process of its own with a cache folder of its own; the seconds are those of its imports, with Numba's.
-At last two processes compile the rules into one folder at the same time, and a third must find all that they left.
+Each start is a process of its own with a cache folder of its own; the seconds are those of its
+imports, with Numba's. At last two processes compile the rules into one folder at the same time, and
+a third must find all that they left.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-"""The chess core beside what else can be installed: random games, tree search, and search with a tiny net.
+"""The chess core beside what else can be installed: random games, tree search, and search with a
+tiny net.
 
     python benchmarks/chess_core.py --peers PYTHON [PYTHON ...]     about 9 minutes on 2 cores; nothing else should run
 
-PYTHON is the interpreter of an environment that holds the peers; each peer is run by the first one that has it:
+PYTHON is the interpreter of an environment that holds the peers; each peer is run by the first one
+that has it:
 
     python3.11 -m venv peers && peers/bin/pip install -U pip && peers/bin/pip install --group bench-peers
     python3.13 -m venv peers313 && peers313/bin/pip install bulletchess==0.4.0
 
-The peers are never imported by the project: some are under the GPL. Each side is a process that gets ready once
-(compiles, fills its caches: not counted) and then measures when it is its turn: ours, A, B, ..., ours, A, B, ... The
-figures are medians over the rounds, the ratios medians of ours by theirs within a round, with quartiles. With two
-threads, ours is one process with two threads; a library that runs on one thread is two processes, one on each core.
+The peers are never imported by the project: some are under the GPL. Each side is a process that
+gets ready once (compiles, fills its caches: not counted) and then measures when it is its turn:
+ours, A, B, ..., ours, A, B, ... The figures are medians over the rounds, the ratios medians of ours
+by theirs within a round, with quartiles. With two threads, ours is one process with two threads; a
+library that runs on one thread is two processes, one on each core.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def compare(comparison: Comparison, peers: Sequence[str], rounds: int) -> dict[s
 
 
 def row(side: SideProcess, ours: SideProcess, comparison: Comparison) -> dict[str, Any]:
-    """What was found of one side; one that is missing or fell silent has no figures but says why."""
+    """What was found of one side; one that is missing or fell silent has no figures but says
+    why."""
     found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.facts}
     if side.ready:
         sums = {name: round(sum(answer[name] for answer in side.answers), 3) for name in side.answers[0]}
@@ -80,7 +84,8 @@ def split(rounds: int) -> dict[str, Any]:
 
 
 def shares(answers: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Shares of the search's wall time. Trees and rules: all that is not the evaluator; it does not run meanwhile."""
+    """Shares of the search's wall time. Trees and rules: all that is not the evaluator; it does not
+    run meanwhile."""
 
     def of(name: str) -> list[float]:
         return [answer[name] for answer in answers]

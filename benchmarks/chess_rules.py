@@ -2,9 +2,10 @@
 
     python benchmarks/chess_rules.py [--positions 100000] [--games 10000]      about three minutes on one core
 
-Three proofs: every count of tests/chess/perft.epd; random positions against python-chess, where it is installed (pip
-install chess); and a file of our own games, of which each must be equal after it is written, read and written again.
-Writes benchmarks/results/chess_rules_DATE.json and exits 1 where anything differs.
+Three proofs: every count of tests/chess/perft.epd; random positions against python-chess, where it
+is installed (pip install chess); and a file of our own games, of which each must be equal after it
+is written, read and written again. Writes benchmarks/results/chess_rules_DATE.json and exits 1
+where anything differs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from ranks.chess.board import Board
 from ranks.chess.core.perft import perft
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn import Damage, Game, read_games, write_game
+from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
 from tests.chess.suites import perft_suites
 
 HAS_RIVAL = importlib.util.find_spec("chess") is not None
@@ -56,7 +57,8 @@ def suites() -> dict[str, Any]:
 
 
 def positions(number: int) -> dict[str, Any]:
-    """Random positions against python-chess: three in four from games, the others from random placements of men."""
+    """Random positions against python-chess: three in four from games, the others from random
+    placements of pieces."""
     if not HAS_RIVAL:
         return {"python_chess": None, "wrong": None}
     from tests.chess.oracle import Keys, check_games, check_placements
@@ -79,8 +81,8 @@ def victim(board: Board, move: int) -> int:
 
 
 def own_games(number: int) -> Iterator[tuple[Game, str]]:
-    """Games by uniformly random moves, by the richest capture, and without captures where that is possible; each with
-    how it ended."""
+    """Games by uniformly random moves, by the richest capture, and without captures where that is
+    possible; each with how it ended."""
     draws = random.Random(12)
     starts = [fen for fen, _ in perft_suites()]
     for game in range(number):
@@ -105,7 +107,7 @@ def round_trip(number: int) -> dict[str, Any]:
     """Write, read and write again; a sample also through python-chess."""
     pairs = list(own_games(number))
     games = [game for game, _ in pairs]
-    damages: list[Damage] = []
+    skipped: list[SkippedGame] = []
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         path = Path(folder) / "own.pgn"
         start = time.perf_counter()
@@ -114,7 +116,7 @@ def round_trip(number: int) -> dict[str, Any]:
                 write_game(stream, game)
         written_s = time.perf_counter() - start
         start = time.perf_counter()
-        again = list(read_games(path, damages.append))
+        again = list(read_games(path, skipped.append))
         read_s = time.perf_counter() - start
         text = path.read_text(encoding="utf-8")
     second = io.StringIO()
@@ -127,7 +129,7 @@ def round_trip(number: int) -> dict[str, Any]:
         "bytes": len(text.encode()),
         "endings": dict(Counter(end for _, end in pairs)),
         "promotions": sum(move >> 12 > 0 for game in games for move in game.moves),
-        "damaged": [str(damage) for damage in damages],
+        "damaged": [str(damage) for damage in skipped],
         "unequal": sum(a != b for a, b in zip(games, again, strict=False)) + abs(len(games) - len(again)),
         "second_text_equal": second.getvalue() == text,
         "written_games_per_second": round(number / written_s),

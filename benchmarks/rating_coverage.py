@@ -1,11 +1,13 @@
-"""How often the 95 % intervals of a ladder's ratings hold the truth, and equals are called separated, by simulation.
+"""How often the 95 % intervals of a ladder's ratings hold the truth, and equals are called
+separated, by simulation.
 
     python benchmarks/rating_coverage.py [--pools 1000]      about four minutes; any load, no timings
 
-Each pool is a round robin of seven players of known strength. Five worlds: games independent; the two games of a pair
-decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and 20 or 8 pairs
-in each pairing. In the first two worlds, besides, neighbours play on until they are separated (--until-separated),
-among them two equals, who should end as separated in 5 % of all pools at most.
+Each pool is a round robin of seven players of known strength. Five worlds: games independent; the
+two games of a pair decided by the same luck in 60 % of the openings; draws that depend on who
+meets, against the model; and 20 or 8 pairs in each pairing. In the first two worlds, besides,
+neighbours play on until they are separated (--until-separated), among them two equals, who should
+end as separated in 5 % of all pools at most.
 """
 
 # P pairs of games; 3 = points of white in halves
@@ -85,7 +87,8 @@ def points(luck_P: np.ndarray, advantage_elo: float, nu: float) -> np.ndarray:
 
 
 def cover(world: World, pools: int) -> dict[str, Any]:
-    """Share of intervals that hold the truth, their mean width, and the mean error, over `pools` round robins."""
+    """Share of intervals that hold the truth, their mean width, and the mean error, over `pools`
+    round robins."""
     mean = sum(ELO.values()) / len(ELO)
     held: dict[str, list[bool]] = {"rating": [], "neighbours": [], "first move": []}
     widths, errors = [], []
@@ -127,7 +130,8 @@ def equals_separated(world: World, level_for: int, seed: int) -> bool:
 
 
 def optional_stopping(world: World, pools: int) -> dict[str, Any]:
-    """Share of pools in which two equals end as separated: as a ladder decides, and with 95 % at every look."""
+    """Share of pools in which two equals end as separated: as a ladder decides, and with 95 % at
+    every look."""
     as_ladders_do, at_95 = (
         float(np.mean([equals_separated(world, level_for, seed) for seed in range(pools)]))
         for level_for in (len(LOOKS), 1)

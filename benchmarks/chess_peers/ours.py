@@ -1,4 +1,5 @@
-"""Our side of each comparison, in the project's environment: `python ours.py games|tree|net --cores 0,1 ...`.
+"""Our side of each comparison, in the project's environment: `python ours.py games|tree|net --cores
+0,1 ...`.
 
 games   random games.
 tree    searches with equal priors and value 0, from the positions of openspiel_tree.py.
@@ -45,7 +46,8 @@ def random_games(threads: int) -> Prepared:
 
 
 def tree_only(threads: int, games: int, simulations: int) -> Prepared:
-    """PUCT without a net: a quarter of the games at each position; nothing is reused from one search to the next."""
+    """PUCT without a net: a quarter of the games at each position; nothing is reused from one
+    search to the next."""
     from ranks.chess.core.rules import CHESS
     from ranks.chess.fen import parse_fen
     from ranks.search.config import SearchConfig
@@ -72,7 +74,8 @@ def tree_only(threads: int, games: int, simulations: int) -> Prepared:
 
 
 def with_net(threads: int, games: int, simulations: int) -> Prepared:
-    """Gumbel search as mctx sets it: 16 moves considered, c_scale 0.1, completed Q stretched to [0, 1]."""
+    """Gumbel search as mctx sets it: 16 moves considered, c_scale 0.1, completed Q stretched to [0,
+    1]."""
     os.environ["OMP_NUM_THREADS"] = "1"  # the net brings its own threads
     import torch
     from tiny_net_torch import TinyNet

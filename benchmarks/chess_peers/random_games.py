@@ -1,8 +1,9 @@
 """Random games by a library of chess rules: `python random_games.py LIBRARY --cores 0 [--seed 1]`.
 
-Each game starts at the start position and takes uniform random legal moves. It ends by mate, stalemate, 50 moves,
-threefold repetition, insufficient material, or after 1,000 plies. What a library lacks is named; its games end later.
-Each library is used in the fastest way that was found through its public interface.
+Each game starts at the start position and takes uniform random legal moves. It ends by mate,
+stalemate, 50 moves, threefold repetition, insufficient material, or after 1,000 plies. What a
+library lacks is named; its games end later. Each library is used in the fastest way that was found
+through its public interface.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ class SideProcess:
         return subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, text=True)
 
     def read(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """The next line of a process, or that there is none; what went wrong it has said on stderr."""
+        """The next line of a process, or that there is none; what went wrong it has said on
+        stderr."""
         assert process.stdout is not None
         impatience = threading.Timer(PATIENCE_S, process.kill)
         impatience.start()

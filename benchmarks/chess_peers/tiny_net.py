@@ -1,7 +1,9 @@
-"""The tiny net of the end-to-end comparison, as arrays: both sides load the same numbers, so that trees grow alike.
+"""The tiny net of the end-to-end comparison, as arrays: both sides load the same numbers, so that
+trees grow alike.
 
-19 planes, two 3x3 convolutions of 32 channels with ReLU, a 1x1 convolution to 73 planes of move logits, and a value
-that is linear in the 32 x 64 features, through tanh. 17,056 multiplications a square, 32-bit floats.
+19 planes, two 3x3 convolutions of 32 channels with ReLU, a 1x1 convolution to 73 planes of move
+logits, and a value that is linear in the 32 x 64 features, through tanh. 17,056 multiplications a
+square, 32-bit floats.
 """
 
 # O channels out, I channels in, H rows, W columns, P planes of moves, F features
@@ -16,7 +18,8 @@ OPENING_PLIES = 8
 
 
 def weights(seed: int = 1) -> dict[str, np.ndarray]:
-    """float32: conv1 [O, I, H, W], conv2 [O, I, H, W], policy [P, I], value [F]; normal, variance 2 / fan in."""
+    """float32: conv1 [O, I, H, W], conv2 [O, I, H, W], policy [P, I], value [F]; normal, variance 2
+    / fan in."""
     draws = np.random.default_rng(seed)
 
     def normal(*shape: int) -> np.ndarray:

@@ -1,10 +1,11 @@
-"""The tiny net as an evaluator of our search: packed positions to planes, the net in torch, logits of legal moves.
+"""The tiny net as an evaluator of our search: packed positions to planes, the net in torch, logits
+of legal moves.
 
 A position is seen by the side to move: its own pieces first, black's board upside down.
 """
 
-# B rows, W words of a position, K kinds of pieces, C planes or channels, H ranks, V files, M moves, P move planes,
-# S squares, A = P * S logits
+# B rows, W words of a position, K kinds of pieces, C planes or channels, H ranks, V files, M moves,
+# P move planes, S squares, A = P * S logits
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ BITS = torch.from_numpy(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 
 
 def planes(states_BW: Tensor) -> Tensor:
-    """float32[B, 19, 8, 8] of int64[B, 13]: 6 kinds of each side, side, full moves, 4 castlings, 50 moves."""
+    """float32[B, 19, 8, 8] of int64[B, 13]: 6 kinds of each side, side, full moves, 4 castlings, 50
+    moves."""
     black_B1 = states_BW[:, SIDE : SIDE + 1]
     own_B1 = torch.where(black_B1 == 1, states_BW[:, 7:8], states_BW[:, 6:7])
     other_B1 = torch.where(black_B1 == 1, states_BW[:, 6:7], states_BW[:, 7:8])
@@ -45,10 +47,12 @@ def planes(states_BW: Tensor) -> Tensor:
 
 
 def move_places() -> np.ndarray:
-    """int64[2, 65536]: where a move of white or of black stands among the 73 * 64 logits; -1 marks what is no move.
+    """int64[2, 65536]: where a move of white or of black stands among the 73 * 64 logits; -1 marks
+    what is no move.
 
-    AlphaZero's planes (Silver et al. 2018): 8 directions by 7 steps, 8 knight's moves, 3 smaller promotions by 3 files;
-    a queen's promotion counts as the pawn's step. Moves are from | to << 6 | promotion << 12, queen 4.
+    AlphaZero's planes (Silver et al. 2018): 8 directions by 7 steps, 8 knight's moves, 3 smaller
+    promotions by 3 files; a queen's promotion counts as the pawn's step. Moves are from | to << 6 |
+    promotion << 12, queen 4.
     """
     moves = np.arange(65536)
     start, end, promotion = moves & 63, moves >> 6 & 63, moves >> 12
@@ -71,9 +75,10 @@ def move_places() -> np.ndarray:
 class TinyNet:
     """Called with leaves it answers priors and values.
 
-    Each thread takes at most 128 rows at a time, which stay in its cache, and runs torch's operators on its own core;
-    torch's own threads would meet at each of the twenty operators. `net_s` adds up the threads' seconds in the net,
-    `encoding_s` those around it: planes, indices, softmax.
+    Each thread takes at most 128 rows at a time, which stay in its cache, and runs torch's
+    operators on its own core; torch's own threads would meet at each of the twenty operators.
+    `net_s` adds up the threads' seconds in the net, `encoding_s` those around it: planes, indices,
+    softmax.
     """
 
     def __init__(self, threads: int) -> None:

@@ -1,4 +1,5 @@
-"""Our rules beside those of python-chess, an independent library: every check of one position, and random positions.
+"""Our rules beside those of python-chess, an independent library: every check of one position, and
+random positions.
 
 The checks fail with AssertionError, and name the position.
 """
@@ -53,7 +54,8 @@ class Keys:
 
 
 def check_position(board: Board, rival: chess.Board, keys: Keys) -> list[chess.Move]:
-    """Legal moves, check, ending, FEN both ways and key of one position. Returns its legal moves."""
+    """Legal moves, check, ending, FEN both ways and key of one position. Returns its legal
+    moves."""
     fen = rival.fen()
     assert board.fen() == fen
     again, now = parse_fen(fen)[0], board.words.copy()
@@ -76,7 +78,8 @@ def check_san(board: Board, rival: chess.Board, move: chess.Move) -> None:
 
 
 def check_game(draws: random.Random, fen: str, plies: int, keys: Keys) -> tuple[int, str | None]:
-    """A game of random moves, every position checked. Returns the number of positions and how it ended."""
+    """A game of random moves, every position checked. Returns the number of positions and how it
+    ended."""
     board, rival = Board(fen), chess.Board(fen)
     texts: list[str] = []
     while True:
@@ -94,8 +97,8 @@ def check_game(draws: random.Random, fen: str, plies: int, keys: Keys) -> tuple[
 
 
 def placements(draws: random.Random) -> Iterator[str]:
-    """Random men on random squares, as often as not with castling rights or a pawn that may be taken en passant: what
-    our FEN reader takes as playable."""
+    """Random pieces on random squares, as often as not with castling rights or a pawn that may be
+    taken en passant: what our FEN reader takes as playable."""
     while True:
         squares = draws.sample(range(64), draws.randint(3, 16))
         letters = ["1"] * 64
@@ -140,7 +143,8 @@ def _put_jump(draws: random.Random, letters: list[str], *, white: bool) -> str:
 
 
 def check_games(seed: int, num_positions: int, keys: Keys, plies: int = 260) -> dict[str | None, int]:
-    """Random games from the positions of the perft suites in turn. Returns how often each ending came."""
+    """Random games from the positions of the perft suites in turn. Returns how often each ending
+    came."""
     draws = random.Random(seed)
     starts = [START_FEN, *(fen for fen, _ in perft_suites())]
     ends: dict[str | None, int] = {}
@@ -153,7 +157,8 @@ def check_games(seed: int, num_positions: int, keys: Keys, plies: int = 260) -> 
 
 
 def check_placements(seed: int, num_positions: int, keys: Keys) -> int:
-    """Random placements of men, with two moves each as text. Returns in how many of them a king is in check."""
+    """Random placements of pieces, with two moves each as text. Returns in how many of them a king
+    is in check."""
     draws = random.Random(seed)
     checks = 0
     for fen, _ in zip(placements(draws), range(num_positions), strict=False):

@@ -12,18 +12,19 @@ from ranks.chess.board import Board
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.ladder import LadderPlan, play_ladder
 from ranks.chess.match.openings import Opening
-from ranks.chess.match.schedule import Entrant
+from ranks.chess.match.schedule import Participant
 from ranks.chess.match.standings import Standings
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.errors import UserError
 
 FREE = Conditions(None)
-OPENINGS = [Opening("start", None, ()), Opening("king's pawn", None, (Board().parse_move("e2e4"),))]
+OPENINGS = [Opening("start", None, ()), Opening("king's pawn", None, (Board().parse_uci("e2e4"),))]
 
 
 class Shaky:
-    """Gives up a game at its first move with a chance of its own: games are short, and strength is known."""
+    """Gives up a game at its first move with a chance of its own: games are short, and strength is
+    known."""
 
     def __init__(self, name: str, chance: float) -> None:
         self.name, self.chance = name, chance
@@ -44,11 +45,12 @@ CHANCES = {"steady": 0.1, "shaky": 0.5, "shakier": 0.8}
 
 
 def plan(chances: dict[str, float] = CHANCES, **more: Any) -> LadderPlan:
-    entrants = [
-        Entrant(name, lambda n=name, c=chance: Shaky(n, c), {"chance": str(chance)}) for name, chance in chances.items()
+    participants = [
+        Participant(name, lambda n=name, c=chance: Shaky(n, c), {"chance": str(chance)})
+        for name, chance in chances.items()
     ]
     given: dict[str, Any] = {"games_per_pair": 20, "max_plies": 6, "seed": 3, **more}
-    return LadderPlan(entrants, OPENINGS, "two", FREE, **given)
+    return LadderPlan(participants, OPENINGS, "two", FREE, **given)
 
 
 def write_line(stream: TextIO, game: GameRecord) -> None:
@@ -173,13 +175,15 @@ def test_a_player_that_loses_everything_is_rated_with_a_prior(
 
 def test_a_clock_makes_margin_and_concurrency_part_of_a_ladder() -> None:
     def identity(**more: Any) -> dict[str, Any]:
-        conditions = Conditions(TimeControl(10), margin_s=more.pop("margin_s", 0.0)) if more.pop("clock") else FREE
-        entrants = [Entrant(name, lambda: Shaky("any", 0)) for name in "ab"]
-        return LadderPlan(entrants, OPENINGS, "two", conditions, 2, **more).identity
+        conditions = (
+            Conditions(TimeControl(10), time_margin_s=more.pop("time_margin_s", 0.0)) if more.pop("clock") else FREE
+        )
+        participants = [Participant(name, lambda: Shaky("any", 0)) for name in "ab"]
+        return LadderPlan(participants, OPENINGS, "two", conditions, 2, **more).identity
 
     assert identity(clock=False, concurrency=2) == identity(clock=False)
     assert identity(clock=True, concurrency=2) != identity(clock=True)
-    assert identity(clock=True, margin_s=1.0) != identity(clock=True)
+    assert identity(clock=True, time_margin_s=1.0) != identity(clock=True)
 
 
 def test_two_ladders_cannot_write_into_one_folder(tmp_path: Path) -> None:
@@ -270,8 +274,8 @@ def test_a_ladder_that_cannot_be_is_refused(chances: dict[str, float], more: dic
 
 
 def test_names_are_told_apart() -> None:
-    def twice() -> Sequence[Entrant]:
-        return plan().entrants * 2
+    def twice() -> Sequence[Participant]:
+        return plan().participants * 2
 
     with pytest.raises(UserError, match="two players of one name"):
         LadderPlan(list(twice()), OPENINGS, "two", FREE, 2)

@@ -12,7 +12,7 @@ from ranks.chess.board import Board
 from ranks.chess.match.game import Abandoned, Conditions, GameRecord, Seat, play_game
 from ranks.chess.match.match import MatchPlan, play_match
 from ranks.chess.match.openings import Opening, repetition_lines, seeded_openings
-from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
+from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import GameClock, TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.rating.sprt import Sprt
@@ -56,11 +56,11 @@ def cheats() -> Choice:
 
 def dawdles() -> Choice:
     time.sleep(0.15)
-    return Choice(Board().parse_move("e2e4"))
+    return Choice(Board().parse_uci("e2e4"))
 
 
-def entrant(name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> Entrant:
-    return Entrant(name, lambda: Wanderer(name, faults))
+def participant(name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> Participant:
+    return Participant(name, lambda: Wanderer(name, faults))
 
 
 def game(white: Wanderer, black: Wanderer, conditions: Conditions = FREE, **more: int) -> GameRecord:
@@ -96,7 +96,7 @@ def test_clocks_count_increments_periods_and_flags() -> None:
     assert clock.spend(0, 6.5)
     assert clock.remaining_s[0] == pytest.approx(11.5)
     assert not clock.spend(1, 10.5)
-    assert GameClock(TimeControl(10), margin_s=1).spend(0, 10.5)
+    assert GameClock(TimeControl(10), time_margin_s=1).spend(0, 10.5)
     assert GameClock(TimeControl(10)).moves_to_go(0) is None
 
 
@@ -131,8 +131,8 @@ def test_who_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: st
 
 def test_limits_reach_the_players() -> None:
     players = [Wanderer("A"), Wanderer("B")]
-    game(*players, Conditions(TimeControl(60, 0.5, 40), margin_s=7.0), max_plies=6)
-    assert players[1].limits[2].grace_s == 7.0
+    game(*players, Conditions(TimeControl(60, 0.5, 40), time_margin_s=7.0), max_plies=6)
+    assert players[1].limits[2].time_margin_s == 7.0
     clock = players[1].limits[2].clock
     assert clock is not None
     assert (clock.increment_s, clock.moves_to_go) == (0.5, 38)
@@ -147,7 +147,7 @@ def test_limits_reach_the_players() -> None:
 
 def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     def moves(concurrency: int) -> list[list[int]]:
-        tasks = pair_tasks([(entrant("A"), entrant("B"), 5)], islice(seeded_openings(3), 3))
+        tasks = pair_tasks([(participant("A"), participant("B"), 5)], islice(seeded_openings(3), 3))
         games: list[GameRecord] = []
         pairs = list(play_pairs(tasks, FREE, 7, concurrency, games.append))
         assert len(games) == 10
@@ -164,8 +164,8 @@ def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
 
 
 def test_every_meeting_gets_its_pairs_in_turns_on_the_same_openings() -> None:
-    a, b, c = entrant("A"), entrant("B"), entrant("C")
-    openings = [START, Opening("other", None, (Board().parse_move("e2e4"),))]
+    a, b, c = participant("A"), participant("B"), participant("C")
+    openings = [START, Opening("other", None, (Board().parse_uci("e2e4"),))]
     tasks = list(pair_tasks([(a, b, 1), (a, c, 3)], openings))
     assert [task.key for task in tasks] == [("A", "B", 0), ("A", "C", 0), ("A", "C", 1), ("A", "C", 2)]
     assert [task.opening.name for task in tasks] == ["start", "start", "other", "start"]
@@ -173,7 +173,7 @@ def test_every_meeting_gets_its_pairs_in_turns_on_the_same_openings() -> None:
 
 
 def test_openings_that_are_too_few_are_told() -> None:
-    other = Opening("other", None, (Board().parse_move("e2e4"),))
+    other = Opening("other", None, (Board().parse_uci("e2e4"),))
     assert list(repetition_lines([START, other], 2)) == []
     assert list(repetition_lines(seeded_openings(0), 1000)) == []
     (line,) = repetition_lines([START, other, Opening("again", None, ())], 3)
@@ -181,7 +181,7 @@ def test_openings_that_are_too_few_are_told() -> None:
 
 
 def test_a_match_goes_on_after_forfeits_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = MatchPlan(entrant("good"), entrant("bad", {2: cheats}), [START], FREE, rounds=3)
+    plan = MatchPlan(participant("good"), participant("bad", {2: cheats}), [START], FREE, rounds=3)
     seen: list[GameRecord] = []
     score = play_match(plan, seen.append)
     assert len(seen) == 6
@@ -201,7 +201,7 @@ def test_a_player_that_does_not_start_forfeits() -> None:
     def refuse() -> Wanderer:
         raise Forfeit("A does not start")
 
-    pairs = list(play_pairs(pair_tasks([(Entrant("A", refuse), entrant("B"), 1)], [START]), FREE, 0, 1, len_of))
+    pairs = list(play_pairs(pair_tasks([(Participant("A", refuse), participant("B"), 1)], [START]), FREE, 0, 1, len_of))
     assert [pairs[0].with_white.reason, pairs[0].with_black.reason] == [
         f"{side} forfeits: A does not start" for side in ("White", "Black")
     ]
@@ -213,7 +213,9 @@ def len_of(record: GameRecord) -> None:
 
 
 def test_the_sequential_test_ends_a_match(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = MatchPlan(entrant("A"), entrant("B", {3: dies}), [START], FREE, rounds=500, sprt=Sprt(0, 100), concurrency=2)
+    plan = MatchPlan(
+        participant("A"), participant("B", {3: dies}), [START], FREE, rounds=500, sprt=Sprt(0, 100), concurrency=2
+    )
     score = play_match(plan, lambda game: None)
     games = score.table.games("A", "B").games
     assert 4 <= games < 200
@@ -233,7 +235,7 @@ def test_a_stopped_match_closes_its_players_and_shows_the_table(capsys: pytest.C
             raise KeyboardInterrupt
 
     seen: list[GameRecord] = []
-    plan = MatchPlan(Entrant("A", make), entrant("B"), [START], FREE, rounds=50)
+    plan = MatchPlan(Participant("A", make), participant("B"), [START], FREE, rounds=50)
     with pytest.raises(KeyboardInterrupt):
         play_match(plan, stop_after_three)
     assert "Ptnml(0-2)" in capsys.readouterr().out
@@ -253,10 +255,12 @@ def test_a_players_own_fault_is_not_hidden() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(play_pairs(pair_tasks([(entrant("A", {1: breaks}), entrant("B"), 2)], [START]), FREE, 0, 2, len_of))
+        list(
+            play_pairs(pair_tasks([(participant("A", {1: breaks}), participant("B"), 2)], [START]), FREE, 0, 2, len_of)
+        )
 
 
 @pytest.mark.parametrize("more", [{"rounds": 0}, {"rounds": 1, "concurrency": 0}])
 def test_nothing_to_play_is_refused(more: dict[str, int]) -> None:
     with pytest.raises(UserError, match="nothing to play"):
-        MatchPlan(entrant("A"), entrant("B"), [START], FREE, **more)
+        MatchPlan(participant("A"), participant("B"), [START], FREE, **more)

@@ -15,7 +15,8 @@ KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -"
 
 
 def test_our_own_openings_are_the_same_everywhere() -> None:
-    """A golden line: the set is a function of the seed alone, on every machine and with every version."""
+    """A golden line: the set is a function of the seed alone, on every machine and with every
+    version."""
     first = list(islice(seeded_openings(0), 20))
     assert list(islice(seeded_openings(0), 12)) == first[:12]
     assert list(islice(seeded_openings(1), 3)) != first[:3]
@@ -36,7 +37,8 @@ def test_our_own_openings_are_level_and_playable() -> None:
 
 
 def captures_only_material(board: Board) -> int:
-    """A slow twin of the judge: the best of standing still and of all captures, for the side to move, in centipawns."""
+    """A slow twin of the judge: the best of standing still and of all captures, for the side to
+    move, in centipawns."""
     values = (100, 320, 330, 500, 900)
 
     def material() -> int:
@@ -76,7 +78,7 @@ def test_games_are_read(tmp_path: Path) -> None:
     path.write_text('[Event "?"]\n\n1. e4 e5 2. Nf3 *\n\n[Event "?"]\n\n1. d4 *\n')
     found = read_openings(path)
     assert [len(opening.moves) for opening in found] == [3, 1]
-    assert found[1] == Opening("some.pgn game 2", None, (Board().parse_move("d2d4"),))
+    assert found[1] == Opening("some.pgn game 2", None, (Board().parse_uci("d2d4"),))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""PGN: what is written is read again equal, what others write is read, and what is damaged is named and skipped."""
+"""PGN: what is written is read again equal, what others write is read, and what is damaged is named
+and skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.fen import START_FEN
-from ranks.chess.pgn import Damage, Game, read_games, write_game
+from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
 from ranks.chess.pgn.game import TERMINATIONS
 from ranks.chess.san import format_line, parse_line
 from ranks.errors import UserError
@@ -21,16 +22,16 @@ from tests.chess.oracle import as_ours
 from tests.chess.suites import perft_suites
 
 
-def read(text: str) -> tuple[list[Game], list[Damage]]:
+def read(text: str) -> tuple[list[Game], list[SkippedGame]]:
     """All games of a text, and what was skipped."""
-    damages: list[Damage] = []
-    return list(read_games(io.StringIO(text), damages.append)), damages
+    skipped: list[SkippedGame] = []
+    return list(read_games(io.StringIO(text), skipped.append)), skipped
 
 
 def only(text: str) -> Game:
     """The one game of a text, which is whole."""
-    (game,), damages = read(text)
-    assert damages == []
+    (game,), skipped = read(text)
+    assert skipped == []
     return game
 
 
@@ -49,7 +50,8 @@ def line(text: str, fen: str | None = None) -> tuple[int, ...]:
 
 
 def random_game(draws: random.Random, number: int) -> Game:
-    """A game of random moves, from a random position, with comments and tags that are hard to write."""
+    """A game of random moves, from a random position, with comments and tags that are hard to
+    write."""
     fen = draws.choice([None, *(fen for fen, _ in perft_suites())])
     board, comments = Board(fen), dict[int, str]()
     for _ in range(draws.randrange(120)):
@@ -68,8 +70,8 @@ def test_what_is_written_is_read_again_equal() -> None:
     draws = random.Random(4)
     games = [random_game(draws, number) for number in range(250)]
     text = written(*games)
-    again, damages = read(text)
-    assert damages == []
+    again, skipped = read(text)
+    assert skipped == []
     assert again == games
     assert written(*again) == text
     for row in text.splitlines():
@@ -204,8 +206,8 @@ def test_tags_in_all_shapes() -> None:
 
 def test_games_one_behind_the_other() -> None:
     text = '1. e4 1-0 1. d4 0-1\n*\n[Event "x"]\n\n1/2-1/2\n[Event "y"]\n1. c4 *{bye}\n;end\n{x}\n[Event "z"]\n\n*'
-    games, damages = read(text)
-    assert damages == []
+    games, skipped = read(text)
+    assert skipped == []
     assert [game.result for game in games] == ["1-0", "0-1", "*", "1/2-1/2", "*", "*"]
     assert [len(game.moves) for game in games] == [1, 1, 0, 0, 1, 0]
     assert [game.headers.get("Event") for game in games] == [None, None, None, "x", "y", "z"]
@@ -250,9 +252,9 @@ def test_a_file_of_nonsense() -> None:
     draws = random.Random(7)
     for _ in range(50):
         noise = "".join(draws.choices('abcdefgh12345678NBRQKO-x+#=(){};[]"%$*.\n /0', k=400))
-        games, damages = read(f"{noise}\n\n}}\n{GOOD}")
+        games, skipped = read(f"{noise}\n\n}}\n{GOOD}")
         assert all(game.board().moves == list(game.moves) for game in games)
-        assert games[-1:] == [only(GOOD)] or damages
+        assert games[-1:] == [only(GOOD)] or skipped
 
 
 def test_files_plain_and_compressed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,13 +277,13 @@ def test_a_compressed_file_that_breaks_off(tmp_path: Path) -> None:
     draws = random.Random(8)
     whole = gzip.compress(written(*(random_game(draws, number) for number in range(30))).encode())
     path.write_bytes(whole[: len(whole) // 2])
-    damages: list[Damage] = []
-    games = list(read_games(path, damages.append))
+    skipped: list[SkippedGame] = []
+    games = list(read_games(path, skipped.append))
     assert 0 < len(games) < 30
-    assert "the compressed file is damaged" in damages[-1].reason
+    assert "the compressed file is damaged" in skipped[-1].reason
     path.write_bytes(b"this is not gzip")
-    assert list(read_games(path, damages.append)) == []
-    assert "the compressed file is damaged" in damages[-1].reason
+    assert list(read_games(path, skipped.append)) == []
+    assert "the compressed file is damaged" in skipped[-1].reason
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ranks.chess.board import Board
-from ranks.chess.commands.play import explain, opinion, play, read_move, style_of_the_terminal
+from ranks.chess.commands.play import explain, opinion, play, read_move, terminal_style
 from ranks.chess.diagram import draw
 from ranks.chess.pgn import read_games
 from ranks.chess.players.player import Choice, Forfeit, Limits
@@ -158,7 +158,7 @@ def test_bad_input() -> None:
 
 def test_drawings() -> None:
     board = Board()
-    board.push(board.parse_move("e2e4"))
+    board.push(board.parse_uci("e2e4"))
     text = draw(board.words, style="letters", last_move=board.moves[-1])
     rows = text.splitlines()
     assert rows[0].split() == rows[-1].split() == list("abcdefgh")
@@ -187,7 +187,7 @@ def test_the_style_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     def styles() -> Iterator[str]:
         for encoding in ("utf-8", "ascii"):
             monkeypatch.setattr(sys, "stdout", Terminal(io.BytesIO(), encoding=encoding))
-            yield style_of_the_terminal()
+            yield terminal_style()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,5 @@
-"""The players of our own: legal, the same for the same seed, and no worse than they are said to be."""
+"""The players of our own: legal, the same for the same seed, and no worse than they are said to
+be."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import time
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Info, Limits
-from ranks.chess.players.words import make_player
+from ranks.chess.players.spec import make_player
 
 from .positions import HANGING_QUEEN, MATES, choose, random_boards
 
@@ -62,8 +63,8 @@ def test_random_player_gives_every_move_its_share() -> None:
 
 
 def test_greedy_takes_what_is_worth_most_and_mates() -> None:
-    assert move_name(choose("greedy", Board(HANGING_QUEEN)).move) == "c3d5"
-    assert move_name(choose("greedy", Board("4k3/1P6/8/8/8/8/8/4K3 w - - 0 1")).move) == "b7b8q"
+    assert move_to_uci(choose("greedy", Board(HANGING_QUEEN)).move) == "c3d5"
+    assert move_to_uci(choose("greedy", Board("4k3/1P6/8/8/8/8/8/4K3 w - - 0 1")).move) == "b7b8q"
     for fen in MATES[1]:
         choice = choose("greedy", Board(fen))
         board = Board(fen)
@@ -105,7 +106,7 @@ def test_limits_end_a_search(word: str) -> None:
 def test_information_while_searching(word: str) -> None:
     said: list[Info] = []
     board = Board(HANGING_QUEEN)
-    choice = choose(word, board, Limits(num_lines=3, on_info=said.append))
+    choice = choose(word, board, Limits(multipv=3, on_info=said.append))
     last = said[-3:]
     assert [info.line for info in last] == [1, 2, 3]
     assert last[0].pv == choice.pv

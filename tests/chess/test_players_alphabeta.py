@@ -8,11 +8,11 @@ import threading
 import numpy as np
 import pytest
 
-from ranks.chess.board import Board, move_name
-from ranks.chess.core.alphabeta_tree import MATE
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.core.alphabeta_state import MATE
 from ranks.chess.core.evaluation import evaluations
 from ranks.chess.players.player import Choice, Info, Limits
-from ranks.chess.players.words import make_player
+from ranks.chess.players.spec import make_player
 
 from .positions import HANGING_QUEEN, MATES, choose, random_boards
 
@@ -27,7 +27,7 @@ def test_two_plies_keep_the_queen(word: str) -> None:
         after.push(player.choose(board, Limits()).move)
         white_queen = int(after.words[4] & after.words[6])
         taken = [move for move in after.legal_moves() if white_queen >> (move >> 6 & 63) & 1]
-        assert not taken or move_name(after.moves[-1]) == "h5f7"
+        assert not taken or move_to_uci(after.moves[-1]) == "h5f7"
 
 
 def evaluated(board: Board, positional: bool) -> int:
@@ -63,8 +63,8 @@ def mirror(fen: str) -> str:
 
 
 class Minimax:
-    """The slow twin: all moves to a depth, by the rules of the board, captures played out from there. No bounds at all
-    but a memory of leaves by position, which no repetition reaches."""
+    """The slow twin: all moves to a depth, by the rules of the board, captures played out from
+    there. No bounds at all but a memory of leaves by position, which no repetition reaches."""
 
     def __init__(self, positional: bool, quiescence: bool) -> None:
         self.positional, self.quiescence = positional, quiescence
@@ -95,12 +95,12 @@ class Minimax:
     def captures(self, board: Board) -> list[int]:
         if not self.quiescence:
             return []
-        men = int(board.words[6] | board.words[7])
+        pieces = int(board.words[6] | board.words[7])
         pawns, en_passant = int(board.words[0]), int(board.words[10])
         return [
             move
             for move in board.legal_moves()
-            if men >> (move >> 6 & 63) & 1
+            if pieces >> (move >> 6 & 63) & 1
             or move >> 12
             or (en_passant >> (move >> 6 & 63) & 1 and pawns >> (move & 63) & 1)
         ]
@@ -137,10 +137,10 @@ def value_of(choice: Choice) -> int:
 
 
 @pytest.mark.parametrize("word", ["alphabeta:{}", "alphabeta:{}?evaluation=position", "minimax:{}"])
-@pytest.mark.parametrize(("depth", "number", "most_men"), [(1, 100, 14), (2, 30, 9), (3, 12, 6)])
-def test_alpha_beta_is_minimax(word: str, depth: int, number: int, most_men: int) -> None:
+@pytest.mark.parametrize(("depth", "number", "max_pieces"), [(1, 100, 14), (2, 30, 9), (3, 12, 6)])
+def test_alpha_beta_is_minimax(word: str, depth: int, number: int, max_pieces: int) -> None:
     twin = Minimax(positional=word != "alphabeta:{}", quiescence=word.startswith("alphabeta"))
-    for board in random_boards(number, seed=depth, plies=(60, 120), most_men=most_men):
+    for board in random_boards(number, seed=depth, plies=(60, 120), max_pieces=max_pieces):
         choice = choose(word.format(depth), board)
         assert value_of(choice) == twin.value(board, depth), board.fen()
         board.push(choice.move)
@@ -161,7 +161,8 @@ def test_threads_change_no_score() -> None:
 
 
 def test_alpha_beta_is_minimax_where_repetition_and_fifty_moves_matter() -> None:
-    """Kings and rooks that have wandered, so that many positions have stood once or twice, and late clocks."""
+    """Kings and rooks that have wandered, so that many positions have stood once or twice, and late
+    clocks."""
     draw = random.Random(5)
     twin = Minimax(positional=True, quiescence=True)
     drawn = 0
@@ -214,5 +215,5 @@ def test_lines_are_no_more_than_legal_moves() -> None:
     said: list[Info] = []
     board = Board("8/8/8/8/3k4/8/1r6/K7 w - - 0 1")
     assert len(board.legal_moves()) < 5
-    choose("alphabeta:2", board, Limits(num_lines=5, on_info=said.append))
+    choose("alphabeta:2", board, Limits(multipv=5, on_info=said.append))
     assert max(info.line for info in said) == len(board.legal_moves())

@@ -80,7 +80,8 @@ def test_interval_of_the_elo_covers_the_truth() -> None:
 
 
 def twin_llr(counts: list[int], score0: float, score1: float) -> float:
-    """Trinomial, by brute force: of all distributions with the expectation, the one of highest likelihood."""
+    """Trinomial, by brute force: of all distributions with the expectation, the one of highest
+    likelihood."""
 
     def best(score: float) -> float:
         loss = np.linspace(0, 1, 2_000_001)[1:-1]
@@ -110,7 +111,8 @@ def test_likelihood_ratio_is_antisymmetric_and_0_without_games() -> None:
 
 @pytest.mark.parametrize("elo", [0.0, 40.0])
 def test_sprt_errs_as_seldom_as_it_promises(elo: float) -> None:
-    """400 matches where H0 or H1 holds, looked at after every four pairs; overshoot makes it err less, not more."""
+    """400 matches where H0 or H1 holds, looked at after every four pairs; overshoot makes it err
+    less, not more."""
     test = Sprt(0, 40)
     draws = np.random.default_rng(7)
     chance = np.array([0.08, 0.2, 0.44, 0.2, 0.08])

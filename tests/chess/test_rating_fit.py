@@ -16,7 +16,8 @@ from ranks.errors import UserError
 
 
 def simulated(elo: dict[str, float], pairs: int, seed: int, shared: float = 0.0) -> Crosstable:
-    """A round robin in the model; a share `shared` of openings decides both games of its pair by the same luck."""
+    """A round robin in the model; a share `shared` of openings decides both games of its pair by
+    the same luck."""
     draws = np.random.default_rng(seed)
     table = Crosstable()
     for first, second in itertools.combinations(elo, 2):
@@ -67,7 +68,8 @@ def test_slopes_agree_with_differences() -> None:
 
 
 def test_two_players_get_the_elo_of_their_score() -> None:
-    """Without draws or a first-move advantage it reduces to Bradley and Terry: the logistic Elo of the score."""
+    """Without draws or a first-move advantage it reduces to Bradley and Terry: the logistic Elo of
+    the score."""
     table = Crosstable()
     table.add("A", "B", 2, 2, 30)
     table.add("A", "B", 2, 0, 10)
@@ -170,8 +172,8 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
 
 @pytest.mark.parametrize("shared", [0.0, 0.6])
 def test_intervals_cover_the_truth(shared: float) -> None:
-    """150 pools of four players: about 95 % of the differences of neighbours lie in their interval, also where the two
-    games of a pair hang together, which makes the intervals smaller."""
+    """150 pools of four players: about 95 % of the differences of neighbours lie in their interval,
+    also where the two games of a pair hang together, which makes the intervals smaller."""
     elo = {"A": 0.0, "B": 70.0, "C": 120.0, "D": 250.0}
     covered, width = [], []
     for seed in range(150):
@@ -185,7 +187,8 @@ def test_intervals_cover_the_truth(shared: float) -> None:
 
 
 def small_table(draws: np.random.Generator) -> Crosstable:
-    """Two to four players in a round robin with one to five pairs each, any results, often all of one kind."""
+    """Two to four players in a round robin with one to five pairs each, any results, often all of
+    one kind."""
     table = Crosstable()
     kinds = draws.integers(0, 3, (draws.integers(1, 4), 2))
     for first, second in itertools.combinations("ABCD"[: draws.integers(2, 5)], 2):
@@ -195,7 +198,8 @@ def small_table(draws: np.random.Generator) -> Crosstable:
 
 
 def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs that end alike, or in mirror images, show no spread; with a prior every table is rated."""
+    """Pairs that end alike, or in mirror images, show no spread; with a prior every table is
+    rated."""
     refused = 0
     for seed in range(300):
         table = small_table(np.random.default_rng(seed))
@@ -215,7 +219,8 @@ def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch
 
 
 def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P / (P - F)."""
+    """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P /
+    (P - F)."""
     table = Crosstable()
     for with_white, with_black, pairs in ((2, 2, 30), (2, 0, 10), (0, 2, 10), (0, 0, 10)):
         table.add("A", "B", with_white, with_black, pairs)
@@ -237,7 +242,8 @@ def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
 
 
 def looked_at_until_separated(seed: int, looks: int) -> bool:
-    """Two equal players, 10 pairs and twice as many at each look: whether any look calls them separated."""
+    """Two equal players, 10 pairs and twice as many at each look: whether any look calls them
+    separated."""
     draws, table = np.random.default_rng(seed), Crosstable()
     for more in (10, 10, 20, 40, 80):
         white, black = (results(draws.random(more), 35.0) for _ in range(2))
@@ -249,6 +255,7 @@ def looked_at_until_separated(seed: int, looks: int) -> bool:
 
 
 def test_looking_again_and_again_separates_no_equals() -> None:
-    """Five looks of 95 % each would find a difference in one of eight; the level for five looks in 5 % at most."""
+    """Five looks of 95 % each would find a difference in one of eight; the level for five looks in
+    5 % at most."""
     assert np.mean([looked_at_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
     assert np.mean([looked_at_until_separated(seed, looks=1) for seed in range(150)]) > 0.05

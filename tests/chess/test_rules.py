@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ranks.chess.core
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.core.perft import divide, perft
 from ranks.chess.core.rules import START, full_key, random_games
 from ranks.chess.fen import parse_fen
@@ -87,7 +87,8 @@ for fen in sys.argv[1:]:
 
 
 def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
-    """A twin of the rules in which the right to castle outlives a captured rook: positions that can castle tell."""
+    """A twin of the rules in which the right to castle outlives a captured rook: positions that can
+    castle tell."""
     table = "kept[rook] ^= np.uint64(1 << rook)"
     shutil.copytree(CORE, tmp_path / "core", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (tmp_path / "core").glob("*.py"):
@@ -133,7 +134,7 @@ def test_random_games_are_what_a_slow_twin_plays() -> None:
 def test_a_position_is_104_bytes_and_its_key_follows_from_them() -> None:
     board = Board(KIWIPETE)
     for text in ("e1g1", "h3g2", "f3f6", "g2f1q"):
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
         assert board.words.nbytes == 104
         assert board.words[12] == full_key(board.rows, board.ply)
 
@@ -145,7 +146,7 @@ def test_repetitions_are_counted_in_the_clocks() -> None:
         board.outcome()
         seen.append(int(board.words[11]) >> 32)
         for text in ("g1f3", "g8f6", "f3g1", "f6g8"):
-            board.push(board.parse_move(text))
+            board.push(board.parse_uci(text))
     assert seen == [0, 1, 2, 3]
 
 
@@ -191,15 +192,15 @@ def test_a_board_takes_moves_back_and_copies_itself() -> None:
     board = Board()
     start = board.fen()
     for text in ("e2e4", "c7c5", "g1f3"):
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
     other = board.copy()
-    assert move_name(board.pop()) == "g1f3"
-    other.push(other.parse_move("d7d6"))
+    assert move_to_uci(board.pop()) == "g1f3"
+    other.push(other.parse_uci("d7d6"))
     assert (board.ply, other.ply) == (2, 4)
     while board.moves:
         board.pop()
     assert board.fen() == start
-    assert [move_name(move) for move in other.moves] == ["e2e4", "c7c5", "g1f3", "d7d6"]
+    assert [move_to_uci(move) for move in other.moves] == ["e2e4", "c7c5", "g1f3", "d7d6"]
 
 
 def test_a_board_refuses_what_is_not_legal() -> None:
@@ -207,7 +208,7 @@ def test_a_board_refuses_what_is_not_legal() -> None:
     with pytest.raises(ValueError, match="e2e5 is not legal in rnbq"):
         board.push(12 | 36 << 6)
     with pytest.raises(ValueError, match="'e2e5' is no legal move"):
-        board.parse_move("e2e5")
+        board.parse_uci("e2e5")
     assert board.moves == []
 
 

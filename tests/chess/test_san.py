@@ -1,11 +1,12 @@
-"""Standard algebraic notation: the shortest that is right, and everything that people write instead."""
+"""Standard algebraic notation: the shortest that is right, and everything that people write
+instead."""
 
 from __future__ import annotations
 
 import chess
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN
 from ranks.chess.san import format_line, format_san, parse_line, parse_san
 from tests.chess.oracle import as_ours
@@ -36,7 +37,7 @@ WRITTEN = {
 def test_written(case: str) -> None:
     fen, uci, text = WRITTEN[case]
     board = Board(fen)
-    move = board.parse_move(uci)
+    move = board.parse_uci(uci)
     assert format_san(board, move) == text == chess.Board(fen).san(chess.Move.from_uci(uci))
     assert parse_san(board, text) == move
 
@@ -77,12 +78,12 @@ READ = {
 @pytest.mark.parametrize("case", READ)
 def test_read(case: str) -> None:
     fen, text, uci = READ[case]
-    assert move_name(parse_san(Board(fen), text)) == uci
+    assert move_to_uci(parse_san(Board(fen), text)) == uci
 
 
 def test_a_small_b_is_a_file_and_a_capital_one_a_bishop() -> None:
     board = Board("4k3/8/8/2p5/1P6/B7/8/4K3 w - - 0 1")
-    assert move_name(parse_san(board, "bxc5")) == "b4c5"
+    assert move_to_uci(parse_san(board, "bxc5")) == "b4c5"
     with pytest.raises(ValueError, match="no bishop can go to c5"):
         parse_san(board, "Bxc5")
 
@@ -141,7 +142,7 @@ def test_every_move_of_the_suites_against_python_chess() -> None:
 def test_lines_stop_where_a_move_cannot_be_read() -> None:
     start = Board().rows
     moves = parse_line(start, ["e4", "e5", "Nf3", "Nf3", "Bc4"])
-    assert [move_name(move) for move in moves] == ["e2e4", "e7e5", "g1f3"]
+    assert [move_to_uci(move) for move in moves] == ["e2e4", "e7e5", "g1f3"]
     assert format_line(start, moves) == ["e4", "e5", "Nf3"]
     assert parse_line(start, []) == []
     assert format_line(start, []) == []

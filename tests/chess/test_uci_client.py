@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Forfeit, Info, Limits
-from ranks.chess.players.program import ProgramPlayer
-from ranks.chess.uci.client import UciProgram, pass_lines_on
+from ranks.chess.uci.client import UciClient, forward_lines
+from ranks.chess.uci.player import UciPlayer
 from ranks.errors import UserError
 
-from .fake_program import IMPATIENT, command, processes_of, written, zombies
+from .fake_engine import SHORT_TIMEOUTS, command, processes_of, written, zombies
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def fake(tmp_path: Path) -> Path:
     ],
 )
 def test_a_program_that_fails_forfeits_and_leaves_nothing(fake: Path, fault: str, reason: str) -> None:
-    player = ProgramPlayer(f"uci:{fault}", command(fake, fault), {}, patience=IMPATIENT)
+    player = UciPlayer(f"uci:{fault}", command(fake, fault), {}, timeouts=SHORT_TIMEOUTS)
     assert player.program == "Fake 1.0"
     player.new_game(0)
     began_s = time.monotonic()
@@ -69,17 +69,17 @@ def test_a_program_that_fails_forfeits_and_leaves_nothing(fake: Path, fault: str
 )
 def test_what_is_no_uci_program_is_refused(fake: Path, fault: str, found: str) -> None:
     with pytest.raises(UserError) as error:
-        ProgramPlayer("uci:fake", command(fake, fault), {}, patience=IMPATIENT)
+        UciPlayer("uci:fake", command(fake, fault), {}, timeouts=SHORT_TIMEOUTS)
     assert found in error.value.found
     assert processes_of(fake) == []
 
 
 @pytest.mark.parametrize("fault", ["none", "ignores quit", "has a child"])
 def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, fault), {}, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, fault), {}, timeouts=SHORT_TIMEOUTS)
     choice = player.choose(Board(), Limits(nodes=1))
-    assert (move_name(choice.move), choice.score_cp, choice.depth) == ("e2e4", 13, 1)
-    assert [move_name(move) for move in choice.pv] == ["e2e4", "e7e5"]
+    assert (move_to_uci(choice.move), choice.score_cp, choice.depth) == ("e2e4", 13, 1)
+    assert [move_to_uci(move) for move in choice.pv] == ["e2e4", "e7e5"]
     assert processes_of(fake)
     player.close()
     for _ in range(50):
@@ -91,29 +91,29 @@ def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
 
 
 def test_a_program_that_is_forgotten_is_ended(fake: Path) -> None:
-    program = UciProgram(command(fake, "ignores quit"), IMPATIENT)
+    program = UciClient(command(fake, "ignores quit"), SHORT_TIMEOUTS)
     assert processes_of(fake)
     del program
     assert processes_of(fake) == []
 
 
 def test_stop_is_passed_on(fake: Path) -> None:
-    program = UciProgram(command(fake, "waits for stop"), IMPATIENT)
+    program = UciClient(command(fake, "waits for stop"), SHORT_TIMEOUTS)
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()
     said: list[Info] = []
     choice = program.choose(Board(), Limits(infinite=True, should_stop=stop.is_set, on_info=said.append))
     assert stop.is_set()
-    assert move_name(choice.move) == "e2e4"
+    assert move_to_uci(choice.move) == "e2e4"
     assert [(info.depth, info.score_cp, len(info.pv)) for info in said] == [(1, 13, 2)]
     program.close()
 
 
 def test_several_are_started_at_once(fake: Path) -> None:
-    players: list[ProgramPlayer] = []
+    players: list[UciPlayer] = []
 
     def start() -> None:
-        player = ProgramPlayer("uci:fake", command(fake, "none"), {}, patience=IMPATIENT)
+        player = UciPlayer("uci:fake", command(fake, "none"), {}, timeouts=SHORT_TIMEOUTS)
         player.choose(Board(), Limits(nodes=1))
         players.append(player)
 
@@ -129,19 +129,19 @@ def test_several_are_started_at_once(fake: Path) -> None:
 
 
 def test_a_program_that_talks_without_a_score_is_not_silent(fake: Path) -> None:
-    program = UciProgram(command(fake, "talks"), replace(IMPATIENT, silent_s=1.0, move_s=60.0))
+    program = UciClient(command(fake, "talks"), replace(SHORT_TIMEOUTS, silent_s=1.0, move_s=60.0))
     began_s = time.monotonic()
-    assert move_name(program.choose(Board(), Limits(nodes=1)).move) == "e2e4"
+    assert move_to_uci(program.choose(Board(), Limits(nodes=1)).move) == "e2e4"
     assert time.monotonic() - began_s > 1.0
     program.close()
 
 
 def test_who_waits_longer_gets_the_late_move(fake: Path) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, "is late"), {}, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, "is late"), {}, timeouts=SHORT_TIMEOUTS)
     with pytest.raises(Forfeit, match="gave no move within"):
         player.choose(Board(), Limits(movetime_s=0.01))
     player.new_game(1)
-    assert move_name(player.choose(Board(), Limits(movetime_s=0.01, grace_s=20.0)).move) == "e2e4"
+    assert move_to_uci(player.choose(Board(), Limits(movetime_s=0.01, time_margin_s=20.0)).move) == "e2e4"
     player.close()
 
 
@@ -162,6 +162,6 @@ def test_lines_are_not_read_byte_by_byte() -> None:
             return len(given)
 
     pipe, lines = Pipe(), queue.Queue[str | None]()
-    pass_lines_on(pipe, deque(maxlen=1), lines, threading.Event())  # type: ignore[arg-type]
+    forward_lines(pipe, deque(maxlen=1), lines, threading.Event())  # type: ignore[arg-type]
     assert [lines.get() for _ in range(1001)] == ["info depth 1 score cp 13"] * 1000 + [None]
     assert pipe.reads < 100

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Choice, Limits, Player
-from ranks.chess.players.words import make_player
+from ranks.chess.players.spec import make_player
 from ranks.chess.uci.engine import OPTIONS
-from ranks.chess.uci.go import Go
+from ranks.chess.uci.go import GoCommand
 from ranks.errors import UserError
 
 from .uci_conversation import Conversation, check_script, random_script
@@ -69,7 +69,7 @@ def test_a_search_reports_and_moves() -> None:
             assert "multipv" not in numbers
         board = Board()
         for text in ["e2e4", "e7e5", best.split()[1], best.split()[3]]:
-            board.push(board.parse_move(text))
+            board.push(board.parse_uci(text))
         gui.say(f"position fen {MATE_IN_ONE}")
         lines = gui.ask("go movetime 2000", "bestmove", 1.0)
         assert lines[-1] == "bestmove d1d8"
@@ -139,10 +139,10 @@ def test_after_a_refused_position_no_move_is_made_on_the_old_board() -> None:
         assert gui.ask("stop", "bestmove") == ["bestmove 0000"]
         gui.say("position startpos moves e2e4")
         answer = gui.ask("go depth 2", "bestmove")[-1].split()[1]
-        assert Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1").parse_move(answer)
+        assert Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1").parse_uci(answer)
         gui.ask("position", "info string position refused")
         gui.say("ucinewgame")
-        assert Board().parse_move(gui.ask("go depth 2", "bestmove")[-1].split()[1])
+        assert Board().parse_uci(gui.ask("go depth 2", "bestmove")[-1].split()[1])
 
 
 def test_isready_position_and_go_while_it_searches() -> None:
@@ -153,7 +153,7 @@ def test_isready_position_and_go_while_it_searches() -> None:
         gui.say(f"position fen {MATE_IN_ONE}")  # is for the next search
         gui.say("go depth 2")
         first = gui.hear("bestmove")[-1].split()[1]
-        assert first in map(move_name, Board().legal_moves())
+        assert first in map(move_to_uci, Board().legal_moves())
         assert gui.hear("bestmove")[-1] == "bestmove d1d8"
 
 
@@ -176,8 +176,8 @@ def test_several_lines_and_options() -> None:
         assert time.monotonic() - began_s < 0.1
 
 
-def parsed(line: str) -> Go:
-    return Go.parse(line.split())
+def parsed(line: str) -> GoCommand:
+    return GoCommand.parse(line.split())
 
 
 def test_the_clock_is_its_own() -> None:
@@ -248,9 +248,9 @@ def test_every_player_is_an_engine(word: str) -> None:
     with Conversation(lambda: make_player(word)) as gui:
         board = Board()
         for _ in range(6):
-            gui.say(f"position startpos moves {' '.join(map(move_name, board.moves))}")
+            gui.say(f"position startpos moves {' '.join(map(move_to_uci, board.moves))}")
             answer = gui.ask("go wtime 1000 btime 1000 winc 10 binc 10", "bestmove")[-1]
-            board.push(board.parse_move(answer.split()[1]))
+            board.push(board.parse_uci(answer.split()[1]))
         gui.say("go infinite")
         gui.ask("stop", "bestmove")
 
@@ -266,7 +266,8 @@ def test_random_scripts(word: str) -> None:
 
 
 def test_as_a_process() -> None:
-    """uciok within a second of the start, whatever has to be loaded; an exit code; an unknown player named at once."""
+    """uciok within a second of the start, whatever has to be loaded; an exit code; an unknown
+    player named at once."""
     began_s = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "ranks", "chess", "uci"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

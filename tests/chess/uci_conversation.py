@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Player
 from ranks.chess.uci.engine import Engine
 
@@ -50,7 +50,8 @@ class Listener:
 
 
 class Conversation(Listener):
-    """With an engine inside this process; as a context it ends the engine and raises what ended it."""
+    """With an engine inside this process; as a context it ends the engine and raises what ended
+    it."""
 
     def __init__(self, load: Callable[[], Player]) -> None:
         self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -109,7 +110,8 @@ GARBAGE = [
 
 
 def random_script(seed: int) -> list[str]:
-    """A GUI gone mad: commands in any order, sensible and not. It may end in the middle of a search."""
+    """A GUI gone mad: commands in any order, sensible and not. It may end in the middle of a
+    search."""
     draw = random.Random(seed)
     script: list[str] = []
     for _ in range(draw.randint(5, 15)):
@@ -139,7 +141,7 @@ def random_position(draw: random.Random) -> str:
         board.push(draw.choice(moves))
     if draw.random() < 0.3:
         return f"position fen {board.fen()}"
-    moves = " ".join(map(move_name, board.moves))
+    moves = " ".join(map(move_to_uci, board.moves))
     return f"position startpos moves {moves}" if moves else "position startpos"
 
 
@@ -167,15 +169,15 @@ def board_of(position: str) -> Board | None:
         fen = None if words[1] == "startpos" else " ".join(words[2:8])
         board = Board(fen)
         for text in words[words.index("moves") + 1 :] if "moves" in words else []:
-            board.push(board.parse_move(text))
+            board.push(board.parse_uci(text))
     except Exception:
         return None
     return board
 
 
 def check_script(conversation: Listener, script: list[str]) -> int:
-    """Say a script and check each answer: one bestmove for each go, legal in the position of that time (0000 where that
-    was refused), and none more.
+    """Say a script and check each answer: one bestmove for each go, legal in the position of that
+    time (0000 where that was refused), and none more.
 
     Returns the number of searches."""
     board: Board | None = Board()
@@ -201,10 +203,10 @@ def check_script(conversation: Listener, script: list[str]) -> int:
     answers = [line.split() for line in lines if line.startswith("bestmove")]
     assert len(answers) == len(expected), f"{len(expected)} searches, {len(answers)} answers: {script}"
     for answer, board in zip(answers, expected, strict=True):
-        legal = [move_name(move) for move in board.legal_moves()] if board else []
+        legal = [move_to_uci(move) for move in board.legal_moves()] if board else []
         assert answer[1] in (legal or ["0000"]), f"{answer} in {board.fen() if board else 'no position'}: {script}"
         if board and len(answer) > 2:
-            board.push(board.parse_move(answer[1]))
+            board.push(board.parse_uci(answer[1]))
             assert answer[2] == "ponder"
-            assert answer[3] in map(move_name, board.legal_moves())
+            assert answer[3] in map(move_to_uci, board.legal_moves())
     return len(answers)

@@ -1,1 +1,7 @@
-"""Matches between players: openings, clocks, referee, schedule, the ladder of a pool."""
+"""Matches between players: openings, clocks, games, schedules, and ladders (a round robin of a
+pool)."""
+
+from __future__ import annotations
+
+MAX_PLIES = 1000
+"""A game of this many plies is a draw. The fifty-move rule ends almost all games earlier."""

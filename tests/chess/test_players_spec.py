@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ranks.chess.players.words import PLAYERS, PlayerWord, make_player, nearest
+from ranks.chess.players.spec import PLAYERS, PlayerSpec, make_player, nearest
 from ranks.errors import UserError
 
 
@@ -36,7 +36,7 @@ def test_words_that_mean_no_player(word: str, found: str, do: str) -> None:
 
 
 def test_words_are_taken_apart() -> None:
-    word = PlayerWord.parse("uci:engines/a b/engine --fast?Move%20Overhead=50&Hash=16")
+    word = PlayerSpec.parse("uci:engines/a b/engine --fast?Move%20Overhead=50&Hash=16")
     assert (word.name, word.argument) == ("uci", "engines/a b/engine --fast")
     assert word.options == {"Move Overhead": "50", "Hash": "16"}
     assert set(PLAYERS) == {"random", "greedy", "minimax", "alphabeta", "mcts", "uci"}

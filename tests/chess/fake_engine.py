@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from ranks.chess.uci.client import Patience
+from ranks.chess.uci.client import Timeouts
 
-IMPATIENT = Patience(start_s=3.0, ready_s=1.0, late_s=0.3, silent_s=0.5, move_s=1.0, quit_s=0.3)
+SHORT_TIMEOUTS = Timeouts(start_s=3.0, ready_s=1.0, late_s=0.3, silent_s=0.5, move_s=1.0, quit_s=0.3)
 FAKE = """
 import os, signal, sys, time
 def say(line):

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Limits
-from ranks.chess.players.program import FOLDERS, ProgramPlayer, find_command, install
-from ranks.chess.players.words import make_player
+from ranks.chess.players.spec import make_player
+from ranks.chess.uci.player import FOLDERS, UciPlayer, find_command, install
 from ranks.errors import UserError
 
-from .fake_program import IMPATIENT, command, processes_of, written
+from .fake_engine import SHORT_TIMEOUTS, command, processes_of, written
 from .uci_conversation import Conversation
 
 FOLDERS_OF_PROGRAMS = os.pathsep.join(str(Path(folder).expanduser()) for folder in FOLDERS)
@@ -33,7 +33,7 @@ def fake(tmp_path: Path) -> Path:
 def test_options_are_checked_against_what_the_program_has(fake: Path) -> None:
     told = fake.with_name("told")
     options = {"skill level": "20", "STYLE": "risky play", "Own Book": "true"}
-    player = ProgramPlayer("uci:fake", command(fake, "none"), options, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, "none"), options, timeouts=SHORT_TIMEOUTS)
     player.close()
     assert told.read_text().splitlines() == [
         "setoption name Skill Level value 20",
@@ -49,7 +49,7 @@ def test_options_are_checked_against_what_the_program_has(fake: Path) -> None:
         ({"Own Book": "1"}, "neither true nor false", "Own Book"),
     ]:
         with pytest.raises(UserError) as error:
-            ProgramPlayer("uci:fake", command(fake, "none"), options, patience=IMPATIENT)
+            UciPlayer("uci:fake", command(fake, "none"), options, timeouts=SHORT_TIMEOUTS)
         assert found in error.value.found
         assert do in error.value.do
     assert processes_of(fake) == []
@@ -76,7 +76,7 @@ def test_programs_are_found_or_the_way_to_get_them_is_told(tmp_path: Path, monke
 
 
 def test_a_bare_go_waits_for_stop_also_in_a_program_behind_our_engine(fake: Path) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, "waits for stop"), {}, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, "waits for stop"), {}, timeouts=SHORT_TIMEOUTS)
     with Conversation(lambda: player) as gui:
         gui.ask("go", "info depth 1 score cp 13")
         time.sleep(0.1)
@@ -102,7 +102,7 @@ def test_stockfish_plays() -> None:
     player.new_game(0)
     mate = Board("6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1")
     choice = player.choose(mate, Limits(clock=Clock(60, 60)))
-    assert (move_name(choice.move), choice.mate_in) == ("d1d8", 1)
+    assert (move_to_uci(choice.move), choice.mate_in) == ("d1d8", 1)
     player.new_game(1)
     first = player.choose(Board(), Limits())
     player.new_game(2)
