@@ -1,19 +1,19 @@
-"""The chess core beside what else can be installed: random games, tree search, and search with a
-tiny net.
+"""Speed of the chess core compared with other libraries: random games, tree search, search with a
+net.
 
     python benchmarks/chess_core.py --peers PYTHON [PYTHON ...]     about 9 minutes on 2 cores; nothing else should run
 
-PYTHON is the interpreter of an environment that holds the peers; each peer is run by the first one
-that has it:
+PYTHON is the interpreter of an environment that holds the peers (the other libraries). Each peer is
+run by the first interpreter that has it:
 
     python3.11 -m venv peers && peers/bin/pip install -U pip && peers/bin/pip install --group bench-peers
     python3.13 -m venv peers313 && peers313/bin/pip install bulletchess==0.4.0
 
-The peers are never imported by the project: some are under the GPL. Each side is a process that
-gets ready once (compiles, fills its caches: not counted) and then measures when it is its turn:
-ours, A, B, ..., ours, A, B, ... The figures are medians over the rounds, the ratios medians of ours
-by theirs within a round, with quartiles. With two threads, ours is one process with two threads; a
-library that runs on one thread is two processes, one on each core.
+The project never imports the peers, because some are under the GPL. Each side is a process that
+prepares once (compiles, fills its caches; not counted) and then measures in turns: ours, A, B, ...,
+ours, A, B, ... The figures are medians over the rounds. The ratios are medians, with quartiles, of
+ours by theirs within a round. With two threads, ours is one process with two threads, and a library
+that runs on one thread is two processes, one on each core.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def show_split(found: dict[str, Any]) -> None:
             print(f"  {threads} thread(s): not measured: {parts['missing']}")
             continue
         names = ("tree_and_rules", "planes_and_priors", "net")
-        told = ", ".join(f"{name.replace('_', ' ')} {parts[name]['median']:.1%}" for name in names)
-        print(f"  {threads} thread(s): {parts['simulations_per_s']['median']:,.0f} simulations/s: {told}")
+        text = ", ".join(f"{name.replace('_', ' ')} {parts[name]['median']:.1%}" for name in names)
+        print(f"  {threads} thread(s): {parts['simulations_per_s']['median']:,.0f} simulations/s: {text}")
     if "two_by_one" in found:
         print(
             f"  2 threads by 1: {found['two_by_one']['median']:.2f}x; goal for trees and rules on 2: {SPLIT_GOAL:.0%}"
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="only comparisons whose name has this in it")
     asked = parser.parse_args()
-    begun = time.perf_counter()
+    started_s = time.perf_counter()
     found = {"origin": origin(), "rounds": asked.rounds, "comparisons": []}
     for comparison in comparisons():
         if asked.only in comparison.name:
@@ -148,7 +148,7 @@ def main() -> None:
     if asked.only in "split":
         found["split"] = split(asked.rounds)
         show_split(found["split"])
-    found["seconds"] = round(time.perf_counter() - begun, 1)
+    found["seconds"] = round(time.perf_counter() - started_s, 1)
     if asked.only:
         print("\nnot saved, since only a part was measured")
         return

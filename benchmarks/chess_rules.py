@@ -1,11 +1,11 @@
-"""That the rules of chess are right, at a length that tests have no time for.
+"""Correctness of the rules of chess, at a length that tests have no time for.
 
     python benchmarks/chess_rules.py [--positions 100000] [--games 10000]      about three minutes on one core
 
-Three proofs: every count of tests/chess/perft.epd; random positions against python-chess, where it
-is installed (pip install chess); and a file of our own games, of which each must be equal after it
-is written, read and written again. Writes benchmarks/results/chess_rules_DATE.json and exits 1
-where anything differs.
+Three checks: all counts of tests/chess/perft.epd; random positions compared with python-chess, if
+it is installed (pip install chess); and a PGN file of our own games, each of which must be equal
+after it is written, read and written again. Writes benchmarks/results/chess_rules_DATE.json and
+exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -83,21 +83,21 @@ def victim(board: Board, move: int) -> int:
 def own_games(number: int) -> Iterator[tuple[Game, str]]:
     """Games by uniformly random moves, by the richest capture, and without captures where that is
     possible; each with how it ended."""
-    draws = random.Random(12)
+    rng = random.Random(12)
     starts = [fen for fen, _ in perft_suites()]
     for game in range(number):
-        fen = draws.choice(starts) if game % 4 == 0 else None
+        fen = rng.choice(starts) if game % 4 == 0 else None
         greed = ("random", "greedy", "peaceful")[game % 3]
         board, comments = Board(fen), dict[int, str]()
         while (outcome := board.outcome()) is None and board.ply < PLIES:
             moves = board.legal_moves()
-            if greed != "random" and draws.random() < 0.8:
+            if greed != "random" and rng.random() < 0.8:
                 worth = [victim(board, move) for move in moves]
                 wanted = max(worth) if greed == "greedy" else min(worth)
                 moves = [move for move, value in zip(moves, worth, strict=True) if value == wanted]
-            board.push(draws.choice(moves))
+            board.push(rng.choice(moves))
             if game % 2:
-                comments[board.ply] = f"{draws.uniform(-9, 9):+.2f}/{draws.randint(1, 20)} {draws.random():.3f}s"
+                comments[board.ply] = f"{rng.uniform(-9, 9):+.2f}/{rng.randint(1, 20)} {rng.random():.3f}s"
         headers = {"Event": "Own games", "Round": str(game + 1), "White": greed, "Black": greed}
         result = outcome.result if outcome else "*"
         yield Game(headers, fen, tuple(board.moves), comments, result), outcome.reason if outcome else "cut off"

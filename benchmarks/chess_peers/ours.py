@@ -32,12 +32,12 @@ def random_games(threads: int) -> Prepared:
     """Each thread plays games of its own."""
     from ranks.chess.core.rules import START, random_games
 
-    draws = [np.array([seed], np.uint64) for seed in range(threads)]
+    rng = [np.array([seed], np.uint64) for seed in range(threads)]
     ends = [np.zeros(3, np.int64) for _ in range(threads)]
     pool = ThreadPoolExecutor(threads)
 
     def play(thread: int) -> int:
-        return random_games(START, GAMES, CAP_PLIES, draws[thread], ends[thread])
+        return random_games(START, GAMES, CAP_PLIES, rng[thread], ends[thread])
 
     def work() -> Mapping[str, float]:
         return {"plies": sum(pool.map(play, range(threads))), "done": threads * GAMES}
@@ -64,10 +64,10 @@ def tree_only(threads: int, games: int, simulations: int) -> Prepared:
     search = Search(CHESS, SearchConfig(simulations, reuse=False), games, threads, groups=1)
 
     def work() -> Mapping[str, float]:
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         for game in range(games):
             search.set_root(game, game, start=starts[game % len(starts)])
-        aside_s = time.perf_counter() - begun
+        aside_s = time.perf_counter() - started_s
         return {"aside_s": aside_s, "done": int(search.run(evaluator).simulations_P.sum())}
 
     return work, {"version": ours(), "games": games, "simulations": simulations}
@@ -88,18 +88,18 @@ def with_net(threads: int, games: int, simulations: int) -> Prepared:
     net = TinyNet(threads)
     config = SearchConfig(simulations, root="gumbel", num_considered=16, c_scale=0.1, rescale_values=True, reuse=False)
     search = Search(CHESS, config, games, threads, groups=1)
-    draws = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     openings: list[list[int]] = [[] for _ in range(games)]
     for moves in openings:
         for _ in range(OPENING_PLIES):
             search.set_root(0, 0, moves)
-            moves.append(int(draws.choice(search.legal_moves(0))))
+            moves.append(int(rng.choice(search.legal_moves(0))))
 
     def work() -> Mapping[str, float]:
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         for game, moves in enumerate(openings):
             search.set_root(game, game, moves)
-        aside_s = time.perf_counter() - begun
+        aside_s = time.perf_counter() - started_s
         search.times, net.net_s, net.encoding_s = SearchTimes(), 0.0, 0.0
         made = int(search.run(net).simulations_P.sum())
         times = search.times

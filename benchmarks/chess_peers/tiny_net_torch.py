@@ -47,7 +47,7 @@ def planes(states_BW: Tensor) -> Tensor:
 
 
 def move_places() -> np.ndarray:
-    """int64[2, 65536]: where a move of white or of black stands among the 73 * 64 logits; -1 marks
+    """int64[2, 65536]: where a move of white or of black is among the 73 * 64 logits; -1 marks
     what is no move.
 
     AlphaZero's planes (Silver et al. 2018): 8 directions by 7 steps, 8 knight's moves, 3 smaller
@@ -101,7 +101,7 @@ class TinyNet:
     @torch.inference_mode()
     def fill(self, leaves: Leaves, answer: Evaluation, rows: slice) -> tuple[float, float]:
         """Answer some rows; returns the seconds it took, and those of the net alone."""
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         most = answer.priors_BM.shape[1]
         states_BW = torch.from_numpy(leaves.states_BW[rows].view(np.int64))
         moves_BM = torch.from_numpy(leaves.moves_BM[rows, :most].astype(np.int64))
@@ -113,7 +113,7 @@ class TinyNet:
         after_net = time.perf_counter()
         priors_BM = logits_BA.gather(1, places_BM).masked_fill_(empty_BM, -1e9).softmax(1)
         answer.priors_BM[rows], answer.value_B[rows] = priors_BM.numpy(), value_B.numpy()
-        return time.perf_counter() - begun, after_net - before_net
+        return time.perf_counter() - started_s, after_net - before_net
 
     def forward(self, x_BCHV: Tensor) -> tuple[Tensor, Tensor]:
         """Planes to logits [B, 73 * 64] and values [B]."""

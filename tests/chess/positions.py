@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from ranks.chess.board import Board
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Choice, Limits
-from ranks.chess.players.spec import make_player
 
 HANGING_QUEEN = "rnb1kbnr/ppp2ppp/8/3q4/8/2N5/PPPP1PPP/R1BQKBNR w KQkq - 0 5"
 MATES = {
@@ -48,16 +48,16 @@ everything."""
 def random_boards(number: int, seed: int, plies: tuple[int, int], max_pieces: int = 32) -> list[Board]:
     """Positions of random games that are not over, with all moves that led there; where few pieces
     are asked for, every second move takes one if it can."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     boards: list[Board] = []
     while len(boards) < number:
         board = Board()
-        for _ in range(draw.randint(*plies)):
+        for _ in range(rng.randint(*plies)):
             moves = board.legal_moves()
             pieces = int(board.words[6] | board.words[7])
             captures = [move for move in moves if pieces >> (move >> 6 & 63) & 1]
             board.push(
-                draw.choice(captures if captures and pieces.bit_count() > max_pieces and draw.random() < 0.5 else moves)
+                rng.choice(captures if captures and pieces.bit_count() > max_pieces and rng.random() < 0.5 else moves)
             )
             if board.outcome():
                 break
@@ -67,8 +67,8 @@ def random_boards(number: int, seed: int, plies: tuple[int, int], max_pieces: in
     return boards
 
 
-def choose(word: str, board: Board, limits: Limits | None = None) -> Choice:
-    player = make_player(word)
+def choose(spec: str, board: Board, limits: Limits | None = None) -> Choice:
+    player = make_player(spec)
     player.new_game(1)
     choice = player.choose(board, limits or Limits())
     player.close()

@@ -136,7 +136,7 @@ def test_a_ladder_refuses_other_settings_and_takes_new_players(tmp_path: Path) -
         (plan({**CHANCES, "shaky": 0.4}), "shaky: chance was 0.5, is 0.4"),
         (plan(max_plies=8), "max_plies was 6, is 8"),
     ):
-        with pytest.raises(UserError, match=f"begun with other settings .*: {difference}"):
+        with pytest.raises(UserError, match=f"started with other settings .*: {difference}"):
             play(changed, tmp_path)
     standings = play(plan({"steady": 0.1, "steadier": 0.02}), tmp_path)
     assert {row.player for row in standings.rows} == {*CHANCES, "steadier"}
@@ -155,7 +155,7 @@ def test_neighbours_play_until_they_are_separated(tmp_path: Path, capsys: pytest
     assert plan(games_per_pair=20, until_separated=2000).looks == [10, 20, 40, 80, 160, 320, 640, 1000]
     out = capsys.readouterr().out
     assert "not separated: a and b" in out
-    assert "+/- is 99.4 %, so that two who are called separated, at any of 8 looks at the games, stand" in out
+    assert "+/- is 99.4 %, so that two players called separated, at any of 8 looks at the games, are" in out
     once = play(plan(chances, games_per_pair=20), tmp_path)
     assert once.looks == 8  # what was looked at so often stays so
     equal = play(plan({"x": 0.3, "y": 0.3}, until_separated=40, seed=5), tmp_path / "equal")
@@ -169,7 +169,7 @@ def test_a_player_that_loses_everything_is_rated_with_a_prior(
     standings = play(plan({"steady": 0.0, "steadier": 0.0, "gone": 1.0}), tmp_path)
     assert standings.rows[-1].player == "gone"
     assert standings.ratings.prior_games == 1
-    assert "since without it: gone | steadier, steady: between these" in capsys.readouterr().out
+    assert "because without it: gone | steadier, steady: between these" in capsys.readouterr().out
     assert content(tmp_path)["prior_because"].startswith("gone | steadier, steady")
 
 
@@ -188,7 +188,7 @@ def test_a_clock_makes_margin_and_concurrency_part_of_a_ladder() -> None:
 
 def test_two_ladders_cannot_write_into_one_folder(tmp_path: Path) -> None:
     def begin_another(stream: TextIO, game: GameRecord) -> None:
-        with pytest.raises(UserError, match="another ladder writes here"):
+        with pytest.raises(UserError, match="another ladder is writing here"):
             play(plan(), tmp_path)
         raise KeyboardInterrupt
 
@@ -238,7 +238,7 @@ def replace_text(name: str, old: str, new: str) -> Callable[[Path], None]:
         (write("pairs.jsonl", "3\n"), r"pairs.jsonl, line 1 is damaged"),
         (write("pairs.jsonl", '{"first": \n'), r"pairs.jsonl, line 1 is damaged: Expecting value"),
         (replace_text("pairs.jsonl", '"points": [', '"points": [7, '), r"line 1 is damaged: too many values"),
-        (replace_text("pairs.jsonl", '"number": 1,', '"number": 0,'), r"pair 0 of .* stands there twice"),
+        (replace_text("pairs.jsonl", '"number": 1,', '"number": 0,'), r"pair 0 of .* occurs twice"),
         (replace_text("pairs.jsonl", '"forfeits": [[', '"forfeits": [["x", '), r"line \d+ is damaged"),
         (write("games.pgn", "short"), r"games.pgn has 5 bytes where the finished pairs filled \d+"),
         (lambda folder: (folder / "games.pgn").unlink(), r"games.pgn has 0 bytes"),
@@ -264,18 +264,18 @@ def test_damaged_files_are_refused_by_name_and_left_as_they_are(
         (CHANCES, {"games_per_pair": 3}, "in pairs"),
         (CHANCES, {"games_per_pair": 0}, "in pairs"),
         (CHANCES, {"until_separated": 7}, "in pairs"),
-        (CHANCES, {"concurrency": 0}, "nobody to play"),
+        (CHANCES, {"concurrency": 0}, "no thread would play"),
         (CHANCES, {"anchors": {"nobody": 0}}, "players: "),
     ],
 )
-def test_a_ladder_that_cannot_be_is_refused(chances: dict[str, float], more: dict[str, Any], found: str) -> None:
+def test_an_invalid_ladder_is_refused(chances: dict[str, float], more: dict[str, Any], found: str) -> None:
     with pytest.raises(UserError, match=found):
         plan(chances, **more)
 
 
-def test_names_are_told_apart() -> None:
+def test_equal_names_are_refused_or_numbered() -> None:
     def twice() -> Sequence[Participant]:
         return plan().participants * 2
 
-    with pytest.raises(UserError, match="two players of one name"):
+    with pytest.raises(UserError, match="two players of the same name"):
         LadderPlan(list(twice()), OPENINGS, "two", FREE, 2)

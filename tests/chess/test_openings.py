@@ -37,8 +37,7 @@ def test_our_own_openings_are_level_and_playable() -> None:
 
 
 def captures_only_material(board: Board) -> int:
-    """A slow twin of the judge: the best of standing still and of all captures, for the side to
-    move, in centipawns."""
+    """A reference quiescence search by material, in centipawns for the side to move."""
     values = (100, 320, 330, 500, 900)
 
     def material() -> int:
@@ -91,10 +90,12 @@ def test_games_are_read(tmp_path: Path) -> None:
         ("a.pgn", "1. e4 e5 2. Ke3 *\n", r"a.pgn, game 1 .*Ke3"),
         ("a.pgn", "1. e4 *\n\n1. f3 e5 2. g4 Qh4# 0-1\n", "game 2.*\n.*over: checkmate"),
         ("a.pgn", "", "no opening in it"),
-        ("a.txt", KIWIPETE, "no kind of openings"),
+        ("a.txt", KIWIPETE, "not a format of openings"),
     ],
 )
-def test_openings_that_cannot_be_are_refused_by_name(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_openings_are_refused_with_their_line_or_game(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match="(?s)" + message):
         read_openings(tmp_path / name)

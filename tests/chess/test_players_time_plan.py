@@ -18,7 +18,7 @@ def test_time_is_kept_over_a_long_game(base_s: float, increment_s: float, lost_s
     left_s = base_s
     for _ in range(500):
         plan = clock_plan(Clock(left_s, 9.0, increment_s))
-        assert 0 <= plan.begin_s <= plan.enough_s <= plan.most_s < left_s
+        assert 0 <= plan.deepen_s <= plan.enough_s <= plan.most_s < left_s
         left_s += increment_s - plan.enough_s - lost_share * increment_s
         assert left_s > 15 * OVERHEAD_S - increment_s
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Limits
-from ranks.chess.players.spec import make_player
 from ranks.chess.players.tree_search import centipawns
 
 from .positions import HANGING_QUEEN, MATES, choose

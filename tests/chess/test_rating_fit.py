@@ -17,22 +17,22 @@ from ranks.errors import UserError
 
 def simulated(elo: dict[str, float], pairs: int, seed: int, shared: float = 0.0) -> Crosstable:
     """A round robin in the model; a share `shared` of openings decides both games of its pair by
-    the same luck."""
-    draws = np.random.default_rng(seed)
+    the same random number."""
+    rng = np.random.default_rng(seed)
     table = Crosstable()
     for first, second in itertools.combinations(elo, 2):
-        luck_P, other_P, alike_P = draws.random((3, pairs))
+        uniform_P, other_P, shared_P = rng.random((3, pairs))
         ahead = elo[first] - elo[second]
-        white = results(luck_P, ahead + 35.0)
-        black = 2 - results(np.where(alike_P < shared, luck_P, other_P), 35.0 - ahead)
+        white = results(uniform_P, ahead + 35.0)
+        black = 2 - results(np.where(shared_P < shared, uniform_P, other_P), 35.0 - ahead)
         for points in zip(white.tolist(), black.tolist(), strict=True):
             table.add(first, second, *points)
     return table
 
 
-def results(luck_P: np.ndarray, advantage_elo: float) -> np.ndarray:
+def results(uniform_P: np.ndarray, advantage_elo: float) -> np.ndarray:
     chance_3 = outcome_probabilities(np.array(advantage_elo / ELO_PER_NAT), 0.8)
-    return np.searchsorted(chance_3.cumsum()[:2], luck_P)
+    return np.searchsorted(chance_3.cumsum()[:2], uniform_P)
 
 
 def test_crosstable_reads_the_same_from_both_sides() -> None:
@@ -96,7 +96,7 @@ def test_draws_of_equals_are_found() -> None:
 
 
 def test_the_fit_is_the_maximum_and_its_slope_is_zero() -> None:
-    """Against a slow twin: the likelihood written down game by game, at points around the fit."""
+    """Against a reference: the likelihood written down game by game, at points around the fit."""
     table = simulated({"A": 0, "B": 100, "C": -150}, 40, seed=3)
     found = fit(table)
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
     drawn.add("A", "B", 1, 1, 30)
     with pytest.raises(UserError, match="too many draws"):
         fit(drawn)
-    perfect = Crosstable()  # with draws without end it fits exactly
+    perfect = Crosstable()  # infinitely many draws would fit exactly
     perfect.add("A", "B", 2, 1, 3)
     perfect.add("A", "B", 1, 1, 3)
     perfect.add("B", "C", 2, 1, 3)
@@ -186,19 +186,19 @@ def test_intervals_cover_the_truth(shared: float) -> None:
     assert (np.mean(width) < 75) == (shared > 0)
 
 
-def small_table(draws: np.random.Generator) -> Crosstable:
+def small_table(rng: np.random.Generator) -> Crosstable:
     """Two to four players in a round robin with one to five pairs each, any results, often all of
     one kind."""
     table = Crosstable()
-    kinds = draws.integers(0, 3, (draws.integers(1, 4), 2))
-    for first, second in itertools.combinations("ABCD"[: draws.integers(2, 5)], 2):
-        for with_white, with_black in kinds[draws.integers(0, len(kinds), draws.integers(1, 6))].tolist():
+    kinds = rng.integers(0, 3, (rng.integers(1, 4), 2))
+    for first, second in itertools.combinations("ABCD"[: rng.integers(2, 5)], 2):
+        for with_white, with_black in kinds[rng.integers(0, len(kinds), rng.integers(1, 6))].tolist():
             table.add(first, second, with_white, with_black)
     return table
 
 
 def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs that end alike, or in mirror images, show no spread; with a prior every table is
+    """Pairs with equal or mirrored results show no spread; with a prior every table is
     rated."""
     refused = 0
     for seed in range(300):
@@ -230,7 +230,7 @@ def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytes
     assert high - low == pytest.approx(expected, rel=1e-4)
 
 
-def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
+def test_two_equal_or_mirrored_pairs_separate_no_players() -> None:
     both: list[tuple[Points, Points]]
     for both in ([(2, 1), (1, 2)], [(2, 1), (2, 1)], [(2, 2), (2, 2)]):
         table = Crosstable()
@@ -244,9 +244,9 @@ def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
 def looked_at_until_separated(seed: int, looks: int) -> bool:
     """Two equal players, 10 pairs and twice as many at each look: whether any look calls them
     separated."""
-    draws, table = np.random.default_rng(seed), Crosstable()
+    rng, table = np.random.default_rng(seed), Crosstable()
     for more in (10, 10, 20, 40, 80):
-        white, black = (results(draws.random(more), 35.0) for _ in range(2))
+        white, black = (results(rng.random(more), 35.0) for _ in range(2))
         for points in zip(white.tolist(), (2 - black).tolist(), strict=True):
             table.add("A", "B", *points)
         if not rate(table, {}, looks).unseparated:

@@ -51,7 +51,7 @@ def test_random_placements_against_python_chess() -> None:
     assert check_placements(seed=2, num_positions=5_500, keys=Keys()) > 500
 
 
-TWIN = """
+BROKEN = """
 import sys
 import numba, numpy as np
 from ranks.chess.fen import parse_fen
@@ -87,8 +87,8 @@ for fen in sys.argv[1:]:
 
 
 def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
-    """A twin of the rules in which the right to castle outlives a captured rook: positions that can
-    castle tell."""
+    """Break one rule, so that castling rights survive the capture of the rook: perft counts must
+    differ."""
     table = "kept[rook] ^= np.uint64(1 << rook)"
     shutil.copytree(CORE, tmp_path / "core", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (tmp_path / "core").glob("*.py"):
@@ -97,7 +97,7 @@ def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
         path.write_text(text.replace(table, "pass"), encoding="utf-8")
     known = {fen: counts[4] for fen, counts in perft_suites() if counts.get(4, QUICK_NODES) < QUICK_NODES}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", TWIN, *known], env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", BROKEN, *known], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     wrong = [fen for fen, n in zip(known, done.stdout.split(), strict=True) if int(n) != known[fen]]
     assert KIWIPETE in wrong
@@ -105,7 +105,7 @@ def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
 
 
 def splitmix64(state: int) -> tuple[int, int]:
-    """The next state and draw (Steele, Lea & Flood 2014), in Python's whole numbers."""
+    """The next state and draw (Steele, Lea & Flood 2014), in Python integers."""
     mask = (1 << 64) - 1
     state = (state + 0x9E3779B97F4A7C15) & mask
     word = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & mask
@@ -113,12 +113,12 @@ def splitmix64(state: int) -> tuple[int, int]:
     return state, word ^ word >> 31
 
 
-def test_random_games_are_what_a_slow_twin_plays() -> None:
+def test_random_games_equal_those_of_a_reference_in_python() -> None:
     num_games, cap = 12, 150
-    draws, ends = np.array([7], np.uint64), np.zeros(3, np.int64)
-    plies = random_games(START, num_games, cap, draws, ends)
+    rng_state, ends = np.array([7], np.uint64), np.zeros(3, np.int64)
+    plies = random_games(START, num_games, cap, rng_state, ends)
 
-    state, twin_plies, twin_ends = 7, 0, [0, 0, 0]
+    state, expected_plies, expected_ends = 7, 0, [0, 0, 0]
     for _ in range(num_games):
         board = Board()
         while board.ply < cap and board.outcome() is None:
@@ -126,9 +126,9 @@ def test_random_games_are_what_a_slow_twin_plays() -> None:
             moves = board.legal_moves()
             board.push(moves[(word >> 32) * len(moves) >> 32])
         end = board.outcome() if board.ply < cap else None
-        twin_ends[2 if end is None else 0 if end.reason == "checkmate" else 1] += 1
-        twin_plies += board.ply
-    assert (plies, ends.tolist(), int(draws[0])) == (twin_plies, twin_ends, state)
+        expected_ends[2 if end is None else 0 if end.reason == "checkmate" else 1] += 1
+        expected_plies += board.ply
+    assert (plies, ends.tolist(), int(rng_state[0])) == (expected_plies, expected_ends, state)
 
 
 def test_a_position_is_104_bytes_and_its_key_follows_from_them() -> None:
@@ -207,7 +207,7 @@ def test_a_board_refuses_what_is_not_legal() -> None:
     board = Board()
     with pytest.raises(ValueError, match="e2e5 is not legal in rnbq"):
         board.push(12 | 36 << 6)
-    with pytest.raises(ValueError, match="'e2e5' is no legal move"):
+    with pytest.raises(ValueError, match="'e2e5' is not a legal move"):
         board.parse_uci("e2e5")
     assert board.moves == []
 

@@ -43,13 +43,13 @@ def match(
         depth: Plies for each move, instead of a time control.
         movetime: Seconds for each move, instead of a time control.
         time_margin: Seconds that a clock may run below zero, for busy machines.
-        rounds: Pairs of games; with --sprt the most that are played.
-        openings: An .epd or .pgn file; without it, a set of our own that follows from the seed.
-        concurrency: Games at the same time.
+        rounds: Pairs of games; with --sprt the maximum.
+        openings: An .epd or .pgn file; the default is a built-in set that follows from the seed.
+        concurrency: Games played at the same time.
         sprt: Sequential test that ends the match: elo0=0,elo1=10[,alpha=0.05,beta=0.05].
-        pgnout: File to which each game is open_pgn as it ends.
-        seed: Of the openings and of all that players draw.
-        max_plies: A longer game is a draw.
+        pgnout: File to which each finished game is appended.
+        seed: Seed of the openings and of the players' random choices.
+        max_plies: A game of this many plies is a draw.
     """
     from ranks.chess.commands.match_options import conditions, openings_of, participants
     from ranks.chess.match.game_pgn import write_record
