@@ -95,8 +95,8 @@ def uci(found: dict[str, Any]) -> Iterator[str]:
             f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, kernels already compiled)."
         )
     if games := found.get("games"):
-        faults = sum(games["faults"].values())
-        yield f"- {games['games']} games against itself at {games['time_control']}: {faults} lost on time or by another fault."
+        faults = f"{sum(games['faults'].values())} lost on time or by another fault"
+        yield f"- {games['games']} games against itself at {games['time_control']}: {faults}."
 
 
 def ladder(found: dict[str, Any]) -> Iterator[str]:
