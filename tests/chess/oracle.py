@@ -39,7 +39,7 @@ def ending(rival: chess.Board) -> str | None:
 
 
 class Keys:
-    """That two positions have equal keys if and only if they are the same."""
+    """Checks that two positions have equal keys if and only if they are the same."""
 
     def __init__(self) -> None:
         self.position: dict[int, str] = {}

@@ -46,8 +46,8 @@ everything."""
 
 
 def random_boards(number: int, seed: int, plies: tuple[int, int], max_pieces: int = 32) -> list[Board]:
-    """Positions of random games that are not over, with all moves that led there; where few pieces
-    are asked for, every second move takes one if it can."""
+    """Positions of unfinished random games, with all their moves. If few pieces are wanted, about
+    every second move takes one if it can."""
     rng = random.Random(seed)
     boards: list[Board] = []
     while len(boards) < number:

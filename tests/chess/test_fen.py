@@ -82,12 +82,12 @@ def test_the_clocks_may_be_left_out() -> None:
         ("7k/8/8/r2pP2K/8/8/8/8 w - d6 0 1", False),
     ],
 )
-def test_en_passant_stands_only_where_it_is_legal(fen: str, kept: bool) -> None:
+def test_en_passant_is_kept_only_if_it_is_legal(fen: str, kept: bool) -> None:
     assert (Board(fen).fen() == fen) == kept
     assert Board(fen).fen() == chess.Board(fen).fen()
 
 
-def test_spoiled_text_is_refused_or_read_as_a_position() -> None:
+def test_randomly_edited_fens_are_refused_or_read() -> None:
     """Random edits: either a UserError, or a position that python-chess takes for the same one."""
     rng = random.Random(3)
     fens = [fen for fen, _ in perft_suites()]

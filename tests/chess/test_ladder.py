@@ -22,9 +22,9 @@ FREE = Conditions(None)
 OPENINGS = [Opening("start", None, ()), Opening("king's pawn", None, (Board().parse_uci("e2e4"),))]
 
 
-class Shaky:
-    """Gives up a game at its first move with a chance of its own: games are short, and strength is
-    known."""
+class RandomForfeits:
+    """Forfeits at one of its first moves with a given probability, so games are short and strength
+    is known."""
 
     def __init__(self, name: str, chance: float) -> None:
         self.name, self.chance = name, chance
@@ -46,7 +46,7 @@ CHANCES = {"steady": 0.1, "shaky": 0.5, "shakier": 0.8}
 
 def plan(chances: dict[str, float] = CHANCES, **more: Any) -> LadderPlan:
     participants = [
-        Participant(name, lambda n=name, c=chance: Shaky(n, c), {"chance": str(chance)})
+        Participant(name, lambda n=name, c=chance: RandomForfeits(n, c), {"chance": str(chance)})
         for name, chance in chances.items()
     ]
     given: dict[str, Any] = {"games_per_pair": 20, "max_plies": 6, "seed": 3, **more}
@@ -65,7 +65,7 @@ def content(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "ladder.json").read_text())
 
 
-def test_a_ladder_leaves_everything_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ladder_writes_all_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     standings = play(plan(anchors={"shaky": 1350}), tmp_path)
     assert [row.player for row in standings.rows] == ["steady", "shaky", "shakier"]
     assert standings.rows[1].elo == (1350, 1350, 1350)
@@ -91,7 +91,7 @@ def test_a_ladder_leaves_everything_behind(tmp_path: Path, capsys: pytest.Captur
     assert "2 different openings for 10 pairs of games" in out
 
 
-def test_a_stopped_ladder_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_ladder_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(plan(), tmp_path / "straight")
     seen: list[GameRecord] = []
 
@@ -178,7 +178,7 @@ def test_a_clock_makes_margin_and_concurrency_part_of_a_ladder() -> None:
         conditions = (
             Conditions(TimeControl(10), time_margin_s=more.pop("time_margin_s", 0.0)) if more.pop("clock") else FREE
         )
-        participants = [Participant(name, lambda: Shaky("any", 0)) for name in "ab"]
+        participants = [Participant(name, lambda: RandomForfeits("any", 0)) for name in "ab"]
         return LadderPlan(participants, OPENINGS, "two", conditions, 2, **more).identity
 
     assert identity(clock=False, concurrency=2) == identity(clock=False)
@@ -246,9 +246,7 @@ def replace_text(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "plan.json").unlink(), r"pairs.jsonl without plan.json"),
     ],
 )
-def test_damaged_files_are_refused_by_name_and_left_as_they_are(
-    damage: Callable[[Path], None], found: str, tmp_path: Path
-) -> None:
+def test_damaged_files_are_refused_and_not_changed(damage: Callable[[Path], None], found: str, tmp_path: Path) -> None:
     play(plan(games_per_pair=6), tmp_path)
     damage(tmp_path)
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -24,7 +24,7 @@ FREE = Conditions(None)
 
 
 class RandomMover:
-    """Plays at random; `faults` maps its n-th move to something that happens there."""
+    """Plays random moves. `faults` maps the number of a move to what happens there."""
 
     def __init__(self, name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> None:
         self.name = name

@@ -14,9 +14,9 @@ GOLDEN = "rnbqk1nr/pppp1ppp/4p3/2b5/Q7/N1P2P2/PP1PP1PP/R1B1KBNR w KQkq - 3 5"
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -"
 
 
-def test_our_own_openings_are_the_same_everywhere() -> None:
-    """A golden line: the set is a function of the seed alone, on every machine and with every
-    version."""
+def test_built_in_openings_are_reproducible() -> None:
+    """The set is a function of the seed, on every machine and in every version; one line is
+    recorded."""
     first = list(islice(seeded_openings(0), 20))
     assert list(islice(seeded_openings(0), 12)) == first[:12]
     assert list(islice(seeded_openings(1), 3)) != first[:3]
@@ -26,7 +26,7 @@ def test_our_own_openings_are_the_same_everywhere() -> None:
     assert len(positions) == 20
 
 
-def test_our_own_openings_are_level_and_playable() -> None:
+def test_built_in_openings_are_balanced_and_playable() -> None:
     for opening in islice(seeded_openings(7), 30):
         board = opening.board()
         assert board.ply == 8

@@ -29,7 +29,7 @@ def read(text: str) -> tuple[list[Game], list[SkippedGame]]:
 
 
 def only(text: str) -> Game:
-    """The one game of a text, which is whole."""
+    """The only game of a text without errors."""
     (game,), skipped = read(text)
     assert skipped == []
     return game
@@ -171,11 +171,11 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_shapes_of_movetext(case: str) -> None:
+def test_forms_of_movetext(case: str) -> None:
     assert only(READ[case]) == Game({}, None, E4, {}, "*")
 
 
-def test_comments_are_kept_where_they_stand() -> None:
+def test_comments_keep_their_places() -> None:
     text = """{first} 1. e4 {a
  long   one; with (brackets) and 1-0} {and another} 1... e5 ; to the end of the line } {
     (1... c5 {not this}) 2. Nf3 {} {last} *"""
@@ -187,7 +187,7 @@ def test_comments_are_kept_where_they_stand() -> None:
     }
 
 
-def test_tags_in_all_shapes() -> None:
+def test_forms_of_tags() -> None:
     text = """[Event "a"] [Site "b"]
   [ White  "c \\"d\\" \\\\" ]
 [Black "e "f" g"]
@@ -202,7 +202,7 @@ def test_tags_in_all_shapes() -> None:
     assert game.result == "1-0"
 
 
-def test_games_one_behind_the_other() -> None:
+def test_several_games_in_one_text() -> None:
     text = '1. e4 1-0 1. d4 0-1\n*\n[Event "x"]\n\n1/2-1/2\n[Event "y"]\n1. c4 *{bye}\n;end\n{x}\n[Event "z"]\n\n*'
     games, skipped = read(text)
     assert skipped == []
@@ -237,7 +237,7 @@ WITH_ERRORS = {
 
 
 @pytest.mark.parametrize("case", WITH_ERRORS)
-def test_a_damaged_game_is_named_and_skipped(case: str) -> None:
+def test_a_game_with_an_error_is_reported_and_skipped(case: str) -> None:
     text, move, reason = WITH_ERRORS[case]
     games, (error,) = read(f'{GOOD}[Event "bad"]\n{text}\n\n{GOOD}')
     assert games == [only(GOOD)] * 2
@@ -246,7 +246,7 @@ def test_a_damaged_game_is_named_and_skipped(case: str) -> None:
     assert str(error).startswith(f"stream, game 2 (line 5){', move ' + move if move else ''}: ")
 
 
-def test_a_file_of_nonsense() -> None:
+def test_random_text_is_skipped() -> None:
     rng = random.Random(7)
     for _ in range(50):
         noise = "".join(rng.choices('abcdefgh12345678NBRQKO-x+#=(){};[]"%$*.\n /0', k=400))
@@ -270,7 +270,7 @@ def test_files_plain_and_compressed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert list(read_games(str(plain))) == list(read_games(packed))
 
 
-def test_a_compressed_file_that_breaks_off(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file(tmp_path: Path) -> None:
     path = tmp_path / "cut.pgn.gz"
     rng = random.Random(8)
     whole = gzip.compress(written(*(random_game(rng, number) for number in range(30))).encode())
@@ -291,7 +291,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_stream_is_read_game_by_game() -> None:
-    """Not one line more is read than the game needs."""
+    """The reader reads no line beyond the end of a game."""
     lines = [*GOOD.splitlines(keepends=True), *GOOD.splitlines(keepends=True)]
 
     class Once(io.StringIO):

@@ -56,7 +56,7 @@ def test_a_game_to_the_end(typed: Callable[..., str], tmp_path: Path) -> None:
     assert game.headers["Black"] == "random"
 
 
-def test_moves_of_both_kinds_commands_and_what_is_wrong(typed: Callable[..., str], tmp_path: Path) -> None:
+def test_moves_commands_and_errors(typed: Callable[..., str], tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
     lines = ["undo", "e5", "e2e4", "fen", "Nf3", "undo", "fen", "hint", "", "help", "nonsense", "resign"]
     out = typed(lines, player="greedy", pgnout=pgn, seed=3)
@@ -73,7 +73,7 @@ def test_moves_of_both_kinds_commands_and_what_is_wrong(typed: Callable[..., str
     assert len(game.moves) == 2
 
 
-def test_black_below_and_left_in_the_middle(typed: Callable[..., str], tmp_path: Path) -> None:
+def test_a_game_with_black_that_is_quit(typed: Callable[..., str], tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
     out = typed(["quit"], player="minimax:2", colour="black", pgnout=pgn)
     assert re.search(r"minimax:2 plays 1\. \S+ \([+-]\d\.\d\d, depth 2\)", out)
@@ -135,7 +135,7 @@ def test_bad_input() -> None:
     assert read_move(Board(), "G1F3") == read_move(Board(), "Nf3")
 
 
-def test_drawings() -> None:
+def test_diagrams() -> None:
     board = Board()
     board.push(board.parse_uci("e2e4"))
     text = draw(board.words, style="letters", last_move=board.moves[-1])

@@ -161,8 +161,8 @@ def test_threads_change_no_score() -> None:
 
 
 def test_alpha_beta_is_minimax_where_repetition_and_fifty_moves_matter() -> None:
-    """Kings and rooks that have wandered, so that many positions have stood once or twice, and late
-    clocks."""
+    """Kings and rooks that have moved back and forth, so that many positions have occurred before,
+    and late clocks."""
     rng = random.Random(5)
     reference = Minimax(positional=True, quiescence=True)
     drawn = 0
@@ -204,7 +204,7 @@ def test_mates_are_found_and_are_the_shortest(moves: int) -> None:
                 assert choose(spec.replace(str(2 * moves - 1), str(2 * moves)), reply).mate_in == 1 - moves
 
 
-def test_depth_is_a_limit_of_its_own_and_of_the_word() -> None:
+def test_depth_is_limited_by_the_spec_and_by_the_limits() -> None:
     board = Board(HANGING_QUEEN)
     assert choose("alphabeta:4", board, Limits(depth=2)).depth == 2
     assert choose("alphabeta:3", board, Limits(depth=9)).depth == 3

@@ -27,7 +27,7 @@ def test_tree_search_finds_a_mate_and_takes_a_queen() -> None:
 @pytest.mark.parametrize(
     ("halfmove_clock", "reason"), [(100, "fifty moves"), (130, "fifty moves"), (0, "threefold repetition")]
 )
-def test_tree_search_goes_on_where_nobody_claims_the_draw(halfmove_clock: int, reason: str) -> None:
+def test_tree_search_continues_if_a_draw_is_not_claimed(halfmove_clock: int, reason: str) -> None:
     board = Board(f"6k1/5ppp/8/8/8/8/8/R5K1 w - - {halfmove_clock} 90")
     player = make_player("mcts:100")
     player.new_game(0)
@@ -51,7 +51,7 @@ def test_tree_search_has_a_move_where_neither_side_can_mate() -> None:
     assert choose("mcts:100", board).move in board.legal_moves()
 
 
-def test_tree_search_follows_the_game_and_a_game_of_another_kind() -> None:
+def test_tree_search_follows_the_game_and_switches_to_another() -> None:
     player = make_player("mcts:100")
     player.new_game(0)
     board = Board()

@@ -49,7 +49,7 @@ def test_crosstable_reads_the_same_from_both_sides() -> None:
     assert table.pentanomial("A", "C") == [0, 0, 0, 0, 0]
 
 
-def test_draws_are_davidsons_and_the_score_is_logistic() -> None:
+def test_draws_follow_davidson_and_the_score_is_logistic() -> None:
     x = np.linspace(-30, 30, 61)
     for nu in (0.0, 0.3, 2.0, 50.0):
         loss, draw, win = outcome_probabilities(x, nu).T
@@ -58,7 +58,7 @@ def test_draws_are_davidsons_and_the_score_is_logistic() -> None:
         np.testing.assert_allclose(win + draw / 2, 1 / (1 + np.exp(-x)), rtol=1e-9)
 
 
-def test_slopes_agree_with_differences() -> None:
+def test_slopes_agree_with_numerical_differences() -> None:
     x, nu, h = np.linspace(-6, 6, 13), 0.7, 1e-6
     by_x, by_nu = log_slopes(outcome_probabilities(x, nu))
     numeric_x = (np.log(outcome_probabilities(x + h, nu)) - np.log(outcome_probabilities(x - h, nu))) / (2 * h)
@@ -95,7 +95,7 @@ def test_draws_of_equals_are_found() -> None:
     assert found.difference("A", "B").value == pytest.approx(0, abs=1e-6)
 
 
-def test_the_fit_is_the_maximum_and_its_slope_is_zero() -> None:
+def test_the_fit_is_the_maximum() -> None:
     """Against a reference: the likelihood written down game by game, at points around the fit."""
     table = simulated({"A": 0, "B": 100, "C": -150}, 40, seed=3)
     found = fit(table)
@@ -119,7 +119,7 @@ def test_the_fit_is_the_maximum_and_its_slope_is_zero() -> None:
         assert likelihood(elo, found.first_move.value, found.draw_share.value + 0.01 * step) < top
 
 
-def test_anchors_stay_and_name_the_scale() -> None:
+def test_anchors_keep_their_elo_and_name_the_scale() -> None:
     table = simulated({"A": 0, "B": 120, "C": 260, "D": 300}, 100, seed=5)
     free, anchored, two = fit(table), fit(table, {"A": 1350}), fit(table, {"A": 1350, "D": 1650})
     assert anchored.rating("A") == (1350, 1350, 1350)
@@ -132,7 +132,7 @@ def test_anchors_stay_and_name_the_scale() -> None:
     assert 1350 < two.rating("B").low < two.rating("B").high < 1650
 
 
-def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
+def test_tables_without_a_maximum_are_refused_without_a_prior() -> None:
     table = simulated({"A": 0, "B": 50}, 20, seed=9)
     table.add("A", "Z", 2, 2, 20)
     with pytest.raises(UserError, match=r"A, B \| Z"):
@@ -241,8 +241,8 @@ def test_two_equal_or_mirrored_pairs_separate_no_players() -> None:
         assert standings.unseparated == [("A", "B")]
 
 
-def looked_at_until_separated(seed: int, looks: int) -> bool:
-    """Two equal players, 10 pairs and twice as many at each look: whether any look calls them
+def checked_until_separated(seed: int, looks: int) -> bool:
+    """Two equal players, 10 pairs, doubled at each check: whether any check calls them
     separated."""
     rng, table = np.random.default_rng(seed), Crosstable()
     for more in (10, 10, 20, 40, 80):
@@ -254,8 +254,8 @@ def looked_at_until_separated(seed: int, looks: int) -> bool:
     return False
 
 
-def test_looking_again_and_again_separates_no_equals() -> None:
-    """Five looks of 95 % each would find a difference in one of eight; the level for five looks in
-    5 % at most."""
-    assert np.mean([looked_at_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
-    assert np.mean([looked_at_until_separated(seed, looks=1) for seed in range(150)]) > 0.05
+def test_repeated_checks_do_not_separate_equals() -> None:
+    """Five checks at 95 % each would find a difference in one of eight cases; the level for five
+    checks in 5 % at most."""
+    assert np.mean([checked_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
+    assert np.mean([checked_until_separated(seed, looks=1) for seed in range(150)]) > 0.05

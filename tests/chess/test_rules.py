@@ -28,11 +28,11 @@ CORE = Path(ranks.chess.core.__file__).parent
 
 
 @pytest.mark.parametrize(("fen", "depth", "nodes"), QUICK)
-def test_perft_is_what_others_have_counted(fen: str, depth: int, nodes: int) -> None:
+def test_perft_equals_published_counts(fen: str, depth: int, nodes: int) -> None:
     assert perft(parse_fen(fen), depth) == nodes
 
 
-def test_a_count_is_the_sum_of_the_counts_behind_its_moves() -> None:
+def test_perft_is_the_sum_of_divide() -> None:
     start = parse_fen(KIWIPETE)
     for depth in (1, 2, 3):
         parts = dict(divide(start, depth))
@@ -86,7 +86,7 @@ for fen in sys.argv[1:]:
 """
 
 
-def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
+def test_a_broken_rule_changes_perft(tmp_path: Path) -> None:
     """Break one rule, so that castling rights survive the capture of the rook: perft counts must
     differ."""
     table = "kept[rook] ^= np.uint64(1 << rook)"
@@ -184,11 +184,11 @@ def test_mate_comes_before_the_fifty_moves() -> None:
         ("7k/7p/8/8/8/8/8/K7 w - - 0 1", False),
     ],
 )
-def test_which_material_mates(fen: str, dead: bool) -> None:
+def test_insufficient_material(fen: str, dead: bool) -> None:
     assert (Board(fen).outcome() is not None) == dead
 
 
-def test_a_board_takes_moves_back_and_copies_itself() -> None:
+def test_pop_and_copy() -> None:
     board = Board()
     start = board.fen()
     for text in ("e2e4", "c7c5", "g1f3"):
@@ -203,7 +203,7 @@ def test_a_board_takes_moves_back_and_copies_itself() -> None:
     assert [move_to_uci(move) for move in other.moves] == ["e2e4", "c7c5", "g1f3", "d7d6"]
 
 
-def test_a_board_refuses_what_is_not_legal() -> None:
+def test_push_and_parse_refuse_illegal_moves() -> None:
     board = Board()
     with pytest.raises(ValueError, match="e2e5 is not legal in rnbq"):
         board.push(12 | 36 << 6)
@@ -225,7 +225,7 @@ def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "1\n"
 
 
-def test_ctrl_c_ends_a_count_at_once() -> None:
+def test_ctrl_c_ends_perft() -> None:
     command = [sys.executable, "-m", "ranks", "chess", "perft", "7", "--divide"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

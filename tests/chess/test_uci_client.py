@@ -98,7 +98,7 @@ def test_an_engine_without_a_reference_is_killed(fake: Path) -> None:
     assert processes_of(fake) == []
 
 
-def test_stop_is_passed_on(fake: Path) -> None:
+def test_stop_is_sent_to_the_engine(fake: Path) -> None:
     client = UciClient(command(fake, "waits for stop"), TIMEOUTS)
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()

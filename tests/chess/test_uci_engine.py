@@ -114,7 +114,7 @@ def test_stop_infinite_and_ponder() -> None:
         ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "cp 0"),
     ],
 )
-def test_a_game_that_is_over_is_scored_and_answered_when_it_may(position: str, score: str) -> None:
+def test_a_finished_game_is_scored_and_answered_when_uci_allows_it(position: str, score: str) -> None:
     ended = [f"info depth 0 score {score}", "bestmove 0000"]
     with Conversation(strong) as gui:
         gui.send(f"position fen {position}")
@@ -184,7 +184,7 @@ def parsed(line: str) -> GoCommand:
     return GoCommand.parse(line.split())
 
 
-def test_the_clock_is_its_own() -> None:
+def test_go_uses_the_clock_of_the_side_to_move() -> None:
     go = parsed("wtime 1000 btime 7000 winc 10 binc 70 movestogo 5 depth 9")
     white, black = go.limits(True, 0.05), go.limits(False, 0.05)
     assert white.clock is not None
@@ -210,7 +210,7 @@ def test_the_clock_is_its_own() -> None:
         ("go searchmoves e2e4 depth 1", "info string searchmoves is not supported"),
     ],
 )
-def test_garbage_is_answered_with_a_line(line: str, answer: str) -> None:
+def test_invalid_commands_are_answered_with_an_info_line(line: str, answer: str) -> None:
     with Conversation(strong) as gui:
         gui.ask(line, answer)
         gui.send("stop")
@@ -227,7 +227,7 @@ def test_the_end_of_the_input_and_quit_end_it_in_the_middle_of_a_search() -> Non
         gui.ask("quit", "bestmove")
 
 
-def test_a_player_that_cannot_be_made_or_breaks_ends_the_engine() -> None:
+def test_an_error_in_the_player_ends_the_engine() -> None:
     with pytest.raises(UserError, match="alphabeta:x"):
         talk_until_it_ends(lambda: make_player("alphabeta:x"), "isready")
 

@@ -33,8 +33,9 @@ class Board:
     ranks.chess.core.position."""
 
     def __init__(self, fen: str | None = None) -> None:
-        """Set up the initial position or that of a FEN. Raises UserError for an invalid
-        position."""
+        """Set up the initial position or that of a FEN.
+
+        Raises UserError for an invalid position."""
         self._rows = np.empty((64, WORDS), np.uint64)
         self._keys = np.empty(64, np.uint64)
         self._rows[0] = START[0] if fen is None else parse_fen(fen)[0]
@@ -79,8 +80,7 @@ class Board:
         return legal(self._rows, self.ply, self._scratch, 0) >= CHECK
 
     def legal_moves(self) -> list[int]:
-        """All legal moves, also if the game is drawn by the fifty-move rule, repetition or
-        insufficient material."""
+        """All legal moves. They are also listed if the game is a draw."""
         num_moves = legal(self._rows, self.ply, self._scratch, 0) % CHECK
         return self._scratch[:num_moves].tolist()
 
@@ -100,8 +100,9 @@ class Board:
         return self.moves.pop()
 
     def outcome(self) -> Outcome | None:
-        """How the game ended, or None. A third repetition and the fifty-move rule end it without a
-        claim."""
+        """How the game ended, or None.
+
+        A third repetition and the fifty-move rule end it without a claim."""
         value = look(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
         if value > 0:
             return None

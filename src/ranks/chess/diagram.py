@@ -17,8 +17,9 @@ WHITE, BLACK = 231, 16
 
 
 def draw(words: Words, *, style: Style, black_below: bool = False, last_move: int | None = None) -> str:
-    """Draw a position, uint64[13], as ten lines: files, eight ranks, files. Without colours,
-    brackets mark the last move."""
+    """Draw a position, uint64[13], as ten lines: files, eight ranks, files.
+
+    Without colours, brackets mark the last move."""
     letters = piece_letters(words)
     moved = () if last_move is None else (last_move & 63, last_move >> 6 & 63)
     files = range(7, -1, -1) if black_below else range(8)

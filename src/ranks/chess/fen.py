@@ -1,5 +1,6 @@
-"""Positions as text: FEN (Edwards 1994, PGN standard 16.1). The parser checks that a position is
-playable."""
+"""Positions as text: FEN (Edwards 1994, PGN standard 16.1).
+
+The parser checks that a position is playable."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def square_name(square: int) -> str:
 
 
 def piece_letters(words: Words) -> list[str]:
-    """The 64 squares from a1 on: 'P' for a white pawn, 'p' for a black one, '' for an empty square;
-    words: uint64[13]."""
+    """Letters of the squares a1 to h8: 'P' white pawn, 'p' black pawn, '' empty; words:
+    uint64[13]."""
     letters = [""] * 64
     sets: list[int] = words.tolist()
     for kind, letter in enumerate(PIECES):
@@ -40,8 +41,9 @@ def piece_letters(words: Words) -> list[str]:
 
 
 def format_fen(words: Words) -> str:
-    """A position, uint64[13], as FEN. The en passant square is written only if the capture is
-    legal."""
+    """A position, uint64[13], as FEN.
+
+    The en passant square is written only if the capture is legal."""
     letters = piece_letters(words)
     rows: list[str] = []
     for rank in range(7, -1, -1):
@@ -100,8 +102,9 @@ def _read_board(text: str, asked: str) -> list[int]:
 
 
 def _read_castling(text: str, words: Words, asked: str) -> int:
-    """The bitboard of rooks that may castle. Raises UserError if king or rook is not on its home
-    square."""
+    """The bitboard of rooks that may castle.
+
+    Raises UserError if king or rook is not on its home square."""
     rights = 0
     if text == "-":
         return rights
@@ -129,8 +132,7 @@ def _read_clock(text: str, asked: str) -> int:
 
 
 def _check_playable(states: Words, asked: str) -> None:
-    """Raises UserError unless each side has one king and a possible set of pieces, and nobody can
-    capture a king."""
+    """Check kings, piece counts, pawns and checks. Raises UserError."""
     pawns, white, black = (int(states[0, word]) for word in (0, 6, 7))
     for side, name in ((white, "white"), (black, "black")):
         kings = (int(states[0, 5]) & side).bit_count()

@@ -1,5 +1,4 @@
-"""Moves in standard algebraic notation (Edwards 1994, PGN standard 8.2.3): Nf3, exd6, O-O, e8=Q+,
-Qh4#.
+"""Moves in standard algebraic notation (PGN standard 8.2.3): Nf3, exd6, O-O, e8=Q+, Qh4#.
 
 Text is converted to and from the codes of ranks.chess.core.notation, which kernels match with the
 legal moves. The conversion of each text is cached.
@@ -31,14 +30,16 @@ _CASTLING = re.compile(r"([O0o])-\1(?P<long>-\1)?[+#!?]*")
 
 
 def format_san(board: Board, move: int) -> str:
-    """A legal move in SAN: shortest disambiguation, + for check, # for mate. Raises ValueError if
-    it is not legal."""
+    """A legal move in SAN: shortest disambiguation, + for check, # for mate.
+
+    Raises ValueError if it is not legal."""
     return format_line(board.rows[-1:], [move])[0]
 
 
 def format_line(start: Words, moves: Sequence[int]) -> list[str]:
-    """A line of moves from a position, uint64[1, 13], in SAN. Raises ValueError for an illegal
-    move."""
+    """A line of moves from a position, uint64[1, 13], in SAN.
+
+    Raises ValueError for an illegal move."""
     rows = np.empty((len(moves) + 1, WORDS), np.uint64)
     rows[0] = start[0]
     codes = np.zeros(len(moves), np.uint64)
@@ -150,8 +151,7 @@ def _why_no_castling(board: Board, *, short: bool) -> str:
 
 
 def _reaches(words: Words, square: int, to: int) -> bool:
-    """Whether the piece on a square can reach another, ignoring checks and own pieces; words:
-    uint64[13]."""
+    """Whether the piece on a square can reach another one, ignoring checks; words: uint64[13]."""
     occupied = int(words[6]) | int(words[7])
     kind = next(kind for kind in range(6) if int(words[kind]) >> square & 1)
     if kind == 0:

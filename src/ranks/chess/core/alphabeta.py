@@ -45,7 +45,7 @@ from ranks.search.game import LOOK_TYPE, LOST, PLAY_TYPE
 
 @helper
 def probe(s: SearchState, p: Position, level: int) -> tuple[Number, Number]:
-    """Probe the transposition table: a score that causes a cutoff, or UNKNOWN; and the hash move,
+    """Probe the transposition table for a score that causes a cutoff, or UNKNOWN, and a hash move,
     or 0."""
     index = p.key & np.uint64(len(s.table_keys) - 1)
     word = s.table_entries[index]
@@ -68,8 +68,9 @@ def probe(s: SearchState, p: Position, level: int) -> tuple[Number, Number]:
 
 @helper
 def store_entry(s: SearchState, level: int) -> None:
-    """Store the result of a level in the transposition table. Mate scores are stored relative to
-    the level."""
+    """Store the result of a level in the transposition table.
+
+    Mate scores are stored relative to the level."""
     value = s.best[level]
     bound = EXACT
     if value >= s.beta[level]:
@@ -110,8 +111,9 @@ def captured_value(p: Position, move: Number) -> Number:
 def order_moves(
     s: SearchState, p: Position, level: int, num_moves: int, hash_move: Number, captures_only: bool
 ) -> None:
-    """Score the moves for ordering: hash move, captures (MVV-LVA), killers. With `captures_only`
-    drop quiet moves."""
+    """Score the moves for ordering: hash move, captures (MVV-LVA), killers.
+
+    With `captures_only` drop quiet moves."""
     at = level * MAX_MOVES
     kept = 0
     for index in range(num_moves):
@@ -135,8 +137,9 @@ def order_moves(
 
 @helper
 def visit(look: Callable[..., int], s: SearchState, level: int, positional: bool, quiescence: bool) -> Number:
-    """Visit the position of a level for the first time. Returns its score, or UNKNOWN if its moves
-    must be searched."""
+    """Visit the position of a level for the first time.
+
+    Returns its score, or UNKNOWN if its moves must be searched."""
     p = load(s.rows, level)
     depth, end = s.depth[level], HISTORY + level
     s.keys[end] = p.key
@@ -173,8 +176,7 @@ def visit(look: Callable[..., int], s: SearchState, level: int, positional: bool
 
 @helper
 def pick_move(s: SearchState, level: int) -> Number:
-    """Pick the untried move with the highest ordering score and move it in front of the other
-    untried moves."""
+    """Pick the untried move with the highest ordering score."""
     at = level * MAX_MOVES
     here = at + s.num_tried[level]
     best = here
@@ -208,8 +210,7 @@ def back_up(s: SearchState, level: int, value: Number) -> None:
 
 
 def run_search(state: SearchState, positional: int, quiescence: int, max_nodes: int) -> bool:
-    """Search until the root is finished (True) or `max_nodes` nodes have been visited in all
-    (False).
+    """Search until the root is finished (True) or `max_nodes` nodes have been visited (False).
 
     A later call resumes the search. best[0] and pv[0] hold the result so far; best_move[0] is 0 if
     there is none yet."""

@@ -1,5 +1,4 @@
-"""The state of an alpha-beta search as flat arrays, with one row for each ply of the line being
-searched.
+"""The state of an alpha-beta search: flat arrays with one row for each ply of the current line.
 
     level        0          1          2     ...
     rows      |root      |child     |child  |          positions
@@ -118,14 +117,15 @@ def new_state(table_bits: int = 20) -> SearchState:
 
 
 def new_helper_state(state: SearchState) -> SearchState:
-    """Arrays for a helper thread: it searches the same root at the same time and shares the
-    transposition table."""
+    """Arrays for a helper thread, which searches the same root and shares the transposition
+    table."""
     return new_state(0)._replace(table_keys=state.table_keys, table_entries=state.table_entries, salt=state.salt)
 
 
 def set_root(state: SearchState, rows: Words, salt: int) -> None:
-    """Make the last of these positions, uint64[plies + 1, 13], the root. A new `salt` empties the
-    table."""
+    """Make the last of these positions, uint64[plies + 1, 13], the root.
+
+    A new `salt` empties the table."""
     past = rows[:-1][-HISTORY:, WORDS - 1]
     begin = HISTORY - len(past)
     state.keys[begin:HISTORY] = past

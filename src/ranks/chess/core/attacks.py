@@ -21,8 +21,7 @@ NOT_GH = np.uint64(0x3F3F3F3F3F3F3F3F)
 
 @helper
 def line_attacks(line: int, square: Word, occupied: Word) -> Word:
-    """The squares that a slider attacks along one of LINES, including the first blocker on each
-    side."""
+    """The squares that a slider attacks along one of LINES, including the first blockers."""
     below, above = BELOW[line, square], ABOVE[line, square]
     upper = above & occupied
     from_below = ALL << (np.uint64(63) - leading_zeros((below & occupied) | ONE))
@@ -44,8 +43,8 @@ def rook_attacks(square: Word, occupied: Word) -> Word:
 
 @helper
 def fill_up(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
-    """The squares that sliders attack in one direction of rising squares; `board` masks what would
-    wrap round an edge."""
+    """Attacks of sliders in one direction of rising squares; `board` masks what would wrap
+    around."""
     empty &= board
     pieces |= empty & (pieces << step)
     empty &= empty << step
@@ -57,8 +56,7 @@ def fill_up(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
 
 @helper
 def fill_down(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
-    """The squares that sliders attack in one direction of falling squares; `board` as in
-    `fill_up`."""
+    """Attacks of sliders in one direction of falling squares; `board` as in `fill_up`."""
     empty &= board
     pieces |= empty & (pieces >> step)
     empty &= empty >> step
@@ -70,8 +68,7 @@ def fill_down(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
 
 @helper
 def slider_attacks(diagonals: Word, straights: Word, occupied: Word) -> Word:
-    """All squares that the bishops and queens (`diagonals`) and the rooks and queens (`straights`)
-    of a side attack."""
+    """Attacks of bishops and queens (`diagonals`) and of rooks and queens (`straights`)."""
     empty = ~occupied
     rising = fill_up(diagonals, empty, np.uint64(9), NOT_A) | fill_up(diagonals, empty, np.uint64(7), NOT_H)
     rising |= fill_up(straights, empty, np.uint64(8), EVERYWHERE) | fill_up(straights, empty, ONE, NOT_A)

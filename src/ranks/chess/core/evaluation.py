@@ -70,16 +70,15 @@ def side_material(p: Position, side: Word) -> Any:
 
 @helper
 def has_endgame_material(p: Position, side: Word) -> bool:
-    """Whether one side has no queen, or a queen and at most one minor piece: Michniewski's
-    definition of an endgame."""
+    """Whether a side has no queen, or a queen and at most one minor piece (Michniewski's
+    endgame)."""
     minors = popcount((p.knights | p.bishops) & side)
     return p.queens & side == ZERO or (p.rooks & side == ZERO and minors <= ONE)
 
 
 @helper
 def bonus(pieces: Word, kind: int, flip: Word) -> int:
-    """The sum of BONUS_CP over the pieces of one kind and side; `flip` is 56 for white, 0 for
-    black."""
+    """The sum of BONUS_CP over pieces of one kind and side; `flip`: 56 for white, 0 for black."""
     total = 0
     while pieces != ZERO:
         total += BONUS_CP[kind, lsb(pieces) ^ flip]
@@ -102,8 +101,7 @@ def side_bonus(p: Position, side: Word, flip: Word, king: int) -> int:
 
 @helper
 def evaluate(p: Position, positional: bool) -> int:
-    """Centipawns for the side to move: material, and piece-square tables where `positional` is
-    set."""
+    """Centipawns for the side to move: material, and piece-square tables if `positional`."""
     score = side_material(p, p.white) - side_material(p, p.black)
     if positional:
         king = 6 if has_endgame_material(p, p.white) and has_endgame_material(p, p.black) else 5
@@ -120,8 +118,7 @@ def evaluations(states: Words, positional: int, scores_cp: NDArray[np.int64]) ->
 
 @kernel("void(uint64[:, ::1], int32[::1], float32[::1])")
 def expected_outcomes(states: Words, num_moves: NDArray[np.int32], values: NDArray[np.float32]) -> None:
-    """Write the outcome that the material predicts, -1 (lost) to 1 (won), for each of B positions
-    that has moves."""
+    """Write the outcome, -1 to 1, that material predicts for each of B positions that has moves."""
     for row in range(len(values)):
         if num_moves[row] > 0:
             score_cp = evaluate(load(states, row), False)

@@ -1,5 +1,6 @@
-"""A generator of legal moves. It finds pins and checks first, so it never has to make a move and
-test it.
+"""A generator of legal moves.
+
+It finds pins and checks first, so it never has to make a move and test it.
 
 Moves are generated as sets: one bitboard of targets for each piece, and one for each direction in
 which pawns move. The sets are then listed or counted, or a single move is picked by its index. The
@@ -91,8 +92,7 @@ def put(sets: Words, at: int, origin: Word, targets: Word) -> int:
 
 @helper
 def put_pawns(sets: Words, at: int, targets: Word, step: Word) -> int:
-    """Append the moves of all pawns that move by `step` squares (modulo 64) to `targets`, including
-    promotions."""
+    """Append the moves of pawns that move by `step` (modulo 64) to `targets`, with promotions."""
     origin = BY_STEP | ((ZERO - step) & SQUARE)
     at = put(sets, at, origin, targets & ~FINAL_RANKS)
     promoting = targets & FINAL_RANKS
@@ -104,8 +104,7 @@ def put_pawns(sets: Words, at: int, targets: Word, step: Word) -> int:
 
 @helper
 def generate(p: Position, sets: Words) -> tuple[int, bool]:
-    """Write the sets of all legal moves to `sets[:end]`; return `end` and whether the side to move
-    is in check."""
+    """Write the sets of all legal moves to sets[:end]. Returns `end` and whether in check."""
     white_to_move = p.side == ZERO
     us, them = (p.white, p.black) if white_to_move else (p.black, p.white)
     occupied: Word = us | them

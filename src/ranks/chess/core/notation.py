@@ -1,5 +1,4 @@
-"""Standard algebraic notation (SAN) as integer codes: find the legal move of a code, and write the
-code of a move.
+"""Standard algebraic notation (SAN) as integer codes, to find and to describe legal moves.
 
 A code holds what the text of a move says (Nbxd2+), in 25 bits:
 
@@ -78,8 +77,9 @@ def find(rows: Words, row: int, code: int, moves: Moves, legal: Callable[..., in
 def follow(
     rows: Words, codes: Codes, line: Moves, moves: Moves, legal: Callable[..., int], play: Callable[..., None]
 ) -> int:
-    """Play codes from row 0 on while each matches exactly one legal move. Returns the number of
-    moves played.
+    """Play codes from row 0 on while each matches exactly one legal move.
+
+    Returns the number of moves played.
 
     rows: uint64[plies + 1, 13], the positions; codes, line: [plies], the moves found; moves:
     uint16[218], scratch."""
@@ -134,8 +134,9 @@ def code_of(p: Position, move: Word, moves: Moves, num_moves: int) -> Word:
 def describe(
     rows: Words, line: Moves, codes: Codes, moves: Moves, legal: Callable[..., int], play: Callable[..., None]
 ) -> int:
-    """Write the codes of a line of moves from row 0 on, up to the first illegal one. Returns the
-    number written.
+    """Write the codes of a line of moves from row 0 on, up to the first illegal one.
+
+    Returns the number written.
 
     rows: uint64[plies + 1, 13], the positions; line, codes: [plies]; moves: uint16[218],
     scratch."""

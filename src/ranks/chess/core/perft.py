@@ -30,8 +30,7 @@ def perft(start: Words, depth: int) -> int:
 
 
 def divide(start: Words, depth: int) -> Iterator[tuple[int, int]]:
-    """Each legal move of row 0, in the order of generation, with the perft of depth - 1 after
-    it."""
+    """Each legal move of row 0, in the order of generation, with its perft of depth - 1."""
     moves = np.empty(MAX_MOVES, np.uint16)
     num_moves = legal(start, 0, moves, 0) % CHECK
     after = np.empty((1, WORDS), np.uint64)
@@ -42,8 +41,9 @@ def divide(start: Words, depth: int) -> Iterator[tuple[int, int]]:
 
 @kernel(types.int64(STATES, MOVES, COUNTS, types.FunctionType(LEGAL), PLAY_TYPE))
 def _perft(rows: Words, moves: Moves, left: Counts, legal: Callable[..., int], play: Callable[..., None]) -> int:
-    """Depth-first search without recursion. Level k uses rows[k], moves[218 * k:] and left[k], the
-    moves still to try."""
+    """Depth-first search without recursion.
+
+    Level k uses rows[k], moves[218 * k:] and left[k], the moves still to try."""
     depth = len(left)
     total, level, arrived = 0, 0, True
     while level >= 0:

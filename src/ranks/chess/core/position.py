@@ -1,5 +1,6 @@
-"""A position as 13 words of 64 bits (104 bytes). Positions are stored and sent to the net in the
-same form.
+"""A position as 13 words of 64 bits (104 bytes).
+
+Positions are stored and sent to the net in the same form.
 
     word   0 pawns    1 knights   2 bishops   3 rooks   4 queens   5 kings      bitboards, both sides together
            6 white    7 black                                                  bitboards, all kinds together
@@ -93,8 +94,7 @@ def kind_at(p: Position, square: Word) -> Word:
 
 @helper
 def attackers(p: Position, square: Word, occupied: Word, side: Word) -> Word:
-    """All pieces of both sides that attack a square; of the pawns those that attack a piece of
-    `side` there."""
+    """All pieces that attack a square; of the pawns those that attack a piece of `side` there."""
     return (
         (KNIGHT[square] & p.knights)
         | (KING[square] & p.kings)
@@ -106,8 +106,7 @@ def attackers(p: Position, square: Word, occupied: Word, side: Word) -> Word:
 
 @helper
 def en_passant_is_legal(p: Position, pawn: Word, target: Word) -> bool:
-    """Whether an en passant capture from square `pawn` to square `target` leaves the own king out
-    of check."""
+    """Whether capturing en passant from `pawn` to `target` leaves the own king out of check."""
     captured = rotate(bit(target), BACKWARD if p.side == ZERO else FORWARD)
     us, them = (p.white, p.black) if p.side == ZERO else (p.black, p.white)
     them ^= captured
@@ -118,8 +117,7 @@ def en_passant_is_legal(p: Position, pawn: Word, target: Word) -> bool:
 
 @helper
 def with_en_passant(p: Position, target: Word) -> Position:
-    """`p` after a double push over `target`, with the en passant square set if the side to move can
-    legally capture."""
+    """Set the en passant square after a double push over `target`, if the capture is legal."""
     us = p.white if p.side == ZERO else p.black
     takers = PAWN[(p.side ^ ONE) * np.uint64(64) + target] & us & p.pawns
     while takers != ZERO:
@@ -252,8 +250,7 @@ def key_of(p: Position) -> Word:
 
 @helper
 def insufficient_material(p: Position) -> bool:
-    """Whether neither side can mate: bare kings, a single minor piece, or bishops that all move on
-    one colour."""
+    """Whether neither side can mate: bare kings, one minor piece, or bishops on one colour only."""
     if p.pawns | p.rooks | p.queens != ZERO:
         return False
     minors = p.knights | p.bishops

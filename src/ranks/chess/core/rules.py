@@ -1,5 +1,4 @@
-"""Chess for the search and the players: play a move, look at a position, list its moves, play
-random games."""
+"""Chess for search and players: play a move, look at a position, list its moves, random games."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ EIGHT = np.uint64(8)
 
 @helper
 def repetitions(p: Position, keys: Words, begin: int, end: int) -> int:
-    """How often a position has occurred before; keys[begin:end] are the keys of the earlier
-    positions, oldest first."""
+    """How often a position has occurred before, by the earlier keys[begin:end], oldest first."""
     reach = min(np.int64(p.clocks & HALF_MOVES), end - begin)
     if reach < 4:
         return 0
@@ -99,8 +97,9 @@ CHECK = 512
 
 @kernel(LEGAL)
 def legal(states: Words, row: int, moves: Moves, at: int) -> int:
-    """Write all legal moves, also of a drawn game, to `moves[at:at+n]`. Returns n, plus CHECK if in
-    check."""
+    """Write all legal moves, also of a drawn game, to `moves[at:at+n]`.
+
+    Returns n, plus CHECK if in check."""
     sets = carray(room_for_sets(), MOST_WORDS)
     stop, check = generate(load(states, row), sets)
     return list_moves(sets, stop, moves, at) + CHECK * check
@@ -114,8 +113,9 @@ def full_key(states: Words, row: int) -> int:
 
 @kernel("int64(uint64[:, ::1], int64, int64, uint64[::1], int64[::1])")
 def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDArray[np.int64]) -> int:
-    """Play games of uniformly random legal moves from row 0, each at most `cap` plies long. Returns
-    the plies of all.
+    """Play games of uniformly random legal moves from row 0, each at most `cap` plies long.
+
+    Returns the plies of all.
 
     draws[0] is the state of the random numbers (splitmix64, Steele, Lea & Flood 2014); ends[3]
     counts mates, draws and games cut off."""

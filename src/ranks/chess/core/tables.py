@@ -1,5 +1,4 @@
-"""Constant tables: attacks on an empty board, the squares between two squares, and the keys of
-Zobrist hashing.
+"""Constant tables: attacks on an empty board, squares between two squares, Zobrist keys.
 
 Plain loops over files and ranks fill them when the module is imported (about 20 ms).
 """
@@ -38,8 +37,8 @@ def half_lines(sign: int) -> Words:
 
 
 def between_and_through() -> tuple[Words, Words]:
-    """Two uint64[64, 64]: the squares strictly between two squares of one line, and the whole line;
-    0 if not on a line."""
+    """Two uint64[64, 64]: the squares between two squares of one line, and the whole line; else
+    0."""
     between, through = np.zeros((64, 64), np.uint64), np.zeros((64, 64), np.uint64)
     for line in range(4):
         for a in range(64):
@@ -62,8 +61,7 @@ def castling_kept() -> Words:
 
 
 def zobrist_keys() -> Words:
-    """uint64[904] of random bits: [2 sides, 7 kinds, 64 squares], with kind 0 (no piece) zero, then
-    8 en passant files.
+    """uint64[904] random bits: [2 sides, 7 kinds, 64 squares], kind 0 all zero; 8 en passant files.
 
     A castling right uses the key of a white pawn on the rook's square, where no pawn can be."""
     keys = np.random.Generator(np.random.PCG64(20261120)).integers(0, 1 << 64, 904, np.uint64)

@@ -1,5 +1,4 @@
-"""Matches between players: openings, clocks, games, schedules, and ladders (a round robin of a
-pool)."""
+"""Matches between players: openings, clocks, games, schedules and ladders."""
 
 from __future__ import annotations
 

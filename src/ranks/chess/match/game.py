@@ -1,5 +1,4 @@
-"""One game between two players: checks that moves are legal, keeps the clocks, ends by the rules or
-by forfeit."""
+"""One game between two players: legal moves, clocks, and an end by the rules or by forfeit."""
 
 from __future__ import annotations
 
@@ -152,8 +151,7 @@ def play_game(
 
 
 def forfeit_reason(fault: Forfeit) -> str:
-    """The reason of a forfeit, on one line and without braces, so that it fits into a PGN
-    comment."""
+    """The reason of a forfeit as one line without braces, for a PGN comment."""
     return " ".join(f"forfeits: {fault}".translate(BRACES).split())
 
 

@@ -1,5 +1,4 @@
-"""A finished game as PGN, with the score, depth and time of each move as cutechess writes them:
-{+0.35/12 0.52s}."""
+"""A finished game as PGN, with a comment {score/depth time} for each move, as in cutechess."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ def write_record(stream: TextIO, record: GameRecord, event: str, date: str, cond
 
 
 def turn_comment(turn: Turn) -> str:
-    """`+0.35/12 0.52s`: score for the side to move in pawns, depth, seconds; `+M3/9` for a mate in
-    three moves."""
+    """`+0.35/12 0.52s`: score in pawns for the mover, depth, seconds; `+M3/9`: mate in three."""
     choice = turn.choice
     if choice.mate_in is not None:
         score = f"{'+' if choice.mate_in > 0 else '-'}M{abs(choice.mate_in)}"

@@ -1,5 +1,4 @@
-"""A ladder: a round robin of a pool with one fit of all ratings, kept in a folder from which it can
-be resumed."""
+"""A ladder: a round robin of a pool, rated by one fit, in a folder from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -79,8 +78,8 @@ class LadderPlan:
 
     @property
     def looks(self) -> list[int]:
-        """The numbers of pairs after which the ratings are checked (looks): doubled each time, up
-        to the limit."""
+        """Pairs of games after which the ratings are checked: doubled each time, up to the
+        limit."""
         pairs = [self.games_per_pair // 2]
         while self.until_separated and pairs[-1] < self.until_separated // 2:
             pairs.append(min(2 * pairs[-1], self.until_separated // 2))
@@ -90,8 +89,7 @@ class LadderPlan:
 def play_ladder(
     plan: LadderPlan, folder: Path, command: str, write_game: Callable[[TextIO, GameRecord], None]
 ) -> Standings:
-    """Play the games missing in `folder`, rate, write ladder.json and ladder.png, and print the
-    table.
+    """Play the games missing in `folder`, rate, write ladder.json and ladder.png, print the table.
 
     After Ctrl-C the pairs so far are rated, and KeyboardInterrupt is raised again. Raises UserError
     if the games cannot be rated.
@@ -118,8 +116,7 @@ def _report(plan: LadderPlan, store: LadderStore, folder: Path, command: str) ->
 
 
 def _play(plan: LadderPlan, store: LadderStore) -> None:
-    """Play the games of every pairing; then, if asked, more games of neighbours that are not
-    separated, look by look."""
+    """Play the games of every pairing, then more games of neighbours that are not separated."""
     names = sorted(participant.name for participant in plan.participants)
     wanted = dict.fromkeys(itertools.combinations(names, 2), plan.looks[0])
     for line in repetition_lines(plan.openings, plan.looks[-1]):

@@ -92,8 +92,9 @@ class LadderStore:
         self._opened.close()
 
     def _read(self, path: Path) -> tuple[int, int]:
-        """Count all complete lines. Returns their length in bytes, and the length of games.pgn that
-        they state."""
+        """Count all complete lines.
+
+        Returns their length in bytes, and the length of games.pgn that they state."""
         whole = path.read_bytes() if path.exists() else b""
         lines = whole.split(b"\n")[:-1]
         pgn_bytes = 0
@@ -140,8 +141,9 @@ def _lock(folder: Path) -> TextIO:
 
 
 def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
-    """Write the plan, or compare it with the existing one. Only new players and more looks are
-    allowed."""
+    """Write the plan, or compare it with the existing one.
+
+    Only new players and more looks are allowed."""
     players = plan["players"]
     if path.exists():
         before = _read_plan(path)
@@ -184,8 +186,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def _require_whole(folder: Path) -> None:
-    """Raise UserError if a file is missing although a later one exists: resuming would lose
-    data."""
+    """Raise UserError if a file is missing although a later one exists."""
     names = ("plan.json", "pairs.jsonl", "games.pgn")
     for first, then in itertools.pairwise(names):
         if (folder / then).exists() and not (folder / first).exists():

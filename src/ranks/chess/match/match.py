@@ -1,5 +1,4 @@
-"""A match of two players: pairs of games until all rounds are played or a sequential test (SPRT)
-decides."""
+"""A match of two players: pairs of games up to a number of rounds or the decision of an SPRT."""
 
 from __future__ import annotations
 

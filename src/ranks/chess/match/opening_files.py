@@ -12,8 +12,9 @@ from ranks.errors import UserError
 
 
 def read_openings(path: Path) -> list[Opening]:
-    """All openings of an .epd, .pgn or .pgn.gz file, in order. Raises UserError with the line or
-    game at fault."""
+    """All openings of an .epd, .pgn or .pgn.gz file, in order.
+
+    Raises UserError with the line or game at fault."""
     asked = f"--openings {path}"
     if not path.is_file():
         raise UserError(
@@ -31,8 +32,8 @@ def read_openings(path: Path) -> list[Opening]:
 
 
 def _read_epd(path: Path) -> Iterator[Opening]:
-    """Read EPD lines (four fields and operations, of which hmvc and fmvn are used) or FEN lines
-    (six fields)."""
+    """Read lines of EPD (four fields and operations; hmvc and fmvn are used) or FEN (six
+    fields)."""
     for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
         fields = line.split()
         if not fields:

@@ -54,8 +54,9 @@ def repetition_lines(openings: Iterable[Opening], pairs: int) -> Iterator[str]:
 
 
 def seeded_openings(seed: int) -> Iterator[Opening]:
-    """An endless stream of lines of 8 plies. No position occurs twice and neither side is in
-    check."""
+    """An endless stream of lines of 8 plies.
+
+    No position occurs twice and neither side is in check."""
     state = new_state(table_bits=16)
     seen: set[str] = set()
     for line in itertools.count():

@@ -7,8 +7,9 @@ from types import TracebackType
 
 
 class Progress:
-    """Prints lines to stdout and flushes each. Shows a progress bar only if stdout is a
-    terminal."""
+    """Prints lines to stdout and flushes each.
+
+    Shows a progress bar only if stdout is a terminal."""
 
     def __init__(self, total: int, unit: str) -> None:
         self._bar = None

@@ -62,8 +62,7 @@ class PairRecord:
 def pair_tasks(
     encounters: Sequence[tuple[Participant, Participant, int]], openings: Iterable[Opening]
 ) -> Iterator[PairTask]:
-    """The tasks of encounters (first, second, number of pairs): pair 0 of every encounter, then
-    pair 1, ...
+    """Tasks of encounters (first, second, number of pairs): pair 0 of each, then pair 1, ...
 
     Pair n uses the n-th opening. If there are fewer openings, they are used again from the first.
     """
@@ -82,8 +81,9 @@ def play_pairs(
     on_game: Callable[[GameRecord], None],
     max_plies: int = MAX_PLIES,
 ) -> Generator[PairRecord]:
-    """Play all tasks in `concurrency` threads. `on_game` is called after each game, by one thread
-    at a time.
+    """Play all tasks in `concurrency` threads.
+
+    `on_game` is called after each game, by one thread at a time.
 
     Closing the iterator stops the match: running games are abandoned, and every thread closes its
     players.
@@ -105,8 +105,7 @@ def play_pairs(
 
 
 def game_seed(seed: int, task: PairTask, game: int) -> int:
-    """The 32-bit seed of one game: a hash of the match seed, the two names, the pair's number and
-    the game (0 or 1)."""
+    """The 32-bit seed of a game: a hash of the match seed, names, pair and game (0 or 1)."""
     key = f"game {seed} {task.first.name} {task.second.name} {task.number} {game}"
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "little")
 

@@ -59,8 +59,9 @@ class Standings(NamedTuple):
 
 
 def rate(table: Crosstable, anchors: Mapping[str, float], looks: int = 1) -> Standings:
-    """Fit the ratings by maximum likelihood. If there is no maximum, use a prior of one game for
-    each player.
+    """Fit the ratings by maximum likelihood.
+
+    If there is no maximum, use a prior of one game for each player.
 
     `looks` is how often the ratings may be checked before the ladder ends.
     """

@@ -58,13 +58,14 @@ class GameClock:
         self.remaining_s = [self.control.time_s] * 2
 
     def moves_to_go(self, side: int) -> int | None:
-        """Moves of `side` (0 white, 1 black) to the next time control; None: the time is for the
-        whole game."""
+        """Moves of `side` (0 white, 1 black) to the next time control; None if there is only
+        one."""
         return None if self.control.moves is None else self.control.moves - self._played[side] % self.control.moves
 
     def spend(self, side: int, elapsed_s: float) -> bool:
-        """Subtract the time of one move of `side` from its clock. Returns False if its flag has
-        fallen."""
+        """Subtract the time of one move of `side` from its clock.
+
+        Returns False if its flag has fallen."""
         self.remaining_s[side] -= elapsed_s
         if self.remaining_s[side] < -self.time_margin_s:
             return False

@@ -1,5 +1,4 @@
-"""Games as text: Portable Game Notation (Edwards 1994, "Standard: Portable Game Notation
-Specification")."""
+"""Games as text: Portable Game Notation (Edwards 1994, PGN standard)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Split PGN text into games: tags, move texts, comments and result, without looking at the
-moves."""
+"""Split PGN text into games: tags, move texts, comments and result. Moves are not parsed here."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ class RawGame:
         return bool(self.headers or self.words or self.depth or self.error)
 
     def ends_before(self, tag_line: str, *, after_blank: bool) -> bool:
-        """Whether a line of tags starts the next game: it follows moves, or it follows a blank line
-        and repeats a tag."""
+        """Whether tags start the next game: after moves, or after a blank line and repeating a
+        tag."""
         if self.words or self.comments or self.depth or self.open_comment is not None:
             return True
         return after_blank and any(name in self.headers for name, _ in _TAG.findall(tag_line))
@@ -70,8 +69,9 @@ class RawGame:
             self.comments[len(self.words)] = " ".join([before, *words] if before else words)
 
     def end_comment(self, line: str) -> str:
-        """Continue the open comment. Returns the rest of the line after its end, '' if it stays
-        open."""
+        """Continue the open comment.
+
+        Returns the rest of the line after its end, '' if it stays open."""
         assert self.open_comment is not None
         inside, brace, rest = line.partition("}")
         self.open_comment.append(inside)
@@ -81,8 +81,9 @@ class RawGame:
         return rest
 
     def take(self, tokens: list[str]) -> list[str]:
-        """Read moves, comments and variations. Returns the tokens after the result, [] if there is
-        no result yet."""
+        """Read moves, comments and variations.
+
+        Returns the tokens after the result, [] if there is no result yet."""
         for index, token in enumerate(tokens):
             mark = token[:1]
             if not mark:
@@ -126,8 +127,7 @@ class RawGame:
 
 
 def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
-    """Split lines into games: after each result, and before a tag that cannot belong to the same
-    game."""
+    """Split lines into games: after a result, and before a tag that must be of the next game."""
     raw, after_blank = RawGame(), True
     try:
         for number, line in enumerate(lines, 1):

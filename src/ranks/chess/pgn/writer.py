@@ -65,8 +65,9 @@ def _comment_words(game: Game, ply: int) -> list[str]:
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
-    """Break the words into lines. No line starts with [ or %, which would read as a tag or an
-    escape."""
+    """Break the words into lines.
+
+    No line starts with [ or %, which would read as a tag or an escape."""
     line = ""
     for word in words:
         if line and len(line) + 1 + len(word) > COLUMNS and word[0] not in "%[":

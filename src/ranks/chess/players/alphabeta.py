@@ -32,8 +32,9 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 class AlphaBetaPlayer:
-    """Iterative deepening up to its depth or the first limit. Ties between equal moves are broken
-    at random.
+    """Iterative deepening up to its depth or the first limit.
+
+    Ties between equal moves are broken at random.
 
     The score at a depth is that of plain minimax. With one thread, a move is a function of the
     game, its seed and the limits; nothing is kept from move to move. More threads search the same
@@ -41,8 +42,7 @@ class AlphaBetaPlayer:
     only which of several equal moves is chosen."""
 
     def __init__(self, name: str, depth: int, *, positional: bool, quiescence: bool) -> None:
-        """`positional`: evaluate with piece-square tables; `quiescence`: search captures at the
-        leaves."""
+        """`positional`: use piece-square tables; `quiescence`: search captures at the leaves."""
         self.name, self.depth = name, depth
         self._style = (int(positional), int(quiescence))
         self._states: list[SearchState] = [new_state()]
@@ -85,8 +85,9 @@ class AlphaBetaPlayer:
         self._states = []
 
     def _states_for(self, threads: int, hash_mib: int) -> list[SearchState]:
-        """One state for each thread; the first one gives the result. The table has the largest
-        power of two that fits."""
+        """One state for each thread; the first one gives the result.
+
+        The table has the largest power of two that fits."""
         assert self._states, f"{self.name} is closed"
         table_bits = (hash_mib * 2**20 // ENTRY_BYTES).bit_length() - 1
         if len(self._states[0].table_keys) != 1 << table_bits:
@@ -97,8 +98,7 @@ class AlphaBetaPlayer:
     def _search_lines(
         self, states: Sequence[SearchState], moves: list[int], depth: int, limits: Limits, deadline_s: float
     ) -> tuple[list[Choice], bool]:
-        """The best lines at one depth, best first, and whether all were finished before a limit was
-        reached."""
+        """The best lines at one depth, best first, and whether no limit interrupted the search."""
         lines: list[Choice] = []
         rest, finished = moves, True
         while rest and len(lines) < max(limits.multipv, 1):

@@ -14,8 +14,9 @@ OVERHEAD_S = 0.03
 
 
 class Forfeit(Exception):
-    """A player cannot continue: its engine hung, died, or moved illegally. The text says how, in
-    one line."""
+    """A player cannot continue: its engine hung, died, or moved illegally.
+
+    The text says how, in one line."""
 
     def __init__(self, reason: str, output: Sequence[str] = ()) -> None:
         super().__init__(reason)
@@ -89,8 +90,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Choice:
-    """A move with its score. The score fields are as in `Info`; players that do not evaluate leave
-    them empty."""
+    """A move with its score.
+
+    The score fields are as in `Info`; players that do not evaluate leave them empty."""
 
     move: int
     """from | to << 6 | promotion << 12."""
@@ -103,8 +105,9 @@ class Choice:
 
 
 class Player(Protocol):
-    """A player plays one side of any number of games, one after the other. Only one thread uses it
-    at a time."""
+    """A player plays one side of any number of games, one after the other.
+
+    Only one thread uses it at a time."""
 
     name: str
     """The spec that created it, such as alphabeta:3."""
@@ -114,8 +117,9 @@ class Player(Protocol):
         ...
 
     def choose(self, board: Board, limits: Limits) -> Choice:
-        """Choose a legal move in a game that is not over. The board is not changed. Raises
-        Forfeit."""
+        """Choose a legal move in a game that is not over.
+
+        The board is not changed. Raises Forfeit."""
         ...
 
     def close(self) -> None:

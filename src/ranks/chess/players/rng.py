@@ -1,5 +1,4 @@
-"""Random numbers of players: hashes of (seed, ply, move), so that the same seed plays the same game
-again."""
+"""Random numbers of players: hashes of (seed, ply, move), so a seed always gives the same game."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Player specs, `NAME[:ARGUMENT][?Option=Value&...]`: parsed, and turned into players by a table of
-factories.
+"""Player specs, `NAME[:ARGUMENT][?Option=Value&...]`: parsing them and creating their players.
 
 This room knows no players. The caller passes the table, which `ranks.chess.commands.players`
 assembles.
@@ -35,8 +34,10 @@ class PlayerSpec:
 
     @classmethod
     def parse(cls, text: str, players: Mapping[str, str], usage: str) -> PlayerSpec:
-        """Parse a spec. `players` maps names to factories. Raises UserError for unknown names and
-        unreadable options."""
+        """Parse a spec.
+
+        `players` maps names to factories. Raises UserError for unknown names and unreadable
+        options."""
         head, _, query = text.strip().partition("?")
         name, colon, argument = head.partition(":")
         if name not in players:
@@ -58,8 +59,7 @@ class PlayerSpec:
 
 
 def nearest(given: str, known: Sequence[str] | Mapping[str, str], otherwise: str) -> str:
-    """'did you mean ...?' for the known word closest to the given one, ignoring case; else
-    `otherwise`."""
+    """'did you mean ...?' with the known word closest to the given one, else `otherwise`."""
     by_lower_case = {word.lower(): word for word in known}
     close = difflib.get_close_matches(given.lower(), by_lower_case, n=1, cutoff=0.5)
     return f"did you mean {by_lower_case[close[0]]}? ({otherwise})" if close else otherwise

@@ -37,8 +37,7 @@ def time_plan(limits: Limits) -> TimePlan:
 
 
 def clock_plan(clock: Clock) -> TimePlan:
-    """Spread the remaining time, minus a reserve, over the moves to go, and use half of each
-    increment.
+    """Spread the remaining time, minus a reserve, over the moves to go; use half of each increment.
 
     When only the reserve is left the player moves at once, so that the increments refill the clock.
     No move uses more than a third of the remaining time, unless the next time control starts right

@@ -1,5 +1,6 @@
-"""A player that uses the tree search of ranks.search with any evaluator. It keeps its tree from
-move to move."""
+"""A player that uses the tree search of ranks.search with any evaluator.
+
+It keeps its tree from move to move."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ MOST_LEAVES = 8
 
 
 class SearchPlayer:
-    """Plays the move that the search chooses. Nodes are simulations; a move gets
-    `config.simulations` at most."""
+    """Plays the move that the search chooses.
+
+    Nodes are simulations; a move gets `config.simulations` at most."""
 
     def __init__(self, name: str, evaluator: Evaluator, config: SearchConfig) -> None:
         self.name, self.config = name, config
@@ -65,8 +67,8 @@ class SearchPlayer:
         self._search = None
 
     def _go_to(self, search: Search, board: Board) -> None:
-        """Move the root to the position of a board: along the moves that were played, else with a
-        new tree.
+        """Move the root to a board's position: along the moves that were played, else with a new
+        tree.
 
         For the tree a third repetition or 50 moves end the game, but a GUI may continue until
         someone claims the draw. Then the tree starts from the position without its history."""

@@ -77,8 +77,9 @@ class Ratings:
 
 
 def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_games: float = 0.0) -> Ratings:
-    """Rate all players of `table`. `anchors` maps players to given Elo; without anchors the mean of
-    the pool is 0.
+    """Rate all players of `table`.
+
+    `anchors` maps players to given Elo; without anchors the mean of the pool is 0.
 
     `prior_games` is a weak prior: it adds about that many games to each player, half won and half
     lost with either colour, spread over its pairings. A player that lost or won every game then
@@ -162,10 +163,9 @@ class _Model:
         by_strength_KG3F = by_advantage_KG3[..., None] * self.design_KGF[:, :, None, :]
         return np.concatenate([by_strength_KG3F, by_log_nu_KG3[..., None]], -1)
 
-    def pair_slopes(self, x_F: Floats) -> Floats:
-        """float64[K, 3, 3, F]: the same for a pair of games, by the first player's points with
-        white and with black."""
-        slope_KG3F = self.game_slopes(x_F)
+    @staticmethod
+    def pair_slopes(slope_KG3F: Floats) -> Floats:
+        """float64[K, 3, 3, F]: the same for pairs, by first's points with white and with black."""
         return slope_KG3F[:, 0, :, None] + slope_KG3F[:, 1, None, ::-1]
 
     def log_likelihood(self, pairs_K33: Floats, x_F: Floats) -> float:
@@ -174,14 +174,13 @@ class _Model:
         played_KG3 = games_KG3 > 0
         return float((games_KG3[played_KG3] * np.log(self.chances(x_F)[played_KG3])).sum())
 
-    def gradient(self, pairs_K33: Floats, x_F: Floats) -> Floats:
+    def gradient(self, pairs_K33: Floats, slope_KG3F: Floats) -> Floats:
         """float64[F]: the gradient of `log_likelihood`."""
-        return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(x_F))
+        return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(slope_KG3F))
 
-    def expected_information(self, num_K: Floats, x_F: Floats) -> Floats:
+    def expected_information(self, num_K: Floats, x_F: Floats, slope_KG3F: Floats) -> Floats:
         """float64[F, F]: the expected information of num_K pairs in each pairing."""
         weight_KG3 = num_K[:, None, None] * self.chances(x_F)
-        slope_KG3F = self.game_slopes(x_F)
         return np.einsum("kgo,kgoe,kgof->ef", weight_KG3, slope_KG3F, slope_KG3F)
 
 
@@ -195,10 +194,11 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
     x_F = np.zeros(model.design_KGF.shape[-1] + 1)
     x_F[:-2] = model.start
     x_F[-1] = 0.0 if drawn else -math.inf
-    best = model.log_likelihood(pairs_K33, x_F)
+    best, num_K = model.log_likelihood(pairs_K33, x_F), pairs_K33.sum((1, 2))
     for _ in range(200):
-        slope_F = model.gradient(pairs_K33, x_F)[:num_free]
-        information_FF = model.expected_information(pairs_K33.sum((1, 2)), x_F)[:num_free, :num_free]
+        slope_KG3F = model.game_slopes(x_F)
+        slope_F = model.gradient(pairs_K33, slope_KG3F)[:num_free]
+        information_FF = model.expected_information(num_K, x_F, slope_KG3F)[:num_free, :num_free]
         try:
             step_F = np.linalg.solve(information_FF, slope_F)
         except np.linalg.LinAlgError:
@@ -206,7 +206,8 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
         step_F /= max(1.0, float(np.abs(step_F).max()))
         trial_F = x_F.copy()
         trial_F[:num_free] += step_F
-        rise, beyond = slope_F @ step_F, model.gradient(pairs_K33, trial_F)[:num_free] @ step_F
+        slope_beyond_F = model.gradient(pairs_K33, model.game_slopes(trial_F))[:num_free]
+        rise, beyond = slope_F @ step_F, slope_beyond_F @ step_F
         if beyond < 0 < rise:  # the step passed the maximum on this line
             step_F *= rise / (rise - beyond)
         while True:
@@ -233,23 +234,28 @@ def _no_maximum() -> UserError:
 
 
 def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
-    """float64[F, F]: the sandwich covariance of the parameters. Central differences give the
-    observed information.
+    """float64[F, F]: the sandwich covariance of the parameters.
+
+    Central differences give the observed information.
 
     With P pairs it is scaled by P / (P - F) as usual, since the residuals of a fit are smaller than
     the errors. Raises LinAlgError if the likelihood has no proper maximum at x_F.
     """
     num_free = len(x_F) - (x_F[-1] == -math.inf)
     around_FF = 1e-5 * np.eye(len(x_F))[:num_free]
-    rows = [model.gradient(pairs_K33, x_F - d) - model.gradient(pairs_K33, x_F + d) for d in around_FF]
+    below, above = (
+        [model.gradient(pairs_K33, model.game_slopes(x_F + sign * d)) for d in around_FF] for sign in (-1, 1)
+    )
+    rows = [low - high for low, high in zip(below, above, strict=True)]
     information_FF = np.stack(rows)[:, :num_free] / 2e-5
     np.linalg.cholesky(information_FF)
     bread_FF = np.linalg.inv(information_FF)
     num_K = pairs_K33.sum((1, 2))
     seen_K = num_K / (num_K + MODEL_PAIRS)
-    slope_K33F = model.pair_slopes(x_F)[..., :num_free]
+    slope_KG3F = model.game_slopes(x_F)
+    slope_K33F = model.pair_slopes(slope_KG3F)[..., :num_free]
     spread_FF = np.einsum("k,kab,kabe,kabf->ef", seen_K, pairs_K33, slope_K33F, slope_K33F)
-    spread_FF += model.expected_information((1 - seen_K) * num_K, x_F)[:num_free, :num_free]
+    spread_FF += model.expected_information((1 - seen_K) * num_K, x_F, slope_KG3F)[:num_free, :num_free]
     num_pairs = num_K.sum()
     scale = num_pairs / max(num_pairs - num_free, 1.0)
     covariance_FF = np.zeros((len(x_F), len(x_F)))
@@ -258,8 +264,7 @@ def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
 
 
 def _require_one_scale(table: Crosstable, anchors: Mapping[str, float], finite: bool) -> None:
-    """Raise UserError if parts of the pool never met, or, if `finite`, one part made no point
-    against the rest."""
+    """Raise UserError if parts of the pool never met or, if `finite`, one part scored no point."""
     names = table.players
     anchored_N = np.array([name in anchors for name in names])
     met_NN = np.eye(len(names), dtype=bool) | np.outer(anchored_N, anchored_N)

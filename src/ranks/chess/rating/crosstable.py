@@ -16,8 +16,9 @@ Points = Literal[0, 1, 2]
 
 
 class Crosstable:
-    """The pairs of games of a pool. The two games of a pair have the same opening and reversed
-    colours."""
+    """The pairs of games of a pool.
+
+    The two games of a pair have the same opening and reversed colours."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[tuple[str, str], Ints] = defaultdict(lambda: np.zeros((3, 3), np.int64))
@@ -38,8 +39,7 @@ class Crosstable:
 
     @property
     def pairings(self) -> Mapping[tuple[str, str], Ints]:
-        """For each (first, second) in order of name int64[3, 3]: pairs by first's points with
-        white, with black."""
+        """int64[3, 3] by (first, second): pairs by first's points with white and with black."""
         return {pairing: self._counts[pairing] for pairing in sorted(self._counts)}
 
     def between(self, first: str, second: str) -> Ints:

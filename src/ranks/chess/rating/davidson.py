@@ -19,8 +19,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def outcome_probabilities(advantage_x: Floats, nu: float) -> Floats:
-    """float64[..., 3]: the probabilities of loss, draw and win for an advantage x in nats, accurate
-    also for tiny ones.
+    """float64[..., 3]: probabilities of loss, draw and win for an advantage x in nats, also tiny
+    ones.
 
     With u = 4 p (1 - p), D = nu sqrt(W L) and W + D / 2 = p give D = nu u / (nu + r), r^2 = nu^2 (1
     - u) + 4 u, and L = (1 - p) (r + k) / (nu + r), W = p (r - k) / (nu + r) with k = nu (1 - 2 p);

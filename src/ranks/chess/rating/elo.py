@@ -66,8 +66,9 @@ def score_of(elo: float) -> float:
 
 
 def estimate(counts_C: Sequence[int]) -> Estimate:
-    """Score, Elo with 95 % intervals, normalised Elo and LOS of a match. Pass pairs (C = 5) where
-    games are paired.
+    """Score, Elo with 95 % intervals, normalised Elo and LOS of a match.
+
+    Pass pairs (C = 5) where games are paired.
 
     The interval of the score is s +/- 1.96 sqrt(var / N) over the N pairs, with the unbiased
     variance, and the interval of the Elo is its image, as in fishtest. Below about 20 pairs it is

@@ -29,8 +29,7 @@ def score_line(first: str, second: str, games: WinsLossesDraws) -> str:
 
 
 def report(first: str, second: str, games: WinsLossesDraws, pairs_5: Sequence[int], sprt: Sprt | None) -> list[str]:
-    """The final report of a match: score, Elo with its 95 % interval over pairs, LOS, draw ratio,
-    pentanomial counts, SPRT."""
+    """The final report of a match: score, Elo, LOS, draw ratio, pentanomial counts, SPRT."""
     found = estimate(pairs_5)
     draw_ratio = games.draws / games.games if games.games else 0.0
     elo = f"Elo difference: {found.elo}, LOS: {100 * found.los:.1f} %, DrawRatio: {100 * draw_ratio:.1f} %"

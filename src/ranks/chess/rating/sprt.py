@@ -1,5 +1,4 @@
-"""The sequential probability ratio test (SPRT) of two Elo hypotheses: a match ends as soon as the
-test decides.
+"""The sequential probability ratio test (SPRT), which ends a match as soon as it decides.
 
 Legend: C categories of a score from 0 to 1 in equal steps (5 for pairs of games, 3 for single
 games); ... any batch.
@@ -65,8 +64,8 @@ class Sprt:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Wald's bounds of the log-likelihood ratio: H0 is accepted below the first, H1 above the
-        second."""
+        """Wald's bounds of the log-likelihood ratio: below the first accept H0, above the second
+        H1."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def verdict(self, counts_C: Sequence[int]) -> Verdict:
@@ -92,8 +91,7 @@ def parse_sprt(text: str) -> Sprt:
 
 
 def log_likelihood_ratio(counts_xC: Floats, score0: float, score1: float) -> Floats:
-    """The generalised log-likelihood ratio of expectation `score1` over `score0`, for float64[...,
-    C] counts.
+    """The generalised log-likelihood ratio of `score1` over `score0`, for float64[..., C] counts.
 
     Without any game it is 0.
     """

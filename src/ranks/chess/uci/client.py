@@ -81,8 +81,9 @@ class SearchDeadline:
 
 
 class UciClient:
-    """A running engine. Only one thread uses a client; several threads may start clients at the
-    same time."""
+    """A running engine.
+
+    Only one thread uses a client; several threads may start clients at the same time."""
 
     def __init__(self, command: Sequence[str], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
         """Start the engine and wait for uciok. Raises Forfeit."""
@@ -289,8 +290,7 @@ def go_command(limits: Limits, white_to_move: bool) -> str:
 def forward_lines(
     pipe: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event
 ) -> None:
-    """Read an unbuffered pipe to its end and put its lines, then None, into a queue; without a
-    queue just drain it."""
+    """Forward the lines of a pipe to a queue, then None. Without a queue just drain the pipe."""
     with io.BufferedReader(cast(io.RawIOBase, pipe)) as stream:
         while raw := stream.readline(LONGEST_LINE):
             line = raw.decode(errors="replace").strip()

@@ -1,5 +1,6 @@
-"""A player as a UCI engine. This module imports nothing heavy, so `uciok` is sent at once while the
-player loads.
+"""A player as a UCI engine.
+
+This module imports nothing heavy, so `uciok` is sent at once while the player loads.
 
     reader thread     puts the lines of stdin into a queue
     loader thread     imports and compiles, then creates the player
@@ -48,8 +49,8 @@ class Engine:
         write: Callable[[str], None],
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`load` creates the player in a separate thread; `write` prints one line and flushes it;
-        `now`: the clock."""
+        """`load` creates the player, in its own thread; `write` prints a line; `now` is the
+        clock."""
         self._name, self._load, self._write_line, self._now = name, load, write, now
         self._writing = threading.Lock()
         self._player: Player | None = None
@@ -84,8 +85,9 @@ class Engine:
         return not self._loaded.is_set()
 
     def _handle(self, words: list[str]) -> bool:
-        """Handle one line; False after `quit`. Unknown words before a command are ignored, as UCI
-        demands."""
+        """Handle one line; False after `quit`.
+
+        Unknown words before a command are ignored, as UCI demands."""
         commands: dict[str, Callable[[list[str]], None]] = {
             "uci": self._introduce,
             "isready": self._is_ready,
@@ -126,8 +128,9 @@ class Engine:
         self._board, self._refused = None, False
 
     def _set_position(self, rest: list[str]) -> None:
-        """Set the position. After an invalid one, `go` answers `bestmove 0000` until a valid one
-        comes."""
+        """Set the position.
+
+        After an invalid one, `go` answers `bestmove 0000` until a valid one comes."""
         self._wait()
         from ranks.chess.board import Board
 
@@ -233,8 +236,7 @@ def print_line(line: str) -> None:
 
 
 def read_lines(descriptor: int) -> Iterator[str]:
-    """The lines of a file descriptor, read without Python's stream locks, so that the interpreter
-    can exit meanwhile."""
+    """The lines of a file descriptor, read without stream locks, which would block the exit."""
     pending = b""
     while chunk := os.read(descriptor, 1 << 16):
         *lines, pending = (pending + chunk).split(b"\n")

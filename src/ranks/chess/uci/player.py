@@ -1,5 +1,4 @@
-"""A UCI engine as a player: found on PATH, started, its options checked, restarted for the next
-game if it died."""
+"""A UCI engine as a player: found, started, configured, and restarted if it died."""
 
 from __future__ import annotations
 
@@ -22,8 +21,9 @@ INSTALLERS = {"apt": "sudo apt install", "brew": "brew install", "dnf": "sudo dn
 
 
 class UciPlayer:
-    """Plays the moves of a UCI engine. `nodes`, if given, limits every move and replaces all other
-    limits."""
+    """Plays the moves of a UCI engine.
+
+    `nodes`, if given, limits every move and replaces all other limits."""
 
     def __init__(
         self,
@@ -33,8 +33,9 @@ class UciPlayer:
         nodes: int | None = None,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
     ) -> None:
-        """Start the engine and set its options. Raises UserError if it is no UCI engine or has no
-        such option."""
+        """Start the engine and set its options.
+
+        Raises UserError if it is no UCI engine or has no such option."""
         self.name, self.nodes = name, nodes
         self._command, self._options, self._timeouts = list(command), dict(options), timeouts
         try:
@@ -120,8 +121,7 @@ def install(program: str) -> str:
 
 
 def uci_player(spec: str, argument: str | None, options: Mapping[str, str]) -> UciPlayer:
-    """`uci:COMMAND[@NODES][?Option=Value&...]`: any UCI engine, optionally with NODES for each
-    move."""
+    """`uci:COMMAND[@NODES][?Option=Value&...]`: any UCI engine, with NODES for each move."""
     text, at, digits = (argument or "").rpartition("@")
     nodes = int(digits) if at and digits.isascii() and digits.isdecimal() else None
     if nodes == 0:
