@@ -57,7 +57,7 @@ def compare(comparison: Comparison, peers: Sequence[str], rounds: int) -> dict[s
 def row(side: SideProcess, ours: SideProcess, comparison: Comparison) -> dict[str, Any]:
     """What was found of one side; one that is missing or fell silent has no figures but says
     why."""
-    found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.facts}
+    found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.info}
     if side.ready:
         sums = {name: round(sum(answer[name] for answer in side.answers), 3) for name in side.answers[0]}
         found |= {"rate": spread(side.rates, 1), "rates": [round(rate, 1) for rate in side.rates], "sums": sums}
@@ -75,7 +75,7 @@ def split(rounds: int) -> dict[str, Any]:
                 if side.ready:
                     side.measure(0.0)
         if not all(side.ready for side in sides.values()):
-            return {str(threads): side.facts for threads, side in sides.items()}
+            return {str(threads): side.info for threads, side in sides.items()}
         found = {str(threads): shares(side.answers) for threads, side in sides.items()}
         return {**found, "two_by_one": ratios(sides[2].rates, sides[1].rates), "goal_tree_share": SPLIT_GOAL}
     finally:

@@ -1,12 +1,13 @@
-"""Our side of each comparison, in the project's environment: `python ours.py games|tree|net --cores
-0,1 ...`.
+"""Our side of each comparison, in the environment of the project.
 
-games   random games.
-tree    searches with equal priors and value 0, from the positions of openspiel_tree.py.
-net     Gumbel searches with the tiny net in torch and mctx's settings, a few random plies after the start; each answer
-        also says where the time went.
+    python ours.py games|tree|net --cores 0,1 ...
 
-Putting the positions into the search is not counted, as theirs are made before.
+games   random games
+tree    searches with equal priors and value 0, from the positions of openspiel_tree.py
+net     Gumbel searches with the tiny net in torch and the settings of mctx, a few random plies after
+        the start; each answer also holds the time of each part
+
+The time to set up the positions is not counted, as the peers set theirs up in advance.
 """
 
 from __future__ import annotations

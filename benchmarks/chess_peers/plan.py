@@ -1,5 +1,4 @@
-"""What is compared with what: the sides of each comparison, their goals, and where the work
-differs."""
+"""The comparisons: the sides of each, their goals, and the differences in their work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tiny net as an evaluator of our search: packed positions to planes, the net in torch, logits
-of legal moves.
+"""The tiny net in torch as an evaluator of our search.
 
-A position is seen by the side to move: its own pieces first, black's board upside down.
+It unpacks positions to planes and returns the logits of the legal moves. Positions are seen from
+the side to move: its own pieces come first, and black's board is flipped.
 """
 
 # B rows, W words of a position, K kinds of pieces, C planes or channels, H ranks, V files, M moves,

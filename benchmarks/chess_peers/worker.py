@@ -1,9 +1,9 @@
-"""One side of a comparison: a process that gets ready once and then measures each time it is asked.
+"""One side of a comparison: a process that prepares once and then measures each time it is asked.
 
-It prints one JSON line when it is ready (or says what is missing), reads the seconds to measure
-from stdin, one line a round, and answers each with one JSON line. While the others have their turn
-it waits and uses no processor. Only the standard library is used here, since each side runs in the
-environment of its own library.
+It prints one JSON line when it is ready (or what is missing). Then it reads the seconds to measure
+from stdin, one line for each round, and answers each with one JSON line. While the other sides
+measure, it waits and uses no processor. It uses only the standard library, since each side runs in
+the environment of its own library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Work = Callable[[], Mapping[str, float]]
 """Does one piece of work and says how much it was: `done` games or simulations, and what else is to
 be added up; `aside_s` is time that does not count."""
 Prepared = tuple[Work, Mapping[str, object]]
-"""The work, and facts to print."""
+"""The work, and the information to print."""
 
 
 def version(distribution: str) -> str:
@@ -38,12 +38,12 @@ def serve(prepare: Callable[[], Prepared]) -> None:
     """Prepare, say so, and measure for as many seconds as each line on stdin asks."""
     start = time.perf_counter()
     try:
-        work, facts = prepare()
+        work, info = prepare()
         work()  # compiles, fills caches
     except ImportError as missing:
         print(json.dumps({"missing": str(missing)}), flush=True)
         return
-    print(json.dumps({**facts, "prepare_s": round(time.perf_counter() - start, 2)}), flush=True)
+    print(json.dumps({**info, "prepare_s": round(time.perf_counter() - start, 2)}), flush=True)
     for line in sys.stdin:
         print(json.dumps(measure(work, float(line))), flush=True)
 

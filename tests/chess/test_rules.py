@@ -233,4 +233,4 @@ def test_ctrl_c_ends_perft() -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
     assert process.returncode == -signal.SIGINT
-    assert rest.count("\n") < 5
+    assert rest.count("\n") < 19  # not all 20 moves

@@ -26,10 +26,10 @@ OUR_SOURCES = ("chess/board.py", "chess/core/", "chess/players/", "search/")
 
 
 def participants(specs: Sequence[str]) -> list[Participant]:
-    """A participant for each spec. Its name is the spec; a UCI engine is named by its id name and its options.
+    """A participant for each spec.
 
-    Each player is created and closed here, so that a spec that cannot play is refused before the
-    first game.
+    Its name is the spec; a UCI engine is named by its id name and its options. Each player is
+    created and closed here, so that a spec that cannot play is refused before the first game.
     """
     seen: Counter[str] = Counter()
     found: list[Participant] = []
@@ -56,9 +56,10 @@ def engine_name(player: UciPlayer, options: Mapping[str, str]) -> str:
 
 
 def source_sha256(spec: PlayerSpec) -> str:
-    """The hash of a player's source: that of our own players, plus the file of a factory from elsewhere.
+    """The hash of a player's source.
 
-    Other files that such a factory reads (weights, further modules) are not part of it."""
+    It covers our own players, and the file of a factory from another module. Other files that such
+    a factory reads (weights, further modules) are not part of it."""
     if spec.name in PLAYERS:
         return our_sha256()
     found = find_spec(spec.factory.split(":")[0])
@@ -84,7 +85,7 @@ def conditions(
     movetime: float | None = None,
     time_margin: float = 0.0,
 ) -> Conditions:
-    """The conditions of a game: at most one of the limits, or none, so that each player uses its own."""
+    """The conditions of a game: one of the limits, or none, so that each player uses its own."""
     given = {"--tc": tc, "--nodes": nodes, "--depth": depth, "--movetime": movetime}
     flags = [f"{flag} {value}" for flag, value in given.items() if value is not None]
     if len(flags) > 1:

@@ -1,4 +1,4 @@
-"""The players that a spec can name: those of this package, of the workloads, and of modules on Python's path."""
+"""The players that a spec can name: our own, those of workloads, and those of your modules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_player(text: str) -> PlayerSpec:
     """The spec of a player. Raises UserError for an unknown name.
 
     Only a name that is not built in causes the modules of MODULES to be imported. A name with a
-    dot, such as my_module.my_player, is the factory itself, in a module on Python's path
+    dot, e.g. my_module.my_player, is the factory itself, in a module on Python's path
     (PYTHONPATH)."""
     name = text.strip().partition("?")[0].partition(":")[0]
     players = dict(PLAYERS)
@@ -44,12 +44,12 @@ def parse_player(text: str) -> PlayerSpec:
 
 
 def make_player(text: str) -> Player:
-    """The player of a spec such as `alphabeta:3` or `uci:stockfish?Threads=1`. Raises UserError."""
+    """The player of a spec, e.g. `alphabeta:3` or `uci:stockfish?Threads=1`. Raises UserError."""
     return parse_player(text).make()
 
 
 def _factory(text: str, name: str) -> str:
-    """'package.module.function' -> 'package.module:function'. Raises UserError if there is no such function."""
+    """'package.module.function' -> 'package.module:function'. Raises UserError if there is none."""
     asked = f"the player '{text}'"
     module, _, function = name.rpartition(".")
     try:

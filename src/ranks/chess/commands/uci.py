@@ -42,11 +42,11 @@ def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
 
 
 def warm_up(player: Player) -> None:
-    """Let a player make one move, so that everything is loaded and compiled before the first game."""
+    """Let a player make one move, so that all is loaded and compiled before the first game."""
     from ranks.chess.board import Board
     from ranks.chess.players.player import Limits
 
     player.new_game(0)
     player.choose(Board(), Limits(nodes=1, depth=1))
     gc.collect()
-    gc.freeze()  # the garbage collector no longer scans what is loaded, so it does not pause a search
+    gc.freeze()  # the collector no longer scans loaded objects, so it does not pause a search

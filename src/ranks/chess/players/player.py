@@ -110,7 +110,7 @@ class Player(Protocol):
     Only one thread uses it at a time."""
 
     name: str
-    """The spec that created it, such as alphabeta:3."""
+    """The spec that created it, e.g. alphabeta:3."""
 
     def new_game(self, seed: int) -> None:
         """Start a new game. All random choices are a function of the seed and the ply."""

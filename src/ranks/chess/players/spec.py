@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlayerSpec:
-    """A parsed player spec, such as alphabeta:3 or uci:stockfish?Threads=1."""
+    """A parsed player spec, e.g. alphabeta:3 or uci:stockfish?Threads=1."""
 
     text: str
     """The spec as it was given."""

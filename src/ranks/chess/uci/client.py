@@ -72,7 +72,7 @@ class SearchDeadline:
         self._heard_s = now_s
 
     def stop_sent(self, now_s: float) -> None:
-        """The engine was told to stop."""
+        """We sent `stop`."""
         self._end_s = now_s + self._late_s
 
     def expired(self, now_s: float) -> bool:
