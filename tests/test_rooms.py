@@ -35,10 +35,16 @@ MODULES = {
 
 
 @functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file as a list."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def imports(path: Path) -> set[str]:
     """The modules that a file imports, also inside functions; of `from a import b`, a.b where that is a module."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -52,12 +58,10 @@ def imports(path: Path) -> set[str]:
 
 @functools.cache
 def named(path: Path) -> set[str]:
-    """The modules that string constants name, as "package.module" or "package.module:function", prose excluded."""
-    constants = (
-        node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant)
-    )
-    texts = (value.partition(":")[0] for value in constants if isinstance(value, str))
-    return {text for text in texts if text in MODULES}
+    """The modules that string constants name, as "package.module" or "package.module:function"."""
+    constants = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
+    texts = {value.partition(":")[0] for value in constants if isinstance(value, str)}
+    return texts & MODULES.keys()
 
 
 def sub_room(module: str, within: str) -> str:

@@ -134,7 +134,7 @@ def _anchor(text: str) -> tuple[str, float]:
 
 
 def _named(lines: Sequence[Opening], path: Path | None) -> str:
-    """A name that identifies a set of openings: by all openings of a file, or the first ones of a built-in set."""
+    """A name that identifies openings: all those of a file, or the first of a built-in set."""
     identifying = [(line.fen, line.moves) for line in (lines if path else lines[:IN_DIGEST])]
     digest = hashlib.sha256(repr(identifying).encode()).hexdigest()[:16]
     return f"{path.name if path else 'our own'}, sha256 {digest}"

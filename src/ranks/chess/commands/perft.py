@@ -46,7 +46,7 @@ def perft(depth: int, /, *, fen: str | None = None, divide: bool = False) -> int
 
 @contextmanager
 def _signals_end_at_once() -> Generator[None]:
-    """Let Ctrl-C and SIGTERM kill the process directly: Python's handlers would wait until the kernel returns."""
+    """Let Ctrl-C and SIGTERM kill the process: Python's handlers would wait for the kernel."""
     before = {signum: signal.signal(signum, signal.SIG_DFL) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

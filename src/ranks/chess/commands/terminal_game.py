@@ -143,7 +143,7 @@ def explain(outcome: Outcome) -> str:
 
 
 def terminal_style() -> Style:
-    """Colours if stdout is a terminal with colours, else Unicode if stdout can encode it, else letters."""
+    """Colours on a terminal that has them, else Unicode if stdout can encode it, else letters."""
     if not (sys.stdout.encoding or "").lower().startswith("utf"):
         return "letters"
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
