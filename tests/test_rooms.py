@@ -25,8 +25,6 @@ FLOORS = {
 }
 ONLY = {"engine": {"torch", "numpy", "safetensors"}, "search": {"numba", "numpy"}}
 """Rooms that may use no other packages than these and the standard library."""
-SUB_ROOMS_IN_A_CIRCLE: set[str] = set()
-"""Rooms whose sub-rooms still import each other in a circle."""
 FILES = sorted(SOURCE.rglob("*.py"))
 MODULES = {
     ".".join(["ranks", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__"): path
@@ -122,11 +120,7 @@ def test_sub_rooms_do_not_import_each_other_in_a_circle(name: str) -> None:
     try:
         tuple(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
-        circle = " imports ".join(reversed(error.args[1]))
-        if name in SUB_ROOMS_IN_A_CIRCLE:
-            pytest.xfail(circle)
-        pytest.fail(circle)
-    assert name not in SUB_ROOMS_IN_A_CIRCLE, f"remove {name} from SUB_ROOMS_IN_A_CIRCLE"
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_a_module_named_in_a_string_counts_as_an_import() -> None:
