@@ -69,7 +69,8 @@ def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
 
 def compiled(function: F, signature: str | Any, folder: Path | None, allocates: bool = True) -> F:
     """Compile a function for one signature, or load it from the cache in `folder`, when that is given and usable."""
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", _nrt=allocates)(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    dispatcher: Any = numba.njit(**options)(function)
     if folder is not None and usable(folder):
         dispatcher._cache = KernelCache(function, folder)  # the seam that enable_caching() uses
     dispatcher.compile(signature)
