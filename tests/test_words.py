@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+NAME = "deals"
+WORD = "".join(("an", "ew"))  # in two parts, so that the tool does not find it in this file
 TOOL = Path(__file__).parent.parent / "tools" / "check_words.py"
 
 
@@ -18,10 +20,10 @@ def test_a_retired_name_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "src" / "ranks" / "engine"
     folder.mkdir(parents=True)
     for name in ("first", "second"):
-        (folder / f"{name}.py").write_text("class Row:\n    num_deals = 1  # as we were " + "told\n")
+        (folder / f"{name}.py").write_text(f"class Row:\n    num_{NAME} = 1  # {WORD}\n")
     find = tool["find_all"]
     find.__globals__["ROOT"] = tmp_path
     found = [str(use) for use in find()]
     for name in ("first", "second"):
         path = f"src/ranks/engine/{name}.py"
-        assert {f"{path}:2: deals", f"{path}:2: told", f"{path}:1: class Row"} <= set(found)
+        assert {f"{path}:2: {NAME}", f"{path}:2: {WORD}", f"{path}:1: class Row"} <= set(found)
