@@ -14,7 +14,7 @@ from ranks import RunConfig, World
 def test_what_is_sent_to_a_forked_process_is_none_of_the_ranks() -> None:
     """Such as a worker that reads data, when it is told to end."""
     world = World.join(RunConfig(threads=1), device="cpu", workload="test")
-    world.stop.deferred = True
+    world.session.attached = True
     ready, told = os.pipe()
     child = os.fork()
     if child == 0:
