@@ -1,4 +1,5 @@
-"""Checkpoints are whole or not there: what is damaged is found before a tensor is used, and named."""
+"""Checkpoints are complete or absent. Damage is found before a tensor is used, and the damaged file
+is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Faults of one rank are handled by all ranks in the same way: non-finite numbers, buffers that change."""
+"""Faults of one rank are handled by all ranks in the same way: non-finite numbers, buffers that
+change."""
 
 from __future__ import annotations
 
@@ -280,7 +281,7 @@ def test_strides_and_a_zero_grad_change_nothing(tmp_path: Path) -> None:
 
 
 def masks_by_micro_batch(world: World) -> list[list[float]]:
-    """Which dropout masks two items of one shard get, each in a micro-batch of its own."""
+    """Which dropout masks two items of one shard get, each in a separate micro-batch."""
     other = another_world(world, RunConfig(shards=1, exact=True, micro_batch=1))
     seen: list[list[float]] = []
 

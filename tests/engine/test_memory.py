@@ -75,7 +75,8 @@ def test_an_item_that_never_fits_ends_the_run(tmp_path: Path) -> None:
 
 
 def no_rank_fits(world: World) -> dict[str, Any]:
-    """Every rank runs out of memory in its first micro-batch, so at first no rank knows the metrics' names."""
+    """Every rank runs out of memory in its first micro-batch, so at first no rank knows the
+    metrics' names."""
 
     def loss(model: nn.Module, x_BF: Tensor) -> Loss:
         if len(x_BF) > LIMIT:

@@ -1,4 +1,5 @@
-"""A run's folder: complete or absent, locked by one owner, resumed only by the same run, never half written."""
+"""A run's folder: complete or absent, locked by one owner, resumed only by the same run, never half
+written."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)
 
 
 class Crash(Exception):
-    """Stands for a process that ends between two iterations."""
+    """Simulates a process that ends between two iterations."""
 
 
 @pytest.fixture

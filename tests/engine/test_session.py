@@ -1,4 +1,5 @@
-"""When a run saves, how often ranks poll, and what a session times; all with a clock that the test moves."""
+"""When a run saves, how often ranks poll, and what a session times; all with a clock that the test
+moves."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def mean_loss(model: nn.Module, x_BF: torch.Tensor) -> Loss:
 
 
 def pair_loss(model: nn.Module, x_BF: torch.Tensor) -> Loss:
-    """Compares the items of a micro-batch with each other: neither a sum of their losses nor a mean."""
+    """Compares the items of a micro-batch with each other: neither a sum of their losses nor a
+    mean."""
     y_BF = model(x_BF)
     return Loss((y_BF @ y_BF.T).square().sum(), len(x_BF))
 

@@ -46,7 +46,7 @@ def at_least(least: int, config: Any, *names: str) -> None:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How a run is carried out; the same for every workload."""
+    """Settings of a run that every workload has."""
 
     seed: int = 0
     """Every random number depends on it."""

@@ -153,7 +153,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if manifest["format"] != FORMAT and raw == sealed(manifest):
         raise OtherFormat.of(path, manifest["format"], FORMAT)
     if raw != sealed(manifest):
-        raise DamagedCheckpoint(f"{path / MANIFEST}: its own checksum does not fit")
+        raise DamagedCheckpoint(f"{path / MANIFEST}: its checksum is wrong")
     return manifest
 
 
@@ -222,7 +222,7 @@ def remove_temporaries(folder: Path) -> None:
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as the bytes of its file, with its own checksum."""
+    """A manifest as the bytes of its file, with a checksum of itself."""
     body = {k: v for k, v in manifest.items() if k != "sha256"}
     return canonical_json({**body, "sha256": hashlib.sha256(canonical_json(body)).hexdigest()})
 
