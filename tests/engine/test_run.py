@@ -348,3 +348,14 @@ def test_a_model_that_cannot_be_exported_trains_with_a_warning(runs: RunConfig) 
         assert train(runs).complete
     texts = [e["text"] for e in read_rows(runs.runs_dir / "r" / "events.jsonl") if e["event"] == "warning"]
     assert any(t.startswith("cannot be exported") and "extra" in t for t in texts)
+
+
+def test_a_run_that_could_not_be_opened_leaves_the_world_detached(runs: RunConfig) -> None:
+    train(runs)
+    world = World.join(replace(runs, seed=1), workload="images")
+    try:
+        with pytest.raises(UserError, match="it is another run"):
+            images.train(CONFIG, world)
+        assert not world.session.attached
+    finally:
+        world.leave()

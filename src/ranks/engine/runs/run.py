@@ -44,8 +44,7 @@ class Run:
         self.folder, self.world, self.keep = folder, world, dict(keep)
         self.learners = {name: k for name, k in keep.items() if isinstance(k, Learner)}
         self.iteration = opened.iteration
-        """The iteration that the loop does next or is doing, from 0; so many iterations are
-        finished."""
+        """Index of the current or next iteration, from 0; also the number of finished iterations."""
         self.total = 0
         self.session = world.session = Session(
             attached=True,
@@ -78,13 +77,16 @@ class Run:
         identity, no checkpoint intact.
         """
         folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
-        world.session = Session(attached=True)
+        world.session = Session(attached=True)  # from now on a signal waits
         with ExitStack() as closing:
+            detach = closing.enter_context(ExitStack())
+            detach.callback(setattr, world, "session", Session())
             lock = resume.lock(folder, world)
             if lock is not None:
                 closing.callback(os.close, lock)
             opened = resume.open_folder(folder, world, config, dict(keep), data)
             run = cls(folder, world, keep, opened, closing)
+            detach.pop_all()
             run._closing = closing.pop_all()
         for problem in opened.damaged:
             run.session.warn(f"damaged checkpoint skipped: {problem}")
