@@ -105,8 +105,8 @@ class RunFolder:
             raise OtherFormat.of(self.path, found, FORMAT)
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
-        """Raises UserError that lists the differences where the folder holds another run, what
-        matters first first."""
+        """Raises UserError where the folder holds another run. It lists the differences: workload,
+        data, config, optimizer, engine."""
         self.check_format()
         differences = differing(self.read_run()["identity"], identity)
         if differences:

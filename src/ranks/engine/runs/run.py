@@ -230,9 +230,8 @@ class Run:
         complete = self.iteration >= self.total
         metrics: dict[str, float] = {}
         if self.world.rank == 0:
-            exported = (
-                None if export is None else export_or_warn(export, self.folder.path / "export", self.session.warn)
-            )
+            warn, place = self.session.warn, self.folder.path / "export"
+            exported = export_or_warn(export, place, warn) if export is not None else None
             self._end_session("finished")
             event = finished_event(
                 self.folder.path,
