@@ -13,23 +13,23 @@ from torch import nn
 def learn(game: Game, record: Record, seed: int) -> nn.Module:
     """Observations are normalised and rewards scaled as on our side. A recurrent policy is RecurrentPPO's own: LSTMs
     for actor and critic apart, before the two layers (ours shares one, behind them)."""
-    environments = DummyVecEnv([maker(game, record)] * game.environments)
+    environments = DummyVecEnv([maker(game, record)] * game.n_envs)
     sizes = {
         "net_arch": {"pi": [task.HIDDEN, task.HIDDEN], "vf": [task.HIDDEN, task.HIDDEN]},
         "optimizer_kwargs": {"eps": task.EPS},
     }
     model = (RecurrentPPO if game.recurrent else PPO)(
         "MlpLstmPolicy" if game.recurrent else "MlpPolicy",
-        VecNormalize(environments, clip_obs=10.0, gamma=task.DISCOUNT),
+        VecNormalize(environments, clip_obs=10.0, gamma=task.GAMMA),
         learning_rate=lambda remaining: task.LR * remaining,
-        n_steps=game.horizon,
-        batch_size=game.environments * game.horizon // task.MINIBATCHES,
+        n_steps=game.n_steps,
+        batch_size=game.n_envs * game.n_steps // task.MINIBATCHES,
         n_epochs=task.EPOCHS,
-        gamma=task.DISCOUNT,
-        gae_lambda=task.LAMBDA,
-        clip_range=task.CLIP,
-        ent_coef=task.ENTROPY_WEIGHT,
-        vf_coef=task.VALUE_WEIGHT,
+        gamma=task.GAMMA,
+        gae_lambda=task.GAE_LAMBDA,
+        clip_range=task.CLIP_RANGE,
+        ent_coef=task.ENT_COEF,
+        vf_coef=task.VF_COEF,
         max_grad_norm=task.NORM,
         seed=seed,
         device="cpu",

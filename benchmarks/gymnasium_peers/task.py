@@ -20,7 +20,7 @@ PACKAGES = ("torch", "numpy", "gymnasium", "stable-baselines3", "sb3-contrib")
 HIDDEN, MEMORY = 64, 64
 """Two layers of 64 for actor and for critic; where there is a memory, an LSTM of 64."""
 EPOCHS, MINIBATCHES = 10, 4
-CLIP, NORM, DISCOUNT, LAMBDA, VALUE_WEIGHT, ENTROPY_WEIGHT = 0.2, 0.5, 0.99, 0.95, 0.5, 0.0
+CLIP_RANGE, NORM, GAMMA, GAE_LAMBDA, VF_COEF, ENT_COEF = 0.2, 0.5, 0.99, 0.95, 0.5, 0.0
 LR, EPS = 3e-4, 1e-5
 """Adam's; the rate falls linearly to zero over the samples."""
 SOLVED = 475.0
@@ -31,18 +31,18 @@ WINDOW, POINTS = 100, 60
 
 @dataclass(frozen=True)
 class Game:
-    """`samples`: steps of all environments together, a multiple of environments x horizon."""
+    """`samples`: steps of all environments together, a multiple of n_envs x n_steps."""
 
     env_id: str
     samples: int
-    environments: int
-    horizon: int
+    n_envs: int
+    n_steps: int
     recurrent: bool = False
     """Velocities are hidden, and the policy has a memory."""
 
     @property
     def rollouts(self) -> int:
-        return self.samples // (self.environments * self.horizon)
+        return self.samples // (self.n_envs * self.n_steps)
 
     @property
     def updates(self) -> int:
@@ -50,9 +50,9 @@ class Game:
 
 
 GAMES = {
-    "CartPole-v1, velocities hidden": Game("CartPole-v1", 143_360, environments=32, horizon=64, recurrent=True),
-    "CartPole-v1": Game("CartPole-v1", 100_352, environments=8, horizon=128),
-    "Acrobot-v1": Game("Acrobot-v1", 102_400, environments=16, horizon=128),
+    "CartPole-v1, velocities hidden": Game("CartPole-v1", 143_360, n_envs=32, n_steps=64, recurrent=True),
+    "CartPole-v1": Game("CartPole-v1", 100_352, n_envs=8, n_steps=128),
+    "Acrobot-v1": Game("Acrobot-v1", 102_400, n_envs=16, n_steps=128),
 }
 
 
@@ -85,7 +85,7 @@ class Record:
 
     def ended(self, env_steps: int, reward: float) -> None:
         """An episode, after so many steps of its own environment; all of them step together."""
-        steps, every = env_steps * self.game.environments, self.game.samples // POINTS
+        steps, every = env_steps * self.game.n_envs, self.game.samples // POINTS
         self.last.append(reward)
         if self.curve and self.curve[-1][0] // every == steps // every:
             self.curve.pop()

@@ -106,4 +106,4 @@ def policy_of(env: Any, memory: int = 0) -> ActorCritic:
     torch.manual_seed(1)
     shown = observation_spaces(env.observation_space, "the test")
     taken = action_space(env.action_space, "the test")
-    return ActorCritic({name: space.plain() for name, space in shown.items()}, taken.plain(), 8, memory)
+    return ActorCritic({name: space.to_json() for name, space in shown.items()}, taken.to_json(), 8, memory)

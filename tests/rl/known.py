@@ -16,14 +16,14 @@ from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds, MakeEnvironment, Transition
 from ranks.rl.policies.actor_critic import ActorCritic
-from ranks.rl.policies.distributions import Categorical
+from ranks.rl.distributions import Categorical
 from ranks.rl.policy import Policy
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.pytree import State
 from ranks.rl.rollout import Rollout
 from ranks.rl.spaces import Space
 
-BOX3 = {"observation": Space("box", (3,)).plain()}
+BOX3 = {"observation": Space("box", (3,)).to_json()}
 
 
 @contextmanager
@@ -84,13 +84,13 @@ class Clock(nn.Module):
 
     def act(self, obs: Tensor, state: State) -> tuple[Categorical, Tensor, State]:
         logits_BK = torch.zeros(len(obs), self.num_actions)
-        return Categorical.of(logits_BK), 100 * state["n"][:, 0] + obs[:, 0], {"n": state["n"] + 1}
+        return Categorical.from_logits(logits_BK), 100 * state["n"][:, 0] + obs[:, 0], {"n": state["n"] + 1}
 
 
 def walker(memory: int = 4) -> ActorCritic:
     """The same net each time; with an LSTM where `memory` is not 0."""
     torch.manual_seed(3)
-    return ActorCritic(BOX3, Space("discrete", sizes=(3,)).plain(), hidden=8, memory=memory)
+    return ActorCritic(BOX3, Space("discrete", sizes=(3,)).to_json(), hidden=8, memory=memory)
 
 
 def sham_rollout(ids: EnvironmentIds, horizon: int, memory: int = 4, surprise: float = 0.0) -> Rollout:
@@ -155,7 +155,7 @@ def acts(world: World, cast: Cast, path: str, begin: int, save: int | None, end:
     """Iterations `begin` to `end - 1`, from the checkpoint in `path` where they do not begin at 0, which is written
     before iteration `save`: what each environment brought, statistics, and the state at the end."""
     policy, make = cast(world)
-    cfg = PPOConfig(minibatches=2, discount=0.9, scale_rewards=True)
+    cfg = PPOConfig(minibatches=2, gamma=0.9, scale_rewards=True)
     collector = Collector(policy, make, ACTORS, 8, cfg, world)
     if begin:
         collector.load_state_dict(torch.load(path, weights_only=True))

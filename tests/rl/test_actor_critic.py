@@ -51,7 +51,7 @@ def test_forward_gives_the_likeliest_action_for_use_elsewhere() -> None:
 
 def test_elsewhere_an_action_keeps_to_its_bounds_and_has_none_where_there_is_none() -> None:
     space = Box(np.array([-2.0, -np.inf], np.float32), np.array([0.5, np.inf], np.float32))
-    action = json.loads(json.dumps(action_space(space, "a space").plain()))
+    action = json.loads(json.dumps(action_space(space, "a space").to_json()))
     policy = ActorCritic({"x": {"kind": "box", "shape": [3], "sizes": []}}, action)
     with torch.no_grad():
         for bias, held in ((9.0, 0.5), (-9.0, -2.0)):
@@ -101,8 +101,8 @@ def test_however_an_image_is_laid_out_the_same_is_seen_and_white_is_1() -> None:
 
 
 def test_of_an_observation_only_boxes_are_normalised() -> None:
-    spaces = {"a": Space("box", (2,)).plain(), "kind": Space("discrete", sizes=(3,)).plain(), "b": Space("box").plain()}
-    encoder = ActorCritic(spaces, Space("box", (2,)).plain(), 4).encoder
+    spaces = {"a": Space("box", (2,)).to_json(), "kind": Space("discrete", sizes=(3,)).to_json(), "b": Space("box").to_json()}
+    encoder = ActorCritic(spaces, Space("box", (2,)).to_json(), 4).encoder
     obs = {"a": torch.tensor([[5.0, 6.0]]), "kind": torch.tensor([2]), "b": torch.tensor([7.0])}
     assert encoder.numbers(obs).tolist() == [[5, 6, 7]]
     encoder.normaliser.mean_F += torch.tensor([5.0, 5.0, 5.0])
@@ -113,7 +113,7 @@ def test_of_an_observation_only_boxes_are_normalised() -> None:
 @pytest.mark.parametrize("memory", [0, 4])
 def test_in_half_precision_probabilities_stay_wide(memory: int) -> None:
     with alone(precision="bf16") as world:
-        policy = ActorCritic(BOX3, Space("box", (2,)).plain(), 8, memory)
+        policy = ActorCritic(BOX3, Space("box", (2,)).to_json(), 8, memory)
         collector = Collector(policy, Still, 4, 3, CFG, world)
         rollout = collector.collect(policy, 0)
         again = collector.collect(policy, 1)

@@ -19,7 +19,7 @@ from ranks.rl.policy import Policy
 from tests.engine.group import run_ranks
 from tests.rl.known import Clock, Walk, acts, alone, joined, walker
 
-CFG = PPOConfig(minibatches=2, discount=0.9, gae_lambda=0.5)
+CFG = PPOConfig(minibatches=2, gamma=0.9, gae_lambda=0.5)
 
 
 def collector_of(
@@ -169,7 +169,7 @@ def test_where_no_episode_ended_there_are_no_means() -> None:
 
 
 def test_rewards_are_scaled_by_the_iterations_before_and_statistics_are_not() -> None:
-    cfg = PPOConfig(minibatches=2, discount=0.9, scale_rewards=True)
+    cfg = PPOConfig(minibatches=2, gamma=0.9, scale_rewards=True)
     with alone() as world:
         plain, scaled = collector_of(world), collector_of(world, cfg=cfg)
         running_B, seen = np.zeros(8), np.zeros(0)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch import distributions as theirs
 
 from ranks import rng
-from ranks.rl.policies.distributions import Bernoullis, Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from ranks.rl.distributions import Bernoullis, Categorical, DiagonalGaussian, Distribution, MultiCategorical
 
 S = 40_000
 """Samples of each state."""
@@ -42,11 +42,11 @@ class Pair:
 def pair(kind: str) -> Pair:
     logits = luck(6, 5)
     if kind == "categorical":
-        return Pair(Categorical.of(logits), theirs.Categorical(logits=logits), logits.argmax(-1))
+        return Pair(Categorical.from_logits(logits), theirs.Categorical(logits=logits), logits.argmax(-1))
     if kind == "gaussian":
         mean, log_std = luck(6, 3), luck(3, seed=2)
         normal = theirs.Independent(theirs.Normal(mean, log_std.exp()), 1)
-        return Pair(DiagonalGaussian.of(mean, log_std), normal, mean)
+        return Pair(DiagonalGaussian.from_log_std(mean, log_std), normal, mean)
     bits = theirs.Independent(theirs.Bernoulli(logits=logits), 1)
     return Pair(Bernoullis(logits), bits, (logits > 0).double())
 
@@ -75,9 +75,9 @@ def test_several_choices_are_as_many_categoricals() -> None:
 def test_gradients_reach_what_the_net_says(kind: str) -> None:
     said = luck(4, 6).requires_grad_()
     made: dict[str, Distribution] = {
-        "categorical": Categorical.of(said),
+        "categorical": Categorical.from_logits(said),
         "multi": MultiCategorical.of(said, (2, 4)),
-        "gaussian": DiagonalGaussian.of(said, said[0]),
+        "gaussian": DiagonalGaussian.from_log_std(said, said[0]),
         "bernoullis": Bernoullis(said),
     }
     action = made[kind].sample(uniforms(made[kind].num_draws, 4)).detach()
@@ -99,7 +99,7 @@ def test_choices_come_as_often_as_they_should() -> None:
 
 def test_an_impossible_choice_is_never_drawn_and_leaves_the_entropy_finite() -> None:
     logits_K = torch.tensor([0.0, -math.inf, 1.0], requires_grad=True)
-    ours = Categorical.of(logits_K.expand(1000, 3))
+    ours = Categorical.from_logits(logits_K.expand(1000, 3))
     assert set(ours.sample(uniforms(3, 1000)).tolist()) == {0, 2}
     torch.testing.assert_close(ours.entropy()[0], theirs.Categorical(logits=torch.tensor([0.0, 1.0])).entropy())
     ours.entropy().sum().backward()
@@ -110,7 +110,7 @@ def test_an_impossible_choice_is_never_drawn_and_leaves_the_entropy_finite() -> 
 def test_numbers_have_the_normal_distribution() -> None:
     """Kolmogorov & Smirnov's distance, and that two numbers of one action have nothing to do with one another."""
     mean_A, log_std_A = torch.tensor([3.0, -1.0]).double(), torch.tensor([-2.0, 0.5]).double()
-    ours = DiagonalGaussian.of(mean_A.expand(S, 2), log_std_A)
+    ours = DiagonalGaussian.from_log_std(mean_A.expand(S, 2), log_std_A)
     z_SA = (ours.sample(uniforms(4)) - mean_A) / log_std_A.exp()
     below = theirs.Normal(0.0, 1.0).cdf(z_SA.sort(0).values)
     steps = torch.arange(1, S + 1, dtype=torch.float64)[:, None] / S
@@ -142,10 +142,10 @@ def test_a_sample_depends_on_its_own_uniforms_alone(kind: str) -> None:
 def test_what_a_net_says_in_half_precision_is_widened(dtype: torch.dtype) -> None:
     logits = luck(6, 5).to(dtype)
     for ours in (
-        Categorical.of(logits),
+        Categorical.from_logits(logits),
         MultiCategorical.of(logits, (2, 3)),
-        DiagonalGaussian.of(logits, torch.zeros(5, dtype=dtype)),
+        DiagonalGaussian.from_log_std(logits, torch.zeros(5, dtype=dtype)),
     ):
         action = ours.sample(uniforms(ours.num_draws, 6))
         assert ours.log_prob(action).dtype == ours.entropy().dtype == torch.float32
-    torch.testing.assert_close(Categorical.of(logits).log_prob_K, logits.float().log_softmax(-1))
+    torch.testing.assert_close(Categorical.from_logits(logits).log_prob_K, logits.float().log_softmax(-1))

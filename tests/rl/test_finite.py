@@ -16,7 +16,7 @@ from ranks import RunConfig, UserError, World
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import Transition
-from ranks.rl.policies.distributions import Categorical
+from ranks.rl.distributions import Categorical
 from ranks.rl.pytree import State
 from tests.engine.group import run_ranks
 from tests.rl.known import Walk, alone
@@ -62,7 +62,7 @@ class Even(nn.Module):
         return {}
 
     def act(self, obs: Mapping[str, Tensor], state: State) -> tuple[Categorical, Tensor, State]:
-        return Categorical.of(torch.zeros(len(obs["place"]), 3)), obs["place"].sum(-1), {}
+        return Categorical.from_logits(torch.zeros(len(obs["place"]), 3)), obs["place"].sum(-1), {}
 
 
 def collector_of(world: World, part: str, number: float, horizon: int = HORIZON, cut: bool = True) -> Collector:

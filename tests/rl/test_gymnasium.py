@@ -46,7 +46,7 @@ def vector_games(ids: range, mode: Any, env: Any = counting, said: Any = None) -
 def three_episodes(make: MakeEnvironment) -> list[list[list[float]]]:
     """For each of 4 environments: what was known and estimated of each step of its first three episodes."""
     with alone() as world:
-        collector = Collector(Clock(1), make, 4, 17, PPOConfig(minibatches=2, discount=0.9), world)
+        collector = Collector(Clock(1), make, 4, 17, PPOConfig(minibatches=2, gamma=0.9), world)
         rollout = collector.collect(Clock(1), 0)
         statistics = collector.statistics()
     assert isinstance(rollout.obs, Tensor)

@@ -13,7 +13,7 @@ from torch import Tensor
 from ranks import UserError
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.policies.distributions import DiagonalGaussian
+from ranks.rl.distributions import DiagonalGaussian
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.rollout import Rollout
 from ranks.rl.spaces import Space
@@ -25,7 +25,7 @@ from gymnasium import spaces  # noqa: E402
 
 from ranks.rl.gymnasium.environments import ReplayedEnvironments, from_gymnasium, maker  # noqa: E402
 from ranks.rl.gymnasium.spaces import action_space, observation_spaces, tensors_of  # noqa: E402
-from ranks.rl.gymnasium.workers import InRank  # noqa: E402
+from ranks.rl.gymnasium.env_pools import InRank  # noqa: E402
 from tests.rl.games import BOX, CPU, IMAGE, INF, TAKEN, Game, Shows, policy_of  # noqa: E402
 
 SHOWN: dict[str, tuple[Any, dict[str, tuple[Space, tuple[int, ...], torch.dtype]]]] = {

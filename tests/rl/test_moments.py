@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ranks import RunConfig, World
 from ranks.rl.environments import EnvironmentIds
-from ranks.rl.moments import Normaliser, RunningMoments, freeze, sum_over_steps
+from ranks.rl.running_mean_std import Normaliser, RunningMoments, freeze, sum_over_steps
 from tests.engine.group import run_ranks
 from tests.rl.known import alone
 

@@ -21,7 +21,7 @@ from ranks.rl.environments import EnvironmentIds
 from tests.engine.group import run_ranks
 from tests.rl.known import Recorder, alone, sham_rollout, walker
 
-CFG = PPOConfig(epochs=2, minibatches=3, advantages="raw")
+CFG = PPOConfig(epochs=2, minibatches=3, normalize_advantage="none")
 ENVIRONMENTS = 12
 
 
@@ -76,7 +76,7 @@ def test_the_lstm_and_what_feeds_it_learn_from_the_policy_gradient() -> None:
     with alone() as world:
         policy = walker()
         part = sham_rollout(EnvironmentIds(6, 2, world), 8)
-        loss = ppo.ppo_loss(policy, part, cfg=PPOConfig(value_weight=0.0, entropy_weight=0.0))
+        loss = ppo.ppo_loss(policy, part, cfg=PPOConfig(vf_coef=0.0, ent_coef=0.0))
     loss.sum.backward()
     assert policy.lstm is not None
     fed = [*policy.lstm.parameters(), *policy.actor.parameters(), *policy.action_head.parameters()]

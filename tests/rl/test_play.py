@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from ranks import RunConfig, Stopped, World
 from ranks.rl.environments import Transition
-from ranks.rl.evaluate_policy import Episodes, play_episodes
-from ranks.rl.policies.distributions import Categorical
+from ranks.rl.evaluation import Episodes, play_episodes
+from ranks.rl.distributions import Categorical
 from ranks.rl.pytree import State
 from tests.engine.group import run_ranks
 from tests.rl.known import Walk, alone
@@ -36,7 +36,7 @@ class Right(nn.Module):
         assert torch.equal(state["n"][:, 0], obs[:, 1]), "the state counts the steps of the running episode"
         others = (1 - self.share) / 2
         probability_B3 = torch.tensor([others, others, self.share]).expand(len(obs), 3)
-        return Categorical.of(probability_B3.log()), obs[:, 0], {"n": state["n"] + 1}
+        return Categorical.from_logits(probability_B3.log()), obs[:, 0], {"n": state["n"] + 1}
 
 
 def play(share: float, greedy: bool, seed: int = 0, num: int = ENVIRONMENTS, max_steps: int = 100) -> Episodes:
@@ -134,7 +134,7 @@ class Wanders(Right):
         return {}
 
     def act(self, obs: Tensor, state: State) -> tuple[Categorical, Tensor, State]:
-        return Categorical.of(torch.zeros(len(obs), 3)), obs[:, 0], {}
+        return Categorical.from_logits(torch.zeros(len(obs), 3)), obs[:, 0], {}
 
 
 def test_a_stop_does_not_wait_for_the_end_of_an_episode_and_environments_are_closed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ranks.rl import ppo_terms
-from ranks.rl.policies.distributions import Categorical, DiagonalGaussian
+from ranks.rl.distributions import Categorical, DiagonalGaussian
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_clipped_value_loss_is_the_larger_one_and_without_a_clip_the_plain_o
 def test_at_ratio_1_its_gradient_is_the_plain_policy_gradient() -> None:
     logits = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2)).requires_grad_()
     action, advantage = torch.tensor([0, 1, 2, 3, 0, 1]), torch.linspace(-1, 1, 6, dtype=torch.float64)
-    logp = Categorical.of(logits).log_prob(action)
+    logp = Categorical.from_logits(logits).log_prob(action)
     ratio = (logp - logp.detach()).exp()
     (surrogate,) = torch.autograd.grad(
         ppo_terms.clipped_surrogate(ratio, advantage, 0.2).sum(), logits, retain_graph=True
@@ -80,8 +80,8 @@ def test_without_a_clip_it_is_ratio_times_advantage() -> None:
 
 def test_the_kl_of_samples_is_never_negative_and_comes_to_that_of_gaussians() -> None:
     assert (ppo_terms.approx_kl(torch.linspace(-5, 5, 1001)) >= 0).all()
-    old = DiagonalGaussian.of(torch.zeros(200_000, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64))
-    new = DiagonalGaussian.of(old.mean_A + 0.3, torch.full((1,), 0.2, dtype=torch.float64))
+    old = DiagonalGaussian.from_log_std(torch.zeros(200_000, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64))
+    new = DiagonalGaussian.from_log_std(old.mean_A + 0.3, torch.full((1,), 0.2, dtype=torch.float64))
     action = old.sample(torch.rand(200_000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(4)))
     found = ppo_terms.approx_kl(new.log_prob(action) - old.log_prob(action))
     true = 0.2 + (1 + 0.3**2) / (2 * math.exp(0.4)) - 0.5  # of N(0, 1) from N(.3, e^.2)

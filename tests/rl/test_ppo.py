@@ -50,30 +50,30 @@ def reference_loss(policy: ActorCritic, part: Rollout, cfg: PPOConfig) -> dict[s
     logratio = probs.log_prob(part.action_TB) - part.logp_TB
     ratio = logratio.exp()
     pg_loss1 = -part.advantage_TB * ratio
-    pg_loss2 = -part.advantage_TB * torch.clamp(ratio, 1 - cfg.clip, 1 + cfg.clip)
+    pg_loss2 = -part.advantage_TB * torch.clamp(ratio, 1 - cfg.clip_range, 1 + cfg.clip_range)
     pg_loss = torch.max(pg_loss1, pg_loss2).mean()
     v_loss_unclipped = (newvalue - part.return_TB) ** 2
     v_loss_max = v_loss_unclipped
-    if cfg.value_clip is not None:
-        v_clipped = part.value_TB + torch.clamp(newvalue - part.value_TB, -cfg.value_clip, cfg.value_clip)
+    if cfg.clip_range_vf is not None:
+        v_clipped = part.value_TB + torch.clamp(newvalue - part.value_TB, -cfg.clip_range_vf, cfg.clip_range_vf)
         v_loss_max = torch.max(v_loss_unclipped, (v_clipped - part.return_TB) ** 2)
     v_loss, entropy_loss = 0.5 * v_loss_max.mean(), probs.entropy().mean()
     return {
-        "loss": pg_loss - cfg.entropy_weight * entropy_loss + v_loss * 2 * cfg.value_weight,
+        "loss": pg_loss - cfg.ent_coef * entropy_loss + v_loss * 2 * cfg.vf_coef,
         "policy_gain": -pg_loss,
         "value_loss": 2 * v_loss,
         "entropy": entropy_loss,
         "approx_kl": ((ratio - 1) - logratio).mean(),
-        "clipped": ((ratio - 1.0).abs() > cfg.clip).double().mean(),
+        "clipped": ((ratio - 1.0).abs() > cfg.clip_range).double().mean(),
     }
 
 
 @pytest.mark.parametrize(
     "cfg",
     [
-        PPOConfig(clip=0.05),
-        PPOConfig(clip=0.1, value_clip=0.2, value_weight=0.7, entropy_weight=0.03),
-        PPOConfig(clip=0.2, value_clip=0.05, entropy_weight=0.5),
+        PPOConfig(clip_range=0.05),
+        PPOConfig(clip_range=0.1, clip_range_vf=0.2, vf_coef=0.7, ent_coef=0.03),
+        PPOConfig(clip_range=0.2, clip_range_vf=0.05, ent_coef=0.5),
     ],
     ids=["plain", "value clip and entropy", "tight value clip"],
 )
@@ -115,7 +115,7 @@ def test_steps_that_were_none_weigh_nothing_in_loss_gradient_and_metrics() -> No
         found = []
         for junk in (0.0, 1e3):
             spoilt = {n: torch.where(weight_TB > 0, vars(part)[n], junk) for n in ("advantage_TB", "return_TB")}
-            loss = ppo.ppo_loss(policy, replace(part, **spoilt, valid_TB=weight_TB), cfg=PPOConfig(value_clip=0.1))
+            loss = ppo.ppo_loss(policy, replace(part, **spoilt, valid_TB=weight_TB), cfg=PPOConfig(clip_range_vf=0.1))
             gradient = torch.autograd.grad(loss.sum, list(policy.actor.parameters()))
             found.append((loss.sum, loss.metrics, gradient))
         torch.testing.assert_close(*found, atol=0, rtol=0)
@@ -147,7 +147,7 @@ def weights_of(model: nn.Module) -> list[float]:
 @pytest.mark.parametrize("way", ["rollout", "minibatch"])
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_advantages_are_normalised_over_all_ranks_to_the_last_bit(way: Any, precision: Any, tmp_path: Path) -> None:
-    cfg, config = PPOConfig(epochs=2, minibatches=2, advantages=way), RunConfig(shards=6, precision=precision)
+    cfg, config = PPOConfig(epochs=2, minibatches=2, normalize_advantage=way), RunConfig(shards=6, precision=precision)
     run = partial(run_ranks, config=config, tmp_path=tmp_path)
     one = run(1, update_of, cfg, 0.0, SMALL_STEPS)[0]["calls"]
     assert [len(call) for call in one] == [6] * 4
@@ -164,7 +164,7 @@ def test_advantages_are_normalised_over_all_ranks_to_the_last_bit(way: Any, prec
 
 def test_advantages_are_left_as_they_are_where_that_is_asked() -> None:
     with alone() as world:
-        cfg = PPOConfig(epochs=1, minibatches=2, advantages="raw")
+        cfg = PPOConfig(epochs=1, minibatches=2, normalize_advantage="none")
         found = update_of(world, cfg, 0.0, SMALL_STEPS)["calls"]
         rollout = sham_rollout(EnvironmentIds(ENVIRONMENTS, 2, world), HORIZON)
     columns = dict(chain(*found))
@@ -195,7 +195,7 @@ def test_all_ranks_stop_for_the_kl_of_all(exact: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("exact", [False, True], ids=["fast", "exact"])
 def test_an_iteration_of_updates_is_the_same_on_any_deal(exact: bool, tmp_path: Path) -> None:
-    cfg, optim = PPOConfig(epochs=2, minibatches=2, value_clip=0.2), OptimConfig(lr=1e-2, schedule="constant")
+    cfg, optim = PPOConfig(epochs=2, minibatches=2, clip_range_vf=0.2), OptimConfig(lr=1e-2, schedule="constant")
     config = RunConfig(shards=3, exact=exact, precision="fp64")
     (one,) = run_ranks(1, update_of, cfg, 0.1, optim, config=config, tmp_path=tmp_path)
     assert one["weights"] != pytest.approx(weights_of(walker()), abs=1e-2)

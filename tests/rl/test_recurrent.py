@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State
 
 T, B, F, H = 7, 5, 3, 4
@@ -97,7 +97,7 @@ def test_gradients_flow_to_the_start_and_no_farther_than_a_reset() -> None:
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_the_start_is_zero_and_rows_come_first(num_layers: int) -> None:
     lstm, input_TBF, _ = made(num_layers)
-    start = lstm_start(lstm, B)
+    start = initial_lstm_state(lstm, B)
     assert {name: tuple(rows.shape) for name, rows in start.items()} == {
         "h": (B, num_layers, H),
         "c": (B, num_layers, H),

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from ranks.rl.gymnasium import action_log
 from ranks.rl.gymnasium.action_log import ActionLog
 from ranks.rl.gymnasium.environments import from_gymnasium
-from ranks.rl.gymnasium.replayed import ReplayedEnvironments
+from ranks.rl.gymnasium.replayed_vec_env import ReplayedEnvironments
 from tests.rl.games import CPU, Game
 
 

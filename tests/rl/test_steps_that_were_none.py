@@ -15,7 +15,7 @@ from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds, MakeEnvironment, Transition
-from ranks.rl.moments import RunningMoments
+from ranks.rl.running_mean_std import RunningMoments
 from ranks.rl.rollout import weighed
 from tests.engine.group import run_ranks
 from tests.rl.known import Clock, Walk, alone, sham_rollout, walker
@@ -25,7 +25,7 @@ from tests.rl.known import Clock, Walk, alone, sham_rollout, walker
 
 def two_iterations(make: MakeEnvironment, horizon: int) -> dict[str, list[float]]:
     """What the second one was scaled by and learned from, and what both were seen to show."""
-    cfg, seen = PPOConfig(minibatches=2, discount=0.9, scale_rewards=True), RunningMoments(4)
+    cfg, seen = PPOConfig(minibatches=2, gamma=0.9, scale_rewards=True), RunningMoments(4)
     with alone(precision="fp64") as world:
         collector = Collector(Clock(1), make, 4, horizon, cfg, world)
         for iteration in range(2):
@@ -96,7 +96,7 @@ def test_what_such_a_step_pays_counts_for_nothing() -> None:
 
 # The loss -------------------------------------------------------------------------------------------------------------
 
-CFG = PPOConfig(epochs=1, minibatches=2, entropy_weight=0.3, value_weight=0.7)
+CFG = PPOConfig(epochs=1, minibatches=2, ent_coef=0.3, vf_coef=0.7)
 HORIZON, ENVIRONMENTS = 8, 12
 
 
@@ -117,7 +117,7 @@ def test_the_logged_loss_is_its_formula_from_the_logged_metrics_on_any_deal(tmp_
     (one,) = run_ranks(1, updated, config=config, tmp_path=tmp_path)
     said = one["said"]
     assert 0 == min(one["valid"]) < max(one["valid"]) == HORIZON
-    formula = CFG.value_weight * said["value_loss"] - said["policy_gain"] - CFG.entropy_weight * said["entropy"]
+    formula = CFG.vf_coef * said["value_loss"] - said["policy_gain"] - CFG.ent_coef * said["entropy"]
     assert said["loss"] == pytest.approx(formula, rel=1e-9)
     for size in (2, 3):
         for rank in run_ranks(size, updated, config=config, tmp_path=tmp_path):
@@ -135,5 +135,5 @@ def test_a_rollout_straight_from_the_collector_is_weighed_too() -> None:
         with torch.no_grad():
             loss = ppo.ppo_loss(walker(), part, cfg=CFG)
     means = {name: float(pair[0] / pair[1]) for name, pair in loss.metrics.items() if isinstance(pair, tuple)}
-    formula = CFG.value_weight * means["value_loss"] - means["policy_gain"] - CFG.entropy_weight * means["entropy"]
+    formula = CFG.vf_coef * means["value_loss"] - means["policy_gain"] - CFG.ent_coef * means["entropy"]
     assert float(loss.sum) / loss.count == pytest.approx(formula, rel=1e-9)

@@ -14,8 +14,8 @@ from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import Transition
-from ranks.rl.evaluate_policy import play_episodes
-from ranks.rl.moments import RunningMoments, freeze
+from ranks.rl.evaluation import play_episodes
+from ranks.rl.running_mean_std import RunningMoments, freeze
 from tests.rl.known import Walk, alone, walker
 
 CFG = PPOConfig(epochs=2, minibatches=2, scale_rewards=True)

@@ -21,8 +21,8 @@ from tests.rl.known import alone
 
 pytest.importorskip("gymnasium")
 from ranks.rl.gymnasium.environments import from_gymnasium
-from ranks.rl.gymnasium.replayed import ReplayedEnvironments
-from ranks.rl.gymnasium.workers import InWorkers
+from ranks.rl.gymnasium.replayed_vec_env import ReplayedEnvironments
+from ranks.rl.gymnasium.env_pools import InWorkers
 from tests.rl.games import CPU, Game
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
