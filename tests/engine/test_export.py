@@ -69,7 +69,7 @@ SPACES = {
 )
 def test_what_a_policy_uses_of_this_package_comes_with_it(action: Space, tmp_path: Path) -> None:
     """Encoder, normaliser, LSTM and distributions stand in other modules than the actor-critic."""
-    net = ActorCritic(SPACES, action.to_json(), hidden=6, memory=3).eval()
+    net = ActorCritic(SPACES, action.to_json(), hidden=6, lstm_hidden=3).eval()
     net.encoder.normaliser.mean_F += 0.5
     export_model(net, tmp_path / "export")
     assert "ranks" not in {word for line in imports_of(tmp_path / "export" / "model.py") for word in line.split()}

@@ -15,7 +15,7 @@ from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from tests.rl.known import alone
+from tests.rl.fixtures import single_rank
 
 
 def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
@@ -28,7 +28,7 @@ def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tu
     cfg = MarketConfig(episode_days=episode_days, max_shares=1000)
     policy = TradingPolicy(2, 5, 4, kind, window=10, stride=7, feature_hidden=8, hidden=8).double()
     table = torch.as_tensor(table_DK, dtype=torch.float64)
-    with alone(precision="fp64") as world:
+    with single_rank(precision="fp64") as world:
         collector = Collector(
             OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, horizon, PPOConfig(), world
         )

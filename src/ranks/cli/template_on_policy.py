@@ -4,8 +4,8 @@
     ranks evaluate template            evaluates the newest checkpoint
     ranks export template              writes weights that plain PyTorch loads
 
-Put your environment into `make`. Put your network in place of `ActorCritic`: it needs `start_state`, `act` and
-`unroll`.
+Put your environment into `make`. Put your network in place of `ActorCritic`: it needs
+`start_state`, `act` and `unroll`.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def evaluate(model: ActorCritic, cfg: Config, world: World) -> dict[str, float]:
-    """Mean reward and length of whole episodes with the most likely actions, with other seeds than in training."""
+    """Mean reward and length of whole episodes with the most likely actions, with other seeds than
+    in training."""
     make_vec_env = from_gymnasium(partial(make, cfg), world.seed + 1_000_003, world.device, workers=cfg.workers)
     return evaluate_policy(model, make_vec_env, cfg.eval_episodes, world, max_steps=cfg.eval_steps).means()

@@ -9,8 +9,9 @@
         run.log(ppo.update(learner, loss, rollout, collector.ids, cfg, iteration))
         run.log(collector.statistics(), prefix="rollout")
 
-`ranks new my_agent --shape on-policy` writes a complete file. The names below are imported when they are first used, so
-`import ranks.rl` does not import torch. What needs gymnasium is in `ranks.rl.gymnasium`.
+`ranks new my_agent --shape on-policy` writes a complete file. The names below are imported when
+they are first used, so `import ranks.rl` does not import torch. What needs gymnasium is in
+`ranks.rl.gymnasium`.
 """
 
 from __future__ import annotations

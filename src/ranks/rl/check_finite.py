@@ -1,4 +1,5 @@
-"""Stops a run whose environments return NaN or infinity, and names the environment, the step and the value.
+"""Stops a run whose environments return NaN or infinity, and names the environment, the step and
+the value.
 
 One such number would stay in the running statistics, and in every later checkpoint.
 
@@ -34,7 +35,8 @@ class CollectedValues:
     """bool[N, B]: where the numbers are used; None: everywhere."""
 
     def non_finite(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield (name, bool[N, B] where a used number is NaN or infinite) for each floating-point tensor."""
+        """Yield (name, bool[N, B] where a used number is NaN or infinite) for each floating-point
+        tensor."""
         named = {self.name: self.values} if isinstance(self.values, Tensor) else self.values
         for name, leaf in named.items():
             if leaf.is_floating_point():
@@ -46,8 +48,8 @@ class CollectedValues:
 def check_finite(collected: Sequence[CollectedValues], world: World, iteration: int) -> None:
     """Raise UserError, the same on every rank, if any collected number is not finite.
 
-    The message names the earliest step and its environment. Every rank must call it. It synchronises with the device
-    once.
+    The message names the earliest step and its environment. Every rank must call it. It
+    synchronises with the device once.
     """
     found = [(c, name, non_finite_NB) for c in collected for name, non_finite_NB in c.non_finite()]
     on_this_rank = bool(torch.stack([non_finite_NB.any() for *_, non_finite_NB in found]).any()) if found else False

@@ -1,4 +1,5 @@
-"""The collector: it acts with a policy in this rank's environments and returns one rollout an iteration.
+"""The collector: it acts with a policy in this rank's environments and returns one rollout an
+iteration.
 
 Legend: T steps, B environments.
 """
@@ -27,11 +28,13 @@ from ranks.rl.running_mean_std import RunningMeanStd
 
 
 class Collector:
-    """Steps this rank's environments, T steps an iteration, and keeps their episodes from one iteration to the next.
+    """Steps this rank's environments, T steps an iteration, and keeps their episodes from one
+    iteration to the next.
 
-    Every random number is a function of (seed, iteration, environment id), so an environment does the same on any
-    number of ranks. The collector also keeps the running statistics that rewards are scaled by and observations are
-    normalised with; they change after a rollout, never during one.
+    Every random number is a function of (seed, iteration, environment id), so an environment does
+    the same on any number of ranks. The collector also keeps the running statistics that rewards
+    are scaled by and observations are normalised with; they change after a rollout, never during
+    one.
     """
 
     def __init__(
@@ -39,10 +42,11 @@ class Collector:
     ) -> None:
         """Make this rank's environments and reset them.
 
-        `policy`: the shape of its recurrent state is needed, and the size of its observation normaliser if it has one
-        (`NormalisesObservations`). `make_vec_env`: from a range of ids to these environments. `n_envs`: environments of
-        all ranks together, a multiple of `cfg.minibatches`. `n_steps`: T. Raises UserError if T is below 1, if `n_envs`
-        does not divide, or if a rank would have no environment.
+        `policy`: the shape of its recurrent state is needed, and the size of its observation
+        normaliser if it has one (`NormalisesObservations`). `make_vec_env`: from a range of ids to
+        these environments. `n_envs`: environments of all ranks together, a multiple of
+        `cfg.minibatches`. `n_steps`: T. Raises UserError if T is below 1, if `n_envs` does not
+        divide, or if a rank would have no environment.
         """
         if n_steps < 1:
             raise UserError(f"--n-steps {n_steps}", "a rollout needs a step", "give --n-steps 1 or more")
@@ -50,20 +54,24 @@ class Collector:
         self.rewards = RunningMeanStd(1)
         """Statistics of the discounted return, which rewards are scaled by."""
         self.observations: RunningMeanStd | None = None
-        """Statistics that the policy normalises observations with; None for a policy that does not."""
+        """Statistics that the policy normalises observations with; None for a policy that does
+        not."""
         if isinstance(policy, NormalisesObservations):
             self.observations = RunningMeanStd(policy.normaliser.num_features)
         self.env_steps = n_envs * n_steps
-        """Environment steps of one iteration, all ranks together; steps that only reset are counted too."""
+        """Environment steps of one iteration, all ranks together; steps that only reset are counted
+        too."""
         self.ids = EnvironmentIds(n_envs, cfg.minibatches, world)
         device = world.device
         self.groups = [EnvGroup.start(policy, make_vec_env(ids), ids, device) for ids in self.ids.groups]
 
     def collect(self, policy: Policy, iteration: int) -> Rollout:
-        """Act for T steps and return the rollout [T, B] of this rank's environments. Every rank calls it.
+        """Act for T steps and return the rollout [T, B] of this rank's environments. Every rank
+        calls it.
 
-        The policy normalises observations with the statistics of the iterations before. Raises Stopped, also between
-        two steps, if a stop was requested; UserError if an environment returned a number that is not finite.
+        The policy normalises observations with the statistics of the iterations before. Raises
+        Stopped, also between two steps, if a stop was requested; UserError if an environment
+        returned a number that is not finite.
         """
         world = self.world
         if self.observations is not None and isinstance(policy, NormalisesObservations):
@@ -109,7 +117,8 @@ class Collector:
         )
 
     def _update_observation_statistics(self, policy: Policy, rollout: Rollout) -> None:
-        """Add the rollout's observations to the statistics that the next rollouts are normalised with."""
+        """Add the rollout's observations to the statistics that the next rollouts are normalised
+        with."""
         if self.observations is None or not isinstance(policy, NormalisesObservations):
             return
         if len(self.observations.mean_F):
@@ -117,7 +126,8 @@ class Collector:
             self.observations.update(features_TBF, self.ids, rollout.weight_TB)
 
     def _update_reward_statistics(self, rollout: Rollout) -> None:
-        """Add the discounted returns of the rollout, from unscaled rewards, to the statistics that scale rewards."""
+        """Add the discounted returns of the rollout, from unscaled rewards, to the statistics that
+        scale rewards."""
         scale = float(self.rewards.std_F)
         running_B, returns = torch.cat([group.discounted_B for group in self.groups]), list[torch.Tensor]()
         reward_TB = rollout.reward_TB.double() * scale
@@ -132,7 +142,8 @@ class Collector:
         self.rewards.update(torch.stack(returns)[..., None], self.ids, rollout.weight_TB)
 
     def statistics(self) -> dict[str, float]:
-        """Metrics of the last rollout over all ranks: `episode_stats.metrics_of`. Every rank calls it."""
+        """Metrics of the last rollout over all ranks: `episode_stats.metrics_of`. Every rank calls
+        it."""
         return metrics_of(self.ids.gather(torch.cat([group.stats.columns() for group in self.groups])))
 
     def close(self) -> None:
@@ -141,7 +152,8 @@ class Collector:
             group.environment.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """The running episodes by environment id, gathered from all ranks, and the statistics. Every rank calls it."""
+        """The running episodes by environment id, gathered from all ranks, and the statistics.
+        Every rank calls it."""
         state: dict[str, Any] = {
             "environments": self.ids.gather_state([group.state_dict() for group in self.groups]),
             "rewards": self.rewards.state_dict(),

@@ -21,9 +21,11 @@ class PPOConfig:
     minibatches: int = 4
     """Updates in one pass. Each takes the whole sequences of 1/minibatches of the environments."""
     clip_range: float = 0.2
-    """Epsilon of the clipped objective: the probability ratio counts within 1 - epsilon to 1 + epsilon."""
+    """Epsilon of the clipped objective: the probability ratio counts within 1 - epsilon to 1 +
+    epsilon."""
     clip_range_vf: float | None = None
-    """How far a value may move from the rollout's value before its loss is clipped; None: no clipping."""
+    """How far a value may move from the rollout's value before its loss is clipped; None: no
+    clipping."""
     vf_coef: float = 0.5
     """Weight of the value loss, which is the squared error without a factor 1/2."""
     ent_coef: float = 0.0
@@ -32,9 +34,11 @@ class PPOConfig:
     """Discount per step."""
     gae_lambda: float = 0.95
     normalize_advantage: Literal["rollout", "minibatch", "none"] = "rollout"
-    """Normalise advantages over the whole rollout, over each minibatch, or not at all; over all ranks together."""
+    """Normalise advantages over the whole rollout, over each minibatch, or not at all; over all
+    ranks together."""
     scale_rewards: bool = False
-    """Divide rewards by the running standard deviation of the discounted return, from the iterations before."""
+    """Divide rewards by the running standard deviation of the discounted return, from the
+    iterations before."""
     target_kl: float | None = None
     """Start no further epoch when the mean KL divergence of one exceeds this; None: no limit."""
 

@@ -1,10 +1,13 @@
-"""Action distributions: immutable, and sampled with uniform random numbers that the caller passes in.
+"""Action distributions: immutable, and sampled with uniform random numbers that the caller passes
+in.
 
-They correspond to `torch.distributions`, which draws from a generator whose state advances. Here the random numbers are
-an argument, a function of (iteration, environment id), so a sample does not depend on which rank computes it.
-Log-probabilities are computed in float32 or wider, whatever the precision of the net.
+They correspond to `torch.distributions`, which draws from a generator whose state advances. Here
+the random numbers are an argument, a function of (iteration, environment id), so a sample does not
+depend on which rank computes it. Log-probabilities are computed in float32 or wider, whatever the
+precision of the net.
 
-Legend: ... any leading dimensions, A actions or parts of an action, K choices of one part, U uniform random numbers.
+Legend: ... any leading dimensions, A actions or parts of an action, K choices of one part, U
+uniform random numbers.
 """
 
 from __future__ import annotations
@@ -106,8 +109,8 @@ class MultiCategorical:
 class DiagonalGaussian:
     """Independent normal distributions; actions are float[..., A].
 
-    Samples are not clipped: the environment clips the action it executes, and the log-probability remains that of the
-    sample.
+    Samples are not clipped: the environment clips the action it executes, and the log-probability
+    remains that of the sample.
     """
 
     mean_A: Tensor
@@ -115,7 +118,8 @@ class DiagonalGaussian:
 
     @classmethod
     def from_log_std(cls, mean_A: Tensor, log_std_A: Tensor) -> Self:
-        """`mean_A`: float[..., A]. `log_std_A`: the logarithm of the standard deviations, [A] or [..., A]."""
+        """`mean_A`: float[..., A]. `log_std_A`: the logarithm of the standard deviations, [A] or
+        [..., A]."""
         mean_A = at_least_float32(mean_A)
         return cls(mean_A, log_std_A.to(mean_A.dtype).expand_as(mean_A))
 

@@ -1,4 +1,5 @@
-"""A group of environments with its running episodes, and the builder that collects a rollout from it step by step.
+"""A group of environments with its running episodes, and the builder that collects a rollout from
+it step by step.
 
 Legend: T steps, B environments, U uniform random numbers of one action.
 """
@@ -38,7 +39,8 @@ class EnvGroup:
     length_B: Tensor
     """float64: its steps."""
     discounted_B: Tensor
-    """float64: its discounted return so far, for reward scaling (Engstrom et al. 2020, arXiv 2005.12729)."""
+    """float64: its discounted return so far, for reward scaling (Engstrom et al. 2020, arXiv
+    2005.12729)."""
     stats: EpisodeStats
     """Of the last rollout."""
 
@@ -61,7 +63,8 @@ class EnvGroup:
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The running episodes, the recurrent state and the environments' own state; one row for each environment."""
+        """The running episodes, the recurrent state and the environments' own state; one row for
+        each environment."""
         episodes = {name: getattr(self, name) for name in self.KEPT}
         recurrent = {f"state.{name}": rows for name, rows in self.state.items()}
         return episodes | recurrent | {f"environment.{n}": rows for n, rows in self.environment.state_dict().items()}
@@ -79,7 +82,8 @@ class EnvGroup:
         self.obs = self.environment.observe()
 
     def begin_iteration(self, iteration: int, initial_state: State, *, exact: bool) -> None:
-        """Reset the running values of environments that started a new episode by themselves since the last step."""
+        """Reset the running values of environments that started a new episode by themselves since
+        the last step."""
         if not isinstance(self.environment, RestartsEpisodes):
             return
         restarted_B = self.environment.begin_iteration(iteration, exact=exact)
@@ -91,7 +95,8 @@ class EnvGroup:
             self.obs = self.environment.observe()
 
     def count(self, transition: Transition) -> None:
-        """Add a step to the running episodes and to the statistics, and reset the sums of episodes that ended."""
+        """Add a step to the running episodes and to the statistics, and reset the sums of episodes
+        that ended."""
         valid_B = transition.valid_B
         one_B = torch.ones_like(self.return_B) if valid_B is None else valid_B.double()
         reward_B = transition.reward_B.double() * one_B
@@ -122,7 +127,8 @@ class RolloutBuilder:
     def start(
         cls, policy: Policy, group: EnvGroup, n_steps: int, *, seed: int, iteration: int, exact: bool
     ) -> RolloutBuilder:
-        """A builder without steps. It begins the iteration in the group and resets its statistics."""
+        """A builder without steps. It begins the iteration in the group and resets its
+        statistics."""
         initial_state = policy.start_state(len(group.env_B))
         group.begin_iteration(iteration, initial_state, exact=exact)
         group.stats = EpisodeStats.zeros(len(group.env_B), group.env_B.device)
@@ -147,7 +153,8 @@ class RolloutBuilder:
         group.obs = group.environment.observe()
 
     def _uniform(self, size: int) -> Tensor:
-        """float64[B, U] in [0, 1): the random numbers of this step, a function of (iteration, environment id)."""
+        """float64[B, U] in [0, 1): the random numbers of this step, a function of (iteration,
+        environment id)."""
         if self.uniform_BTU is None:
             env_B = self.group.env_B
             self.uniform_BTU = rng.uniform(self.key, env_B, self.n_steps * size).view(len(env_B), self.n_steps, size)

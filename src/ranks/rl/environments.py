@@ -19,7 +19,8 @@ from ranks.rl.pytree import Tree
 
 @dataclass(frozen=True)
 class Transition:
-    """The result of one step of B environments. Environments whose episode ended are reset already."""
+    """The result of one step of B environments. Environments whose episode ended are reset
+    already."""
 
     reward_B: Tensor
     """float[B]."""
@@ -28,17 +29,21 @@ class Transition:
     ended_B: Tensor
     """bool[B]: the episode terminated or was truncated."""
     final_obs: Tree | None = None
-    """The observations before the resets, [B, ...] each. Required where an episode was truncated; None otherwise."""
+    """The observations before the resets, [B, ...] each. Required where an episode was truncated;
+    None otherwise."""
     valid_B: Tensor | None = None
-    """bool[B]: False where the step did nothing but reset (gymnasium's NEXT_STEP autoreset); None: all are valid."""
+    """bool[B]: False where the step did nothing but reset (gymnasium's NEXT_STEP autoreset); None:
+    all are valid."""
 
 
 class VecEnv(Protocol):
-    """B environments that step together. What happens in one depends on its id and its actions only."""
+    """B environments that step together. What happens in one depends on its id and its actions
+    only."""
 
     @property
     def episode_steps(self) -> int | None:
-        """The length of every episode, if all have the same and start together; None if an episode can end anywhere."""
+        """The length of every episode, if all have the same and start together; None if an episode
+        can end anywhere."""
         ...
 
     def observe(self) -> Tree:
@@ -50,7 +55,8 @@ class VecEnv(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state, one row for each environment. Tensors of two dimensions or more may be zero-padded at the end."""
+        """The state, one row for each environment. Tensors of two dimensions or more may be
+        zero-padded at the end."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -64,13 +70,15 @@ class VecEnv(Protocol):
 
 @runtime_checkable
 class RestartsEpisodes(Protocol):
-    """A further method of a VecEnv that cannot always restore its running episodes from a checkpoint."""
+    """A further method of a VecEnv that cannot always restore its running episodes from a
+    checkpoint."""
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Return bool[B]: where a new episode started since the last step although the one before did not end.
+        """Return bool[B]: where a new episode started since the last step although the one before
+        did not end.
 
-        None: nowhere. It is called before the first step of each iteration. Under `exact` the result must not depend on
-        whether the run was resumed before this iteration.
+        None: nowhere. It is called before the first step of each iteration. Under `exact` the
+        result must not depend on whether the run was resumed before this iteration.
         """
         ...
 
@@ -82,14 +90,15 @@ MakeVecEnv = Callable[[range], VecEnv]
 class EnvironmentIds:
     """The environment ids of each rank: whole blocks of `block` consecutive ids.
 
-    A minibatch takes one environment of each block. So it needs no data of another rank, and it holds the same
-    environments on any number of ranks.
+    A minibatch takes one environment of each block. So it needs no data of another rank, and it
+    holds the same environments on any number of ranks.
     """
 
     def __init__(self, n_envs: int, block: int, world: World) -> None:
         """`n_envs`: of all ranks together. `block`: the number of minibatches.
 
-        Raises UserError if `n_envs` is no multiple of `block`, or if a rank would have no environment.
+        Raises UserError if `n_envs` is no multiple of `block`, or if a rank would have no
+        environment.
         """
         asked = f"{n_envs} environments in {block} minibatches"
         if n_envs < 1 or n_envs % block:
@@ -101,7 +110,8 @@ class EnvironmentIds:
             for part in (parts or [world.items(self.num_blocks)])
             if len(part)
         ]
-        """Ids of the environments that step together: those of one shard with --exact, else all of a rank."""
+        """Ids of the environments that step together: those of one shard with --exact, else all of
+        a rank."""
         if world.comm.max_host(float(not self.groups)):
             raise UserError(f"{asked} on {world.size} ranks", "a rank has none", _enough_environments(block, world))
 
@@ -111,10 +121,11 @@ class EnvironmentIds:
         return range(self.groups[0].start, self.groups[-1].stop)
 
     def gather(self, rows_B: Tensor) -> Tensor:
-        """Gather the rows of all environments, in the order of their ids, from the rows of each rank's environments.
+        """Gather the rows of all environments, in the order of their ids, from the rows of each
+        rank's environments.
 
-        Tensors of two dimensions or more may have another second dimension on each rank; they are zero-padded. Every
-        rank calls it and gets the same result.
+        Tensors of two dimensions or more may have another second dimension on each rank; they are
+        zero-padded. Every rank calls it and gets the same result.
         """
         if rows_B.ndim > 1:
             longest = int(self.world.comm.max_host(float(rows_B.shape[1])))

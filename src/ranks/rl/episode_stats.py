@@ -13,7 +13,8 @@ from torch import Tensor
 
 @dataclass
 class EpisodeStats:
-    """Sums over the steps of one rollout, float64[B] each. Rewards are as the environment gave them, unscaled."""
+    """Sums over the steps of one rollout, float64[B] each. Rewards are as the environment gave
+    them, unscaled."""
 
     steps_B: Tensor
     """Environment steps, without steps that only reset."""
@@ -32,9 +33,11 @@ class EpisodeStats:
         return cls(*(torch.zeros(num, dtype=torch.float64, device=device) for _ in range(5)))
 
     def add(self, one_B: Tensor, reward_B: Tensor, ended_B: Tensor, return_B: Tensor, length_B: Tensor) -> None:
-        """Add one step, float64[B] each: its count and reward; where it ended an episode, that one's reward and length.
+        """Add one step, float64[B] each: its count and reward; where it ended an episode, that
+        one's reward and length.
 
-        `one_B`, `ended_B`: 0 or 1. `return_B`, `length_B`: of the running episode, this step included.
+        `one_B`, `ended_B`: 0 or 1. `return_B`, `length_B`: of the running episode, this step
+        included.
         """
         self.steps_B = self.steps_B + one_B
         self.reward_B = self.reward_B + reward_B
@@ -49,10 +52,12 @@ class EpisodeStats:
 
 
 def metrics_of(columns_E5: Tensor) -> dict[str, float]:
-    """The metrics of a rollout from the columns of all environments, added in the order of their ids.
+    """The metrics of a rollout from the columns of all environments, added in the order of their
+    ids.
 
-    `step_reward`: mean reward of a step. `episodes`: how many ended. `episode_reward`, `episode_length`: their mean
-    reward and length, left out where none ended (rollout/ep_rew_mean and ep_len_mean of Stable-Baselines3).
+    `step_reward`: mean reward of a step. `episodes`: how many ended. `episode_reward`,
+    `episode_length`: their mean reward and length, left out where none ended (rollout/ep_rew_mean
+    and ep_len_mean of Stable-Baselines3).
     """
     steps, reward, episodes, episode_reward, episode_length = columns_E5.sum(0).tolist()
     metrics = {"step_reward": reward / max(steps, 1.0), "episodes": episodes}

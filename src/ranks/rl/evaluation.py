@@ -24,14 +24,16 @@ from ranks.rl.pytree import State
 
 @dataclass(frozen=True)
 class Episodes:
-    """The rewards and lengths of N episodes, in the order of the environment ids, the same on every rank."""
+    """The rewards and lengths of N episodes, in the order of the environment ids, the same on every
+    rank."""
 
     reward_N: Tensor
     """float64: the sum of rewards."""
     length_N: Tensor
     """float64: steps."""
     unfinished_N: Tensor
-    """bool: the episode had not ended at `max_steps`; its reward and length are those until then."""
+    """bool: the episode had not ended at `max_steps`; its reward and length are those until
+    then."""
 
     def means(self) -> dict[str, float]:
         """Metrics: `episode_reward`, `episode_length` (means), `unfinished_fraction`."""
@@ -53,9 +55,9 @@ def evaluate_policy(
 ) -> Episodes:
     """Run the first episode of each of `num_episodes` environments, distributed over the ranks.
 
-    `deterministic`: take the mode of the action distribution; otherwise sample. `max_steps`: where an episode is
-    stopped if it has not ended. The environments are closed afterwards. Every rank calls it. Raises Stopped between two
-    steps if a stop was requested.
+    `deterministic`: take the mode of the action distribution; otherwise sample. `max_steps`: where
+    an episode is stopped if it has not ended. The environments are closed afterwards. Every rank
+    calls it. Raises Stopped between two steps if a stop was requested.
     """
     started = time.perf_counter()
     ids = [part for _, part in world.shard_items(num_episodes)] if world.exact else [world.items(num_episodes)]

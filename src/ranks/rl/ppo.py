@@ -1,4 +1,5 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): the loss, and the updates from one rollout.
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): the loss, and the updates
+from one rollout.
 
 It works for any policy, recurrent or not. In a workload's loop:
 
@@ -26,14 +27,16 @@ from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibat
 
 
 def ppo_loss(policy: Policy, part: Rollout, *, cfg: PPOConfig) -> Loss:
-    """The loss of PPO on B whole sequences, the items of the `Loss` (eq. 9 of the paper, as a loss to minimise).
+    """The loss of PPO on B whole sequences, the items of the `Loss` (eq. 9 of the paper, as a loss
+    to minimise).
 
         loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
 
-    Each term is the mean over the steps of a sequence, weighted with `Rollout.weight_TB`. `policy_loss` is minus the
-    clipped surrogate objective. `value_loss` is the squared error without a factor 1/2, as in Stable-Baselines3; with
-    `clip_range_vf` it is clipped. Metrics: the three terms, `approx_kl` (nats) and `clip_fraction`, the fraction of
-    actions whose probability ratio is outside of the clip range.
+    Each term is the mean over the steps of a sequence, weighted with `Rollout.weight_TB`.
+    `policy_loss` is minus the clipped surrogate objective. `value_loss` is the squared error
+    without a factor 1/2, as in Stable-Baselines3; with `clip_range_vf` it is clipped. Metrics: the
+    three terms, `approx_kl` (nats) and `clip_fraction`, the fraction of actions whose probability
+    ratio is outside of the clip range.
     """
     distribution, value_TB = policy.unroll(part.obs, part.start_state, part.first_TB)
     log_ratio_TB = distribution.log_prob(part.action_TB) - part.logp_TB
@@ -74,10 +77,11 @@ def update(
 ) -> dict[str, float]:
     """Make all updates from one rollout and return the means of their metrics. Every rank calls it.
 
-    An epoch uses every environment once, in `cfg.minibatches` updates. Advantages are normalised over all ranks
-    together. If the mean KL divergence of an epoch exceeds `cfg.target_kl`, all ranks end the updates after it. Beside
-    the metrics of the loss there are `grad_norm` (before clipping), `num_updates`, and `explained_variance` of the
-    rollout's values (`RolloutMoments.explained_variance`).
+    An epoch uses every environment once, in `cfg.minibatches` updates. Advantages are normalised
+    over all ranks together. If the mean KL divergence of an epoch exceeds `cfg.target_kl`, all
+    ranks end the updates after it. Beside the metrics of the loss there are `grad_norm` (before
+    clipping), `num_updates`, and `explained_variance` of the rollout's values
+    (`RolloutMoments.explained_variance`).
     """
     moments = RolloutMoments.of(rollout, ids)
     of_rollout = moments.advantage_scaling() if cfg.normalize_advantage == "rollout" else UNSCALED
@@ -98,7 +102,8 @@ def update(
 
 
 def mean_metrics(steps: Sequence[StepStats]) -> dict[str, float]:
-    """The means over some updates of their metrics and gradient norms; the updates must be finished."""
+    """The means over some updates of their metrics and gradient norms; the updates must be
+    finished."""
     votes = [step.read() for step in steps]
     means = {name: math.fsum(vote.values[name] for vote in votes) / len(votes) for name in votes[0].values}
     return means | {"grad_norm": math.fsum(vote.grad_norm for vote in votes) / len(votes)}

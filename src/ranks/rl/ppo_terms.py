@@ -1,4 +1,5 @@
-"""The terms of PPO's loss and its diagnostics: pure element-wise functions; the caller takes the means.
+"""The terms of PPO's loss and its diagnostics: pure element-wise functions; the caller takes the
+means.
 
 Legend: all tensors of one call have the same shape, usually [T, B].
 """
@@ -14,8 +15,8 @@ def clipped_surrogate(ratio: Tensor, advantage: Tensor, clip_range: float) -> Te
 
         min(ratio A, clip(ratio, 1 - epsilon, 1 + epsilon) A)
 
-    `ratio`: the probability of the action under the new policy divided by that under the old one. `clip_range`:
-    epsilon.
+    `ratio`: the probability of the action under the new policy divided by that under the old one.
+    `clip_range`: epsilon.
     """
     return torch.minimum(ratio * advantage, ratio.clamp(1.0 - clip_range, 1.0 + clip_range) * advantage)
 
@@ -28,22 +29,24 @@ def value_loss(value: Tensor, target: Tensor) -> Tensor:
 def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip_range_vf: float) -> Tensor:
     """The larger of two squared errors: that of the value and that of the clipped value.
 
-    The clipped value is within `clip_range_vf` of the old one (Huang et al. 2022, "The 37 implementation details of
-    proximal policy optimization", detail 9, without its factor 1/2).
+    The clipped value is within `clip_range_vf` of the old one (Huang et al. 2022, "The 37
+    implementation details of proximal policy optimization", detail 9, without its factor 1/2).
     """
     clipped = old_value + (value - old_value).clamp(-clip_range_vf, clip_range_vf)
     return torch.maximum(value_loss(value, target), value_loss(clipped, target))
 
 
 def approx_kl(log_ratio: Tensor) -> Tensor:
-    """An unbiased estimate of KL(old || new) from samples of the old policy, never negative: (r - 1) - log r.
+    """An unbiased estimate of KL(old || new) from samples of the old policy, never negative: (r -
+    1) - log r.
 
-    Schulman 2020, "Approximating KL divergence", k3; Stable-Baselines3 and CleanRL log the same. `log_ratio`: log r,
-    the new log-probability minus the old one.
+    Schulman 2020, "Approximating KL divergence", k3; Stable-Baselines3 and CleanRL log the same.
+    `log_ratio`: log r, the new log-probability minus the old one.
     """
     return torch.expm1(log_ratio) - log_ratio
 
 
 def is_clipped(ratio: Tensor, clip_range: float) -> Tensor:
-    """1 where the ratio lies outside of the clip range, else 0; its mean is Stable-Baselines3's clip_fraction."""
+    """1 where the ratio lies outside of the clip range, else 0; its mean is Stable-Baselines3's
+    clip_fraction."""
     return ((ratio - 1.0).abs() > clip_range).to(ratio.dtype)

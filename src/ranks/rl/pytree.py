@@ -11,7 +11,8 @@ from torch import Tensor
 Tree = Tensor | Mapping[str, Tensor]
 """One tensor, or tensors by name that share their leading dimensions."""
 State = dict[str, Tensor]
-"""A recurrent state: tensors by name, one row for each environment; empty for a policy without memory."""
+"""A recurrent state: tensors by name, one row for each environment; empty for a policy without
+memory."""
 T = TypeVar("T", bound=Tree)
 
 

@@ -1,4 +1,5 @@
-"""The rollout of one iteration, its advantages, and its minibatches of whole sequences, one environment an item.
+"""The rollout of one iteration, its advantages, and its minibatches of whole sequences, one
+environment an item.
 
 Legend: T steps, B environments of this rank, E of all ranks.
 """
@@ -45,12 +46,13 @@ class Rollout:
     env_B: Tensor
     """int64[B]: environment ids, on the CPU."""
     start_state: State
-    """The recurrent state before the first step, [B, ...] each; zero where an episode starts with it."""
+    """The recurrent state before the first step, [B, ...] each; zero where an episode starts with
+    it."""
     obs: Tree
     """[T, B, ...] each."""
     first_TB: Tensor | None
-    """bool, on the CPU: an episode starts with the step (episode_starts of Stable-Baselines3); None where that can only
-    be so at step 0."""
+    """bool, on the CPU: an episode starts with the step (episode_starts of Stable-Baselines3); None
+    where that can only be so at step 0."""
     action_TB: Tensor
     """[T, B, ...]."""
     logp_TB: Tensor
@@ -58,7 +60,8 @@ class Rollout:
     value_TB: Tensor
     """The value that the policy estimated before the step."""
     next_value_TB: Tensor
-    """The value of the state after the step, also where the episode was truncated; any number where it terminated."""
+    """The value of the state after the step, also where the episode was truncated; any number where
+    it terminated."""
     reward_TB: Tensor
     """Scaled, if the collector scales rewards."""
     discount_TB: Tensor
@@ -66,9 +69,9 @@ class Rollout:
     ended_TB: Tensor
     """bool: the episode terminated or was truncated."""
     weight_TB: Tensor | None
-    """float: the weight of a step in means. 0 for a step that only reset; the mean weight is 1 over all environments of
-    the rollout, or of the minibatch, on all ranks, so a weighted mean is the mean over valid steps. None: all are
-    valid."""
+    """float: the weight of a step in means. 0 for a step that only reset; the mean weight is 1 over
+    all environments of the rollout, or of the minibatch, on all ranks, so a weighted mean is the
+    mean over valid steps. None: all are valid."""
     advantage_TB: Tensor
     return_TB: Tensor
     """The target of the value: advantage + value."""
@@ -93,9 +96,9 @@ class Rollout:
     ) -> Self:
         """Stack the steps of one group into a rollout and compute its advantages.
 
-        `last_value_B`: the value after the last step. `reward_std`: what rewards are divided by; None: not scaled.
-        `starts_at_step_0`: episodes start with rollouts only, so `first_TB` is None. The weight of a step is 0 or 1
-        here; `normalised_weights` makes their mean 1.
+        `last_value_B`: the value after the last step. `reward_std`: what rewards are divided by;
+        None: not scaled. `starts_at_step_0`: episodes start with rollouts only, so `first_TB` is
+        None. The weight of a step is 0 or 1 here; `normalised_weights` makes their mean 1.
         """
         transitions = [step.transition for step in steps]
         value_TB = in_default_dtype(torch.stack([step.value_B for step in steps]))
@@ -131,7 +134,8 @@ class Rollout:
         )
 
     def select(self, index_B: Tensor) -> Self:
-        """Some environments of this rollout. `index_B`: int64 on the CPU, their columns (not their ids)."""
+        """Some environments of this rollout. `index_B`: int64 on the CPU, their columns (not their
+        ids)."""
         on_device_B = index_B.to(self.reward_TB.device, non_blocking=True)
         selected: dict[str, Any] = {}
         for f in fields(self):
@@ -170,7 +174,8 @@ def in_default_dtype(value: Tensor) -> Tensor:
 
 
 def normalised_weights(weight_TB: Tensor, ids: EnvironmentIds) -> Tensor:
-    """Scale the weights of this rank's steps (0 or 1) so that their mean over all ranks is 1. Every rank calls it."""
+    """Scale the weights of this rank's steps (0 or 1) so that their mean over all ranks is 1. Every
+    rank calls it."""
     return weight_TB / mean_weight(ids.gather(sum_over_steps(weight_TB.double())).cpu(), len(weight_TB))
 
 
@@ -192,7 +197,8 @@ UNSCALED = Scaling(0.0, 1.0)
 
 @dataclass(frozen=True)
 class RolloutMoments:
-    """Weighted sums over the steps of each environment of all ranks, float64 on the CPU, in the order of their ids."""
+    """Weighted sums over the steps of each environment of all ranks, float64 on the CPU, in the
+    order of their ids."""
 
     advantage_E3: Tensor
     """Weight, advantage, advantage squared."""
@@ -219,17 +225,19 @@ class RolloutMoments:
         return self.advantage_E3[:, 0]
 
     def advantage_scaling(self, env_K: Tensor | None = None) -> Scaling:
-        """How to normalise the advantages of all environments, or of those with the int64 ids `env_K`, together."""
+        """How to normalise the advantages of all environments, or of those with the int64 ids
+        `env_K`, together."""
         moments_E3 = self.advantage_E3 if env_K is None else self.advantage_E3[env_K]
         count, total, square = moments_E3.sum(0).tolist()
         mean, variance = _mean_variance(count, total, square)
         return Scaling(mean, (variance + 1e-16) ** 0.5)
 
     def explained_variance(self) -> float:
-        """1 - Var[return - value] / Var[return] over all steps of all ranks, as Stable-Baselines3 defines it.
+        """1 - Var[return - value] / Var[return] over all steps of all ranks, as Stable-Baselines3
+        defines it.
 
-        1: the value predicts the return exactly; 0: it is no better than a constant; below 0: it is worse. NaN where
-        the returns do not vary.
+        1: the value predicts the return exactly; 0: it is no better than a constant; below 0: it is
+        worse. NaN where the returns do not vary.
         """
         count = float(self.weight_E.sum())
         mean, variance = _mean_variance(count, *self.return_E2.sum(0).tolist())
@@ -238,7 +246,8 @@ class RolloutMoments:
 
 
 def _mean_variance(count: float, total: float, square: float) -> tuple[float, float]:
-    """Mean and variance (never negative) from a count, a sum and a sum of squares; 0 and 0 without a count."""
+    """Mean and variance (never negative) from a count, a sum and a sum of squares; 0 and 0 without
+    a count."""
     mean = total / max(count, 1.0)
     return mean, max(square / max(count, 1.0) - mean * mean, 0.0)
 
@@ -253,11 +262,13 @@ def minibatches(
     scaling: Callable[[Tensor], Scaling],
     weight_E: Tensor,
 ) -> Iterator[StepBatch[Rollout]]:
-    """Split the rollout into `ids.block` minibatches of whole sequences, in a random order; each environment is in one.
+    """Split the rollout into `ids.block` minibatches of whole sequences, in a random order; each
+    environment is in one.
 
-    A minibatch takes one environment of every block of ids. So it is local to its rank and holds the same environments
-    on any number of ranks. `step`: the key of the random order. `scaling`: from the int64 ids of a minibatch's
-    environments, of all ranks, to how its advantages are scaled. `weight_E`: `RolloutMoments.weight_E`.
+    A minibatch takes one environment of every block of ids. So it is local to its rank and holds
+    the same environments on any number of ranks. `step`: the key of the random order. `scaling`:
+    from the int64 ids of a minibatch's environments, of all ranks, to how its advantages are
+    scaled. `weight_E`: `RolloutMoments.weight_E`.
     """
     world = ids.world
     key = rng.key(world.seed, "minibatch", step)

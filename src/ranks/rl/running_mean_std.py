@@ -1,7 +1,9 @@
-"""Running mean and standard deviation of observations and rewards, and the layer that normalises with them.
+"""Running mean and standard deviation of observations and rewards, and the layer that normalises
+with them.
 
-Statistics of all ranks are merged in float64 in the order of the environment ids, so they do not depend on the number
-of ranks. They do not change within an iteration: a rollout and the updates from it use the same ones.
+Statistics of all ranks are merged in float64 in the order of the environment ids, so they do not
+depend on the number of ranks. They do not change within an iteration: a rollout and the updates
+from it use the same ones.
 
 Legend: T steps, B environments, F features.
 """
@@ -23,7 +25,8 @@ ROUNDING = 1e-6
 
 
 class RunningMeanStd:
-    """Count, mean and variance of all rows so far, the same on all ranks (RunningMeanStd of Stable-Baselines3)."""
+    """Count, mean and variance of all rows so far, the same on all ranks (RunningMeanStd of
+    Stable-Baselines3)."""
 
     def __init__(self, num_features: int) -> None:
         self.count = 0.0
@@ -33,20 +36,23 @@ class RunningMeanStd:
 
     @property
     def std_F(self) -> Tensor:
-        """sqrt(variance + 1e-8), float64; 1 before any row, and for a feature that varies by rounding alone."""
+        """sqrt(variance + 1e-8), float64; 1 before any row, and for a feature that varies by
+        rounding alone."""
         variance_F = self.square_F / max(self.count, 1.0)
         varied_F = variance_F > (ROUNDING * self.mean_F).square()
         return torch.where(varied_F, (variance_F + EPSILON).sqrt(), 1.0)
 
     def update(self, rows_TBF: Tensor, ids: EnvironmentIds, weight_TB: Tensor | None = None) -> None:
-        """Add one row for each step and environment of this rank, and those of the other ranks. Every rank calls it.
+        """Add one row for each step and environment of this rank, and those of the other ranks.
+        Every rank calls it.
 
-        `weight_TB`: rows of weight 0 are left out (`Rollout.weight_TB`). The parallel variance is that of Chan, Golub &
-        LeVeque 1979, "Updating formulae and a pairwise algorithm".
+        `weight_TB`: rows of weight 0 are left out (`Rollout.weight_TB`). The parallel variance is
+        that of Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm".
         """
         rows_TBF = rows_TBF.double()
         counts_TB1 = torch.ones_like(rows_TBF[..., :1]) if weight_TB is None else (weight_TB > 0).double()[..., None]
-        # Each environment's own count, mean and squared deviations, which do not depend on its rank.
+        # Each environment's own count, mean and squared deviations, which do not depend on its
+        # rank.
         count_B1 = sum_over_steps(counts_TB1)
         mean_BF = sum_over_steps(rows_TBF * counts_TB1) / count_B1.clamp(min=1.0)
         square_BF = sum_over_steps((rows_TBF - mean_BF).square() * counts_TB1)
@@ -77,9 +83,11 @@ class RunningMeanStd:
 
 
 def sum_over_steps(rows_TB: Tensor) -> Tensor:
-    """[T, B, ...] -> [B, ...]: a sum whose bits do not depend on how many environments share the tensor.
+    """[T, B, ...] -> [B, ...]: a sum whose bits do not depend on how many environments share the
+    tensor.
 
-    It adds whole rows as a binary tree. (The order in which `Tensor.sum` adds depends on the size of the tensor.)
+    It adds whole rows as a binary tree. (The order in which `Tensor.sum` adds depends on the size
+    of the tensor.)
     """
     while len(rows_TB) > 1:
         half = len(rows_TB) // 2
@@ -88,7 +96,8 @@ def sum_over_steps(rows_TB: Tensor) -> Tensor:
 
 
 class Normaliser(nn.Module):
-    """The layer (x - mean) / std, clipped to +-clip. It is a part of the policy, so it is exported with it."""
+    """The layer (x - mean) / std, clipped to +-clip. It is a part of the policy, so it is exported
+    with it."""
 
     mean_F: Tensor
     std_F: Tensor

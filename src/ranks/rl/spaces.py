@@ -1,4 +1,5 @@
-"""Descriptions of observation and action spaces that JSON can hold, so that an exported policy can be rebuilt.
+"""Descriptions of observation and action spaces that JSON can hold, so that an exported policy can
+be rebuilt.
 
 Legend: B environments.
 """

@@ -1,7 +1,8 @@
-"""Runs single gymnasium environments: in the process of the rank, or each in a subprocess (a worker).
+"""Runs single gymnasium environments: in the process of the rank, or each in a subprocess (a
+worker).
 
-A worker always ends with its rank, also if the rank is killed. A rank that must stop does not wait for a worker that
-hangs.
+A worker always ends with its rank, also if the rank is killed. A rank that must stop does not wait
+for a worker that hangs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class EnvPool(Protocol):
     def call(self, requests: Mapping[int, Request]) -> dict[int, StepResult]:
         """Handle requests by row and return the results in the same order.
 
-        Raises UserError if an environment fails, and Stopped if one hangs while a stop is requested.
+        Raises UserError if an environment fails, and Stopped if one hangs while a stop is
+        requested.
         """
         ...
 
@@ -56,7 +58,8 @@ class EnvPool(Protocol):
 
 
 class InProcessEnvs:
-    """An EnvPool in the process of the rank, one environment after another (SyncVectorEnv of gymnasium)."""
+    """An EnvPool in the process of the rank, one environment after another (SyncVectorEnv of
+    gymnasium)."""
 
     def __init__(self, make: MakeEnv, ids: range) -> None:
         """Raises UserError if an environment cannot be made, or has other spaces than the first."""
@@ -75,7 +78,8 @@ class SubprocessEnvs:
     """An EnvPool with one subprocess for each environment (AsyncVectorEnv of gymnasium)."""
 
     def __init__(self, make: MakeEnv, ids: range) -> None:
-        """Raises UserError as `InProcessEnvs` does, and if `make` cannot be pickled where that is necessary."""
+        """Raises UserError as `InProcessEnvs` does, and if `make` cannot be pickled where that is
+        necessary."""
         self.ids = ids
         self.processes: list[BaseProcess] = []
         self._pipes: list[Connection] = []
@@ -135,7 +139,8 @@ class SubprocessEnvs:
         return UserError(f"environment {self.ids[row]}", f"its process {process.pid} ended {how}", do)
 
     def close(self) -> None:
-        """Let idle workers close their environments and exit; kill those that are busy or take longer than GRACE_S."""
+        """Let idle workers close their environments and exit; kill those that are busy or take
+        longer than GRACE_S."""
         atexit.unregister(self.close)
         for row, pipe in enumerate(self._pipes):
             if row not in self._pending:
@@ -164,13 +169,15 @@ def _common_spaces(spaces: list[tuple[AnySpace, AnySpace]], ids: range) -> tuple
 
 
 def _start_method() -> str | None:
-    """The start method that the program has set; else fork on Linux, which needs no pickling; else Python's default."""
+    """The start method that the program has set; else fork on Linux, which needs no pickling; else
+    Python's default."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     return chosen or ("fork" if sys.platform == "linux" else None)
 
 
 def _picklable(make: MakeEnv, env_id: int) -> MakeEnv:
-    """`make` in a form for a process that shares no memory with this one: it loads the user's files first."""
+    """`make` in a form for a process that shares no memory with this one: it loads the user's files
+    first."""
     try:
         return partial(_load_and_make, loaded_files(), cloudpickle.dumps(make))
     except Exception as error:
@@ -189,8 +196,8 @@ def _load_and_make(files: list[Path], pickled_make: bytes) -> Any:
 def _work(make: MakeEnv, env_id: int, pipe: Connection) -> None:
     """Handle requests until None arrives or the rank ends.
 
-    A worker ignores SIGINT and SIGTERM: Ctrl-C and Slurm signal whole process groups, and a rank needs its environments
-    until it has saved.
+    A worker ignores SIGINT and SIGTERM: Ctrl-C and Slurm signal whole process groups, and a rank
+    needs its environments until it has saved.
     """
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, signal.SIG_IGN)
@@ -220,8 +227,8 @@ def _result_or_error(handle: Callable[[], StepResult]) -> StepResult | UserError
 def _end_with_rank() -> None:
     """End this worker when the rank ends, also while the environment hangs.
 
-    A thread waits for the rank. On Linux the kernel kills the worker too, even if Python's lock is held. (With a fork
-    server the kernel waits for that process, which the workers keep alive.)
+    A thread waits for the rank. On Linux the kernel kills the worker too, even if Python's lock is
+    held. (With a fork server the kernel waits for that process, which the workers keep alive.)
     """
     threading.Thread(target=_wait_and_end, daemon=True).start()
     if sys.platform == "linux":

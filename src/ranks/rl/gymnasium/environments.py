@@ -1,4 +1,5 @@
-"""Gymnasium environments as a `VecEnv`: single ones (`from_gymnasium`) or a vector environment (`GymnasiumVecEnv`).
+"""Gymnasium environments as a `VecEnv`: single ones (`from_gymnasium`) or a vector environment
+(`GymnasiumVecEnv`).
 
 Legend: B environments.
 """
@@ -27,7 +28,8 @@ from ranks.rl.pytree import Tree
 
 
 def make_env(env_id: str, **settings: Any) -> gymnasium.Env[Any, Any]:
-    """`gymnasium.make(env_id, **settings)`. Raises UserError if gymnasium does not know the id or cannot make it."""
+    """`gymnasium.make(env_id, **settings)`. Raises UserError if gymnasium does not know the id or
+    cannot make it."""
     try:
         return gymnasium.make(env_id, **settings)
     except (gymnasium.error.Error, ImportError) as error:
@@ -50,8 +52,9 @@ def from_gymnasium(
 ) -> Callable[[range], ReplayedVecEnv]:
     """Return the `make_vec_env` function of a Collector or `evaluate_policy`.
 
-    `make`: returns one `gymnasium.Env`. `seed`: of the run; each episode has a seed of its own, a function of
-    (seed, environment id, number of the episode). `workers`: run each environment in a subprocess, for slow ones.
+    `make`: returns one `gymnasium.Env`. `seed`: of the run; each episode has a seed of its own, a
+    function of (seed, environment id, number of the episode). `workers`: run each environment in a
+    subprocess, for slow ones.
     """
 
     def make_vec_env(ids: range) -> ReplayedVecEnv:
@@ -64,15 +67,17 @@ def from_gymnasium(
 class GymnasiumVecEnv:
     """A `VecEnv` from a `gymnasium.vector.VectorEnv` with autoreset mode NEXT_STEP or SAME_STEP.
 
-    Its running episodes cannot be restored from a checkpoint. A resumed run starts new ones, with seeds that are a
-    function of (environment id, iteration), or of (first id, iteration) if its `reset` takes a single seed only. Under
-    --exact new episodes start with every iteration, so that a stop at any of them changes nothing. It warns of both.
+    Its running episodes cannot be restored from a checkpoint. A resumed run starts new ones, with
+    seeds that are a function of (environment id, iteration), or of (first id, iteration) if its
+    `reset` takes a single seed only. Under --exact new episodes start with every iteration, so that
+    a stop at any of them changes nothing. It warns of both.
     """
 
     episode_steps = None
 
     def __init__(self, vector: VectorEnv[Any, Any, Any], ids: range, seed: int, device: torch.device) -> None:
-        """`ids`: the ids of its environments. Raises UserError for another autoreset mode or number of environments."""
+        """`ids`: the ids of its environments. Raises UserError for another autoreset mode or number
+        of environments."""
         mode = vector.metadata.get("autoreset_mode")
         asked = f"the vector environment {type(vector).__name__}"
         if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
@@ -87,7 +92,8 @@ class GymnasiumVecEnv:
         self._reset(0)
 
     def _reset(self, iteration: int) -> None:
-        """Start new episodes, with one seed for each environment if `reset` takes a list, else with one seed."""
+        """Start new episodes, with one seed for each environment if `reset` takes a list, else with
+        one seed."""
         seeds: Any = [rng.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         try:
             self._obs, _ = self.vector.reset(seed=seeds)
@@ -105,7 +111,8 @@ class GymnasiumVecEnv:
             warnings.warn(f"a vector environment {text}", stacklevel=3)
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Start new episodes everywhere: under `exact` always, else in the first iteration after a resume."""
+        """Start new episodes everywhere: under `exact` always, else in the first iteration after a
+        resume."""
         if exact:
             self._warn_once("cannot restore its episodes: under --exact new ones start with every iteration")
         if not (exact or self._not_restored):

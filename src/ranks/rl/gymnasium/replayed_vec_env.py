@@ -1,8 +1,10 @@
-"""`ReplayedVecEnv`: gymnasium environments whose running episodes are saved as a seed and a list of actions.
+"""`ReplayedVecEnv`: gymnasium environments whose running episodes are saved as a seed and a list of
+actions.
 
-The seed of an episode is a function of (environment id, number of the episode). A resumed run restores a running
-episode by replaying its actions. The internal state of an environment is not saved: its wrappers hold a part of it (for
-example the step count of TimeLimit), and the last observation could not be produced again.
+The seed of an episode is a function of (environment id, number of the episode). A resumed run
+restores a running episode by replaying its actions. The internal state of an environment is not
+saved: its wrappers hold a part of it (for example the step count of TimeLimit), and the last
+observation could not be produced again.
 
 Legend: B environments, L actions of the longest running episode.
 """
@@ -90,7 +92,8 @@ class ReplayedVecEnv:
         return torch.from_numpy(restarted_B).to(self.device)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The running episodes: numbers, lengths, actions, and digests of their observations and rewards."""
+        """The running episodes: numbers, lengths, actions, and digests of their observations and
+        rewards."""
         return {
             "episode_B": torch.from_numpy(self.episode_B.copy()),
             "length_B": torch.from_numpy(self.log.length_B.copy()),

@@ -1,1 +1,2 @@
-"""Policies that come with the package: `ActorCritic`, and LSTMs over sequences with episode starts."""
+"""Policies that come with the package: `ActorCritic`, and LSTMs over sequences with episode
+starts."""

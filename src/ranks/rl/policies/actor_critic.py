@@ -1,9 +1,10 @@
 """`ActorCritic`: an MLP, CNN or LSTM policy for any supported observation and action space.
 
-Initialised as in Huang et al. 2022, "The 37 implementation details of proximal policy optimization": orthogonal
-weights, zero biases, a small last layer of the actor.
+Initialised as in Huang et al. 2022, "The 37 implementation details of proximal policy
+optimization": orthogonal weights, zero biases, a small last layer of the actor.
 
-Legend: T steps, B environments, F features, H hidden, A outputs that parametrise an action's distribution.
+Legend: T steps, B environments, F features, H hidden, A outputs that parametrise an action's
+distribution.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from ranks.rl.running_mean_std import Normaliser
 
 
 def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
-    """Initialise a layer: orthogonal weights of this gain (Saxe et al. 2014, arXiv 1312.6120), zero biases."""
+    """Initialise a layer: orthogonal weights of this gain (Saxe et al. 2014, arXiv 1312.6120), zero
+    biases."""
     for name, parameter in layer.named_parameters():
         if "bias" in name:
             nn.init.zeros_(parameter)
@@ -35,8 +37,8 @@ def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
 class NatureCNN(nn.Module):
     """uint8 images [..., H, W, C], laid out as `dims` says (HWC, CHW, HW) -> features [..., F].
 
-    The convolutions of Mnih et al. 2015, "Human-level control through deep reinforcement learning"; a convolution whose
-    kernel is larger than what is left of the image is omitted.
+    The convolutions of Mnih et al. 2015, "Human-level control through deep reinforcement learning";
+    a convolution whose kernel is larger than what is left of the image is omitted.
     """
 
     def __init__(self, shape: Sequence[int], dims: str, hidden: int) -> None:
@@ -64,8 +66,8 @@ class NatureCNN(nn.Module):
 class Encoder(nn.Module):
     """Concatenates the tensors of an observation into one row of features [..., F].
 
-    Boxes are flattened and normalised, discrete values are one-hot, images pass through a `NatureCNN`. `spaces`: by
-    name, as `Space.to_json` gives them.
+    Boxes are flattened and normalised, discrete values are one-hot, images pass through a
+    `NatureCNN`. `spaces`: by name, as `Space.to_json` gives them.
     """
 
     def __init__(self, spaces: Mapping[str, Mapping[str, Any]], hidden: int) -> None:
@@ -85,7 +87,8 @@ class Encoder(nn.Module):
         self.normaliser = Normaliser(num_box_features)
 
     def box_features(self, obs: Tree) -> Tensor:
-        """The numbers of all boxes, flattened, before they are normalised: [..., F]. ValueError without a box."""
+        """The numbers of all boxes, flattened, before they are normalised: [..., F]. ValueError
+        without a box."""
         boxes = [name for name, space in self.spaces.items() if space["kind"] == "box"]
         named = self.by_name(obs)
         return torch.cat([self._flat(named[name], len(self.spaces[name]["shape"])) for name in boxes], -1)
@@ -118,11 +121,12 @@ class Encoder(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """A policy and value network: encoder -> two layers each (-> a shared LSTM) -> action distribution and value.
+    """A policy and value network: encoder -> two layers each (-> a shared LSTM) -> action
+    distribution and value.
 
-    `spaces`: the observation's spaces by name, `action`: the action's space, as `Space.to_json` gives them
-    (`ranks.rl.gymnasium.spaces_of` gives both). `hidden`: the width of a layer. `lstm_hidden`: the hidden size of the
-    LSTM that actor and critic share; 0: no LSTM.
+    `spaces`: the observation's spaces by name, `action`: the action's space, as `Space.to_json`
+    gives them (`ranks.rl.gymnasium.spaces_of` gives both). `hidden`: the width of a layer.
+    `lstm_hidden`: the hidden size of the LSTM that actor and critic share; 0: no LSTM.
     """
 
     def __init__(
@@ -184,8 +188,8 @@ class ActorCritic(nn.Module):
         return self.distribution(self.action_head(actor_TBH)), self.value_head(critic_TBH)[..., 0]
 
     def forward(self, obs: Tree, state: State) -> tuple[Tensor, Tensor, State]:
-        """Do one step of an exported policy: return the most likely actions, clipped to their bounds, the value [B] and
-        the next state."""
+        """Do one step of an exported policy: return the most likely actions, clipped to their
+        bounds, the value [B] and the next state."""
         distribution, value_B, state = self.act(obs, state)
         action_B = distribution.mode()
         if "low" in self.action:

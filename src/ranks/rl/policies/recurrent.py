@@ -14,7 +14,8 @@ from ranks.rl.pytree import State
 
 
 def initial_lstm_state(lstm: nn.LSTM, num_rows: int) -> State:
-    """The zero state {"h", "c"}, [B, L, H] each. (`torch.nn.LSTM` has the layers first; here rows come first.)"""
+    """The zero state {"h", "c"}, [B, L, H] each. (`torch.nn.LSTM` has the layers first; here rows
+    come first.)"""
     weight = next(lstm.parameters())
     shape = (num_rows, lstm.num_layers, lstm.hidden_size)
     return {"h": weight.new_zeros(shape), "c": weight.new_zeros(shape)}
@@ -23,9 +24,10 @@ def initial_lstm_state(lstm: nn.LSTM, num_rows: int) -> State:
 def unroll_lstm(lstm: nn.LSTM, input_TBF: Tensor, state: State, first_TB: Tensor | None = None) -> tuple[Tensor, State]:
     """Run T steps and return (hidden [T, B, H], the state after the last step).
 
-    `first_TB`: bool, on the CPU, an episode starts with the step, so the state before it is zero; None where that can
-    only be so at step 0, whose state is zero already. Without it the LSTM runs the whole sequence in one call. With it
-    there is one call for each stretch between steps at which any episode starts. Neither waits for the GPU.
+    `first_TB`: bool, on the CPU, an episode starts with the step, so the state before it is zero;
+    None where that can only be so at step 0, whose state is zero already. Without it the LSTM runs
+    the whole sequence in one call. With it there is one call for each stretch between steps at
+    which any episode starts. Neither waits for the GPU.
     """
     carry = (state["h"].transpose(0, 1).contiguous(), state["c"].transpose(0, 1).contiguous())
     if first_TB is None:
