@@ -18,7 +18,7 @@ from ranks.workloads.stock_trading.policy import TradingPolicy
 from tests.rl.fixtures import single_rank
 
 
-def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
+def collected(kind: str, n_steps: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
     """(policy in float64, the market's table, the last of some rollouts of 8 accounts)."""
     torch.manual_seed(0)
     made = synthetic.martingale(200, 2, 3)
@@ -30,7 +30,7 @@ def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tu
     table = torch.as_tensor(table_DK, dtype=torch.float64)
     with single_rank(precision="fp64") as world:
         collector = Collector(
-            OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, horizon, PPOConfig(), world
+            OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, n_steps, PPOConfig(), world
         )
         rollouts = [collector.collect(OnMarket(policy, table), iteration) for iteration in range(iterations)]
     return policy, table, rollouts[-1]
