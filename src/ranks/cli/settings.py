@@ -30,6 +30,19 @@ ADVICE = {
 }
 
 
+RENAMED = {
+    "--ppo.clip": "--ppo.clip-range",
+    "--ppo.value-clip": "--ppo.clip-range-vf",
+    "--ppo.value-weight": "--ppo.vf-coef",
+    "--ppo.entropy-weight": "--ppo.ent-coef",
+    "--ppo.discount": "--ppo.gamma",
+    "--ppo.advantages": "--ppo.normalize-advantage",
+    "--horizon": "--n-steps",
+}
+"""Flags of PPO before they got the names of Stable-Baselines3."""
+ADVICE |= {old: Advice(f"it is now called {new}", f"give {new}") for old, new in RENAMED.items()}
+
+
 @dataclass(frozen=True)
 class Launch:
     """Where to train, and from which settings to start."""

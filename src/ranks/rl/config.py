@@ -24,7 +24,7 @@ class PPOConfig:
     """Epsilon of the clipped objective: the probability ratio counts within 1 - epsilon to 1 +
     epsilon."""
     clip_range_vf: float | None = None
-    """How far a value may move from the rollout's value before its loss is clipped; None: no
+    """How far a value may move from the rollout's value before its loss is clipped; none: no
     clipping."""
     vf_coef: float = 0.5
     """Weight of the value loss, which is the squared error without a factor 1/2."""
@@ -33,6 +33,7 @@ class PPOConfig:
     gamma: float = 0.99
     """Discount per step."""
     gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation: 0 is the one-step error, 1 the whole return."""
     normalize_advantage: Literal["rollout", "minibatch", "none"] = "rollout"
     """Normalise advantages over the whole rollout, over each minibatch, or not at all; over all
     ranks together."""
@@ -40,25 +41,23 @@ class PPOConfig:
     """Divide rewards by the running standard deviation of the discounted return, from the
     iterations before."""
     target_kl: float | None = None
-    """Start no further epoch when the mean KL divergence of one exceeds this; None: no limit."""
+    """Start no further epoch when the mean KL divergence of one exceeds this; none: no limit."""
 
     def __post_init__(self) -> None:
-        out_of_range = {
-            "epochs": self.epochs < 1,
-            "minibatches": self.minibatches < 1,
-            "clip-range": not 0 < self.clip_range < math.inf,
-            "clip-range-vf": self.clip_range_vf is not None and not 0 < self.clip_range_vf < math.inf,
-            "vf-coef": not 0 <= self.vf_coef < math.inf,
-            "ent-coef": not 0 <= self.ent_coef < math.inf,
-            "gamma": not 0 <= self.gamma <= 1,
-            "gae-lambda": not 0 <= self.gae_lambda <= 1,
-            "target-kl": self.target_kl is not None and not self.target_kl > 0,
+        count, fraction, above_0, not_below_0 = "1 or more", "a number from 0 to 1", "a number above 0", "0 or more"
+        vf, kl = self.clip_range_vf, self.target_kl
+        limits = {
+            "epochs": (self.epochs >= 1, count),
+            "minibatches": (self.minibatches >= 1, count),
+            "clip-range": (0 < self.clip_range < math.inf, above_0),
+            "clip-range-vf": (vf is None or 0 < vf < math.inf, above_0),
+            "vf-coef": (0 <= self.vf_coef < math.inf, not_below_0),
+            "ent-coef": (0 <= self.ent_coef < math.inf, not_below_0),
+            "gamma": (0 <= self.gamma <= 1, fraction),
+            "gae-lambda": (0 <= self.gae_lambda <= 1, fraction),
+            "target-kl": (kl is None or kl > 0, above_0),
         }
-        for name, is_bad in out_of_range.items():
-            if is_bad:
-                allowed = (
-                    "epochs and minibatches are 1 or more, gamma and lambda lie in 0..1, clip ranges and the target KL "
-                    "are above 0, coefficients are 0 or more"
-                )
-                asked = f"--ppo.{name} {getattr(self, name.replace('-', '_'))}"
-                raise UserError(asked, f"out of range: {allowed}", f"give another --ppo.{name}")
+        for name, (is_valid, allowed) in limits.items():
+            if not is_valid:
+                value = getattr(self, name.replace("-", "_"))
+                raise UserError(f"--ppo.{name} {value}", f"it must be {allowed}", f"give --ppo.{name} {allowed}")
