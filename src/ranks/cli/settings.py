@@ -20,16 +20,6 @@ BATCH = Advice(
     "a batch here is always the global one, which all GPUs together carry in each update",
     "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
 )
-ADVICE = {
-    "--batch-size": BATCH,
-    "--batch": BATCH,
-    "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),
-    "--epochs": Advice("a run is counted in iterations, each one global batch or one rollout", "give --iterations N"),
-    "--resume": Advice("a run that exists is continued by itself", "give the same --name and the same settings"),
-    "--num-gpus": Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2"),
-}
-
-
 RENAMED = {
     "--ppo.clip": "--ppo.clip-range",
     "--ppo.value-clip": "--ppo.clip-range-vf",
@@ -40,7 +30,15 @@ RENAMED = {
     "--horizon": "--n-steps",
 }
 """Flags of PPO before they got the names of Stable-Baselines3."""
-ADVICE |= {old: Advice(f"it is now called {new}", f"give {new}") for old, new in RENAMED.items()}
+ADVICE = {
+    **{old: Advice(f"it is now called {new}", f"give {new}") for old, new in RENAMED.items()},
+    "--batch-size": BATCH,
+    "--batch": BATCH,
+    "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),
+    "--epochs": Advice("a run is counted in iterations, each one global batch or one rollout", "give --iterations N"),
+    "--resume": Advice("a run that exists is continued by itself", "give the same --name and the same settings"),
+    "--num-gpus": Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2"),
+}
 
 
 @dataclass(frozen=True)
