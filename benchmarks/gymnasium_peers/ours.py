@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import task
-from task import Game, Record, maker, play
+from task import Game, Record, main, maker
 from torch import nn
 
 from ranks import Learner, OptimConfig, RunConfig, World
@@ -41,4 +41,4 @@ def learn(game: Game, record: Record, seed: int) -> nn.Module:
 
 
 if __name__ == "__main__":
-    play(learn)
+    main(learn)

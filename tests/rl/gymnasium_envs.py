@@ -1,5 +1,7 @@
-"""Small gymnasium environments for tests. Call `pytest.importorskip("gymnasium")` before you import
-this module."""
+"""Small gymnasium environments for tests.
+
+Call `pytest.importorskip("gymnasium")` before you import this module.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +79,10 @@ class NonDeterministic(Game):
 
 
 class RandomObservations(gymnasium.Env[Any, Any]):
-    """Observations are samples of a space. Any action of the action space is accepted. Episodes
-    have five steps."""
+    """Observations are samples of a space.
+
+    Any action of the action space is accepted. Episodes have five steps.
+    """
 
     def __init__(self, observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
         self.observation_space, self.action_space = observation, action

@@ -23,8 +23,10 @@ CFG = PPOConfig(minibatches=2)
 
 @pytest.mark.parametrize("lstm_hidden", [0, 4])
 def test_unroll_equals_act_step_by_step(lstm_hidden: int) -> None:
-    """So the probability ratios are 1 in the first update. The second rollout starts inside
-    episodes."""
+    """So the probability ratios are 1 in the first update.
+
+    The second rollout starts inside episodes.
+    """
     with single_rank(precision="fp64") as world:
         policy = small_policy(lstm_hidden)
         collector = Collector(policy, Walk, 8, 7, CFG, world)

@@ -1,7 +1,6 @@
-"""A toy on-policy workload: recurrent PPO on CartPole (Barto, Sutton & Anderson 1983), as tensors
-on the device.
+"""A toy on-policy workload: recurrent PPO on CartPole, as tensors on the device.
 
-What happens in an environment is a function of its id, so it is the same on any number of ranks.
+CartPole: Barto, Sutton & Anderson 1983. What happens in an environment is a function of its id, so it is the same on any number of ranks.
 """
 
 # T steps, B environments, F = 4 features, A = 2 actions, H hidden
@@ -62,8 +61,10 @@ class RecurrentPolicy(nn.Module):
 
 
 class CartPole:
-    """A `VecEnv` of CartPole; an episode's initial state is a function of (seed, environment id,
-    episode number)."""
+    """A `VecEnv` of CartPole.
+
+    An episode's initial state is a function of (seed, environment id, episode number).
+    """
 
     episode_steps = None
 

@@ -1,5 +1,6 @@
-"""Stops a run whose environments return NaN or infinity, and names the environment, the step and
-the value.
+"""Stops a run whose environments return NaN or infinity.
+
+The error names the environment, the step and the value.
 
 One such number would stay in the running statistics, and in every later checkpoint.
 
@@ -35,8 +36,7 @@ class CollectedValues:
     """bool[N, B]: where the numbers are used; None: everywhere."""
 
     def non_finite(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield (name, bool[N, B] where a used number is NaN or infinite) for each floating-point
-        tensor."""
+        """Yield (name, bool[N, B]: a used number is NaN or infinite) for each float tensor."""
         named = {self.name: self.values} if isinstance(self.values, Tensor) else self.values
         for name, leaf in named.items():
             if leaf.is_floating_point():

@@ -1,5 +1,4 @@
-"""The collector: it acts with a policy in this rank's environments and returns one rollout an
-iteration.
+"""The collector acts with a policy in the environments of a rank and returns rollouts.
 
 Legend: T steps, B environments.
 """
@@ -28,8 +27,7 @@ from ranks.rl.running_mean_std import RunningMeanStd
 
 
 class Collector:
-    """Steps this rank's environments, T steps an iteration, and keeps their episodes from one
-    iteration to the next.
+    """Steps the environments of this rank, T steps an iteration, and continues their episodes.
 
     Every random number is a function of (seed, iteration, environment id), so an environment does
     the same on any number of ranks. The collector also keeps the running statistics that rewards
@@ -66,8 +64,9 @@ class Collector:
         self.groups = [EnvGroup.start(policy, make_vec_env(ids), ids, device) for ids in self.ids.groups]
 
     def collect(self, policy: Policy, iteration: int) -> Rollout:
-        """Act for T steps and return the rollout [T, B] of this rank's environments. Every rank
-        calls it.
+        """Act for T steps and return the rollout [T, B] of this rank's environments.
+
+        Every rank calls it.
 
         The policy normalises observations with the statistics of the iterations before. Raises
         Stopped, also between two steps, if a stop was requested; UserError if an environment
@@ -117,8 +116,7 @@ class Collector:
         )
 
     def _update_observation_statistics(self, policy: Policy, rollout: Rollout) -> None:
-        """Add the rollout's observations to the statistics that the next rollouts are normalised
-        with."""
+        """Add the rollout's observations to the statistics for the next rollouts."""
         if self.observations is None or not isinstance(policy, NormalisesObservations):
             return
         if len(self.observations.mean_F):
@@ -126,8 +124,7 @@ class Collector:
             self.observations.update(features_TBF, self.ids, rollout.weight_TB)
 
     def _update_reward_statistics(self, rollout: Rollout) -> None:
-        """Add the discounted returns of the rollout, from unscaled rewards, to the statistics that
-        scale rewards."""
+        """Add the discounted returns of the rollout, from unscaled rewards, to the statistics."""
         scale = float(self.rewards.std_F)
         running_B, returns = torch.cat([group.discounted_B for group in self.groups]), list[torch.Tensor]()
         reward_TB = rollout.reward_TB.double() * scale
@@ -142,8 +139,10 @@ class Collector:
         self.rewards.update(torch.stack(returns)[..., None], self.ids, rollout.weight_TB)
 
     def statistics(self) -> dict[str, float]:
-        """Metrics of the last rollout over all ranks: `episode_stats.metrics_of`. Every rank calls
-        it."""
+        """Metrics of the last rollout over all ranks: `episode_stats.metrics_of`.
+
+        Every rank calls it.
+        """
         return metrics_of(self.ids.gather(torch.cat([group.stats.columns() for group in self.groups])))
 
     def close(self) -> None:
@@ -153,7 +152,9 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """The running episodes by environment id, gathered from all ranks, and the statistics.
-        Every rank calls it."""
+
+        Every rank calls it.
+        """
         state: dict[str, Any] = {
             "environments": self.ids.gather_state([group.state_dict() for group in self.groups]),
             "rewards": self.rewards.state_dict(),

@@ -1,5 +1,4 @@
-"""Action distributions: immutable, and sampled with uniform random numbers that the caller passes
-in.
+"""Action distributions, sampled with uniform random numbers that the caller passes in.
 
 They correspond to `torch.distributions`, which draws from a generator whose state advances. Here
 the random numbers are an argument, a function of (iteration, environment id), so a sample does not
@@ -118,8 +117,10 @@ class DiagonalGaussian:
 
     @classmethod
     def from_log_std(cls, mean_A: Tensor, log_std_A: Tensor) -> Self:
-        """`mean_A`: float[..., A]. `log_std_A`: the logarithm of the standard deviations, [A] or
-        [..., A]."""
+        """`mean_A`: float[..., A].
+
+        `log_std_A`: the logarithm of the standard deviations, [A] or [..., A].
+        """
         mean_A = at_least_float32(mean_A)
         return cls(mean_A, log_std_A.to(mean_A.dtype).expand_as(mean_A))
 

@@ -1,5 +1,4 @@
-"""A group of environments with its running episodes, and the builder that collects a rollout from
-it step by step.
+"""A group of environments with its running episodes, and the builder of its rollouts.
 
 Legend: T steps, B environments, U uniform random numbers of one action.
 """
@@ -63,8 +62,7 @@ class EnvGroup:
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The running episodes, the recurrent state and the environments' own state; one row for
-        each environment."""
+        """The running episodes, recurrent state and environments, one row for each environment."""
         episodes = {name: getattr(self, name) for name in self.KEPT}
         recurrent = {f"state.{name}": rows for name, rows in self.state.items()}
         return episodes | recurrent | {f"environment.{n}": rows for n, rows in self.environment.state_dict().items()}
@@ -82,8 +80,7 @@ class EnvGroup:
         self.obs = self.environment.observe()
 
     def begin_iteration(self, iteration: int, initial_state: State, *, exact: bool) -> None:
-        """Reset the running values of environments that started a new episode by themselves since
-        the last step."""
+        """Reset the running values of environments that restarted since the last step."""
         if not isinstance(self.environment, RestartsEpisodes):
             return
         restarted_B = self.environment.begin_iteration(iteration, exact=exact)
@@ -95,8 +92,7 @@ class EnvGroup:
             self.obs = self.environment.observe()
 
     def count(self, transition: Transition) -> None:
-        """Add a step to the running episodes and to the statistics, and reset the sums of episodes
-        that ended."""
+        """Add a step to the running episodes and the statistics; reset episodes that ended."""
         valid_B = transition.valid_B
         one_B = torch.ones_like(self.return_B) if valid_B is None else valid_B.double()
         reward_B = transition.reward_B.double() * one_B
@@ -127,8 +123,10 @@ class RolloutBuilder:
     def start(
         cls, policy: Policy, group: EnvGroup, n_steps: int, *, seed: int, iteration: int, exact: bool
     ) -> RolloutBuilder:
-        """A builder without steps. It begins the iteration in the group and resets its
-        statistics."""
+        """A builder without steps.
+
+        It begins the iteration in the group and resets its statistics.
+        """
         initial_state = policy.start_state(len(group.env_B))
         group.begin_iteration(iteration, initial_state, exact=exact)
         group.stats = EpisodeStats.zeros(len(group.env_B), group.env_B.device)
@@ -153,8 +151,10 @@ class RolloutBuilder:
         group.obs = group.environment.observe()
 
     def _uniform(self, size: int) -> Tensor:
-        """float64[B, U] in [0, 1): the random numbers of this step, a function of (iteration,
-        environment id)."""
+        """The random numbers of this step, float64[B, U] in [0, 1).
+
+        They are a function of (iteration, environment id).
+        """
         if self.uniform_BTU is None:
             env_B = self.group.env_B
             self.uniform_BTU = rng.uniform(self.key, env_B, self.n_steps * size).view(len(env_B), self.n_steps, size)

@@ -19,8 +19,10 @@ from ranks.rl.pytree import Tree
 
 @dataclass(frozen=True)
 class Transition:
-    """The result of one step of B environments. Environments whose episode ended are reset
-    already."""
+    """The result of one step of B environments.
+
+    Environments whose episode ended are reset already.
+    """
 
     reward_B: Tensor
     """float[B]."""
@@ -37,13 +39,17 @@ class Transition:
 
 
 class VecEnv(Protocol):
-    """B environments that step together. What happens in one depends on its id and its actions
-    only."""
+    """B environments that step together.
+
+    What happens in one depends on its id and its actions only.
+    """
 
     @property
     def episode_steps(self) -> int | None:
-        """The length of every episode, if all have the same and start together; None if an episode
-        can end anywhere."""
+        """The length of every episode, or None if an episode can end anywhere.
+
+        A length means that all episodes have it and start together.
+        """
         ...
 
     def observe(self) -> Tree:
@@ -55,8 +61,10 @@ class VecEnv(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state, one row for each environment. Tensors of two dimensions or more may be
-        zero-padded at the end."""
+        """The state, one row for each environment.
+
+        Tensors of two dimensions or more may be zero-padded at the end.
+        """
         ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -70,12 +78,10 @@ class VecEnv(Protocol):
 
 @runtime_checkable
 class RestartsEpisodes(Protocol):
-    """A further method of a VecEnv that cannot always restore its running episodes from a
-    checkpoint."""
+    """A method of a VecEnv that cannot always restore its episodes from a checkpoint."""
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Return bool[B]: where a new episode started since the last step although the one before
-        did not end.
+        """Return where a new episode started although the one before had not ended: bool[B].
 
         None: nowhere. It is called before the first step of each iteration. Under `exact` the
         result must not depend on whether the run was resumed before this iteration.
@@ -121,8 +127,7 @@ class EnvironmentIds:
         return range(self.groups[0].start, self.groups[-1].stop)
 
     def gather(self, rows_B: Tensor) -> Tensor:
-        """Gather the rows of all environments, in the order of their ids, from the rows of each
-        rank's environments.
+        """Gather the rows of all ranks' environments, in the order of their ids.
 
         Tensors of two dimensions or more may have another second dimension on each rank; they are
         zero-padded. Every rank calls it and gets the same result.

@@ -13,8 +13,10 @@ from torch import Tensor
 
 @dataclass
 class EpisodeStats:
-    """Sums over the steps of one rollout, float64[B] each. Rewards are as the environment gave
-    them, unscaled."""
+    """Sums over the steps of one rollout, float64[B] each.
+
+    Rewards are as the environment gave them, unscaled.
+    """
 
     steps_B: Tensor
     """Environment steps, without steps that only reset."""
@@ -33,8 +35,7 @@ class EpisodeStats:
         return cls(*(torch.zeros(num, dtype=torch.float64, device=device) for _ in range(5)))
 
     def add(self, one_B: Tensor, reward_B: Tensor, ended_B: Tensor, return_B: Tensor, length_B: Tensor) -> None:
-        """Add one step, float64[B] each: its count and reward; where it ended an episode, that
-        one's reward and length.
+        """Add one step, and the episodes that ended with it; float64[B] each.
 
         `one_B`, `ended_B`: 0 or 1. `return_B`, `length_B`: of the running episode, this step
         included.
@@ -52,8 +53,7 @@ class EpisodeStats:
 
 
 def metrics_of(columns_E5: Tensor) -> dict[str, float]:
-    """The metrics of a rollout from the columns of all environments, added in the order of their
-    ids.
+    """The metrics of a rollout, from the columns of all environments in the order of ids.
 
     `step_reward`: mean reward of a step. `episodes`: how many ended. `episode_reward`,
     `episode_length`: their mean reward and length, left out where none ended (rollout/ep_rew_mean

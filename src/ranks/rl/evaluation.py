@@ -24,8 +24,7 @@ from ranks.rl.pytree import State
 
 @dataclass(frozen=True)
 class Episodes:
-    """The rewards and lengths of N episodes, in the order of the environment ids, the same on every
-    rank."""
+    """The rewards and lengths of N episodes in the order of the ids, the same on every rank."""
 
     reward_N: Tensor
     """float64: the sum of rewards."""

@@ -16,21 +16,21 @@ from ranks.rl.running_mean_std import Normaliser
 
 
 class Policy(HasEvalMode, Protocol):
-    """An actor-critic `torch.nn.Module`. A policy without memory has an empty recurrent state,
-    `{}`."""
+    """An actor-critic `torch.nn.Module`.
+
+    A policy without memory has an empty recurrent state, `{}`.
+    """
 
     def start_state(self, num_rows: int, /) -> State:
         """Return the recurrent state at the start of an episode, [num_rows, ...] each."""
         ...
 
     def act(self, obs: Tree, state: State, /) -> tuple[Distribution, Tensor, State]:
-        """Do one step of B environments: return the actions' distribution, the value [B] and the
-        next state."""
+        """Do one step: return the actions' distribution, the value [B] and the next state."""
         ...
 
     def unroll(self, obs: Tree, state: State, first_TB: Tensor | None, /) -> tuple[Distribution, Tensor]:
-        """Do T steps of B environments with gradients: return the actions' distribution and the
-        value, of [T, B] each.
+        """Do T steps with gradients: return the actions' distribution and the value of [T, B].
 
         `state`: before the first step. `first_TB`: bool, on the CPU, an episode starts with the
         step (episode_starts of Stable-Baselines3), so the state before it is `start_state`; None
@@ -42,8 +42,10 @@ class Policy(HasEvalMode, Protocol):
 
 @runtime_checkable
 class NormalisesObservations(Protocol):
-    """A policy that normalises observations. The collector keeps the statistics and copies them
-    into it."""
+    """A policy that normalises observations.
+
+    The collector keeps the statistics and copies them into it.
+    """
 
     @property
     def normaliser(self) -> Normaliser:

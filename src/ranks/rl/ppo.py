@@ -1,5 +1,6 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): the loss, and the updates
-from one rollout.
+"""Proximal policy optimisation: the loss, and the updates from one rollout.
+
+Schulman et al. 2017, arXiv 1707.06347.
 
 It works for any policy, recurrent or not. In a workload's loop:
 
@@ -27,8 +28,7 @@ from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibat
 
 
 def ppo_loss(policy: Policy, part: Rollout, *, cfg: PPOConfig) -> Loss:
-    """The loss of PPO on B whole sequences, the items of the `Loss` (eq. 9 of the paper, as a loss
-    to minimise).
+    """The loss of PPO on B whole sequences, the items of the `Loss` (minus eq. 9 of the paper).
 
         loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
 
@@ -102,8 +102,7 @@ def update(
 
 
 def mean_metrics(steps: Sequence[StepStats]) -> dict[str, float]:
-    """The means over some updates of their metrics and gradient norms; the updates must be
-    finished."""
+    """The means of the metrics and gradient norms of some finished updates."""
     votes = [step.read() for step in steps]
     means = {name: math.fsum(vote.values[name] for vote in votes) / len(votes) for name in votes[0].values}
     return means | {"grad_norm": math.fsum(vote.grad_norm for vote in votes) / len(votes)}

@@ -1,5 +1,6 @@
-"""The terms of PPO's loss and its diagnostics: pure element-wise functions; the caller takes the
-means.
+"""The terms of PPO's loss and its diagnostics, as pure element-wise functions.
+
+The caller takes the means.
 
 Legend: all tensors of one call have the same shape, usually [T, B].
 """
@@ -37,8 +38,7 @@ def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip_ra
 
 
 def approx_kl(log_ratio: Tensor) -> Tensor:
-    """An unbiased estimate of KL(old || new) from samples of the old policy, never negative: (r -
-    1) - log r.
+    """An unbiased, never negative estimate of KL(old || new) from samples: (r - 1) - log r.
 
     Schulman 2020, "Approximating KL divergence", k3; Stable-Baselines3 and CleanRL log the same.
     `log_ratio`: log r, the new log-probability minus the old one.
@@ -47,6 +47,8 @@ def approx_kl(log_ratio: Tensor) -> Tensor:
 
 
 def is_clipped(ratio: Tensor, clip_range: float) -> Tensor:
-    """1 where the ratio lies outside of the clip range, else 0; its mean is Stable-Baselines3's
-    clip_fraction."""
+    """1 where the ratio is outside of the clip range, else 0.
+
+    The mean is clip_fraction of Stable-Baselines3.
+    """
     return ((ratio - 1.0).abs() > clip_range).to(ratio.dtype)

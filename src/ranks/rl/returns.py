@@ -12,8 +12,9 @@ from torch import Tensor
 def gae(
     reward_TB: Tensor, value_TB: Tensor, next_value_TB: Tensor, discount_TB: Tensor, ended_TB: Tensor, gae_lambda: float
 ) -> Tensor:
-    """Generalised advantage estimation (Schulman et al. 2016, arXiv 1506.02438, eq. 16), float32 or
-    wider [T, B].
+    """Generalised advantage estimation, float32 or wider [T, B].
+
+    Schulman et al. 2016, arXiv 1506.02438, eq. 16:
 
         delta_t = r_t + discount_t V(s_{t+1}) - V(s_t)
         A_t     = delta_t + discount_t lambda A_{t+1}        where the episode continues, else delta_t
@@ -36,6 +37,8 @@ def gae(
 
 
 def next_values(value_TB: Tensor, last_value_B: Tensor) -> Tensor:
-    """[T, B]: the value of the following step; `last_value_B` after the last one. Wrong where an
-    episode ended."""
+    """[T, B]: the value of the following step; `last_value_B` after the last one.
+
+    Wrong where an episode ended.
+    """
     return torch.cat([value_TB[1:], last_value_B[None]])

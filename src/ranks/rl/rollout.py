@@ -1,5 +1,4 @@
-"""The rollout of one iteration, its advantages, and its minibatches of whole sequences, one
-environment an item.
+"""The rollout of one iteration, its advantages, and its minibatches of whole sequences.
 
 Legend: T steps, B environments of this rank, E of all ranks.
 """
@@ -134,8 +133,10 @@ class Rollout:
         )
 
     def select(self, index_B: Tensor) -> Self:
-        """Some environments of this rollout. `index_B`: int64 on the CPU, their columns (not their
-        ids)."""
+        """Some environments of this rollout.
+
+        `index_B`: int64 on the CPU, their columns (not their ids).
+        """
         on_device_B = index_B.to(self.reward_TB.device, non_blocking=True)
         selected: dict[str, Any] = {}
         for f in fields(self):
@@ -174,8 +175,10 @@ def in_default_dtype(value: Tensor) -> Tensor:
 
 
 def normalised_weights(weight_TB: Tensor, ids: EnvironmentIds) -> Tensor:
-    """Scale the weights of this rank's steps (0 or 1) so that their mean over all ranks is 1. Every
-    rank calls it."""
+    """Scale the weights of this rank's steps (0 or 1) so that their mean over all ranks is 1.
+
+    Every rank calls it.
+    """
     return weight_TB / mean_weight(ids.gather(sum_over_steps(weight_TB.double())).cpu(), len(weight_TB))
 
 
@@ -197,8 +200,10 @@ UNSCALED = Scaling(0.0, 1.0)
 
 @dataclass(frozen=True)
 class RolloutMoments:
-    """Weighted sums over the steps of each environment of all ranks, float64 on the CPU, in the
-    order of their ids."""
+    """Weighted sums over the steps of each environment of all ranks.
+
+    float64 on the CPU, in the order of the environment ids.
+    """
 
     advantage_E3: Tensor
     """Weight, advantage, advantage squared."""
@@ -225,16 +230,16 @@ class RolloutMoments:
         return self.advantage_E3[:, 0]
 
     def advantage_scaling(self, env_K: Tensor | None = None) -> Scaling:
-        """How to normalise the advantages of all environments, or of those with the int64 ids
-        `env_K`, together."""
+        """How to normalise the advantages of all environments, or of the int64 ids `env_K`."""
         moments_E3 = self.advantage_E3 if env_K is None else self.advantage_E3[env_K]
         count, total, square = moments_E3.sum(0).tolist()
         mean, variance = _mean_variance(count, total, square)
         return Scaling(mean, (variance + 1e-16) ** 0.5)
 
     def explained_variance(self) -> float:
-        """1 - Var[return - value] / Var[return] over all steps of all ranks, as Stable-Baselines3
-        defines it.
+        """1 - Var[return - value] / Var[return] over all steps of all ranks.
+
+        Stable-Baselines3 has the same definition.
 
         1: the value predicts the return exactly; 0: it is no better than a constant; below 0: it is
         worse. NaN where the returns do not vary.
@@ -246,8 +251,7 @@ class RolloutMoments:
 
 
 def _mean_variance(count: float, total: float, square: float) -> tuple[float, float]:
-    """Mean and variance (never negative) from a count, a sum and a sum of squares; 0 and 0 without
-    a count."""
+    """Mean and variance from a count, a sum and a sum of squares; 0 and 0 without a count."""
     mean = total / max(count, 1.0)
     return mean, max(square / max(count, 1.0) - mean * mean, 0.0)
 
@@ -262,8 +266,9 @@ def minibatches(
     scaling: Callable[[Tensor], Scaling],
     weight_E: Tensor,
 ) -> Iterator[StepBatch[Rollout]]:
-    """Split the rollout into `ids.block` minibatches of whole sequences, in a random order; each
-    environment is in one.
+    """Split the rollout into `ids.block` random minibatches of whole sequences.
+
+    Each environment is in one of them.
 
     A minibatch takes one environment of every block of ids. So it is local to its rank and holds
     the same environments on any number of ranks. `step`: the key of the random order. `scaling`:

@@ -1,5 +1,4 @@
-"""Running mean and standard deviation of observations and rewards, and the layer that normalises
-with them.
+"""Running mean and standard deviation, and the layer that normalises observations.
 
 Statistics of all ranks are merged in float64 in the order of the environment ids, so they do not
 depend on the number of ranks. They do not change within an iteration: a rollout and the updates
@@ -25,8 +24,10 @@ ROUNDING = 1e-6
 
 
 class RunningMeanStd:
-    """Count, mean and variance of all rows so far, the same on all ranks (RunningMeanStd of
-    Stable-Baselines3)."""
+    """Count, mean and variance of all rows so far, the same on all ranks.
+
+    Stable-Baselines3 has a class of the same name for one process.
+    """
 
     def __init__(self, num_features: int) -> None:
         self.count = 0.0
@@ -36,14 +37,17 @@ class RunningMeanStd:
 
     @property
     def std_F(self) -> Tensor:
-        """sqrt(variance + 1e-8), float64; 1 before any row, and for a feature that varies by
-        rounding alone."""
+        """sqrt(variance + 1e-8), float64; 1 for a feature that does not vary.
+
+        Variation by rounding of float32 alone does not count.
+        """
         variance_F = self.square_F / max(self.count, 1.0)
         varied_F = variance_F > (ROUNDING * self.mean_F).square()
         return torch.where(varied_F, (variance_F + EPSILON).sqrt(), 1.0)
 
     def update(self, rows_TBF: Tensor, ids: EnvironmentIds, weight_TB: Tensor | None = None) -> None:
         """Add one row for each step and environment of this rank, and those of the other ranks.
+
         Every rank calls it.
 
         `weight_TB`: rows of weight 0 are left out (`Rollout.weight_TB`). The parallel variance is
@@ -83,8 +87,9 @@ class RunningMeanStd:
 
 
 def sum_over_steps(rows_TB: Tensor) -> Tensor:
-    """[T, B, ...] -> [B, ...]: a sum whose bits do not depend on how many environments share the
-    tensor.
+    """Sum over steps, [T, B, ...] -> [B, ...], independent of the number of environments.
+
+    The bits of a column do not depend on how many others are in the tensor.
 
     It adds whole rows as a binary tree. (The order in which `Tensor.sum` adds depends on the size
     of the tensor.)
@@ -96,8 +101,10 @@ def sum_over_steps(rows_TB: Tensor) -> Tensor:
 
 
 class Normaliser(nn.Module):
-    """The layer (x - mean) / std, clipped to +-clip. It is a part of the policy, so it is exported
-    with it."""
+    """The layer (x - mean) / std, clipped to +-clip.
+
+    It is a part of the policy, so it is exported with it.
+    """
 
     mean_F: Tensor
     std_F: Tensor

@@ -1,5 +1,4 @@
-"""Descriptions of observation and action spaces that JSON can hold, so that an exported policy can
-be rebuilt.
+"""Descriptions of observation and action spaces as JSON, to rebuild an exported policy.
 
 Legend: B environments.
 """

@@ -16,8 +16,7 @@ MANY_BYTES = 100 * 10**6
 
 
 class ActionLog:
-    """The actions of B running episodes in one array, which doubles when it is full; the rest of a
-    row is zeros."""
+    """The actions of B running episodes in one zero-padded array, which doubles when it is full."""
 
     def __init__(self, num_rows: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """`shape`, `dtype`: of one action."""
@@ -36,8 +35,10 @@ class ActionLog:
         return self._action_BL[row, : self.length_B[row]].copy()
 
     def append(self, action_B: NDArray[Any]) -> None:
-        """Add one action of each environment. Warns once when an episode is so long that keeping it
-        is expensive."""
+        """Add one action of each environment.
+
+        Warns once when an episode is so long that keeping it is expensive.
+        """
         longest, capacity = int(self.length_B.max(initial=0)), self._action_BL.shape[1]
         if longest == capacity:
             more = np.zeros((len(self.length_B), max(capacity, 16), *self._action_BL.shape[2:]), self._action_BL.dtype)
@@ -57,6 +58,5 @@ class ActionLog:
         self.length_B[mask_B] = 0
 
     def load(self, length_B: NDArray[np.int64], action_BL: NDArray[Any]) -> None:
-        """Take over copies of another log's `length_B` and `action_BL`, which may be
-        zero-padded."""
+        """Take over copies of another log's arrays; `action_BL` may be zero-padded."""
         self.length_B, self._action_BL = length_B.copy(), action_BL.copy()

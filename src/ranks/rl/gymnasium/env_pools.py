@@ -1,5 +1,4 @@
-"""Runs single gymnasium environments: in the process of the rank, or each in a subprocess (a
-worker).
+"""Runs single gymnasium environments in the process of the rank or in subprocesses (workers).
 
 A worker always ends with its rank, also if the rank is killed. A rank that must stop does not wait
 for a worker that hangs.
@@ -58,8 +57,7 @@ class EnvPool(Protocol):
 
 
 class InProcessEnvs:
-    """An EnvPool in the process of the rank, one environment after another (SyncVectorEnv of
-    gymnasium)."""
+    """An EnvPool in the process of the rank (like SyncVectorEnv of gymnasium)."""
 
     def __init__(self, make: MakeEnv, ids: range) -> None:
         """Raises UserError if an environment cannot be made, or has other spaces than the first."""
@@ -78,8 +76,7 @@ class SubprocessEnvs:
     """An EnvPool with one subprocess for each environment (AsyncVectorEnv of gymnasium)."""
 
     def __init__(self, make: MakeEnv, ids: range) -> None:
-        """Raises UserError as `InProcessEnvs` does, and if `make` cannot be pickled where that is
-        necessary."""
+        """Raises UserError as `InProcessEnvs` does, and if `make` must be pickled but cannot."""
         self.ids = ids
         self.processes: list[BaseProcess] = []
         self._pipes: list[Connection] = []
@@ -139,8 +136,7 @@ class SubprocessEnvs:
         return UserError(f"environment {self.ids[row]}", f"its process {process.pid} ended {how}", do)
 
     def close(self) -> None:
-        """Let idle workers close their environments and exit; kill those that are busy or take
-        longer than GRACE_S."""
+        """Let idle workers close their environments and exit; kill busy and slow ones."""
         atexit.unregister(self.close)
         for row, pipe in enumerate(self._pipes):
             if row not in self._pending:
@@ -169,15 +165,13 @@ def _common_spaces(spaces: list[tuple[AnySpace, AnySpace]], ids: range) -> tuple
 
 
 def _start_method() -> str | None:
-    """The start method that the program has set; else fork on Linux, which needs no pickling; else
-    Python's default."""
+    """The start method that the program has set; else fork on Linux; else Python's default."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     return chosen or ("fork" if sys.platform == "linux" else None)
 
 
 def _picklable(make: MakeEnv, env_id: int) -> MakeEnv:
-    """`make` in a form for a process that shares no memory with this one: it loads the user's files
-    first."""
+    """`make` in a form for a process without shared memory: it loads the user's files first."""
     try:
         return partial(_load_and_make, loaded_files(), cloudpickle.dumps(make))
     except Exception as error:

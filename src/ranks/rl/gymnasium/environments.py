@@ -1,5 +1,4 @@
-"""Gymnasium environments as a `VecEnv`: single ones (`from_gymnasium`) or a vector environment
-(`GymnasiumVecEnv`).
+"""Gymnasium environments as a `VecEnv`: `from_gymnasium` and `GymnasiumVecEnv`.
 
 Legend: B environments.
 """
@@ -28,8 +27,10 @@ from ranks.rl.pytree import Tree
 
 
 def make_env(env_id: str, **settings: Any) -> gymnasium.Env[Any, Any]:
-    """`gymnasium.make(env_id, **settings)`. Raises UserError if gymnasium does not know the id or
-    cannot make it."""
+    """`gymnasium.make(env_id, **settings)`.
+
+    Raises UserError if gymnasium does not know the id or cannot make it.
+    """
     try:
         return gymnasium.make(env_id, **settings)
     except (gymnasium.error.Error, ImportError) as error:
@@ -76,8 +77,10 @@ class GymnasiumVecEnv:
     episode_steps = None
 
     def __init__(self, vector: VectorEnv[Any, Any, Any], ids: range, seed: int, device: torch.device) -> None:
-        """`ids`: the ids of its environments. Raises UserError for another autoreset mode or number
-        of environments."""
+        """`ids`: the ids of its environments.
+
+        Raises UserError for another autoreset mode or number of environments.
+        """
         mode = vector.metadata.get("autoreset_mode")
         asked = f"the vector environment {type(vector).__name__}"
         if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
@@ -92,8 +95,7 @@ class GymnasiumVecEnv:
         self._reset(0)
 
     def _reset(self, iteration: int) -> None:
-        """Start new episodes, with one seed for each environment if `reset` takes a list, else with
-        one seed."""
+        """Start new episodes, with a seed for each environment if `reset` takes a list."""
         seeds: Any = [rng.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         try:
             self._obs, _ = self.vector.reset(seed=seeds)
@@ -111,8 +113,7 @@ class GymnasiumVecEnv:
             warnings.warn(f"a vector environment {text}", stacklevel=3)
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Start new episodes everywhere: under `exact` always, else in the first iteration after a
-        resume."""
+        """Start new episodes: under `exact` always, else in the first iteration after a resume."""
         if exact:
             self._warn_once("cannot restore its episodes: under --exact new ones start with every iteration")
         if not (exact or self._not_restored):

@@ -1,5 +1,4 @@
-"""`ReplayedVecEnv`: gymnasium environments whose running episodes are saved as a seed and a list of
-actions.
+"""`ReplayedVecEnv`: gymnasium environments, saved as seeds and actions of their episodes.
 
 The seed of an episode is a function of (environment id, number of the episode). A resumed run
 restores a running episode by replaying its actions. The internal state of an environment is not
@@ -92,8 +91,7 @@ class ReplayedVecEnv:
         return torch.from_numpy(restarted_B).to(self.device)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The running episodes: numbers, lengths, actions, and digests of their observations and
-        rewards."""
+        """The running episodes: numbers, lengths, actions, digests of observations and rewards."""
         return {
             "episode_B": torch.from_numpy(self.episode_B.copy()),
             "length_B": torch.from_numpy(self.log.length_B.copy()),

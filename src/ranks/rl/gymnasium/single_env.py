@@ -48,8 +48,10 @@ class StepResult(NamedTuple):
 
 
 class SingleEnv:
-    """Environment `env_id`. Any exception of its code becomes a UserError with the id, the text and
-    the line."""
+    """Environment `env_id`.
+
+    Any exception of its code becomes a UserError with the id, the text and the line.
+    """
 
     def __init__(self, make: MakeEnv, env_id: int) -> None:
         self.name = f"environment {env_id}"
@@ -99,8 +101,7 @@ class SingleEnv:
         return StepResult(observation, self._digest(observation, reward), reward, bool(terminated), bool(truncated))
 
     def replay(self, seed: int, actions: Sequence[Any]) -> StepResult:
-        """Repeat the episode of this seed with these actions, until it ends; return the result of
-        its last step."""
+        """Repeat an episode with these actions, until it ends; return its last result."""
         result = self.reset(seed)
         for action in actions:
             if result.ended:
@@ -140,8 +141,7 @@ def _describe(result: object) -> str:
 
 
 def env_error(asked: str, error: Exception) -> UserError:
-    """Convert an exception of a user's code: its text, and the deepest line of it that is in the
-    user's own files."""
+    """Convert an exception of a user's code, with the deepest line in the user's own files."""
     if isinstance(error, UserError):
         return error
     text = " ".join(f"{type(error).__name__}: {error}".split())

@@ -30,8 +30,7 @@ pixels a side."""
 
 
 def spaces_of(env: gymnasium.Env[Any, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """The observation spaces by name and the action space of an environment, as `ActorCritic` takes
-    them.
+    """The observation spaces by name and the action space, as `ActorCritic` takes them.
 
     Raises UserError where a space is not supported.
     """
@@ -41,8 +40,9 @@ def spaces_of(env: gymnasium.Env[Any, Any]) -> tuple[dict[str, dict[str, Any]], 
 
 
 def observation_spaces(space: gymnasium.Space[Any], asked: str) -> dict[str, Space]:
-    """Convert an observation space: `Space` by name. Names of nested Dicts and Tuples are joined
-    with dots.
+    """Convert an observation space: `Space` by name.
+
+    Names of nested Dicts and Tuples are joined with dots.
 
     `asked`: what the space belongs to, for the message. Raises UserError where a space is not
     supported, or two parts get the same name.
@@ -65,8 +65,10 @@ def observation_spaces(space: gymnasium.Space[Any], asked: str) -> dict[str, Spa
 
 
 def action_space(space: gymnasium.Space[Any], asked: str) -> Space:
-    """Convert an action space. Raises UserError if it is not supported; warns if a Box is far from
-    -1 to 1."""
+    """Convert an action space.
+
+    Raises UserError if it is not supported; warns if a Box is far from -1 to 1.
+    """
     if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.floating):
         raise UserError(asked, f"integer actions in a Box, {space}", "use MultiDiscrete")
     found = _convert(space, asked)
@@ -156,8 +158,7 @@ def check_in_space(observation: Any, space: gymnasium.Space[Any], ids: Sequence[
 
 
 def to_env_actions(action_B: Tensor, space: gymnasium.Space[Any]) -> NDArray[Any]:
-    """Convert a batch of actions to the dtype of the space; for a Box they are clipped to its
-    bounds."""
+    """Convert a batch of actions to the dtype of the space, clipped to the bounds of a Box."""
     array = action_B.detach().cpu().numpy()
     if isinstance(space, spaces.Box):
         return np.clip(array, space.low, space.high).astype(space.dtype)

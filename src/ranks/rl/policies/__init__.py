@@ -1,2 +1,1 @@
-"""Policies that come with the package: `ActorCritic`, and LSTMs over sequences with episode
-starts."""
+"""Policies that come with the package: `ActorCritic`, and LSTMs over whole sequences."""

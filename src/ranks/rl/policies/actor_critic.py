@@ -24,8 +24,10 @@ from ranks.rl.running_mean_std import Normaliser
 
 
 def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
-    """Initialise a layer: orthogonal weights of this gain (Saxe et al. 2014, arXiv 1312.6120), zero
-    biases."""
+    """Initialise a layer with orthogonal weights of this gain and zero biases.
+
+    Saxe et al. 2014, arXiv 1312.6120.
+    """
     for name, parameter in layer.named_parameters():
         if "bias" in name:
             nn.init.zeros_(parameter)
@@ -87,8 +89,10 @@ class Encoder(nn.Module):
         self.normaliser = Normaliser(num_box_features)
 
     def box_features(self, obs: Tree) -> Tensor:
-        """The numbers of all boxes, flattened, before they are normalised: [..., F]. ValueError
-        without a box."""
+        """The numbers of all boxes, flattened, before they are normalised: [..., F].
+
+        ValueError without a box.
+        """
         boxes = [name for name, space in self.spaces.items() if space["kind"] == "box"]
         named = self.by_name(obs)
         return torch.cat([self._flat(named[name], len(self.spaces[name]["shape"])) for name in boxes], -1)
@@ -121,8 +125,9 @@ class Encoder(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """A policy and value network: encoder -> two layers each (-> a shared LSTM) -> action
-    distribution and value.
+    """A policy and value network for every supported space.
+
+    Encoder -> two layers each (-> a shared LSTM) -> action distribution and value.
 
     `spaces`: the observation's spaces by name, `action`: the action's space, as `Space.to_json`
     gives them (`ranks.rl.gymnasium.spaces_of` gives both). `hidden`: the width of a layer.
@@ -188,8 +193,10 @@ class ActorCritic(nn.Module):
         return self.distribution(self.action_head(actor_TBH)), self.value_head(critic_TBH)[..., 0]
 
     def forward(self, obs: Tree, state: State) -> tuple[Tensor, Tensor, State]:
-        """Do one step of an exported policy: return the most likely actions, clipped to their
-        bounds, the value [B] and the next state."""
+        """Do one step of an exported policy.
+
+        Returns the most likely actions, clipped to their bounds, the value [B] and the next state.
+        """
         distribution, value_B, state = self.act(obs, state)
         action_B = distribution.mode()
         if "low" in self.action:

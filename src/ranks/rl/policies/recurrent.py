@@ -14,8 +14,10 @@ from ranks.rl.pytree import State
 
 
 def initial_lstm_state(lstm: nn.LSTM, num_rows: int) -> State:
-    """The zero state {"h", "c"}, [B, L, H] each. (`torch.nn.LSTM` has the layers first; here rows
-    come first.)"""
+    """The zero state {"h", "c"}, [B, L, H] each.
+
+    (`torch.nn.LSTM` has the layers first; here rows come first.)
+    """
     weight = next(lstm.parameters())
     shape = (num_rows, lstm.num_layers, lstm.hidden_size)
     return {"h": weight.new_zeros(shape), "c": weight.new_zeros(shape)}
