@@ -1,6 +1,7 @@
 """A toy on-policy workload: recurrent PPO on CartPole, as tensors on the device.
 
-CartPole: Barto, Sutton & Anderson 1983. What happens in an environment is a function of its id, so it is the same on any number of ranks.
+CartPole: Barto, Sutton & Anderson 1983. What happens in an environment is a function of its id, so it
+is the same on any number of ranks.
 """
 
 # T steps, B environments, F = 4 features, A = 2 actions, H hidden

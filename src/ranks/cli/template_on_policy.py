@@ -86,7 +86,6 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def evaluate(model: ActorCritic, cfg: Config, world: World) -> dict[str, float]:
-    """Mean reward and length of whole episodes with the most likely actions, with other seeds than
-    in training."""
+    """Mean reward and length of whole episodes with the most likely actions and other seeds."""
     make_vec_env = from_gymnasium(partial(make, cfg), world.seed + 1_000_003, world.device, workers=cfg.workers)
     return evaluate_policy(model, make_vec_env, cfg.eval_episodes, world, max_steps=cfg.eval_steps).means()
