@@ -50,7 +50,7 @@ def episodes(device: str, precision: str) -> dict[str, Any]:
         summary = train(cfg, world)
         rows = read_rows(summary.folder / "metrics.jsonl")
     seconds = [row["time/iteration_s"] for row in rows][0 if gpu else 1 :]
-    days = cfg.global_batch * cfg.horizon
+    days = cfg.global_batch * cfg.n_steps
     rate = days * len(seconds) / sum(seconds)
     return {
         "episodes": days * len(rows) / EPISODE_DAYS,

@@ -1,14 +1,15 @@
-"""Learning curves of our PPO beside those of Stable-Baselines3, on gymnasium environments.
+"""Learning curves of our PPO and of Stable-Baselines3 on gymnasium environments.
 
-    python benchmarks/gymnasium_curves.py --peer PYTHON [--seeds 5] [--quick]        nothing else should run
+    python benchmarks/gymnasium_curves.py --peer PYTHON [--seeds 5] [--quick]        run nothing else at the same time
 
-PYTHON is the interpreter of an environment of its own:
+PYTHON is the interpreter of a virtual environment:
 
     python3 -m venv peers && peers/bin/pip install torch numpy gymnasium sb3-contrib==2.9.2
 
-Both sides learn CartPole-v1, Acrobot-v1, and CartPole-v1 with its velocities hidden, which takes a memory (theirs:
-RecurrentPPO), from as many samples, in as many updates, with the same settings: gymnasium_peers/task.py. Two trainings
-run at a time, with one thread each. A curve is the mean reward of the last 100 episodes of training.
+Both sides train on CartPole-v1, Acrobot-v1, and CartPole-v1 without velocities, which needs memory
+(RecurrentPPO of sb3-contrib), with equal samples, updates and settings: gymnasium_peers/task.py. Two
+trainings run at a time, with one thread each. A curve is the mean reward of the last 100 training
+episodes.
 
 Writes benchmarks/results/gymnasium_curves_DATE.json and docs/images/gymnasium_curves.svg.
 
@@ -42,11 +43,11 @@ from task import GAMES, POINTS, SOLVED, Game  # noqa: E402
 PICTURE = ROOT / "docs" / "images" / "gymnasium_curves.svg"
 SIDES = {"ours": ("ranks", "#2f6f8f"), "sb3": ("Stable-Baselines3", "#ee9c54")}
 AT_A_TIME, SEEDS_QUICK, QUICK = 2, 2, 6
-"""Trainings at a time; with --quick, seeds, and rollouts of each."""
+"""Trainings at a time; with --quick, seeds and rollouts of each."""
 
 
 def learn(python: str, side: str, name: str, game: Game, seed: int) -> dict[str, Any]:
-    """One training. RuntimeError: what it said when it failed."""
+    """Run one training. RuntimeError with its output if it fails."""
     command = [python, str(PEERS / f"{side}.py"), json.dumps({"game": asdict(game), "seed": seed})]
     done = subprocess.run(command, env=environment(OMP_NUM_THREADS="1"), capture_output=True, text=True)
     if done.returncode:
@@ -57,8 +58,8 @@ def learn(python: str, side: str, name: str, game: Game, seed: int) -> dict[str,
     return {"game": name, "side": side, "seed": seed, **found, "final": final, f"steps_to_{SOLVED:g}": solved}
 
 
-def told(one: dict[str, Any]) -> str:
-    """A training in one line."""
+def describe(one: dict[str, Any]) -> str:
+    """One line about a training."""
     final = "no episode ended" if one["final"] is None else f"mean reward {one['final']:.1f} at the end"
     solved = one[f"steps_to_{SOLVED:g}"]
     reached = f", {SOLVED:g} after {solved:,} steps" if solved else ""
@@ -67,14 +68,14 @@ def told(one: dict[str, Any]) -> str:
 
 
 def on_grid(curve: list[list[float]], grid_G: np.ndarray) -> np.ndarray:
-    """float64[G]: what a curve says at each number of steps; NaN before its first point."""
+    """float64[G]: the value of a curve at each number of steps; NaN before its first point."""
     steps, means = np.array(curve or [[np.inf, np.nan]], dtype=np.float64).T
     place_G = np.searchsorted(steps, grid_G, side="right") - 1
     return np.where(place_G >= 0, means[place_G], np.nan)
 
 
 def draw(path: Path, games: dict[str, Game], found: list[dict[str, Any]]) -> None:
-    """Median and range over the seeds, a panel for each game."""
+    """Draw median and range over the seeds, one panel for each game."""
     rcParams["svg.hashsalt"] = "ranks"
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     for axes, (name, game) in zip(figure.subplots(1, len(games)), games.items(), strict=True):
@@ -100,7 +101,7 @@ def draw(path: Path, games: dict[str, Game], found: list[dict[str, Any]]) -> Non
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", required=True, help="interpreter that holds sb3-contrib")
+    parser.add_argument("--peer", required=True, help="interpreter with sb3-contrib installed")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a few rollouts, into a temporary folder")
     args = parser.parse_args()
@@ -110,7 +111,7 @@ def main() -> int:
         games = {name: replace(game, samples=game.samples // game.rollouts * QUICK) for name, game in GAMES.items()}
         seeds, results = SEEDS_QUICK, Path(tempfile.mkdtemp(prefix="ranks-curves-"))
         picture = results / PICTURE.name
-    begin = time.perf_counter()
+    started = time.perf_counter()
 
     def trainings() -> Iterator[dict[str, Any]]:
         pool = ThreadPoolExecutor(AT_A_TIME)
@@ -128,12 +129,12 @@ def main() -> int:
     found: list[dict[str, Any]] = []
     for one in trainings():
         found.append(one)
-        print(told(one), flush=True)
+        print(describe(one), flush=True)
     result = {
         "origin": origin(),
         "settings": {n.lower(): v for n, v in vars(task).items() if n.isupper() and isinstance(v, int | float)},
         "games": {name: asdict(game) for name, game in games.items()},
-        "wall_s": round(time.perf_counter() - begin, 1),
+        "wall_s": round(time.perf_counter() - started, 1),
         "trainings": found,
     }
     draw(picture, games, found)

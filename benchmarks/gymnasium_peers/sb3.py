@@ -1,4 +1,4 @@
-"""The other side of gymnasium_curves.py: PPO of Stable-Baselines3, RecurrentPPO of sb3-contrib."""
+"""The Stable-Baselines3 side of gymnasium_curves.py: PPO of Stable-Baselines3, RecurrentPPO of sb3-contrib."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ import task
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-from task import Game, Record, maker, play
+from task import Game, Record, main, maker
 from torch import nn
 
 
 def learn(game: Game, record: Record, seed: int) -> nn.Module:
-    """Observations are normalised and rewards scaled as on our side. A recurrent policy is RecurrentPPO's own: LSTMs
-    for actor and critic apart, before the two layers (ours shares one, behind them)."""
-    environments = DummyVecEnv([maker(game, record)] * game.environments)
+    """Observations are normalised and rewards scaled as on our side.
+
+    The recurrent policy is that of RecurrentPPO: separate LSTMs for actor and critic before the two
+    layers (ours is one LSTM behind them).
+    """
+    environments = DummyVecEnv([maker(game, record)] * game.n_envs)
     sizes = {
         "net_arch": {"pi": [task.HIDDEN, task.HIDDEN], "vf": [task.HIDDEN, task.HIDDEN]},
         "optimizer_kwargs": {"eps": task.EPS},
     }
     model = (RecurrentPPO if game.recurrent else PPO)(
         "MlpLstmPolicy" if game.recurrent else "MlpPolicy",
-        VecNormalize(environments, clip_obs=10.0, gamma=task.DISCOUNT),
+        VecNormalize(environments, clip_obs=10.0, gamma=task.GAMMA),
         learning_rate=lambda remaining: task.LR * remaining,
-        n_steps=game.horizon,
-        batch_size=game.environments * game.horizon // task.MINIBATCHES,
+        n_steps=game.n_steps,
+        batch_size=game.n_envs * game.n_steps // task.MINIBATCHES,
         n_epochs=task.EPOCHS,
-        gamma=task.DISCOUNT,
-        gae_lambda=task.LAMBDA,
-        clip_range=task.CLIP,
-        ent_coef=task.ENTROPY_WEIGHT,
-        vf_coef=task.VALUE_WEIGHT,
+        gamma=task.GAMMA,
+        gae_lambda=task.GAE_LAMBDA,
+        clip_range=task.CLIP_RANGE,
+        ent_coef=task.ENT_COEF,
+        vf_coef=task.VF_COEF,
         max_grad_norm=task.NORM,
         seed=seed,
         device="cpu",
@@ -40,4 +43,4 @@ def learn(game: Game, record: Record, seed: int) -> nn.Module:
 
 
 if __name__ == "__main__":
-    play(learn)
+    main(learn)

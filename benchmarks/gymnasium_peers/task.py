@@ -1,4 +1,4 @@
-"""What both sides of gymnasium_curves.py learn, with which settings, and how it is recorded. Imported by both."""
+"""The environments, settings and recording of gymnasium_curves.py, imported by both sides."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ import torch
 
 PACKAGES = ("torch", "numpy", "gymnasium", "stable-baselines3", "sb3-contrib")
 HIDDEN, MEMORY = 64, 64
-"""Two layers of 64 for actor and for critic; where there is a memory, an LSTM of 64."""
+"""Two layers of 64 each for actor and critic; a recurrent policy has an LSTM of 64."""
 EPOCHS, MINIBATCHES = 10, 4
-CLIP, NORM, DISCOUNT, LAMBDA, VALUE_WEIGHT, ENTROPY_WEIGHT = 0.2, 0.5, 0.99, 0.95, 0.5, 0.0
+CLIP_RANGE, NORM, GAMMA, GAE_LAMBDA, VF_COEF, ENT_COEF = 0.2, 0.5, 0.99, 0.95, 0.5, 0.0
 LR, EPS = 3e-4, 1e-5
-"""Adam's; the rate falls linearly to zero over the samples."""
+"""Of Adam; the learning rate falls linearly to zero over the samples."""
 SOLVED = 475.0
 """Mean reward of WINDOW episodes at which gymnasium calls CartPole-v1 solved."""
 WINDOW, POINTS = 100, 60
-"""Episodes that a mean is taken over, and points of a curve."""
+"""Episodes in a mean, and points of a curve."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """`samples`: steps of all environments together, a multiple of environments x horizon."""
+    """`samples`: steps of all environments together, a multiple of n_envs x n_steps."""
 
     env_id: str
     samples: int
-    environments: int
-    horizon: int
+    n_envs: int
+    n_steps: int
     recurrent: bool = False
-    """Velocities are hidden, and the policy has a memory."""
+    """Velocities are hidden, and the policy is recurrent."""
 
     @property
     def rollouts(self) -> int:
-        return self.samples // (self.environments * self.horizon)
+        return self.samples // (self.n_envs * self.n_steps)
 
     @property
     def updates(self) -> int:
@@ -50,14 +50,14 @@ class Game:
 
 
 GAMES = {
-    "CartPole-v1, velocities hidden": Game("CartPole-v1", 143_360, environments=32, horizon=64, recurrent=True),
-    "CartPole-v1": Game("CartPole-v1", 100_352, environments=8, horizon=128),
-    "Acrobot-v1": Game("Acrobot-v1", 102_400, environments=16, horizon=128),
+    "CartPole-v1, velocities hidden": Game("CartPole-v1", 143_360, n_envs=32, n_steps=64, recurrent=True),
+    "CartPole-v1": Game("CartPole-v1", 100_352, n_envs=8, n_steps=128),
+    "Acrobot-v1": Game("Acrobot-v1", 102_400, n_envs=16, n_steps=128),
 }
 
 
 class HideVelocities(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """CartPole that shows place and angle alone: who does not remember cannot know how fast they change."""
+    """CartPole with observations of position and angle only; a policy needs memory to infer velocities."""
 
     SHOWN = (0, 2)
 
@@ -84,8 +84,8 @@ class Record:
         self.curve: list[tuple[int, float]] = []
 
     def ended(self, env_steps: int, reward: float) -> None:
-        """An episode, after so many steps of its own environment; all of them step together."""
-        steps, every = env_steps * self.game.environments, self.game.samples // POINTS
+        """Add an episode that ended after `env_steps` steps of its environment; all environments step together."""
+        steps, every = env_steps * self.game.n_envs, self.game.samples // POINTS
         self.last.append(reward)
         if self.curve and self.curve[-1][0] // every == steps // every:
             self.curve.pop()
@@ -93,19 +93,19 @@ class Record:
 
 
 class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Tells a record of each episode that ends."""
+    """Adds each episode that ends to a record."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], record: Record) -> None:
         super().__init__(env)
         self.record, self.steps, self.reward = record, 0, 0.0
 
     def step(self, action: Any) -> Any:
-        moved = self.env.step(action)
-        self.steps, self.reward = self.steps + 1, self.reward + float(moved[1])
-        if moved[2] or moved[3]:
+        transition = self.env.step(action)
+        self.steps, self.reward = self.steps + 1, self.reward + float(transition[1])
+        if transition[2] or transition[3]:
             self.record.ended(self.steps, self.reward)
             self.reward = 0.0
-        return moved
+        return transition
 
 
 def maker(game: Game, record: Record) -> Callable[[], gymnasium.Env[Any, Any]]:
@@ -118,19 +118,21 @@ def maker(game: Game, record: Record) -> Callable[[], gymnasium.Env[Any, Any]]:
     return make
 
 
-def play(learn: Callable[[Game, Record, int], torch.nn.Module]) -> None:
-    """Learn the game that the parent named, with one thread, and tell it one line of JSON. `learn`: a side's training
-    with a seed; the policy comes back."""
+def main(learn: Callable[[Game, Record, int], torch.nn.Module]) -> None:
+    """Train on the game of the command line with one thread and print one line of JSON.
+
+    `learn`: the training of a side with a seed; it returns the policy.
+    """
     asked = json.loads(sys.argv[1])
     torch.set_num_threads(1)
     game = Game(**asked["game"])
-    record, begin = Record(game), time.process_time()
+    record, started = Record(game), time.process_time()
     policy = learn(game, record, asked["seed"])
     found = {
         "curve": record.curve,
         "parameters": sum(p.numel() for p in policy.parameters()),
         "updates": game.updates,
-        "cpu_s": round(time.process_time() - begin, 1),
+        "cpu_s": round(time.process_time() - started, 1),
         "versions": {name: metadata.version(name) for name in PACKAGES if find_spec(name.replace("-", "_"))},
     }
     print(json.dumps(found), flush=True)

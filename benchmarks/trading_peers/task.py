@@ -40,10 +40,10 @@ class Task:
             features=FeatureConfig(turbulence=not made),
             market=market,
             model=ModelConfig(kind="lstm", hidden=HIDDEN),
-            ppo=replace(ppo, clip=CLIP, discount=DISCOUNT, gae_lambda=LAMBDA, value_weight=VALUE_WEIGHT),
+            ppo=replace(ppo, clip_range=CLIP, gamma=DISCOUNT, gae_lambda=LAMBDA, vf_coef=VALUE_WEIGHT),
             optim=replace(base.optim, lr=LR, clip_norm=NORM, schedule="constant"),
             global_batch=self.environments,
-            horizon=HORIZON,
+            n_steps=HORIZON,
             iterations=self.iterations + 1,
         )
 

@@ -41,7 +41,7 @@ def test_evaluation_and_export_as_json(trained: Path, capsys: pytest.CaptureFixt
 # On-policy ------------------------------------------------------------------------------------------------------------
 
 TINY = [
-    *("--gpus", "none", "--environments", "4", "--horizon", "12", "--hidden", "8", "--eval-every", "2"),
+    *("--gpus", "none", "--n-envs", "4", "--n-steps", "12", "--hidden", "8", "--eval-every", "2"),
     *("--eval-episodes", "1", "--ppo.epochs", "1", "--ppo.minibatches", "2", "--optim.schedule", "constant"),
 ]
 
@@ -60,7 +60,7 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
     text = Path("swing.py").read_text()
     assert 'env: str = "Pendulum-v1"' in text
     assert "template" not in text.replace('"', " ").split()
-    train = ["train", "./swing.py", *TINY, "--memory", "4", "--exact", "--shards", "2"]
+    train = ["train", "./swing.py", *TINY, "--lstm-hidden", "4", "--exact", "--shards", "2"]
     for name, num_ranks, iterations, more in (
         ("swing", "2", "2", ["--workers"]),
         ("swing", "1", "3", []),
@@ -73,7 +73,7 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
     found = rows(tmp_path, "swing")
     assert [row["iteration"] for row in found] == [1, 2, 3]
     assert all(row["train/num_updates"] == 2 for row in found)
-    assert ["val/ep_len_mean" in row for row in found] == [False, True, True]
+    assert ["val/episode_length" in row for row in found] == [False, True, True]
     capsys.readouterr()
     assert main(["fingerprint", "swing"]) == main(["fingerprint", "straight"]) == 0
     assert len(set(capsys.readouterr().out.split())) == 1, "through a checkpoint and on other ranks, to the last bit"
@@ -100,8 +100,8 @@ def test_an_environment_that_nobody_knows_is_one_error(
 @pytest.mark.parametrize(
     ("flag", "value"),
     [
-        *[(f"--{name}", "0") for name in ("iterations", "environments", "horizon", "hidden", "eval-episodes")],
-        *(("--eval-every", "0"), ("--eval-steps", "0"), ("--horizon", "-1"), ("--memory", "-1")),
+        *[(f"--{name}", "0") for name in ("iterations", "n-envs", "n-steps", "hidden", "eval-episodes")],
+        *(("--eval-every", "0"), ("--eval-steps", "0"), ("--n-steps", "-1"), ("--lstm-hidden", "-1")),
     ],
 )
 def test_a_count_that_is_none_is_refused_before_anything_begins(
@@ -110,7 +110,7 @@ def test_a_count_that_is_none_is_refused_before_anything_begins(
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     assert main(["new", "pole", "--shape", "on-policy"]) == 0
-    least = 0 if flag == "--memory" else 1
+    least = 0 if flag == "--lstm-hidden" else 1
     message = refused(["train", "./pole.py", *TINY, flag, value])
     assert f"asked: {flag} {value}\n" in message
     assert f"give {flag} {least} or more" in message
@@ -125,10 +125,10 @@ def test_an_environment_that_says_what_is_not_finite_is_refused_and_the_run_goes
     monkeypatch.chdir(tmp_path)
     assert main(["new", "pole", "--shape", "on-policy"]) == 0
     sound = Path("pole.py").read_text()
-    broken = "    return gymnasium.wrappers.TransformReward(maker(cfg.env)(), lambda reward: float('nan'))\n"
+    broken = "    return gymnasium.wrappers.TransformReward(make_env(cfg.env), lambda reward: float('nan'))\n"
     train = ["train", "./pole.py", *TINY, "--ppo.scale-rewards", "--save-every", "1", "--ranks", "1", "--iterations"]
     assert ranks(*train, "1", cwd=tmp_path).returncode == 0
-    Path("pole.py").write_text(sound.replace("    return maker(cfg.env)()\n", broken))
+    Path("pole.py").write_text(sound.replace("    return make_env(cfg.env)\n", broken))
     done = ranks(*train, "2", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "its reward at step 0 of iteration 1 is not finite" in done.stderr

@@ -127,7 +127,7 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     steps, right = re.search(r"^steps (\d+)$", said, re.MULTILINE), re.search(r"^right (\S+)$", said, re.MULTILINE)
     assert steps is not None
     assert int(steps[1]) > 300, "the exported policy has learned nothing"
-    rewards = re.search(r"^  ep_rew_mean +(\S+)$", said, re.MULTILINE)
+    rewards = re.search(r"^  episode_reward +(\S+)$", said, re.MULTILINE)
     assert rewards is not None
     assert float(rewards[1]) > 475, "the page says that CartPole is solved"
     assert right is not None

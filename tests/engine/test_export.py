@@ -56,9 +56,9 @@ def test_an_argument_that_is_not_kept_is_named(tmp_path: Path) -> None:
 # What a class uses of other modules -----------------------------------------------------------------------------------
 
 SPACES = {
-    "eyes": Space("image", (9, 9, 3)).plain(),
-    "speed": Space("box", (2,)).plain(),
-    "gear": Space("discrete", sizes=(3,)).plain(),
+    "eyes": Space("image", (9, 9, 3)).to_json(),
+    "speed": Space("box", (2,)).to_json(),
+    "gear": Space("discrete", sizes=(3,)).to_json(),
 }
 
 
@@ -68,8 +68,8 @@ SPACES = {
     ids=lambda space: space.kind,
 )
 def test_what_a_policy_uses_of_this_package_comes_with_it(action: Space, tmp_path: Path) -> None:
-    """Encoder, normaliser, LSTM and distributions are in other modules than the actor-critic."""
-    net = ActorCritic(SPACES, action.plain(), hidden=6, memory=3).eval()
+    """Encoder, normaliser, LSTM and distributions stand in other modules than the actor-critic."""
+    net = ActorCritic(SPACES, action.to_json(), hidden=6, lstm_hidden=3).eval()
     net.encoder.normaliser.mean_F += 0.5
     export_model(net, tmp_path / "export")
     assert "ranks" not in {word for line in imports_of(tmp_path / "export" / "model.py") for word in line.split()}

@@ -1,4 +1,5 @@
-"""Every space of gymnasium that is supported, shown and taken, and what is said of the others."""
+"""Observation and action spaces of gymnasium: those that are supported, and the messages for the
+others."""
 
 from __future__ import annotations
 
@@ -13,22 +14,22 @@ from torch import Tensor
 from ranks import UserError
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.policies.distributions import DiagonalGaussian
+from ranks.rl.distributions import DiagonalGaussian
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.rollout import Rollout
 from ranks.rl.spaces import Space
-from tests.rl.known import alone
+from tests.rl.fixtures import single_rank
 
 gymnasium = pytest.importorskip("gymnasium")
 import numpy as np  # noqa: E402
 from gymnasium import spaces  # noqa: E402
 
-from ranks.rl.gymnasium.environments import ReplayedEnvironments, from_gymnasium, maker  # noqa: E402
-from ranks.rl.gymnasium.spaces import action_space, observation_spaces, tensors_of  # noqa: E402
-from ranks.rl.gymnasium.workers import InRank  # noqa: E402
-from tests.rl.games import BOX, CPU, IMAGE, INF, TAKEN, Game, Shows, policy_of  # noqa: E402
+from ranks.rl.gymnasium.env_pools import InProcessEnvs  # noqa: E402
+from ranks.rl.gymnasium.environments import ReplayedVecEnv, from_gymnasium, make_env  # noqa: E402
+from ranks.rl.gymnasium.spaces import action_space, observation_spaces, to_tensors  # noqa: E402
+from tests.rl.gymnasium_envs import ACTION_SPACES, BOX, CPU, IMAGE, INF, Game, RandomObservations, policy_of  # noqa: E402
 
-SHOWN: dict[str, tuple[Any, dict[str, tuple[Space, tuple[int, ...], torch.dtype]]]] = {
+OBSERVATION_SPACES: dict[str, tuple[Any, dict[str, tuple[Space, tuple[int, ...], torch.dtype]]]] = {
     "box": (BOX, {"observation": (Space("box", (3,)), (3,), torch.float32)}),
     "scalar": (spaces.Box(-1, 1, ()), {"observation": (Space("box", ()), (), torch.float32)}),
     "matrix": (spaces.Box(0, 9, (2, 3), np.int32), {"observation": (Space("box", (2, 3)), (2, 3), torch.int64)}),
@@ -67,11 +68,11 @@ SHOWN: dict[str, tuple[Any, dict[str, tuple[Space, tuple[int, ...], torch.dtype]
 }
 
 
-def learns(env: Any) -> Rollout:
-    """An actor-critic acts in it, and gets a gradient from what came of that."""
+def learn_in(env: Any) -> Rollout:
+    """Collect a rollout with an ActorCritic and compute finite gradients from it."""
     cfg = PPOConfig(minibatches=2)
-    with alone() as world:
-        policy = policy_of(env(), memory=3)
+    with single_rank() as world:
+        policy = policy_of(env(), lstm_hidden=3)
         rollout = Collector(policy, from_gymnasium(env, 0, CPU), 4, 7, cfg, world).collect(policy, 0)
         loss = ppo_loss(policy, rollout, cfg=cfg)
     loss.sum.backward()
@@ -81,17 +82,17 @@ def learns(env: Any) -> Rollout:
     return rollout
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_what_an_environment_shows(name: str) -> None:
-    space, expected = SHOWN[name]
+@pytest.mark.parametrize("name", OBSERVATION_SPACES)
+def test_supported_observation_spaces(name: str) -> None:
+    space, expected = OBSERVATION_SPACES[name]
     assert observation_spaces(space, "the test") == {part: found for part, (found, _, _) in expected.items()}
-    rollout = learns(partial(Shows, space, spaces.Discrete(2)))
-    shown = {"observation": rollout.obs} if isinstance(rollout.obs, Tensor) else rollout.obs
-    assert {part: (tuple(leaf.shape), leaf.dtype) for part, leaf in shown.items()} == {
+    rollout = learn_in(partial(RandomObservations, space, spaces.Discrete(2)))
+    observed = {"observation": rollout.obs} if isinstance(rollout.obs, Tensor) else rollout.obs
+    assert {part: (tuple(leaf.shape), leaf.dtype) for part, leaf in observed.items()} == {
         part: ((7, 4, *shape), dtype) for part, (_, shape, dtype) in expected.items()
     }
     batch = gymnasium.vector.utils.batch_space(space, 2).sample()
-    tree = tensors_of(batch, CPU)
+    tree = to_tensors(batch, CPU)
     leaves = [tree] if isinstance(tree, Tensor) else tree.values()
     assert [leaf.tolist() for leaf in leaves] == [array.tolist() for array in arrays(batch)]
 
@@ -103,11 +104,11 @@ def arrays(observation: Any) -> list[Any]:
     return [observation]
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_what_an_environment_takes(name: str) -> None:
-    """`Shows` itself refuses an action that is not in its space."""
-    space, shape = TAKEN[name]
-    assert learns(partial(Shows, BOX, space)).action_TB.shape == (7, 4, *shape)
+@pytest.mark.parametrize("name", ACTION_SPACES)
+def test_supported_action_spaces(name: str) -> None:
+    """`RandomObservations` itself asserts that an action is in its space."""
+    space, shape = ACTION_SPACES[name]
+    assert learn_in(partial(RandomObservations, BOX, space)).action_TB.shape == (7, 4, *shape)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +123,13 @@ def test_what_an_environment_takes(name: str) -> None:
     ],
     ids=lambda space: type(space).__name__,
 )
-def test_what_cannot_be_shown_is_refused(space: Any) -> None:
-    with pytest.raises(UserError, match=r"asked: the environment X\nfound: the space .*\n   do: wrap it into Box"):
+def test_unsupported_observation_spaces_are_rejected(space: Any) -> None:
+    with pytest.raises(UserError, match=r"asked: the environment X\nfound: the space .*\n   do: convert it to Box"):
         observation_spaces(space, "the environment X")
 
 
-def test_images_of_several_frames_and_names_that_collide_are_refused() -> None:
-    with pytest.raises(UserError, match=r"\(4, 84, 84, 3\), as of several images\n   do: make channels of them"):
+def test_stacked_images_and_duplicate_names_are_rejected() -> None:
+    with pytest.raises(UserError, match=r"\(4, 84, 84, 3\), as of several images\n   do: stack the frames"):
         observation_spaces(spaces.Box(0, 255, (4, 84, 84, 3), np.uint8), "the environment X")
     twice = spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(5)})})
     with pytest.raises(UserError, match=r"two parts of its observation are called a\.b"):
@@ -136,51 +137,51 @@ def test_images_of_several_frames_and_names_that_collide_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("space", "said"),
+    ("space", "message"),
     [
         (spaces.Box(-1, 1, (2, 2)), r"shape \(2, 2\)"),
         (spaces.Box(-1, 1, ()), r"shape \(\)"),
         (spaces.Box(-1, 1, (0,)), r"shape \(0,\)"),
         (IMAGE, "use MultiDiscrete"),
         (spaces.Box(-5, 5, (2,), np.int32), "use MultiDiscrete"),
-        (spaces.Dict({"a": BOX}), "wrap it"),
+        (spaces.Dict({"a": BOX}), "convert it"),
     ],
 )
-def test_what_cannot_be_done_is_refused(space: Any, said: str) -> None:
-    with pytest.raises(UserError, match=f"(?s)asked: the environment X.*{said}"):
+def test_unsupported_action_spaces_are_rejected(space: Any, message: str) -> None:
+    with pytest.raises(UserError, match=f"(?s)asked: the environment X.*{message}"):
         action_space(space, "the environment X")
 
 
 @pytest.mark.parametrize(("bound", "far"), [(0.01, True), (0.5, False), (10, False), (255, True), (INF, False)])
-def test_of_actions_with_bounds_far_from_1_a_line_says_what_brings_them_there(bound: float, far: bool) -> None:
-    with warnings.catch_warnings(record=True) as said:
+def test_action_bounds_far_from_1_warn(bound: float, far: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         action_space(spaces.Box(np.array([-1, -bound], np.float32), np.array([1, bound], np.float32)), "X")
-    assert ["action 1" in str(line.message) and "RescaleAction" in str(line.message) for line in said] == [True] * far
+    assert ["action 1" in str(line.message) and "RescaleAction" in str(line.message) for line in caught] == [True] * far
 
 
-def test_numbers_beyond_the_bounds_are_held_there_and_keep_the_probability_of_what_was_drawn() -> None:
+def test_actions_are_clipped_for_the_environment_and_keep_the_log_prob_of_the_sample() -> None:
     env = partial(Game, spaces.Box(-0.25, 0.5, (2,), np.float32))
-    with alone() as world:
+    with single_rank() as world:
         policy = policy_of(env())
         collector = Collector(policy, from_gymnasium(env, 0, CPU), 4, 6, PPOConfig(minibatches=2), world)
         rollout = collector.collect(policy, 0)
         (group,) = collector.groups
         distribution, _ = policy.unroll(rollout.obs, {}, rollout.first_TB)
-    assert isinstance(group.environment, ReplayedEnvironments)
-    assert isinstance(group.environment.singles, InRank)
-    games: list[Any] = [single.env for single in group.environment.singles.singles]
-    seen_TBA = torch.tensor(np.stack([game.seen for game in games], 1))
+    assert isinstance(group.environment, ReplayedVecEnv)
+    assert isinstance(group.environment.pool, InProcessEnvs)
+    games: list[Any] = [single.env for single in group.environment.pool.envs]
+    executed_TBA = torch.tensor(np.stack([game.actions for game in games], 1))
     assert float(rollout.action_TB.min()) < -0.25 < 0.5 < float(rollout.action_TB.max())
-    assert torch.equal(seen_TBA, rollout.action_TB.clamp(-0.25, 0.5))
+    assert torch.equal(executed_TBA, rollout.action_TB.clamp(-0.25, 0.5))
     assert isinstance(distribution, DiagonalGaussian)
     torch.testing.assert_close(rollout.logp_TB, distribution.log_prob(rollout.action_TB))
-    assert not torch.allclose(rollout.logp_TB, distribution.log_prob(seen_TBA))
+    assert not torch.allclose(rollout.logp_TB, distribution.log_prob(executed_TBA))
 
 
 @pytest.mark.parametrize("name", ["NoSuch-v0", "CartPole-v99", "no_such_module:Env-v0", "what is this"])
-def test_an_environment_that_nobody_knows(name: str) -> None:
+def test_an_unknown_environment_id_is_rejected(name: str) -> None:
     with pytest.raises(UserError) as caught:
-        maker(name)()
+        make_env(name)
     assert caught.value.asked == f"the environment {name}"
     assert len(str(caught.value).splitlines()) == 3

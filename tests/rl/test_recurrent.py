@@ -1,4 +1,4 @@
-"""Whole sequences through an LSTM: stretches between resets are the same as step by step."""
+"""unroll_lstm: equal to a cell that runs step by step and resets where episodes start."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State
 
 T, B, F, H = 7, 5, 3, 4
 
 
-def made(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
+def random_lstm(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
     torch.manual_seed(num_layers)
     lstm = nn.LSTM(F, H, num_layers).double()
     state = {name: torch.randn(B, num_layers, H, dtype=torch.float64) for name in "hc"}
@@ -20,7 +20,7 @@ def made(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
 
 
 def cell_by_cell(lstm: nn.LSTM, input_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Tensor, State]:
-    """Each step and environment alone, by the equations of the LSTM; one layer."""
+    """The reference: the equations of a one-layer LSTM for each step and environment."""
     w_input, w_hidden, b_input, b_hidden = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0
     out = torch.zeros(T, B, H, dtype=torch.float64)
     last: list[tuple[Tensor, Tensor]] = []
@@ -46,8 +46,8 @@ RESETS = {
 }
 
 
-def begun_at(name: str) -> Tensor:
-    """bool[T, B]: first_TB of one of these."""
+def first_of(name: str) -> Tensor:
+    """bool[T, B]: first_TB of RESETS[name]."""
     first_TB = torch.zeros(T, B, dtype=torch.bool)
     for t, b in RESETS[name]:
         first_TB[t, b] = True
@@ -55,23 +55,23 @@ def begun_at(name: str) -> Tensor:
 
 
 @pytest.mark.parametrize("name", RESETS)
-def test_stretches_are_the_cell_step_by_step(name: str) -> None:
-    lstm, input_TBF, state = made()
-    first_TB = begun_at(name)
+def test_unroll_with_resets_equals_the_cell_step_by_step(name: str) -> None:
+    lstm, input_TBF, state = random_lstm()
+    first_TB = first_of(name)
     found_TBH, found = unroll_lstm(lstm, input_TBF, state, first_TB)
     slow_TBH, slow = cell_by_cell(lstm, input_TBF, state, first_TB)
     torch.testing.assert_close(found_TBH, slow_TBH)
     torch.testing.assert_close(found, slow)
 
 
-def test_without_resets_the_fast_path_gives_the_same() -> None:
-    lstm, input_TBF, state = made(num_layers=2)
+def test_without_resets_one_call_gives_the_same() -> None:
+    lstm, input_TBF, state = random_lstm(num_layers=2)
     none_TB = torch.zeros(T, B, dtype=torch.bool)
     torch.testing.assert_close(unroll_lstm(lstm, input_TBF, state), unroll_lstm(lstm, input_TBF, state, none_TB))
 
 
-def test_a_sequence_may_be_cut_anywhere_and_go_on_from_its_state() -> None:
-    lstm, input_TBF, state = made(num_layers=2)
+def test_a_sequence_can_be_split_and_continued_from_its_state() -> None:
+    lstm, input_TBF, state = random_lstm(num_layers=2)
     first_TB = torch.zeros(T, B, dtype=torch.bool)
     first_TB[2, 1] = first_TB[4, 0] = True
     whole_TBH, end = unroll_lstm(lstm, input_TBF, state, first_TB)
@@ -81,8 +81,8 @@ def test_a_sequence_may_be_cut_anywhere_and_go_on_from_its_state() -> None:
     torch.testing.assert_close(after, end)
 
 
-def test_gradients_flow_to_the_start_and_no_farther_than_a_reset() -> None:
-    lstm, input_TBF, state = made()
+def test_gradients_stop_at_a_reset() -> None:
+    lstm, input_TBF, state = random_lstm()
     input_TBF.requires_grad_()
     first_TB = torch.zeros(T, B, dtype=torch.bool)
     first_TB[3, 1] = True
@@ -95,9 +95,9 @@ def test_gradients_flow_to_the_start_and_no_farther_than_a_reset() -> None:
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_the_start_is_zero_and_rows_come_first(num_layers: int) -> None:
-    lstm, input_TBF, _ = made(num_layers)
-    start = lstm_start(lstm, B)
+def test_the_initial_state_is_zero_with_rows_first(num_layers: int) -> None:
+    lstm, input_TBF, _ = random_lstm(num_layers)
+    start = initial_lstm_state(lstm, B)
     assert {name: tuple(rows.shape) for name, rows in start.items()} == {
         "h": (B, num_layers, H),
         "c": (B, num_layers, H),
@@ -111,12 +111,12 @@ def test_the_start_is_zero_and_rows_come_first(num_layers: int) -> None:
 
 
 @pytest.mark.parametrize("name", RESETS)
-def test_nothing_waits_for_the_device(name: str) -> None:
-    """The meta device has no numbers: whoever asks for one gets an error."""
-    lstm, input_TBF, state = made()
-    first_TB = begun_at(name)
-    there = lstm.to("meta"), input_TBF.to("meta"), {n: rows.to("meta") for n, rows in state.items()}
-    hidden_TBH, _ = unroll_lstm(*there, first_TB)
+def test_unroll_does_not_synchronise_with_the_device(name: str) -> None:
+    """The meta device has no values: reading one raises an error."""
+    lstm, input_TBF, state = random_lstm()
+    first_TB = first_of(name)
+    on_meta = lstm.to("meta"), input_TBF.to("meta"), {n: rows.to("meta") for n, rows in state.items()}
+    hidden_TBH, _ = unroll_lstm(*on_meta, first_TB)
     assert hidden_TBH.shape == (T, B, H)
     with pytest.raises(RuntimeError, match="meta"):
-        unroll_lstm(*there, first_TB.to("meta"))
+        unroll_lstm(*on_meta, first_TB.to("meta"))

@@ -1,76 +1,84 @@
-"""How updates take a rollout: whole sequences, each environment once an epoch, the same minibatches on any deal."""
+"""Rollouts: minibatches of whole sequences, the same on any assignment; advantage scaling;
+explained variance."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from ranks import RunConfig, UserError, World
 from ranks.rl import pytree
 from ranks.rl.environments import EnvironmentIds
-from ranks.rl.rollout import RAW, Rollout, Scaling, advantage_moments, minibatches, scaling_of
+from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibatches
 from tests.engine.group import run_ranks
-from tests.rl.known import alone, sham_rollout
+from tests.rl.fixtures import single_rank, synthetic_rollout
 
-ENVIRONMENTS, MINIBATCHES = 24, 4
-DEALS = [RunConfig(shards=6), RunConfig(shards=6, exact=True)]
+N_ENVS, MINIBATCHES = 24, 4
+CONFIGS = [RunConfig(shards=6), RunConfig(shards=6, exact=True)]
 
 
-def environments_of(world: World, epochs: int) -> list[list[list[int]]]:
-    """For each epoch and minibatch: ids of this rank's environments."""
-    ids = EnvironmentIds(ENVIRONMENTS, MINIBATCHES, world)
-    rollout, weight_B = sham_rollout(ids, 3), torch.full((ENVIRONMENTS,), 3.0)
+def minibatch_ids(world: World, epochs: int) -> list[list[list[int]]]:
+    """For each epoch and minibatch: the ids of this rank's environments."""
+    ids = EnvironmentIds(N_ENVS, MINIBATCHES, world)
+    rollout, weight_B = synthetic_rollout(ids, 3), torch.full((N_ENVS,), 3.0)
 
-    def passed(epoch: int) -> list[Rollout]:
-        batches = minibatches(rollout, ids, epoch, lambda _: RAW, weight_B)
+    def epoch_of(epoch: int) -> list[Rollout]:
+        batches = minibatches(rollout, ids, epoch, lambda _: UNSCALED, weight_B)
         return [batch.gather(batch.shards.ids) for batch in batches]
 
-    return [[part.env_B.tolist() for part in passed(epoch)] for epoch in range(epochs)]
+    return [[part.env_B.tolist() for part in epoch_of(epoch)] for epoch in range(epochs)]
 
 
-@pytest.mark.parametrize("config", DEALS, ids=["fast", "exact"])
-def test_each_environment_is_in_one_minibatch_of_an_epoch_on_any_deal(config: RunConfig, tmp_path: Path) -> None:
-    (one,) = run_ranks(1, environments_of, 3, config=config, tmp_path=tmp_path)
+@pytest.mark.parametrize("config", CONFIGS, ids=["fast", "exact"])
+def test_each_environment_is_in_one_minibatch_of_an_epoch_on_any_assignment(config: RunConfig, tmp_path: Path) -> None:
+    (one,) = run_ranks(1, minibatch_ids, 3, config=config, tmp_path=tmp_path)
     for epoch in one:
-        assert [len(batch) for batch in epoch] == [ENVIRONMENTS // MINIBATCHES] * MINIBATCHES
-        assert sorted(env for batch in epoch for env in batch) == list(range(ENVIRONMENTS))
+        assert [len(batch) for batch in epoch] == [N_ENVS // MINIBATCHES] * MINIBATCHES
+        assert sorted(env for batch in epoch for env in batch) == list(range(N_ENVS))
         for batch in epoch:
-            assert [env // MINIBATCHES for env in batch] == list(range(6)), "one of each block of neighbours"
-    assert one[0] != one[1] != one[2], "the order is new in each epoch"
+            assert [env // MINIBATCHES for env in batch] == list(range(6)), "one of each block of consecutive ids"
+    assert one[0] != one[1] != one[2], "each epoch has another order"
     for size, shares in ((2, None), (3, None), (3, (4, 1, 1))):
-        dealt = RunConfig(shards=6, exact=config.exact, shares=shares)
-        ranks = run_ranks(size, environments_of, 3, config=dealt, tmp_path=tmp_path)
-        joined = [[[e for r in ranks for e in r[epoch][m]] for m in range(MINIBATCHES)] for epoch in range(3)]
-        assert joined == one
+        assigned = RunConfig(shards=6, exact=config.exact, shares=shares)
+        ranks = run_ranks(size, minibatch_ids, 3, config=assigned, tmp_path=tmp_path)
+        merged = [[[e for r in ranks for e in r[epoch][m]] for m in range(MINIBATCHES)] for epoch in range(3)]
+        assert merged == one
 
 
-def test_the_scaling_of_nothing_and_of_what_never_varies() -> None:
-    assert scaling_of(torch.zeros(2, 3, dtype=torch.float64)) == Scaling(0.0, 1e-8)
-    assert scaling_of(torch.tensor([[4.0, 12.0, 36.0]], dtype=torch.float64)) == Scaling(3.0, 1e-8)
+def test_advantage_scaling_without_steps_and_without_variance() -> None:
+    def scaling(*rows: list[float]) -> Scaling:
+        none = torch.zeros(len(rows), 2, dtype=torch.float64)
+        return RolloutMoments(torch.tensor(rows, dtype=torch.float64), none, none).advantage_scaling()
+
+    assert scaling([0.0] * 3, [0.0] * 3) == Scaling(0.0, 1e-8)
+    assert scaling([4.0, 12.0, 36.0]) == Scaling(3.0, 1e-8)
 
 
-def test_steps_that_were_none_weigh_nothing() -> None:
-    with alone() as world:
+def test_steps_of_weight_0_do_not_change_the_advantage_scaling() -> None:
+    with single_rank() as world:
         ids = EnvironmentIds(4, 2, world)
-        rollout = sham_rollout(ids, 6)
+        rollout = synthetic_rollout(ids, 6)
         weight_TB = torch.ones(6, 4)
         weight_TB[2, 1] = weight_TB[5, 3] = 0
-        spoilt_TB = torch.where(weight_TB > 0, rollout.advantage_TB, 1e6)
-        spoilt = Rollout(**{**vars(rollout), "valid_TB": weight_TB, "advantage_TB": spoilt_TB})
-        found = scaling_of(advantage_moments(spoilt, ids))
+        changed_TB = torch.where(weight_TB > 0, rollout.advantage_TB, 1e6)
+        changed = Rollout(**{**vars(rollout), "weight_TB": weight_TB, "advantage_TB": changed_TB})
+        found = RolloutMoments.of(changed, ids).advantage_scaling()
     kept = rollout.advantage_TB[weight_TB > 0].double()
     assert found.mean == pytest.approx(float(kept.mean()))
     assert found.std == pytest.approx(float(kept.std(correction=0)))
 
 
-def test_columns_are_taken_whole_and_set_side_by_side() -> None:
-    with alone() as world:
-        rollout = sham_rollout(EnvironmentIds(4, 2, world), 5)
-    left, right = rollout.of(torch.tensor([0, 2])), rollout.of(torch.tensor([3]))
+def test_select_and_cat_keep_whole_columns() -> None:
+    with single_rank() as world:
+        rollout = synthetic_rollout(EnvironmentIds(4, 2, world), 5)
+    left, right = rollout.select(torch.tensor([0, 2])), rollout.select(torch.tensor([3]))
     assert left.env_B.tolist() == [0, 2]
     assert torch.equal(left.start_state["h"], rollout.start_state["h"][[0, 2]])
     both = Rollout.cat([left, right])
@@ -80,12 +88,14 @@ def test_columns_are_taken_whole_and_set_side_by_side() -> None:
             assert torch.equal(value, other[[0, 2, 3]] if name == "env_B" else other[:, [0, 2, 3]]), name
 
 
-def test_columns_are_taken_without_waiting_for_the_device() -> None:
-    """The meta device has no numbers: whoever asks for one gets an error."""
-    with alone() as world:
-        rollout = sham_rollout(EnvironmentIds(4, 2, world), 5)
-    there = {n: pytree.map_tree(lambda leaf: leaf.to("meta"), v) for n, v in vars(rollout).items() if v is not None}
-    taken = replace(rollout, **{**there, "env_B": rollout.env_B, "first_TB": rollout.first_TB}).of(torch.tensor([1, 3]))
+def test_select_does_not_synchronise_with_the_device() -> None:
+    """The meta device has no values: reading one raises an error."""
+    with single_rank() as world:
+        rollout = synthetic_rollout(EnvironmentIds(4, 2, world), 5)
+    there = {n: pytree.tree_map(lambda leaf: leaf.to("meta"), v) for n, v in vars(rollout).items() if v is not None}
+    taken = replace(rollout, **{**there, "env_B": rollout.env_B, "first_TB": rollout.first_TB}).select(
+        torch.tensor([1, 3])
+    )
     assert taken.env_B.tolist() == [1, 3]
     assert rollout.first_TB is not None
     assert taken.first_TB is not None
@@ -94,27 +104,29 @@ def test_columns_are_taken_without_waiting_for_the_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environments", "block", "size"), [(10, 4, 1), (0, 4, 1), (8, 4, 3)], ids=["uneven", "none", "a rank without"]
+    ("n_envs", "block", "size"), [(10, 4, 1), (0, 4, 1), (8, 4, 3)], ids=["uneven", "none", "a rank without"]
 )
-def test_environments_that_do_not_go_round(environments: int, block: int, size: int, tmp_path: Path) -> None:
-    found = run_ranks(size, refusal_of, environments, block, config=RunConfig(shards=6), tmp_path=tmp_path)
+def test_a_number_of_environments_that_does_not_fit_is_rejected_on_every_rank(
+    n_envs: int, block: int, size: int, tmp_path: Path
+) -> None:
+    found = run_ranks(size, error_of, n_envs, block, config=RunConfig(shards=6), tmp_path=tmp_path)
     assert len(set(found)) == 1
-    assert f"{environments} environments in {block} minibatches" in found[0]
+    assert f"{n_envs} environments in {block} minibatches" in found[0]
     assert "give" in found[0]
 
 
-def refusal_of(world: World, environments: int, block: int) -> str:
+def error_of(world: World, n_envs: int, block: int) -> str:
     with pytest.raises(UserError) as caught:
-        EnvironmentIds(environments, block, world)
+        EnvironmentIds(n_envs, block, world)
     return str(caught.value)
 
 
-def environments_on(world: World, environments: int, block: int) -> int:
-    return len(EnvironmentIds(environments, block, world).mine)
+def local_environments(world: World, n_envs: int, block: int) -> int:
+    return len(EnvironmentIds(n_envs, block, world).local)
 
 
 @pytest.mark.parametrize(
-    ("config", "size", "named"),
+    ("config", "size", "sufficient"),
     [
         (RunConfig(shards=64), 3, 16),
         (RunConfig(shards=6), 3, 12),
@@ -123,11 +135,62 @@ def environments_on(world: World, environments: int, block: int) -> int:
     ],
     ids=["many shards", "few shards", "exact", "shares"],
 )
-def test_too_few_environments_are_told_the_smallest_number_that_will_do(
-    config: RunConfig, size: int, named: int, tmp_path: Path
+def test_too_few_environments_are_rejected_with_the_smallest_sufficient_number(
+    config: RunConfig, size: int, sufficient: int, tmp_path: Path
 ) -> None:
     run = partial(run_ranks, size, config=config, tmp_path=tmp_path)
-    (told,) = set(run(refusal_of, 8, 4))
-    assert f"give {named} environments, fewer ranks, or fewer minibatches" in told
-    assert min(run(environments_on, named, 4)) >= 4
-    assert "a rank has none" in run(refusal_of, named - 4, 4)[0]
+    (message,) = set(run(error_of, 8, 4))
+    assert f"give {sufficient} environments, fewer ranks, or fewer minibatches" in message
+    assert min(run(local_environments, sufficient, 4)) >= 4
+    assert "a rank has none" in run(error_of, sufficient - 4, 4)[0]
+
+
+# Explained variance ---------------------------------------------------------------------------------------------------
+
+
+def reference_explained_variance(value: Tensor, target: Tensor) -> float:
+    """As stable_baselines3.common.utils.explained_variance has it."""
+    return float(1 - np.var((target - value).numpy()) / np.var(target.numpy()))
+
+
+def explained_variance_of(world: World) -> float:
+    ids = EnvironmentIds(N_ENVS, MINIBATCHES, world)
+    return RolloutMoments.of(synthetic_rollout(ids, 9), ids).explained_variance()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["fast", "exact"])
+def test_explained_variance_is_that_of_stable_baselines3_on_any_assignment(config: RunConfig, tmp_path: Path) -> None:
+    with single_rank() as world:
+        rollout = synthetic_rollout(EnvironmentIds(N_ENVS, MINIBATCHES, world), 9)
+    (one,) = run_ranks(1, explained_variance_of, config=config, tmp_path=tmp_path)
+    reference = reference_explained_variance(rollout.value_TB.double(), rollout.return_TB.double())
+    assert one == pytest.approx(reference, rel=1e-9)
+    assert one < 0, "random values are worse than a constant"
+    for size, shares in ((2, None), (3, (4, 1, 1))):
+        assigned = RunConfig(shards=6, exact=config.exact, shares=shares)
+        assert run_ranks(size, explained_variance_of, config=assigned, tmp_path=tmp_path) == [one] * size
+
+
+@pytest.mark.parametrize(("error", "explained"), [(0.0, 1.0), (0.5, 0.75), (1.0, 0.0)])
+def test_explained_variance_by_hand(error: float, explained: float) -> None:
+    """The value is the return times (1 - error), so the variance of the error is error^2 of that of the return."""
+    with single_rank(precision="fp64") as world:
+        ids = EnvironmentIds(4, 2, world)
+        rollout = synthetic_rollout(ids, 6)
+        found = RolloutMoments.of(replace(rollout, value_TB=rollout.return_TB * (1 - error)), ids)
+    assert found.explained_variance() == pytest.approx(explained, abs=1e-12)
+
+
+def test_explained_variance_ignores_steps_of_weight_0_and_is_nan_for_constant_returns() -> None:
+    with single_rank(precision="fp64") as world:
+        ids = EnvironmentIds(4, 2, world)
+        rollout = synthetic_rollout(ids, 6)
+        weight_TB = torch.ones(6, 4)
+        weight_TB[2, 1] = weight_TB[5, 3] = 0
+        changed_TB = torch.where(weight_TB > 0, rollout.return_TB, 1e6)
+        weighted = RolloutMoments.of(replace(rollout, weight_TB=weight_TB, return_TB=changed_TB), ids)
+        constant = RolloutMoments.of(replace(rollout, return_TB=torch.full((6, 4), 0.1)), ids)
+    kept_TB = weight_TB > 0
+    reference = reference_explained_variance(rollout.value_TB[kept_TB], rollout.return_TB[kept_TB])
+    assert weighted.explained_variance() == pytest.approx(reference)
+    assert math.isnan(constant.explained_variance())

@@ -18,14 +18,14 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 SIZES = {
     "graph-coloring": {"iterations": 2},
-    "stock-trading": {"iterations": 1, "horizon": 4},
+    "stock-trading": {"iterations": 1, "n_steps": 4},
     "tests/toys/images.py": {"iterations": 2},
-    "tests/toys/cartpole.py": {"iterations": 1, "horizon": 4, "global_batch": 16},
+    "tests/toys/cartpole.py": {"iterations": 1, "n_steps": 4, "global_batch": 16},
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8},
 }
 LARGER = {
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
-    "stock-trading": ({"iterations": 1, "horizon": 6, "global_batch": 16}, {}),
+    "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
 }
 """A larger training, and how often more the host waits in it. (The other toys play on the CPU.)"""

@@ -36,7 +36,7 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
     if workload == "stock-trading":
         sizes = replace(cfg.model, window=4, stride=2, hidden=8, feature_hidden=8)
         cfg = replace(cfg, model=sizes, data=replace(cfg.data, tickers=("AAPL", "XOM"), test_to="2016-01-29"))
-        cfg = replace(cfg, global_batch=8, horizon=4, ppo=replace(cfg.ppo, epochs=1, minibatches=2, target_kl=None))
+        cfg = replace(cfg, global_batch=8, n_steps=4, ppo=replace(cfg.ppo, epochs=1, minibatches=2, target_kl=None))
     return replace(cfg, **settings, optim=replace(cfg.optim, schedule="constant"))
 
 

@@ -15,10 +15,10 @@ from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.on_market import OnMarket
 from ranks.workloads.stock_trading.policy import TradingPolicy
-from tests.rl.known import alone
+from tests.rl.fixtures import single_rank
 
 
-def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
+def collected(kind: str, n_steps: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
     """(policy in float64, the market's table, the last of some rollouts of 8 accounts)."""
     torch.manual_seed(0)
     made = synthetic.martingale(200, 2, 3)
@@ -28,9 +28,9 @@ def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tu
     cfg = MarketConfig(episode_days=episode_days, max_shares=1000)
     policy = TradingPolicy(2, 5, 4, kind, window=10, stride=7, feature_hidden=8, hidden=8).double()
     table = torch.as_tensor(table_DK, dtype=torch.float64)
-    with alone(precision="fp64") as world:
+    with single_rank(precision="fp64") as world:
         collector = Collector(
-            OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, horizon, PPOConfig(), world
+            OnMarket(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, n_steps, PPOConfig(), world
         )
         rollouts = [collector.collect(OnMarket(policy, table), iteration) for iteration in range(iterations)]
     return policy, table, rollouts[-1]

@@ -54,16 +54,16 @@ def test_features_come_from_the_days_up_to_each_one_alone(stride: int) -> None:
 
 @pytest.mark.parametrize("kind", ["clstm", "lstm", "mlp"])
 def test_a_rollout_learned_from_at_once_has_the_probabilities_it_was_drawn_with(kind: str) -> None:
-    policy, table_DK, rollout = collected(kind, horizon=21, episode_days=42, iterations=3)
+    policy, table_DK, rollout = collected(kind, n_steps=21, episode_days=42, iterations=3)
     assert rollout.first_TB is None
     with torch.no_grad():
         loss = ppo_loss(OnMarket(policy, table_DK), rollout, cfg=PPOConfig())
     assert float(loss.metrics["approx_kl"].abs().max()) < 1e-10  # type: ignore[union-attr]
-    assert not float(loss.metrics["clipped"].sum())  # type: ignore[union-attr]
+    assert not float(loss.metrics["clip_fraction"].sum())  # type: ignore[union-attr]
 
 
 def test_an_episode_that_ends_inside_a_rollout_is_learned_from_alike() -> None:
-    policy, table_DK, rollout = collected("clstm", horizon=20, episode_days=30, iterations=2)
+    policy, table_DK, rollout = collected("clstm", n_steps=20, episode_days=30, iterations=2)
     assert rollout.first_TB is not None
     assert rollout.first_TB[1:].any()
     with torch.no_grad():
@@ -73,7 +73,7 @@ def test_an_episode_that_ends_inside_a_rollout_is_learned_from_alike() -> None:
 
 def test_all_three_lstms_learn() -> None:
     """The origin's encoder got no gradient of PPO: its features were detached."""
-    policy, table_DK, rollout = collected("clstm", horizon=21, episode_days=42, iterations=1)
+    policy, table_DK, rollout = collected("clstm", n_steps=21, episode_days=42, iterations=1)
     moved = replace(rollout, advantage_TB=torch.randn_like(rollout.advantage_TB))
     ppo_loss(OnMarket(policy, table_DK), moved, cfg=PPOConfig()).sum.backward()
     for name in ("reader", "actor.lstm", "critic.lstm"):

@@ -1,7 +1,7 @@
-"""A toy workload: recurrent PPO balances a pole. On-policy; random numbers depend on the
-environment id, not on the rank.
+"""A toy on-policy workload: recurrent PPO on CartPole, as tensors on the device.
 
-CartPole: Barto, Sutton & Anderson 1983.
+CartPole: Barto, Sutton & Anderson 1983. What happens in an environment is a function of its id, so it
+is the same on any number of ranks.
 """
 
 # T steps, B environments, F = 4 features, A = 2 actions, H hidden
@@ -16,12 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import Learner, OptimConfig, Run, Summary, World, eval_mode, free, rng
-from ranks.rl import ppo
-from ranks.rl.collector import Collector
-from ranks.rl.config import PPOConfig
-from ranks.rl.environments import Transition
-from ranks.rl.policies.distributions import Categorical
-from ranks.rl.pytree import State
+from ranks.rl import Categorical, Collector, PPOConfig, State, Transition, ppo
 
 SHAPE = "on-policy"
 
@@ -30,10 +25,10 @@ SHAPE = "on-policy"
 class Config:
     iterations: int = free(6)
     global_batch: int = 64
-    """Environments."""
-    horizon: int = 16
+    """Environments of all ranks together."""
+    n_steps: int = 16
     hidden: int = 16
-    ppo: PPOConfig = PPOConfig(epochs=2, minibatches=4, discount=0.98, value_weight=0.05, target_kl=0.05)
+    ppo: PPOConfig = PPOConfig(epochs=2, minibatches=4, gamma=0.98, vf_coef=0.05, target_kl=0.05)
     optim: OptimConfig = OptimConfig(lr=3e-3, clip_norm=0.5, weight_decay=0.0, schedule="constant")
 
 
@@ -50,16 +45,16 @@ class RecurrentPolicy(nn.Module):
 
     def act(self, obs_BF: Tensor, state: State) -> tuple[Categorical, Tensor, State]:
         state_BH = self.cell(obs_BF, state["h"])
-        return Categorical.of(self.action(state_BH)), self.value(state_BH)[:, 0], {"h": state_BH}
+        return Categorical.from_logits(self.action(state_BH)), self.value(state_BH)[:, 0], {"h": state_BH}
 
     def unroll(self, obs_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Categorical, Tensor]:
-        """The state is zero again where an episode begins."""
+        """The state is reset to zero where an episode starts."""
         hidden, state_BH = [], state["h"]
         for obs_BF, first_B in zip(obs_TBF, first_TB.to(obs_TBF.device), strict=True):
             state_BH = self.cell(obs_BF, state_BH * (~first_B)[:, None])
             hidden.append(state_BH)
         hidden_TBH = torch.stack(hidden)
-        return Categorical.of(self.action(hidden_TBH)), self.value(hidden_TBH)[..., 0]
+        return Categorical.from_logits(self.action(hidden_TBH)), self.value(hidden_TBH)[..., 0]
 
     def forward(self, obs_BF: Tensor, state_BH: Tensor) -> tuple[Tensor, Tensor]:
         distribution, _, state = self.act(obs_BF, {"h": state_BH})
@@ -67,17 +62,19 @@ class RecurrentPolicy(nn.Module):
 
 
 class CartPole:
-    """A group of environments that step together. What happens in one depends only on its id and
-    its episode."""
+    """A `VecEnv` of CartPole.
+
+    An episode's initial state is a function of (seed, environment id, episode number).
+    """
 
     episode_steps = None
 
     def __init__(self, ids: range, seed: int, device: torch.device) -> None:
         self.ids, self.key, self.device = torch.tensor(ids), rng.key(seed, "reset", 0), device
         self.episode_B = torch.zeros(len(ids), dtype=torch.int64)
-        self.obs_BF = self._reset()
+        self.obs_BF = self._initial_obs()
 
-    def _reset(self) -> Tensor:
+    def _initial_obs(self) -> Tensor:
         u_BF = rng.uniform(self.key, self.ids * 2**20 + self.episode_B, 4)
         return ((u_BF - 0.5) * 0.1).to(self.device, torch.get_default_dtype())
 
@@ -94,7 +91,7 @@ class CartPole:
         obs_BF = torch.stack([x + 0.02 * v, v + 0.02 * linear, a + 0.02 * w, w + 0.02 * angular], 1)
         ended_B = (obs_BF[:, 0].abs() > 2.4) | (obs_BF[:, 2].abs() > 0.2095)
         self.episode_B += ended_B.cpu()
-        self.obs_BF = torch.where(ended_B[:, None], self._reset(), obs_BF)
+        self.obs_BF = torch.where(ended_B[:, None], self._initial_obs(), obs_BF)
         return Transition(torch.ones_like(x), 1.0 - ended_B.to(x.dtype), ended_B)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -115,7 +112,7 @@ def train(cfg: Config, world: World) -> Summary:
     policy, loss = build(cfg), partial(ppo.ppo_loss, cfg=cfg.ppo)
     learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch)
     poles = partial(CartPole, seed=world.seed, device=world.device)
-    collector = Collector(policy, poles, cfg.global_batch, cfg.horizon, cfg.ppo, world)
+    collector = Collector(policy, poles, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector)) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(policy, iteration)
@@ -125,13 +122,13 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """Mean length of 64 episodes, the likeliest action each time; they end after 500 steps."""
+    """Mean length of 64 episodes with the most likely actions; they are stopped after 500 steps."""
     poles = CartPole(range(64), world.seed + 1, world.device)
-    standing_B, length_B = torch.ones(64, dtype=torch.bool, device=world.device), torch.zeros(64, device=world.device)
+    running_B, length_B = torch.ones(64, dtype=torch.bool, device=world.device), torch.zeros(64, device=world.device)
     with eval_mode(model, world):
         state = model.start_state(64)  # type: ignore[operator]
         for _ in range(500):
             distribution, _, state = model.act(poles.observe(), state)  # type: ignore[operator]
-            length_B += standing_B
-            standing_B &= ~poles.step(distribution.mode()).ended_B
-    return {"ep_len_mean": float(length_B.mean())}
+            length_B += running_B
+            running_B &= ~poles.step(distribution.mode()).ended_B
+    return {"episode_length": float(length_B.mean())}

@@ -68,6 +68,6 @@ def new(argv: Sequence[str]) -> int:
 
 def _make(env_id: str) -> None:
     """Raises UserError where it cannot be made."""
-    from ranks.rl.gymnasium.environments import maker
+    from ranks.rl.gymnasium import make_env
 
-    maker(env_id)().close()
+    make_env(env_id).close()

@@ -20,7 +20,18 @@ BATCH = Advice(
     "a batch here is always the global one, which all GPUs together carry in each update",
     "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
 )
+RENAMED = {
+    "--ppo.clip": "--ppo.clip-range",
+    "--ppo.value-clip": "--ppo.clip-range-vf",
+    "--ppo.value-weight": "--ppo.vf-coef",
+    "--ppo.entropy-weight": "--ppo.ent-coef",
+    "--ppo.discount": "--ppo.gamma",
+    "--ppo.advantages": "--ppo.normalize-advantage",
+    "--horizon": "--n-steps",
+}
+"""Flags of PPO before they got the names of Stable-Baselines3."""
 ADVICE = {
+    **{old: Advice(f"it is now called {new}", f"give {new}") for old, new in RENAMED.items()},
     "--batch-size": BATCH,
     "--batch": BATCH,
     "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),

@@ -1,5 +1,8 @@
-"""What environments show and reward has to be finite: one number that is not would stay in the running moments, and in
-every checkpoint after it.
+"""Stops a run whose environments return NaN or infinity.
+
+The error names the environment, the step and the value.
+
+One such number would stay in the running statistics, and in every later checkpoint.
 
 Legend: N steps, B environments.
 """
@@ -18,43 +21,46 @@ from ranks.rl.pytree import Tree
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Numbers that came from a group of environments."""
+class CollectedValues:
+    """Numbers that the environments of this rank returned in some steps of a rollout."""
 
     env_B: Tensor
-    """int64 ids."""
-    part: str
-    """What they are, in words."""
+    """int64[B]: environment ids."""
+    name: str
+    """What the numbers are, for the message: reward, observation, last observation."""
     steps: Sequence[int]
-    """N of them, of the rollout."""
-    rows: Tree
+    """The N step numbers within the rollout."""
+    values: Tree
     """[N, B, ...] each."""
-    counts_NB: Tensor | None = None
-    """bool: where they are used; None: everywhere."""
+    used_NB: Tensor | None = None
+    """bool[N, B]: where the numbers are used; None: everywhere."""
 
-    def unfit(self) -> Iterator[tuple[str, Tensor]]:
-        """By part: bool[N, B], where one is NaN or infinite. Whole numbers never are."""
-        named = {self.part: self.rows} if isinstance(self.rows, Tensor) else self.rows
+    def non_finite(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield (name, bool[N, B]: a used number is NaN or infinite) for each float tensor."""
+        named = {self.name: self.values} if isinstance(self.values, Tensor) else self.values
         for name, leaf in named.items():
             if leaf.is_floating_point():
-                unfit_NB = ~leaf.isfinite().flatten(2).all(2) if leaf.ndim > 2 else ~leaf.isfinite()
-                part = name if name == self.part else f"{self.part} {name}"
-                yield part, unfit_NB if self.counts_NB is None else unfit_NB & self.counts_NB
+                non_finite_NB = ~leaf.isfinite().flatten(2).all(2) if leaf.ndim > 2 else ~leaf.isfinite()
+                full_name = name if name == self.name else f"{self.name} {name}"
+                yield full_name, non_finite_NB if self.used_NB is None else non_finite_NB & self.used_NB
 
 
-def refuse_unfit(taken: Sequence[Taken], world: World, iteration: int) -> None:
-    """Raises UserError, on every rank alike, that names the first number that is not finite: its step, environment and
-    part. Every rank calls it; a device is waited for once."""
-    found = [(t, part, unfit_NB) for t in taken for part, unfit_NB in t.unfit()]
-    mine = bool(torch.stack([unfit_NB.any() for *_, unfit_NB in found]).any()) if found else False
-    if not world.any(mine):
+def check_finite(collected: Sequence[CollectedValues], world: World, iteration: int) -> None:
+    """Raise UserError, the same on every rank, if any collected number is not finite.
+
+    The message names the earliest step and its environment. Every rank must call it. It
+    synchronises with the device once.
+    """
+    found = [(c, name, non_finite_NB) for c in collected for name, non_finite_NB in c.non_finite()]
+    on_this_rank = bool(torch.stack([non_finite_NB.any() for *_, non_finite_NB in found]).any()) if found else False
+    if not world.any(on_this_rank):
         return
     places = [
-        (t.steps[n], int(t.env_B[b]), part) for t, part, unfit_NB in found for n, b in unfit_NB.nonzero().tolist()
+        (c.steps[n], int(c.env_B[b]), name) for c, name, where_NB in found for n, b in where_NB.nonzero().tolist()
     ]
-    step, env, part = min(place for place in world.comm.gather_objects(min(places, default=None)) if place is not None)
+    step, env, name = min(place for place in world.comm.gather_objects(min(places, default=None)) if place is not None)
     raise UserError(
         f"to learn from environment {env}",
-        f"its {part} at step {step} of iteration {iteration} is not finite",
-        "mend the environment; nothing of this iteration was kept, and the newest checkpoint is as it was",
+        f"its {name} at step {step} of iteration {iteration} is not finite",
+        "fix the environment; nothing of this iteration was kept, and the newest checkpoint is unchanged",
     )

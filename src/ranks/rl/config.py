@@ -1,4 +1,4 @@
-"""Settings of PPO. Imports no torch."""
+"""The settings of PPO. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,40 +11,53 @@ from ranks.errors import UserError
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347)."""
+    """Settings of proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347).
+
+    The names are those of Stable-Baselines3 and CleanRL. Raises UserError for a value out of range.
+    """
 
     epochs: int = 4
-    """Passes over each rollout."""
+    """Passes over each rollout (n_epochs of Stable-Baselines3)."""
     minibatches: int = 4
-    """Updates of one pass; each takes every so many environments, whole sequences."""
-    clip: float = 0.2
-    """How far the ratio of probabilities counts."""
-    value_clip: float | None = None
-    """How far a value may move from the rollout's within an iteration, counted in its loss; none: freely."""
-    value_weight: float = 0.5
-    entropy_weight: float = 0.0
-    discount: float = 0.99
+    """Updates in one pass. Each takes the whole sequences of 1/minibatches of the environments."""
+    clip_range: float = 0.2
+    """Epsilon of the clipped objective: the probability ratio counts within 1 - epsilon to 1 +
+    epsilon."""
+    clip_range_vf: float | None = None
+    """How far a value may move from the rollout's value before its loss is clipped; none: no
+    clipping."""
+    vf_coef: float = 0.5
+    """Weight of the value loss, which is the squared error without a factor 1/2."""
+    ent_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    gamma: float = 0.99
+    """Discount per step."""
     gae_lambda: float = 0.95
-    advantages: Literal["rollout", "minibatch", "raw"] = "rollout"
-    """Normalised over all items of the rollout, or of each minibatch, on all ranks together; or left as they are."""
+    """Lambda of generalised advantage estimation: 0 is the one-step error, 1 the whole return."""
+    normalize_advantage: Literal["rollout", "minibatch", "none"] = "rollout"
+    """Normalise advantages over the whole rollout, over each minibatch, or not at all; over all
+    ranks together."""
     scale_rewards: bool = False
-    """Divide rewards by the running deviation of the discounted return (of the iterations before)."""
+    """Divide rewards by the running standard deviation of the discounted return, from the
+    iterations before."""
     target_kl: float | None = None
-    """No further epoch once the mean KL of one passes this."""
+    """Start no further epoch when the mean KL divergence of one exceeds this; none: no limit."""
 
     def __post_init__(self) -> None:
-        refused = {
-            "epochs": self.epochs < 1,
-            "minibatches": self.minibatches < 1,
-            "clip": not 0 < self.clip < math.inf,
-            "value-clip": self.value_clip is not None and not 0 < self.value_clip < math.inf,
-            "value-weight": not 0 <= self.value_weight < math.inf,
-            "entropy-weight": not 0 <= self.entropy_weight < math.inf,
-            "discount": not 0 <= self.discount <= 1,
-            "gae-lambda": not 0 <= self.gae_lambda <= 1,
-            "target-kl": self.target_kl is not None and not self.target_kl > 0,
+        count, fraction, above_0, not_below_0 = "1 or more", "a number from 0 to 1", "a number above 0", "0 or more"
+        vf, kl = self.clip_range_vf, self.target_kl
+        limits = {
+            "epochs": (self.epochs >= 1, count),
+            "minibatches": (self.minibatches >= 1, count),
+            "clip-range": (0 < self.clip_range < math.inf, above_0),
+            "clip-range-vf": (vf is None or 0 < vf < math.inf, above_0),
+            "vf-coef": (0 <= self.vf_coef < math.inf, not_below_0),
+            "ent-coef": (0 <= self.ent_coef < math.inf, not_below_0),
+            "gamma": (0 <= self.gamma <= 1, fraction),
+            "gae-lambda": (0 <= self.gae_lambda <= 1, fraction),
+            "target-kl": (kl is None or kl > 0, above_0),
         }
-        for name, bad in refused.items():
-            if bad:
-                found = "counts are 1 or more, discount and lambda lie in 0..1, clips and weights are not negative"
-                raise UserError(f"--ppo.{name} {getattr(self, name.replace('-', '_'))}", found, "give one that is")
+        for name, (is_valid, allowed) in limits.items():
+            if not is_valid:
+                value = getattr(self, name.replace("-", "_"))
+                raise UserError(f"--ppo.{name} {value}", f"it must be {allowed}", f"give --ppo.{name} {allowed}")

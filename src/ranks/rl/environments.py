@@ -1,4 +1,4 @@
-"""What a collector asks of environments, and which rank carries which of them.
+"""The protocol of environments that step together, and which environment ids each rank has.
 
 Legend: B environments of one group.
 """
@@ -19,93 +19,118 @@ from ranks.rl.pytree import Tree
 
 @dataclass(frozen=True)
 class Transition:
-    """What one step of a group of environments brought; environments whose episode ended have begun the next one."""
+    """The result of one step of B environments.
+
+    Environments whose episode ended are reset already.
+    """
 
     reward_B: Tensor
     """float[B]."""
     discount_B: Tensor
-    """float[B]: 0 where the episode ended in a terminal state, after which nothing comes; else 1."""
+    """float[B]: 0 where the episode terminated, so that no reward can follow; else 1."""
     ended_B: Tensor
-    """bool[B]: the episode ended, in a terminal state or because its time was up (truncated)."""
+    """bool[B]: the episode terminated or was truncated."""
     final_obs: Tree | None = None
-    """The observations before the next episodes began, needed where an episode was cut off; None where none was."""
+    """The observations before the resets, [B, ...] each. Required where an episode was truncated;
+    None otherwise."""
     valid_B: Tensor | None = None
-    """bool[B]: False where the step was none (a reset that took a step of its own); None where all were steps."""
+    """bool[B]: False where the step did nothing but reset (gymnasium's NEXT_STEP autoreset); None:
+    all are valid."""
 
 
-class Environment(Protocol):
-    """A group of environments that step together. What happens to one depends on its id and its actions alone."""
+class VecEnv(Protocol):
+    """B environments that step together.
+
+    What happens in one depends on its id and its actions only.
+    """
 
     @property
     def episode_steps(self) -> int | None:
-        """Every episode lasts exactly so many steps, the first ones began together; None: one may end anywhere."""
+        """The length of every episode, or None if an episode can end anywhere.
+
+        A length means that all episodes have it and start together.
+        """
         ...
 
     def observe(self) -> Tree:
-        """What each environment shows now, on the device, one row each."""
+        """Return the current observations, [B, ...] each, on the device."""
         ...
 
     def step(self, action_B: Tensor, /) -> Transition:
-        """Act in all of them; an ended episode is followed by the next one at once."""
+        """Step all environments. An environment whose episode ended is reset at once."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """One row for each environment. Rows of two dimensions or more may be padded with zeros at the end."""
+        """The state, one row for each environment.
+
+        Tensors of two dimensions or more may be zero-padded at the end.
+        """
         ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """The rows of this group's environments."""
+        """Take over the rows of this group's environments."""
         ...
 
     def close(self) -> None:
-        """Let go of what they hold (processes, windows, files). Nothing is asked of them after it."""
+        """Release processes, windows and files. No other method is called after it."""
         ...
 
 
 @runtime_checkable
-class BeginsAnew(Protocol):
-    """What environments offer beside `Environment` whose running episodes a checkpoint may not bring back."""
+class RestartsEpisodes(Protocol):
+    """A method of a VecEnv that cannot always restore its episodes from a checkpoint."""
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Called before the first step of each iteration. bool[B]: where a new episode has begun since the last step
-        though the one before it did not end; None: nowhere. Under `exact` a checkpoint before this iteration, or none,
-        must make no difference."""
+        """Return where a new episode started although the one before had not ended: bool[B].
+
+        None: nowhere. It is called before the first step of each iteration. Under `exact` the
+        result must not depend on whether the run was resumed before this iteration.
+        """
         ...
 
 
-MakeEnvironment = Callable[[range], Environment]
-"""Environment ids -> these environments."""
+MakeVecEnv = Callable[[range], VecEnv]
+"""A function that gets a range of environment ids and returns these environments."""
 
 
 class EnvironmentIds:
-    """Which environments this rank carries: whole blocks of consecutive ids, so that a minibatch, which takes one
-    environment of each block, is local to its rank and as large on any deal."""
+    """The environment ids of each rank: whole blocks of `block` consecutive ids.
 
-    def __init__(self, num_environments: int, block: int, world: World) -> None:
-        """Raises UserError where the blocks do not go round."""
-        asked = f"{num_environments} environments in {block} minibatches"
-        if num_environments < 1 or num_environments % block:
+    A minibatch takes one environment of each block. So it needs no data of another rank, and it
+    holds the same environments on any number of ranks.
+    """
+
+    def __init__(self, n_envs: int, block: int, world: World) -> None:
+        """`n_envs`: of all ranks together. `block`: the number of minibatches.
+
+        Raises UserError if `n_envs` is no multiple of `block`, or if a rank would have no
+        environment.
+        """
+        asked = f"{n_envs} environments in {block} minibatches"
+        if n_envs < 1 or n_envs % block:
             raise UserError(asked, "they do not divide evenly", f"give a multiple of {block} environments")
-        self.world, self.block, self.num_blocks = world, block, num_environments // block
+        self.world, self.block, self.num_blocks = world, block, n_envs // block
         parts = [blocks for _, blocks in world.shard_items(self.num_blocks)] if world.exact else []
         self.groups = [
             range(part.start * block, part.stop * block)
             for part in (parts or [world.items(self.num_blocks)])
             if len(part)
         ]
-        """Ids of the environments that act together: those of a shard under --exact, all of a rank otherwise."""
+        """Ids of the environments that step together: those of one shard with --exact, else all of
+        a rank."""
         if world.comm.max_host(float(not self.groups)):
-            raise UserError(f"{asked} on {world.size} ranks", "a rank has none", _more_or_fewer(block, world))
+            raise UserError(f"{asked} on {world.size} ranks", "a rank has none", _enough_environments(block, world))
 
     @property
-    def mine(self) -> range:
-        """Ids of all environments of this rank."""
+    def local(self) -> range:
+        """The ids of this rank's environments."""
         return range(self.groups[0].start, self.groups[-1].stop)
 
     def gather(self, rows_B: Tensor) -> Tensor:
-        """This rank's rows, one for each of its environments -> those of all environments, in the order of their ids.
+        """Gather the rows of all ranks' environments, in the order of their ids.
 
-        Rows of two dimensions or more may be longer on one rank than on another; they are padded with zeros.
+        Tensors of two dimensions or more may have another second dimension on each rank; they are
+        zero-padded. Every rank calls it and gets the same result.
         """
         if rows_B.ndim > 1:
             longest = int(self.world.comm.max_host(float(rows_B.shape[1])))
@@ -115,24 +140,24 @@ class EnvironmentIds:
         return self.world.gather_rows(blocks, self.num_blocks).flatten(0, 1)
 
     def gather_state(self, groups: Sequence[Mapping[str, Tensor]]) -> dict[str, Any]:
-        """State of each group of this rank -> state of all environments."""
-        return {name: self.gather(_together([group[name] for group in groups])) for name in sorted(groups[0])}
+        """Gather the state of all environments from the states of this rank's groups."""
+        return {name: self.gather(_cat_padded([group[name] for group in groups])) for name in sorted(groups[0])}
 
     def state_of(self, group: range, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One group's rows of the state of all environments."""
+        """The rows of one group's ids in the state of all environments."""
         return {name: rows[group.start : group.stop] for name, rows in state.items()}
 
 
-def _more_or_fewer(block: int, world: World) -> str:
-    """What to do where a rank has no environment: the fewest of which each has some, or fewer to share them."""
+def _enough_environments(block: int, world: World) -> str:
+    """The advice for a rank without environments: the smallest number that gives each rank some."""
     for num_blocks in range(1, world.shards + 1):
         if all(world.assignment.items_of(rank, num_blocks) for rank in range(world.size)):
             return f"give {num_blocks * block} environments, fewer ranks, or fewer minibatches"
     return "give every rank a share"
 
 
-def _together(rows: list[Tensor]) -> Tensor:
-    """Rows of several groups one below the other, padded with zeros along the second dimension."""
+def _cat_padded(rows: list[Tensor]) -> Tensor:
+    """`torch.cat` of the rows of several groups, zero-padded along the second dimension."""
     if rows[0].ndim < 2:
         return torch.cat(rows)
     longest = max(part.shape[1] for part in rows)

@@ -1,35 +1,58 @@
-"""What a collector and PPO ask of a policy.
+"""The protocols of a policy: the methods that a collector and PPO call.
 
-Legend: T steps, B environments.
+Legend: T steps, B environments, F features.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
 from ranks.engine.update.evaluate import HasEvalMode
-from ranks.rl.policies.distributions import Distribution
+from ranks.rl.distributions import Distribution
 from ranks.rl.pytree import State, Tree
+from ranks.rl.running_mean_std import Normaliser
 
 
 class Policy(HasEvalMode, Protocol):
-    """Actor and critic, a module. A policy without memory has an empty state."""
+    """An actor-critic `torch.nn.Module`.
 
-    def start_state(self, num_rows: int) -> State:
-        """The state before an episode's first step, [B, ...] each."""
+    A policy without memory has an empty recurrent state, `{}`.
+    """
+
+    def start_state(self, num_rows: int, /) -> State:
+        """Return the recurrent state at the start of an episode, [num_rows, ...] each."""
         ...
 
-    def act(self, obs: Tree, state: State) -> tuple[Distribution, Tensor, State]:
-        """One step of B environments: actions' distribution, value [B], the state after it."""
+    def act(self, obs: Tree, state: State, /) -> tuple[Distribution, Tensor, State]:
+        """Do one step: return the actions' distribution, the value [B] and the next state."""
         ...
 
-    def unroll(self, obs: Tree, state: State, first_TB: Tensor | None) -> tuple[Distribution, Tensor]:
-        """T steps of B environments from the state before the first: distribution and value of [T, B].
+    def unroll(self, obs: Tree, state: State, first_TB: Tensor | None, /) -> tuple[Distribution, Tensor]:
+        """Do T steps with gradients: return the actions' distribution and the value of [T, B].
 
-        `first_TB`: bool, an episode begins with the step, so nothing of the one before is left; None where that can
-        only be so at step 0, which `state` knows already. It is on the CPU: a policy that runs from one beginning to
-        the next learns from it where they are, and waits for no device.
+        `state`: before the first step. `first_TB`: bool, on the CPU, an episode starts with the
+        step (episode_starts of Stable-Baselines3), so the state before it is `start_state`; None
+        where episodes start at step 0 at most, which `state` already accounts for. It is on the CPU
+        so that a policy can find the starts without waiting for the GPU.
         """
+        ...
+
+
+@runtime_checkable
+class NormalisesObservations(Protocol):
+    """A policy that normalises observations.
+
+    The collector keeps the statistics and copies them into it.
+    """
+
+    @property
+    def normaliser(self) -> Normaliser:
+        """The layer that normalises F features."""
+        ...
+
+    def features_to_normalise(self, obs: Tree, /) -> Tensor:
+        """The numbers of an observation that the layer normalises, as the environment gave them:
+        [..., F]."""
         ...

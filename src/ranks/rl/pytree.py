@@ -1,4 +1,4 @@
-"""Observations and recurrent states: one tensor, or several by name, treated alike."""
+"""Functions on observations and recurrent states, which are one tensor or a dict of tensors."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import torch
 from torch import Tensor
 
 Tree = Tensor | Mapping[str, Tensor]
-"""One tensor, or tensors by name, which share their leading dimensions."""
+"""One tensor, or tensors by name that share their leading dimensions."""
 State = dict[str, Tensor]
-"""A recurrent state, one row for each environment; empty where a policy has none."""
+"""A recurrent state: tensors by name, one row for each environment; empty for a policy without
+memory."""
 T = TypeVar("T", bound=Tree)
 
 
-def map_tree(fn: Callable[[Tensor], Tensor], tree: T) -> T:
-    """`fn` of each tensor."""
+def tree_map(fn: Callable[[Tensor], Tensor], tree: T) -> T:
+    """Apply `fn` to each tensor."""
     if isinstance(tree, Tensor):
         return cast("T", fn(tree))
     return cast("T", {name: fn(leaf) for name, leaf in cast("Mapping[str, Tensor]", tree).items()})
 
 
-def join(fn: Callable[[list[Tensor]], Tensor], trees: Sequence[T]) -> T:
-    """One tree of several: `fn` of the tensors that bear the same name (torch.stack, torch.cat)."""
+def combine(fn: Callable[[list[Tensor]], Tensor], trees: Sequence[T]) -> T:
+    """Combine several trees into one: `fn` gets the list of tensors with the same name."""
     if isinstance(trees[0], Tensor):
         return cast("T", fn(cast("list[Tensor]", list(trees))))
     named = cast("Sequence[Mapping[str, Tensor]]", trees)
@@ -31,20 +32,20 @@ def join(fn: Callable[[list[Tensor]], Tensor], trees: Sequence[T]) -> T:
 
 
 def stack(trees: Sequence[T]) -> T:
-    """A new first dimension."""
-    return join(torch.stack, trees)
+    """`torch.stack` of each tensor, along a new first dimension."""
+    return combine(torch.stack, trees)
 
 
 def cat(trees: Sequence[T], dim: int = 0) -> T:
-    """Along a dimension that is there."""
-    return join(lambda leaves: torch.cat(leaves, dim), trees)
+    """`torch.cat` of each tensor along `dim`."""
+    return combine(lambda leaves: torch.cat(leaves, dim), trees)
 
 
 def where(mask_B: Tensor, yes: T, no: T) -> T:
-    """Row by row: `yes` where the bool mask holds."""
+    """`torch.where` of each tensor by rows: `yes` where bool[B] is true. Tensors are [B, ...]."""
 
     def pick(leaves: list[Tensor]) -> Tensor:
-        wide = mask_B.reshape(-1, *[1] * (leaves[0].ndim - 1))
-        return torch.where(wide, leaves[0], leaves[1])
+        mask = mask_B.reshape(-1, *[1] * (leaves[0].ndim - 1))
+        return torch.where(mask, leaves[0], leaves[1])
 
-    return join(pick, [yes, no])
+    return combine(pick, [yes, no])

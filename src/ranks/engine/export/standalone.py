@@ -85,11 +85,12 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
     if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS and not node.level:
         alias = next(a for a in node.names if (a.asname or a.name) == name)
         assert node.module is not None
-        if alias.asname not in (None, alias.name) or name not in ModuleSource.of(node.module).defined:
+        home = _home_of(node.module, name)
+        if alias.asname not in (None, alias.name) or name not in Source.of(home).defined:
             found = f"its source needs {ast.unparse(node)}"
             raise UserError(f"to export {cls.__name__}", found, "import what it uses by its own name")
-        source.uses[node.module] = None
-        _follow(node.module, name, sources, seen, cls)
+        source.uses[home] = None
+        _follow(home, name, sources, seen, cls)
         return
     if isinstance(node, ast.Import | ast.ImportFrom):
         _refuse_foreign(node, cls)
@@ -98,8 +99,13 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
         _follow(module, inner, sources, seen, cls)
 
 
-def _in_order(sources: dict[str, ModuleSource]) -> Iterator[str]:
-    """The modules in order: a module comes after those that it uses."""
+def _home_of(module: str, name: str) -> str:
+    """The module that defines a name, also where a package imports it on first use (`PUBLIC` of `ranks.rl`)."""
+    return getattr(import_module(module), "PUBLIC", {}).get(name, module)
+
+
+def _in_order(sources: dict[str, Source]) -> Iterator[str]:
+    """Modules, those that others use first."""
     done: set[str] = set()
 
     def visit(module: str) -> Iterator[str]:

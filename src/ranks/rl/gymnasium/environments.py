@@ -1,4 +1,4 @@
-"""Any gymnasium environment as a group of environments, whichever way its vector class begins episodes anew.
+"""Gymnasium environments as a `VecEnv`: `from_gymnasium` and `GymnasiumVecEnv`.
 
 Legend: B environments.
 """
@@ -19,136 +19,148 @@ from torch import Tensor
 from ranks.engine.sharding import rng
 from ranks.errors import UserError, nearest
 from ranks.rl.environments import Transition
-from ranks.rl.gymnasium.replayed import ReplayedEnvironments
-from ranks.rl.gymnasium.single_environment import MakeOne, failure
-from ranks.rl.gymnasium.spaces import carried_out, refuse_outside, tensors_of, transition
-from ranks.rl.gymnasium.workers import InRank, InWorkers
+from ranks.rl.gymnasium.env_pools import InProcessEnvs, SubprocessEnvs
+from ranks.rl.gymnasium.replayed_vec_env import ReplayedVecEnv
+from ranks.rl.gymnasium.single_env import MakeEnv, env_error
+from ranks.rl.gymnasium.spaces import check_in_space, to_env_actions, to_tensors, to_transition
 from ranks.rl.pytree import Tree
 
-Vector = VectorEnv[Any, Any, Any]
+
+def make_env(env_id: str, **settings: Any) -> gymnasium.Env[Any, Any]:
+    """`gymnasium.make(env_id, **settings)`.
+
+    Raises UserError if gymnasium does not know the id or cannot make it.
+    """
+    try:
+        return gymnasium.make(env_id, **settings)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise UserError(f"the environment {env_id}", " ".join(str(error).split()), _advice(env_id, error)) from None
 
 
-def maker(env_id: str, **settings: Any) -> MakeOne:
-    """`gymnasium.make` of this id. Raises UserError where gymnasium knows none, or cannot make it."""
-
-    def make() -> gymnasium.Env[Any, Any]:
-        try:
-            return gymnasium.make(env_id, **settings)
-        except (gymnasium.error.Error, ImportError) as error:
-            raise UserError(f"the environment {env_id}", " ".join(str(error).split()), _do(env_id, error)) from None
-
-    return make
-
-
-def _do(env_id: str, error: Exception) -> str:
+def _advice(env_id: str, error: Exception) -> str:
     if isinstance(error, gymnasium.error.DependencyNotInstalled | ImportError):
-        return "install the package that is named there"
+        return "install the package that the message names"
     if isinstance(error, gymnasium.error.NamespaceNotFound):
-        return "install the package that brings it, and import that in your file: ALE/ is ale-py's, for one"
+        return "install the package that registers it and import it in your file (ale_py for ALE/)"
     if isinstance(error, gymnasium.error.DeprecatedEnv):
-        return "take the version that is named there"
-    every = "`python -c 'import gymnasium; gymnasium.pprint_registry()'` lists those there are"
-    return nearest(env_id, list(gymnasium.registry), every)
+        return "use the version that the message names"
+    listing = "`python -c 'import gymnasium; gymnasium.pprint_registry()'` lists all ids"
+    return nearest(env_id, list(gymnasium.registry), listing)
 
 
 def from_gymnasium(
-    make: MakeOne, seed: int, device: torch.device, *, workers: bool = False
-) -> Callable[[range], ReplayedEnvironments]:
-    """Groups of environments, for a Collector. `workers`: each in a process of its own, for slow ones."""
+    make: MakeEnv, seed: int, device: torch.device, *, workers: bool = False
+) -> Callable[[range], ReplayedVecEnv]:
+    """Return the `make_vec_env` function of a Collector or `evaluate_policy`.
 
-    def group(ids: range) -> ReplayedEnvironments:
-        singles = InWorkers(make, ids) if workers else InRank(make, ids)
-        return ReplayedEnvironments(singles, ids, seed, device)
+    `make`: returns one `gymnasium.Env`. `seed`: of the run; each episode has a seed of its own, a
+    function of (seed, environment id, number of the episode). `workers`: run each environment in a
+    subprocess, for slow ones.
+    """
 
-    return group
+    def make_vec_env(ids: range) -> ReplayedVecEnv:
+        pool = SubprocessEnvs(make, ids) if workers else InProcessEnvs(make, ids)
+        return ReplayedVecEnv(pool, ids, seed, device)
+
+    return make_vec_env
 
 
-class VectorEnvironments:
-    """A vector environment of the user's own, which begins episodes anew by itself, in either of gymnasium's ways.
+class GymnasiumVecEnv:
+    """A `VecEnv` from a `gymnasium.vector.VectorEnv` with autoreset mode NEXT_STEP or SAME_STEP.
 
-    Its episodes cannot be restored: where a run continues from a checkpoint new ones begin, with seeds that belong to
-    (environment id, iteration), or where its `reset` takes one seed for all, to (first id, iteration). Under --exact
-    they begin with every iteration, so that a stop at any of them changes nothing. A line says so of either.
+    Its running episodes cannot be restored from a checkpoint. A resumed run starts new ones, with
+    seeds that are a function of (environment id, iteration), or of (first id, iteration) if its
+    `reset` takes a single seed only. Under --exact new episodes start with every iteration, so that
+    a stop at any of them changes nothing. It warns of both.
     """
 
     episode_steps = None
 
-    def __init__(self, vector: Vector, ids: range, seed: int, device: torch.device) -> None:
-        """Raises UserError where the vector class does not say how it begins episodes, or leaves that to others."""
+    def __init__(self, vector: VectorEnv[Any, Any, Any], ids: range, seed: int, device: torch.device) -> None:
+        """`ids`: the ids of its environments.
+
+        Raises UserError for another autoreset mode or number of environments.
+        """
         mode = vector.metadata.get("autoreset_mode")
         asked = f"the vector environment {type(vector).__name__}"
         if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
             raise UserError(asked, f"autoreset_mode {mode} in its metadata", "make it with NEXT_STEP or SAME_STEP")
         if vector.num_envs != len(ids):
-            raise UserError(asked, f"{vector.num_envs} environments, {len(ids)} were asked for", "make as many")
+            found = f"it has {vector.num_envs} environments, {len(ids)} are needed"
+            raise UserError(asked, found, "make it with num_envs=len(ids)")
         self.vector, self.ids, self.seed, self.device = vector, ids, seed, device
         self.next_step = mode == AutoresetMode.NEXT_STEP
-        self._asked = f"environments {ids.start} to {ids.stop - 1}, {asked}"
-        self._lost, self._said = False, set[str]()
-        self._begin(0)
+        self._name = f"environments {ids.start} to {ids.stop - 1}, {asked}"
+        self._not_restored, self._warnings = False, set[str]()
+        self._reset(0)
 
-    def _begin(self, iteration: int) -> None:
+    def _reset(self, iteration: int) -> None:
+        """Start new episodes, with a seed for each environment if `reset` takes a list."""
         seeds: Any = [rng.key(self.seed, f"begin/{env}", iteration) & (2**31 - 1) for env in self.ids]
         try:
             self._obs, _ = self.vector.reset(seed=seeds)
-        except Exception:  # each class refuses a list in its own way
+        except Exception:  # each class rejects a list with another exception
             try:
                 self._obs, _ = self.vector.reset(seed=seeds[0])
             except Exception as error:
-                raise failure(f"reset of {self._asked}", error) from error
-            self._say("takes one seed for all: in fast mode the luck depends on the number of ranks")
+                raise env_error(f"reset of {self._name}", error) from error
+            self._warn_once("takes one seed for all: in fast mode its random numbers depend on the number of ranks")
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
 
-    def _say(self, text: str) -> None:
-        """Once."""
-        if text not in self._said:
-            self._said.add(text)
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.add(text)
             warnings.warn(f"a vector environment {text}", stacklevel=3)
 
     def begin_iteration(self, iteration: int, *, exact: bool) -> Tensor | None:
-        """Everywhere after a checkpoint, and always under --exact."""
+        """Start new episodes: under `exact` always, else in the first iteration after a resume."""
         if exact:
-            self._say("cannot restore its episodes: under --exact new ones begin with every iteration")
-        if not (exact or self._lost):
+            self._warn_once("cannot restore its episodes: under --exact new ones start with every iteration")
+        if not (exact or self._not_restored):
             return None
-        self._lost = False
-        self._begin(iteration)
+        self._not_restored = False
+        self._reset(iteration)
         return torch.ones(len(self.ids), dtype=torch.bool, device=self.device)
 
     def observe(self) -> Tree:
-        refuse_outside(self._obs, self.vector.single_observation_space, self.ids)
-        return tensors_of(self._obs, self.device)
+        """The current observations. Raises UserError where one is not in its space."""
+        check_in_space(self._obs, self.vector.single_observation_space, self.ids)
+        return to_tensors(self._obs, self.device)
 
     def step(self, action_B: Tensor) -> Transition:
-        before_B = self._ended_B
-        actions = carried_out(action_B, self.vector.single_action_space)
+        """Step all environments."""
+        ended_before_B = self._ended_B
+        actions = to_env_actions(action_B, self.vector.single_action_space)
         try:
             self._obs, reward_B, terminated_B, truncated_B, info = self.vector.step(actions)
         except Exception as error:
-            raise failure(f"step of {self._asked}", error) from error
+            raise env_error(f"step of {self._name}", error) from error
         ended_B, final = terminated_B | truncated_B, None
         if (ended_B & ~terminated_B).any():
-            final = self.observe() if self.next_step else self._final(info, ended_B)
+            final = self.observe() if self.next_step else self._final_obs(info, ended_B)
         if not self.next_step:
-            return transition(reward_B, terminated_B, ended_B, final, self.device)
+            return to_transition(reward_B, terminated_B, ended_B, final, self.device)
+        # NEXT_STEP: the step after an end only resets.
         self._ended_B = ended_B
-        return transition(reward_B, terminated_B, ended_B, final, self.device, valid_B=~before_B)
+        return to_transition(reward_B, terminated_B, ended_B, final, self.device, valid_B=~ended_before_B)
 
-    def _final(self, info: dict[str, Any], ended_B: NDArray[np.bool_]) -> Tree:
-        """Observations in which those that ended show how they ended."""
+    def _final_obs(self, info: dict[str, Any], ended_B: NDArray[np.bool_]) -> Tree:
+        """SAME_STEP: the observations, with the last one of the old episode where it ended."""
         rows = list(gymnasium.vector.utils.iterate(self.vector.observation_space, self._obs))
         for row in np.flatnonzero(ended_B):
             rows[row] = info["final_obs"][row]
         space = self.vector.single_observation_space
         out = gymnasium.vector.utils.create_empty_array(space, len(rows))
-        return tensors_of(gymnasium.vector.utils.concatenate(space, rows, out), self.device)
+        return to_tensors(gymnasium.vector.utils.concatenate(space, rows, out), self.device)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Nothing."""
+        """Empty: a vector environment cannot be restored."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._lost = True
+        """Start new episodes in the next iteration."""
+        self._not_restored = True
 
     def close(self) -> None:
+        """Close the vector environment."""
         self.vector.close()

@@ -1,0 +1,1 @@
+"""Policies that come with the package: `ActorCritic`, and LSTMs over whole sequences."""

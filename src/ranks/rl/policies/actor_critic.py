@@ -1,9 +1,10 @@
-"""A policy for any supported observation and action: encoder, optional LSTM, two heads.
+"""`ActorCritic`: an MLP, CNN or LSTM policy for any supported observation and action space.
 
-Initialised as Huang et al. 2022, "The 37 implementation details of proximal policy optimization": orthogonal weights,
-zero biases, a small last layer of the actor.
+Initialised as in Huang et al. 2022, "The 37 implementation details of proximal policy
+optimization": orthogonal weights, zero biases, a small last layer of the actor.
 
-Legend: T steps, B environments, F features, H hidden, A numbers that describe an action's distribution.
+Legend: T steps, B environments, F features, H hidden, A outputs that parametrise an action's
+distribution.
 """
 
 from __future__ import annotations
@@ -16,21 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from ranks.rl.moments import Normaliser
-from ranks.rl.policies.distributions import (
-    Bernoullis,
-    Categorical,
-    DiagonalGaussian,
-    Distribution,
-    MultiCategorical,
-    wide,
-)
-from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State, Tree
+from ranks.rl.running_mean_std import Normaliser
 
 
 def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
-    """Orthogonal weights of this gain (Saxe et al. 2014, arXiv 1312.6120), zero biases."""
+    """Initialise a layer with orthogonal weights of this gain and zero biases.
+
+    Saxe et al. 2014, arXiv 1312.6120.
+    """
     for name, parameter in layer.named_parameters():
         if "bias" in name:
             nn.init.zeros_(parameter)
@@ -39,9 +36,12 @@ def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
     return layer
 
 
-class Pixels(nn.Module):
-    """uint8 images [..., H, W, C], laid out as `dims` says (HWC, CHW, HW) -> [..., F]: the convolutions of Mnih et al.
-    2015, "Human-level control through deep reinforcement learning", as far as the image is large enough."""
+class NatureCNN(nn.Module):
+    """uint8 images [..., H, W, C], laid out as `dims` says (HWC, CHW, HW) -> features [..., F].
+
+    The convolutions of Mnih et al. 2015, "Human-level control through deep reinforcement learning";
+    a convolution whose kernel is larger than what is left of the image is omitted.
+    """
 
     def __init__(self, shape: Sequence[int], dims: str, hidden: int) -> None:
         super().__init__()
@@ -66,41 +66,47 @@ class Pixels(nn.Module):
 
 
 class Encoder(nn.Module):
-    """An observation's tensors side by side as one row of features: boxes flat and normalised, choices one-hot, images
-    through convolutions. `spaces`: by name, as `Space.plain` gives them."""
+    """Concatenates the tensors of an observation into one row of features [..., F].
+
+    Boxes are flattened and normalised, discrete values are one-hot, images pass through a
+    `NatureCNN`. `spaces`: by name, as `Space.to_json` gives them.
+    """
 
     def __init__(self, spaces: Mapping[str, Mapping[str, Any]], hidden: int) -> None:
         super().__init__()
         self.spaces = {name: dict(space) for name, space in spaces.items()}
         self.pixels = nn.ModuleList()
-        self.num_features, numbers = 0, 0
+        self.num_features, num_box_features = 0, 0
         for space in self.spaces.values():
             if space["kind"] == "image":
-                self.pixels.append(Pixels(space["shape"], space["dims"], hidden))
+                self.pixels.append(NatureCNN(space["shape"], space["dims"], hidden))
                 self.num_features += hidden
             elif space["kind"] == "box":
-                numbers += math.prod(space["shape"])
+                num_box_features += math.prod(space["shape"])
             else:
                 self.num_features += sum(space["sizes"])
-        self.num_features += numbers
-        self.normaliser = Normaliser(numbers)
+        self.num_features += num_box_features
+        self.normaliser = Normaliser(num_box_features)
 
-    def numbers(self, obs: Tree) -> Tensor:
-        """[..., F]: what the boxes hold, as it is. ValueError where there is no box."""
+    def box_features(self, obs: Tree) -> Tensor:
+        """The numbers of all boxes, flattened, before they are normalised: [..., F].
+
+        ValueError without a box.
+        """
         boxes = [name for name, space in self.spaces.items() if space["kind"] == "box"]
-        named = self.named(obs)
+        named = self.by_name(obs)
         return torch.cat([self._flat(named[name], len(self.spaces[name]["shape"])) for name in boxes], -1)
 
     @staticmethod
     def _flat(box: Tensor, dims: int) -> Tensor:
         return box.reshape(*box.shape[: box.ndim - dims], -1).to(torch.get_default_dtype())
 
-    def named(self, obs: Tree) -> Mapping[str, Tensor]:
-        """By name, also where it is one tensor."""
+    def by_name(self, obs: Tree) -> Mapping[str, Tensor]:
+        """The tensors of an observation by name, also if it is a single tensor."""
         return {next(iter(self.spaces)): obs} if isinstance(obs, Tensor) else obs
 
     def forward(self, obs: Tree) -> Tensor:
-        named, pixels = self.named(obs), iter(self.pixels)
+        named, pixels = self.by_name(obs), iter(self.pixels)
         out: list[Tensor] = []
         for name, space in self.spaces.items():
             leaf = named[name]
@@ -114,45 +120,60 @@ class Encoder(nn.Module):
             elif space["kind"] == "multi-binary":
                 out.append(leaf.to(torch.get_default_dtype()))
         if self.normaliser.num_features:
-            out.append(self.normaliser(self.numbers(obs)))
+            out.append(self.normaliser(self.box_features(obs)))
         return torch.cat(out, -1)
 
 
 class ActorCritic(nn.Module):
-    """Encoder -> two layers (-> LSTM) -> action and value. `action`: a space as `Space.plain` gives it."""
+    """A policy and value network for every supported space.
+
+    Encoder -> two layers each (-> a shared LSTM) -> action distribution and value.
+
+    `spaces`: the observation's spaces by name, `action`: the action's space, as `Space.to_json`
+    gives them (`ranks.rl.gymnasium.spaces_of` gives both). `hidden`: the width of a layer.
+    `lstm_hidden`: the hidden size of the LSTM that actor and critic share; 0: no LSTM.
+    """
 
     def __init__(
         self,
         spaces: Mapping[str, Mapping[str, Any]],
         action: Mapping[str, Any],
         hidden: int = 64,
-        memory: int = 0,
+        lstm_hidden: int = 0,
     ) -> None:
-        """`memory`: hidden numbers of the LSTM that actor and critic share; 0: none."""
         super().__init__()
-        self.spaces, self.action, self.hidden, self.memory = dict(spaces), dict(action), hidden, memory
+        self.spaces, self.action, self.hidden, self.lstm_hidden = dict(spaces), dict(action), hidden, lstm_hidden
         self.encoder = Encoder(spaces, hidden)
-        self.actor = self._trunk(self.encoder.num_features)
-        self.critic = self._trunk(self.encoder.num_features)
-        self.lstm = nn.LSTM(2 * hidden, memory) if memory else None
+        self.actor = self._mlp(self.encoder.num_features)
+        self.critic = self._mlp(self.encoder.num_features)
+        self.lstm = nn.LSTM(2 * hidden, lstm_hidden) if lstm_hidden else None
         if self.lstm is not None:
             orthogonal(self.lstm, 1.0)
-        numbers = action["shape"][0] if action["kind"] == "box" else sum(action["sizes"])
-        self.action_head = orthogonal(nn.Linear(memory or hidden, numbers), 0.01)
-        self.value_head = orthogonal(nn.Linear(memory or hidden, 1), 1.0)
-        self.log_std_A = nn.Parameter(torch.zeros(numbers if action["kind"] == "box" else 0))
+        outputs = action["shape"][0] if action["kind"] == "box" else sum(action["sizes"])
+        self.action_head = orthogonal(nn.Linear(lstm_hidden or hidden, outputs), 0.01)
+        self.value_head = orthogonal(nn.Linear(lstm_hidden or hidden, 1), 1.0)
+        self.log_std_A = nn.Parameter(torch.zeros(outputs if action["kind"] == "box" else 0))
 
-    def _trunk(self, num_features: int) -> nn.Module:
+    def _mlp(self, num_features: int) -> nn.Module:
         first = orthogonal(nn.Linear(num_features, self.hidden), math.sqrt(2))
         second = orthogonal(nn.Linear(self.hidden, self.hidden), math.sqrt(2))
         return nn.Sequential(first, nn.Tanh(), second, nn.Tanh())
 
+    @property
+    def normaliser(self) -> Normaliser:
+        """The layer that normalises the boxes of an observation."""
+        return self.encoder.normaliser
+
+    def features_to_normalise(self, obs: Tree) -> Tensor:
+        """The numbers that the layer gets: [..., F]."""
+        return self.encoder.box_features(obs)
+
     def start_state(self, num_rows: int) -> State:
-        """Zeros; nothing where there is no LSTM."""
-        return {} if self.lstm is None else lstm_start(self.lstm, num_rows)
+        """Zeros; an empty dict without an LSTM."""
+        return {} if self.lstm is None else initial_lstm_state(self.lstm, num_rows)
 
     def act(self, obs: Tree, state: State) -> tuple[Distribution, Tensor, State]:
-        """One step."""
+        """Do one step: see `Policy`."""
         features_BF = self.encoder(obs)
         actor_BH, critic_BH = self.actor(features_BF), self.critic(features_BF)
         if self.lstm is not None:
@@ -162,7 +183,7 @@ class ActorCritic(nn.Module):
         return self.distribution(self.action_head(actor_BH)), self.value_head(critic_BH)[..., 0], state
 
     def unroll(self, obs: Tree, state: State, first_TB: Tensor | None) -> tuple[Distribution, Tensor]:
-        """Whole sequences."""
+        """Do T steps: see `Policy`."""
         features_TBF = self.encoder(obs)
         actor_TBH, critic_TBH = self.actor(features_TBF), self.critic(features_TBF)
         if self.lstm is not None:
@@ -172,21 +193,23 @@ class ActorCritic(nn.Module):
         return self.distribution(self.action_head(actor_TBH)), self.value_head(critic_TBH)[..., 0]
 
     def forward(self, obs: Tree, state: State) -> tuple[Tensor, Tensor, State]:
-        """One step for use elsewhere: the likeliest action of each environment within its bounds, value, the state
-        after it."""
+        """Do one step of an exported policy.
+
+        Returns the most likely actions, clipped to their bounds, the value [B] and the next state.
+        """
         distribution, value_B, state = self.act(obs, state)
         action_B = distribution.mode()
         if "low" in self.action:
             action_B = action_B.clamp(action_B.new_tensor(self.action["low"]), action_B.new_tensor(self.action["high"]))
         return action_B, value_B, state
 
-    def distribution(self, numbers_A: Tensor) -> Distribution:
-        """Of actions, from what the actor's head says."""
+    def distribution(self, outputs_A: Tensor) -> Distribution:
+        """The distribution over actions from the outputs of the actor, [..., A]."""
         kind, sizes = self.action["kind"], tuple(self.action["sizes"])
         if kind == "box":
-            return DiagonalGaussian.of(numbers_A, self.log_std_A)
+            return DiagonalGaussian.from_log_std(outputs_A, self.log_std_A)
         if kind == "discrete":
-            return Categorical.of(numbers_A)
+            return Categorical.from_logits(outputs_A)
         if kind == "multi-discrete":
-            return MultiCategorical.of(numbers_A, sizes)
-        return Bernoullis(wide(numbers_A))
+            return MultiCategorical.from_logits(outputs_A, sizes)
+        return Bernoulli.from_logits(outputs_A)

@@ -87,11 +87,11 @@ class Config:
     features: FeatureConfig = FeatureConfig()
     market: MarketConfig = MarketConfig()
     model: ModelConfig = ModelConfig()
-    ppo: PPOConfig = PPOConfig(epochs=10, minibatches=8, entropy_weight=0.0, scale_rewards=True, target_kl=0.05)
+    ppo: PPOConfig = PPOConfig(epochs=10, minibatches=8, ent_coef=0.0, scale_rewards=True, target_kl=0.05)
     optim: OptimConfig = OptimConfig(lr=3e-4, clip_norm=0.5, weight_decay=0.0, eps=1e-5, schedule="linear")
     global_batch: int = 512
     """Accounts that trade at once, all ranks together; a multiple of ppo.minibatches."""
-    horizon: int = 63
+    n_steps: int = 63
     """Days of one rollout; where an episode is a multiple of it, an LSTM runs whole sequences."""
     iterations: int = free(40)
     """Rollouts. 40 of 63 days in 512 accounts are 5,120 episodes of 252 days."""
@@ -99,8 +99,8 @@ class Config:
     """Iterations between looks at the validation period, where there is one."""
 
     def __post_init__(self) -> None:
-        if min(self.global_batch, self.horizon, self.iterations, self.eval_every) < 1:
-            asked = "--global-batch, --horizon, --iterations or --eval-every"
+        if min(self.global_batch, self.n_steps, self.iterations, self.eval_every) < 1:
+            asked = "--global-batch, --n-steps, --iterations or --eval-every"
             raise UserError(asked, "a number below 1", "give 1 or more")
         if self.data.embargo_days < self.model.window:
             asked = f"--data.embargo-days {self.data.embargo_days}"

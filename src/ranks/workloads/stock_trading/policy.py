@@ -15,8 +15,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ranks.rl.policies.distributions import DiagonalGaussian
-from ranks.rl.policies.recurrent import lstm_start, unroll_lstm
+from ranks.rl.distributions import DiagonalGaussian
+from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State
 
 
@@ -37,7 +37,7 @@ class Branch(nn.Module):
 
     def start_state(self, num_rows: int) -> State:
         """Zeros; nothing without memory."""
-        return {} if self.lstm is None else lstm_start(self.lstm, num_rows)
+        return {} if self.lstm is None else initial_lstm_state(self.lstm, num_rows)
 
     def forward(self, input_TBF: Tensor, state: State, first_TB: Tensor | None) -> tuple[Tensor, State]:
         """(outputs [T, B, ...], the state after the last step)."""
@@ -117,7 +117,7 @@ class TradingPolicy(nn.Module):
         mean_TBS, actor = self.actor(input_TBF, mine["actor"], first_TB)
         value_TB1, critic = self.critic(input_TBF, mine["critic"], first_TB)
         after = {f"actor.{n}": r for n, r in actor.items()} | {f"critic.{n}": r for n, r in critic.items()}
-        return DiagonalGaussian.of(mean_TBS, self.log_std_S), value_TB1[..., 0], after
+        return DiagonalGaussian.from_log_std(mean_TBS, self.log_std_S), value_TB1[..., 0], after
 
     def forward(self, window_BWK: Tensor, account_BA: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
         """One day, for use elsewhere: features of the last W days as they are, not scaled, and the account in shares of

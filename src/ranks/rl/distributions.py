@@ -1,9 +1,12 @@
-"""Distributions over actions: frozen data, drawn from with uniforms that belong to an environment and an iteration.
+"""Action distributions, sampled with uniform random numbers that the caller passes in.
 
-`torch.distributions` draws from a generator that advances; these take their randomness as an argument, so that nobody's
-luck depends on who computes it. Logarithms of probabilities are in float32 or wider, whatever the net computes in.
+They correspond to `torch.distributions`, which draws from a generator whose state advances. Here
+the random numbers are an argument, a function of (iteration, environment id), so a sample does not
+depend on which rank computes it. Log-probabilities are computed in float32 or wider, whatever the
+precision of the net.
 
-Legend: ... any leading dimensions, A actions or their parts, K choices of one part, U uniforms.
+Legend: ... any leading dimensions, A actions or parts of an action, K choices of one part, U
+uniform random numbers.
 """
 
 from __future__ import annotations
@@ -18,42 +21,44 @@ from torch.nn.functional import softplus
 
 
 class Distribution(Protocol):
-    """Over the actions of a batch of states."""
+    """A distribution over actions for each state of a batch [...]."""
 
     @property
-    def num_draws(self) -> int:
-        """Uniforms that one sample of one state takes."""
+    def num_uniforms(self) -> int:
+        """U: how many uniform random numbers one sample needs."""
         ...
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """float64[..., U] in [0, 1) -> actions."""
+        """Draw an action for each state from float64[..., U] in [0, 1)."""
         ...
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Of each state's action, [...]."""
+        """The log-probability (or log-density) of each state's action, [...]."""
         ...
 
     def entropy(self) -> Tensor:
-        """In nats, [...]."""
+        """The entropy in nats, [...]."""
         ...
 
     def mode(self) -> Tensor:
-        """The likeliest action of each state."""
+        """The most likely action of each state."""
         ...
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """One choice of K. `log_prob_K`: float[..., K], normalised."""
+    """One choice of K (`torch.distributions.Categorical`); actions are int64[...]."""
 
     log_prob_K: Tensor
+    """float[..., K], normalised."""
 
     @classmethod
-    def of(cls, logits_K: Tensor) -> Self:
-        return cls(wide(logits_K).log_softmax(-1))
+    def from_logits(cls, logits_K: Tensor) -> Self:
+        """`logits_K`: float[..., K]."""
+        return cls(at_least_float32(logits_K).log_softmax(-1))
 
     @property
-    def num_draws(self) -> int:
+    def num_uniforms(self) -> int:
         return self.log_prob_K.shape[-1]
 
     def sample(self, uniform: Tensor) -> Tensor:
@@ -72,28 +77,28 @@ class Categorical:
 
 @dataclass(frozen=True)
 class MultiCategorical:
-    """Independent choices, one of each part; actions are int64[..., A]."""
+    """Independent choices, one for each part; actions are int64[..., A]."""
 
     parts: tuple[Categorical, ...]
 
     @classmethod
-    def of(cls, logits: Tensor, sizes: tuple[int, ...]) -> Self:
-        """`logits`: [..., sum of sizes], the parts side by side."""
-        return cls(tuple(Categorical.of(part) for part in logits.split(sizes, -1)))
+    def from_logits(cls, logits: Tensor, sizes: tuple[int, ...]) -> Self:
+        """`logits`: float[..., sum of sizes], the parts one after another."""
+        return cls(tuple(Categorical.from_logits(part) for part in logits.split(sizes, -1)))
 
     @property
-    def num_draws(self) -> int:
-        return sum(part.num_draws for part in self.parts)
+    def num_uniforms(self) -> int:
+        return sum(part.num_uniforms for part in self.parts)
 
     def sample(self, uniform: Tensor) -> Tensor:
-        pieces = uniform.split([part.num_draws for part in self.parts], -1)
+        pieces = uniform.split([part.num_uniforms for part in self.parts], -1)
         return torch.stack([part.sample(u) for part, u in zip(self.parts, pieces, strict=True)], -1)
 
     def log_prob(self, action: Tensor) -> Tensor:
-        return sum_of([part.log_prob(action[..., i]) for i, part in enumerate(self.parts)])
+        return sum_in_order([part.log_prob(action[..., i]) for i, part in enumerate(self.parts)])
 
     def entropy(self) -> Tensor:
-        return sum_of([part.entropy() for part in self.parts])
+        return sum_in_order([part.entropy() for part in self.parts])
 
     def mode(self) -> Tensor:
         return torch.stack([part.mode() for part in self.parts], -1)
@@ -101,24 +106,30 @@ class MultiCategorical:
 
 @dataclass(frozen=True)
 class DiagonalGaussian:
-    """Independent normals, float[..., A] each. Actions are not clipped here: the environment clips what it carries out,
-    and the probability stays that of what was drawn."""
+    """Independent normal distributions; actions are float[..., A].
+
+    Samples are not clipped: the environment clips the action it executes, and the log-probability
+    remains that of the sample.
+    """
 
     mean_A: Tensor
     log_std_A: Tensor
 
     @classmethod
-    def of(cls, mean_A: Tensor, log_std_A: Tensor) -> Self:
-        """`log_std_A`: [A] or like the mean."""
-        mean_A = wide(mean_A)
+    def from_log_std(cls, mean_A: Tensor, log_std_A: Tensor) -> Self:
+        """`mean_A`: float[..., A].
+
+        `log_std_A`: the logarithm of the standard deviations, [A] or [..., A].
+        """
+        mean_A = at_least_float32(mean_A)
         return cls(mean_A, log_std_A.to(mean_A.dtype).expand_as(mean_A))
 
     @property
-    def num_draws(self) -> int:
+    def num_uniforms(self) -> int:
         return 2 * self.mean_A.shape[-1]
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """Box & Muller 1958; computed in float64."""
+        """The transform of Box & Muller 1958, with noise computed in float64."""
         a, b = uniform.chunk(2, -1)
         noise_A = torch.sqrt(-2.0 * torch.log1p(-a)) * torch.cos(2.0 * math.pi * b)
         return self.mean_A + self.log_std_A.exp() * noise_A.to(self.mean_A.dtype)
@@ -135,13 +146,18 @@ class DiagonalGaussian:
 
 
 @dataclass(frozen=True)
-class Bernoullis:
-    """Independent bits; actions are float[..., A] of 0 and 1."""
+class Bernoulli:
+    """Independent bits (`torch.distributions.Bernoulli`); actions are float[..., A] of 0 and 1."""
 
     logits_A: Tensor
 
+    @classmethod
+    def from_logits(cls, logits_A: Tensor) -> Self:
+        """`logits_A`: float[..., A], the log-odds of 1."""
+        return cls(at_least_float32(logits_A))
+
     @property
-    def num_draws(self) -> int:
+    def num_uniforms(self) -> int:
         return self.logits_A.shape[-1]
 
     def sample(self, uniform: Tensor) -> Tensor:
@@ -157,13 +173,13 @@ class Bernoullis:
         return (self.logits_A > 0).to(self.logits_A.dtype)
 
 
-def wide(tensor: Tensor) -> Tensor:
-    """In float32 where it is narrower."""
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """Convert bfloat16 and float16 to float32; leave wider types."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
-def sum_of(tensors: list[Tensor]) -> Tensor:
-    """In their order."""
+def sum_in_order(tensors: list[Tensor]) -> Tensor:
+    """Add tensors from first to last."""
     total = tensors[0]
     for tensor in tensors[1:]:
         total = total + tensor

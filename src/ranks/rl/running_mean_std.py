@@ -1,6 +1,8 @@
-"""Running means and deviations of observations and rewards, merged over ranks in float64 in the order of ids.
+"""Running mean and standard deviation, and the layer that normalises observations.
 
-Statistics are frozen within an iteration, so that a rollout and the updates from it see the same numbers.
+Statistics of all ranks are merged in float64 in the order of the environment ids, so they do not
+depend on the number of ranks. They do not change within an iteration: a rollout and the updates
+from it use the same ones.
 
 Legend: T steps, B environments, F features.
 """
@@ -15,14 +17,17 @@ from torch import Tensor, nn
 
 from ranks.rl.environments import EnvironmentIds
 
-FLOOR = 1e-8
-"""Added to a variance, as Stable-Baselines3 and gymnasium do."""
+EPSILON = 1e-8
+"""Added to a variance, as in Stable-Baselines3 and gymnasium."""
 ROUNDING = 1e-6
-"""A deviation of so little of the mean is float32's own."""
+"""A standard deviation below this fraction of the mean is rounding of float32, not variation."""
 
 
-class RunningMoments:
-    """Count, mean and variance of everything seen so far, the same on all ranks. Kept by a run as its state."""
+class RunningMeanStd:
+    """Count, mean and variance of all rows so far, the same on all ranks.
+
+    Stable-Baselines3 has a class of the same name for one process.
+    """
 
     def __init__(self, num_features: int) -> None:
         self.count = 0.0
@@ -32,23 +37,30 @@ class RunningMoments:
 
     @property
     def std_F(self) -> Tensor:
-        """sqrt(variance + 1e-8), so that a tremor is not blown up to the clip; 1 where nothing was seen yet, or nothing
-        that varied by more than rounding does."""
+        """sqrt(variance + 1e-8), float64; 1 for a feature that does not vary.
+
+        Variation by rounding of float32 alone does not count.
+        """
         variance_F = self.square_F / max(self.count, 1.0)
         varied_F = variance_F > (ROUNDING * self.mean_F).square()
-        return torch.where(varied_F, (variance_F + FLOOR).sqrt(), 1.0)
+        return torch.where(varied_F, (variance_F + EPSILON).sqrt(), 1.0)
 
-    def update(self, rows_TBF: Tensor, ids: EnvironmentIds, valid_TB: Tensor | None = None) -> None:
-        """Take in one row for each step and environment of this rank, and those of the others. Every rank calls it.
+    def update(self, rows_TBF: Tensor, ids: EnvironmentIds, weight_TB: Tensor | None = None) -> None:
+        """Add one row for each step and environment of this rank, and those of the other ranks.
 
-        `valid_TB`: 0 where a step was none, whose row is left out (`Rollout.valid_TB`). Parallel variance: Chan, Golub
-        & LeVeque 1979, "Updating formulae and a pairwise algorithm".
+        Every rank calls it.
+
+        `weight_TB`: rows of weight 0 are left out (`Rollout.weight_TB`). The parallel variance is
+        that of Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm".
         """
         rows_TBF = rows_TBF.double()
-        counts_TB1 = torch.ones_like(rows_TBF[..., :1]) if valid_TB is None else (valid_TB > 0).double()[..., None]
+        counts_TB1 = torch.ones_like(rows_TBF[..., :1]) if weight_TB is None else (weight_TB > 0).double()[..., None]
+        # Each environment's own count, mean and squared deviations, which do not depend on its
+        # rank.
         count_B1 = sum_over_steps(counts_TB1)
         mean_BF = sum_over_steps(rows_TBF * counts_TB1) / count_B1.clamp(min=1.0)
         square_BF = sum_over_steps((rows_TBF - mean_BF).square() * counts_TB1)
+        # Those of all environments, in the order of their ids, merged into one.
         of_all_Bx = ids.gather(torch.cat([count_B1, mean_BF, square_BF], 1)).cpu()
         count_B1, mean_BF, square_BF = of_all_Bx.split([1, len(self.mean_F), len(self.mean_F)], 1)
         count = float(count_B1.sum())
@@ -57,6 +69,7 @@ class RunningMoments:
             self._merge(count, mean_F, square_BF.sum(0) + (count_B1 * (mean_BF - mean_F).square()).sum(0))
 
     def _merge(self, count: float, mean_F: Tensor, square_F: Tensor) -> None:
+        """Merge the statistics of `count` further rows into these."""
         total = self.count + count
         delta_F = mean_F - self.mean_F
         self.square_F = self.square_F + square_F + delta_F.square() * (self.count * count / total)
@@ -64,16 +77,23 @@ class RunningMoments:
         self.count = total
 
     def state_dict(self) -> dict[str, Any]:
+        """Count, mean and sum of squared deviations."""
         return {"count": self.count, "mean_F": self.mean_F, "square_F": self.square_F}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
         self.count = float(state["count"])
         self.mean_F, self.square_F = state["mean_F"].cpu(), state["square_F"].cpu()
 
 
 def sum_over_steps(rows_TB: Tensor) -> Tensor:
-    """[T, B, ...] -> [B, ...], added up as a binary tree of whole rows: an environment's sum is the same bits however
-    many stand beside it on its rank. (The order in which `Tensor.sum` adds depends on that.)"""
+    """Sum over steps, [T, B, ...] -> [B, ...], independent of the number of environments.
+
+    The bits of a column do not depend on how many others are in the tensor.
+
+    It adds whole rows as a binary tree. (The order in which `Tensor.sum` adds depends on the size
+    of the tensor.)
+    """
     while len(rows_TB) > 1:
         half = len(rows_TB) // 2
         rows_TB = torch.cat([rows_TB[:half] + rows_TB[half : 2 * half], rows_TB[2 * half :]])
@@ -81,7 +101,10 @@ def sum_over_steps(rows_TB: Tensor) -> Tensor:
 
 
 class Normaliser(nn.Module):
-    """(x - mean) / std, held within +-clip: a part of the policy, so that it is exported with it."""
+    """The layer (x - mean) / std, clipped to +-clip.
+
+    It is a part of the policy, so it is exported with it.
+    """
 
     mean_F: Tensor
     std_F: Tensor
@@ -93,12 +116,11 @@ class Normaliser(nn.Module):
         self.register_buffer("std_F", torch.ones(num_features))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., F] -> [..., F]."""
+        """Normalise features: [..., F] -> [..., F]."""
         return ((x - self.mean_F) / self.std_F).clamp(-self.clip, self.clip)
 
-
-def freeze(moments: RunningMoments, into: Normaliser) -> None:
-    """Let the policy see by these moments from now on."""
-    with torch.no_grad():
-        into.mean_F.copy_(moments.mean_F)
-        into.std_F.copy_(moments.std_F)
+    def set_statistics(self, mean_F: Tensor, std_F: Tensor) -> None:
+        """Normalise with this mean and standard deviation from now on."""
+        with torch.no_grad():
+            self.mean_F.copy_(mean_F)
+            self.std_F.copy_(std_F)

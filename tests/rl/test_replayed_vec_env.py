@@ -1,4 +1,5 @@
-"""Episodes that are played again: what it costs, what is noticed, and the log of actions."""
+"""ReplayedVecEnv: what a replay costs, what it detects, the action log, and errors of a user's
+environment."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from gymnasium import spaces
 from ranks.rl.gymnasium import action_log
 from ranks.rl.gymnasium.action_log import ActionLog
 from ranks.rl.gymnasium.environments import from_gymnasium
-from ranks.rl.gymnasium.replayed import ReplayedEnvironments
-from tests.rl.games import CPU, Game
+from ranks.rl.gymnasium.replayed_vec_env import ReplayedVecEnv
+from tests.rl.gymnasium_envs import CPU, Game
 
 
 class Counted(Game):
-    """Of all made, resets, steps and closings are counted."""
+    """Counts the resets, steps and closings of all instances."""
 
     resets = steps_made = closed = 0
 
@@ -37,7 +38,7 @@ class Counted(Game):
         Counted.closed += 1
 
 
-def test_a_resume_costs_one_reset_an_environment_and_as_many_steps_as_actions() -> None:
+def test_a_resume_costs_one_reset_and_the_recorded_steps_of_each_environment() -> None:
     old, new = (from_gymnasium(Counted, 0, CPU)(range(8)) for _ in range(2))
     for _ in range(20):
         old.step(torch.zeros(8))
@@ -50,31 +51,31 @@ def test_a_resume_costs_one_reset_an_environment_and_as_many_steps_as_actions() 
     assert Counted.closed == 8
 
 
-class Secret(Game):
-    """Every life has another reward, which it does not show."""
+class HiddenReward(Game):
+    """Each episode has another reward, which the observations do not contain."""
 
-    lives = 0
+    count = 0
 
     def reset(self, **keywords: Any) -> Any:
-        Secret.lives += 1
-        self.secret = Secret.lives
+        HiddenReward.count += 1
+        self.reward = HiddenReward.count
         return super().reset(**keywords)
 
     def step(self, action: Any) -> Any:
         observation, _, *rest = super().step(action)
-        return observation, float(self.secret), *rest
+        return observation, float(self.reward), *rest
 
 
-class Detour(Secret):
-    """Every life shows something else in its first step, and the same from then on."""
+class OtherFirstStep(HiddenReward):
+    """Each episode has another observation in its first step, and the same ones from then on."""
 
     def step(self, action: Any) -> Any:
         observation, reward, *rest = Game.step(self, action)
-        return observation + (self.secret if self.steps == 1 else 0), reward, *rest
+        return observation + (self.reward if self.steps == 1 else 0), reward, *rest
 
 
-@pytest.mark.parametrize("game", [Secret, Detour])
-def test_a_difference_that_the_last_observation_does_not_show_is_noticed(game: type[Game]) -> None:
+@pytest.mark.parametrize("game", [HiddenReward, OtherFirstStep])
+def test_a_difference_in_an_earlier_observation_or_reward_is_detected(game: type[Game]) -> None:
     environment = from_gymnasium(game, 0, CPU)(range(2))
     for _ in range(2):
         environment.step(torch.zeros(2))
@@ -82,7 +83,7 @@ def test_a_difference_that_the_last_observation_does_not_show_is_noticed(game: t
         environment.load_state_dict(environment.state_dict())
 
 
-def test_a_log_holds_the_actions_of_running_episodes_and_zeros_behind_them() -> None:
+def test_the_log_holds_the_actions_of_running_episodes_zero_padded() -> None:
     log, rng = ActionLog(3, (2,), np.dtype(np.float32)), np.random.default_rng(0)
     expected: list[list[Any]] = [[], [], []]
     for step in range(100):
@@ -91,7 +92,7 @@ def test_a_log_holds_the_actions_of_running_episodes_and_zeros_behind_them() -> 
         for row in range(3):
             expected[row].append(actions[row])
         ended_B = np.array([step % 7 == 6, step % 40 == 39, False])
-        log.forget(ended_B)
+        log.clear(ended_B)
         for row in np.flatnonzero(ended_B):
             expected[row].clear()
         assert log.length_B.tolist() == [len(row) for row in expected]
@@ -106,7 +107,7 @@ def test_a_log_holds_the_actions_of_running_episodes_and_zeros_behind_them() -> 
     assert np.array_equal(again.action_BL, log.action_BL)
 
 
-def test_a_log_is_copied_as_often_as_it_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_copied_only_when_it_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     copies = list[int]()
     concatenate = np.concatenate
     monkeypatch.setattr(np, "concatenate", lambda *args: copies.append(1) or concatenate(*args))
@@ -117,9 +118,7 @@ def test_a_log_is_copied_as_often_as_it_doubles(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MANY_ACTIONS", 5), ("MANY_BYTES", 5 * 2 * 8)])
-def test_of_an_episode_that_gets_very_long_one_line_says_what_it_costs(
-    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_very_long_episode_warns_once(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(action_log, limit, value)
     log = ActionLog(2, (), np.dtype(np.int64))
     for _ in range(5):
@@ -129,11 +128,11 @@ def test_of_an_episode_that_gets_very_long_one_line_says_what_it_costs(
     log.append(np.zeros(2, np.int64))
 
 
-# What fails -----------------------------------------------------------------------------------------------------------
+# Errors of a user's environment ---------------------------------------------------------------------------------------
 
 
 class Broken(Game):
-    """It fails in one way."""
+    """It fails in the way that `way` names."""
 
     observation_space = spaces.Box(-1, 1, (4,), np.float32)
     way = ""
@@ -159,78 +158,83 @@ class ShortReset(Game):
         return super().reset(**keywords)[0]
 
 
-def group_of(make: Any, ids: range, workers: bool) -> ReplayedEnvironments:
+def group_of(make: Any, ids: range, workers: bool) -> ReplayedVecEnv:
     return from_gymnasium(make, 0, CPU, workers=workers)(ids)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("workers", [False, True], ids=["in process", "in workers"])
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "message"),
     [
         (
             "raises",
             r"asked: step of environment 5\nfound: ValueError: the simulator lost its licence \(.*y:\d+\)",
         ),
-        ("old", r"step of environment 5\nfound: it gave 4 values\n   do: let step return observation, reward, term"),
-        ("reward", r"step of environment 5\nfound: a reward of shape \(1,\)\n   do: let it be one number"),
-        ("shape", r"the observation of environment 5\nfound: it does not fit Box.*\n   do: let reset and step show"),
+        (
+            "old",
+            r"step of environment 5\nfound: it returned 4 values\n   do: let step return observation, reward, term",
+        ),
+        ("reward", r"step of environment 5\nfound: a reward of shape \(1,\)\n   do: return one number"),
+        ("shape", r"the observation of environment 5\nfound: it does not fit Box.*\n   do: let reset and step return"),
     ],
 )
-def test_a_step_that_fails_is_told_with_its_environment(
-    way: str, said: str, workers: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_failing_step_is_reported_with_its_environment(
+    way: str, message: str, workers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Broken, "way", way)
     environment = group_of(Broken, range(5, 7), workers)
-    with pytest.raises(UserError, match=said):
-        step_and_look(environment)
+    with pytest.raises(UserError, match=message):
+        step_and_observe(environment)
     environment.close()
 
 
-def step_and_look(environment: ReplayedEnvironments) -> None:
+def step_and_observe(environment: ReplayedVecEnv) -> None:
     environment.step(torch.zeros(2))
     environment.observe()
 
 
-def nothing() -> None:
-    """A function that forgets to return its environment."""
+def no_environment() -> None:
+    """A `make` that forgets to return its environment."""
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("workers", [False, True], ids=["in process", "in workers"])
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (
             OldReset,
-            r"reset of environment 5\nfound: TypeError: .*'seed'.*\n   do: let it be reset\(self",
+            r"reset of environment 5\nfound: TypeError: .*'seed'.*\n   do: write reset\(self",
         ),
-        (ShortReset, r"reset of environment 5\nfound: it gave a ndarray\n   do: let it be reset"),
-        (nothing, r"to make environment 5\nfound: a NoneType was made\n   do: return a gymnasium.Env"),
-        (lambda: Game(1 / 0), r"to make environment 5\nfound: ZeroDivisionError: .* \(.*replay.py:\d+\)"),  # type: ignore[arg-type]
+        (ShortReset, r"reset of environment 5\nfound: it returned a ndarray\n   do: write reset"),
+        (no_environment, r"to make environment 5\nfound: a NoneType was made\n   do: return a gymnasium.Env"),
+        (lambda: Game(1 / 0), r"to make environment 5\nfound: ZeroDivisionError: .* \(.*vec_env.py:\d+\)"),  # type: ignore[arg-type]
     ],
 )
-def test_an_environment_that_cannot_be_made_or_reset_is_told_too(make: Any, said: str, workers: bool) -> None:
-    with pytest.raises(UserError, match=said):
+def test_a_failing_constructor_or_reset_is_reported_with_its_environment(
+    make: Any, message: str, workers: bool
+) -> None:
+    with pytest.raises(UserError, match=message):
         group_of(make, range(5, 7), workers)
 
 
-class Miscounts(Game):
-    """Its choices count from 1."""
+class CountsFrom1(Game):
+    """Its discrete observations count from 1."""
 
     observation_space = spaces.Dict({"kinds": spaces.MultiDiscrete([4, 9])})
 
-    def show(self) -> Any:
+    def observation(self) -> Any:
         return {"kinds": np.array([4, 0])}
 
 
-def test_a_choice_that_its_space_does_not_hold_is_told() -> None:
-    said = r"the observation kinds of environment 5\nfound: 4, which MultiDiscrete\(\[4 9\]\) does not hold"
-    with pytest.raises(UserError, match=said):
-        group_of(Miscounts, range(5, 7), workers=False).observe()
+def test_an_observation_outside_its_space_is_rejected() -> None:
+    message = r"the observation kinds of environment 5\nfound: 4, which is not in MultiDiscrete\(\[4 9\]\)"
+    with pytest.raises(UserError, match=message):
+        group_of(CountsFrom1, range(5, 7), workers=False).observe()
 
 
-def test_environments_of_a_group_have_the_same_spaces() -> None:
-    taken = iter([spaces.Discrete(3), spaces.Discrete(4)])
-    with pytest.raises(UserError, match="environment 6 beside environment 5"):
-        group_of(lambda: Game(next(taken)), range(5, 7), workers=False)
+def test_environments_with_different_spaces_are_rejected() -> None:
+    action_spaces = iter([spaces.Discrete(3), spaces.Discrete(4)])
+    with pytest.raises(UserError, match="environment 6 and environment 5"):
+        group_of(lambda: Game(next(action_spaces)), range(5, 7), workers=False)

@@ -1,4 +1,4 @@
-"""Environments in processes of their own: signals, ends, hangs, deaths, and processes that are born empty."""
+"""Environments in subprocesses: signals, exits, hangs, crashes, and the spawn start method."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ import torch
 from ranks import UserError
 from ranks.cli.main import main
 from tests.cli.conftest import ranks
-from tests.rl.known import alone
+from tests.rl.fixtures import single_rank
 
 pytest.importorskip("gymnasium")
+from ranks.rl.gymnasium.env_pools import SubprocessEnvs
 from ranks.rl.gymnasium.environments import from_gymnasium
-from ranks.rl.gymnasium.replayed import ReplayedEnvironments
-from ranks.rl.gymnasium.workers import InWorkers
-from tests.rl.games import CPU, Game
+from ranks.rl.gymnasium.replayed_vec_env import ReplayedVecEnv
+from tests.rl.gymnasium_envs import CPU, Game
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 TINY = [
     *(
         "--gpus",
         "none",
-        "--environments",
+        "--n-envs",
         "4",
-        "--horizon",
+        "--n-steps",
         "12",
         "--hidden",
         "8",
@@ -43,20 +43,21 @@ TINY = [
     ),
     *("--ppo.epochs", "1", "--ppo.minibatches", "2", "--workers"),
 ]
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
-def in_workers(environment: ReplayedEnvironments) -> InWorkers:
-    assert isinstance(environment.singles, InWorkers)
-    return environment.singles
+def pool_of(environment: ReplayedVecEnv) -> SubprocessEnvs:
+    assert isinstance(environment.pool, SubprocessEnvs)
+    return environment.pool
 
 
-def test_workers_leave_signals_to_their_rank_and_end_when_they_are_closed() -> None:
-    """Ctrl-C and Slurm signal all processes: the rank must still be able to act, and must not take it for its own."""
-    with alone() as world:
-        world.session.attached = True
+def test_workers_ignore_signals_and_exit_when_closed() -> None:
+    """Ctrl-C and Slurm signal all processes; the rank must still be able to step its
+    environments."""
+    with single_rank() as world:
+        world.stop.deferred = True
         environment = from_gymnasium(Game, 0, CPU, workers=True)(range(2))
-        processes = in_workers(environment).processes
+        processes = pool_of(environment).processes
         for signum in (signal.SIGTERM, signal.SIGINT):
             for process in processes:
                 assert process.pid is not None
@@ -68,9 +69,9 @@ def test_workers_leave_signals_to_their_rank_and_end_when_they_are_closed() -> N
         environment.close()
 
 
-def test_a_worker_that_dies_is_told_with_its_environment() -> None:
+def test_a_worker_that_dies_is_reported_with_its_environment() -> None:
     environment = from_gymnasium(Game, 0, CPU, workers=True)(range(5, 7))
-    in_workers(environment).processes[1].kill()
+    pool_of(environment).processes[1].kill()
     with pytest.raises(UserError, match=r"environment 6\nfound: its process \d+ ended by signal 9"):
         environment.step(torch.zeros(2))
     environment.close()
@@ -79,7 +80,7 @@ def test_a_worker_that_dies_is_told_with_its_environment() -> None:
 ORPHANS = """
 import ctypes, multiprocessing, os, sys, time
 import torch
-from tests.rl.games import Game
+from tests.rl.gymnasium_envs import Game
 from ranks.rl.gymnasium.environments import from_gymnasium
 
 class Hangs(Game):
@@ -104,19 +105,20 @@ IDLE, HANGS_NOW = "os._exit(1)", "environment.step(torch.zeros(2))"
         ("", HANGS_NOW),
         ("sys.platform = 'elsewhere'", HANGS_NOW),
         ("multiprocessing.set_start_method('forkserver')", HANGS_NOW),
-        ("# with Python's lock held", HANGS_NOW),
+        ("# with the GIL held", HANGS_NOW),
     ],
     ids=["idle", "here", "elsewhere", "forkserver", "in C"],
 )
-def test_workers_end_with_their_rank_however_it_ends(before: str, end: str) -> None:
-    """The pipe to here ends when the last process does that holds it, so this waits for the workers."""
+def test_workers_end_when_their_rank_is_killed(before: str, end: str) -> None:
+    """Standard output closes when the last process that holds it ends, so this test waits for the
+    workers."""
     hang = "ctypes.PyDLL(None).sleep(10**6)" if before.startswith("#") else "time.sleep(10**6)"
     code = ORPHANS.replace("BEFORE", before).replace("END", end).replace("HANG", hang)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as rank:
         assert rank.stdout is not None
         lines = [rank.stdout.readline() for _ in range(3 if "step" in end else 1)]
         rank.kill()
-        rank.communicate(timeout=PATIENCE_S)
+        rank.communicate(timeout=TIMEOUT_S)
     assert lines == ["began\n", "hangs\n", "hangs\n"][: len(lines)]
 
 
@@ -135,16 +137,17 @@ def make("""
 
 
 def workload(name: str, wrapper: str, imports: str, top: str = "") -> Path:
-    """The template's, with this in front of `make`, which gives its environments `wrapper`."""
+    """Write the template with the code `top` before `make`, whose environments get the wrapper
+    `wrapper`."""
     assert main(["new", name, "--shape", "on-policy"]) == 0
     path = Path(f"{name}.py")
     text = path.read_text().replace("import gymnasium\n", f"{imports}\nimport gymnasium\n", 1)
     text = text.replace("def make(", top, 1) if top else text
-    path.write_text(text.replace("return maker(cfg.env)()", f"return {wrapper}(maker(cfg.env)())"))
+    path.write_text(text.replace("return make_env(cfg.env)", f"return {wrapper}(make_env(cfg.env))"))
     return path
 
 
-def test_a_run_whose_environment_hangs_stops_and_keeps_the_state_at_the_iterations_start(
+def test_a_run_with_a_hanging_environment_stops_and_saves_the_start_of_the_iteration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -159,7 +162,7 @@ def test_a_run_whose_environment_hangs_stops_and_keeps_the_state_at_the_iteratio
             workers = psutil.Process(run.pid).children(recursive=True)
             assert len(workers) >= 4
             run.send_signal(signal.SIGTERM)
-            _, said = run.communicate(timeout=PATIENCE_S)
+            _, said = run.communicate(timeout=TIMEOUT_S)
         finally:
             run.kill()
     assert run.returncode == 128 + signal.SIGTERM, said
@@ -169,25 +172,26 @@ def test_a_run_whose_environment_hangs_stops_and_keeps_the_state_at_the_iteratio
     assert max(saved) == len(metrics.read_text().splitlines()) > 0
 
 
-def wait_until(seen: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE_S * 20):
-        if seen():
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(TIMEOUT_S * 20):
+        if condition():
             return
         time.sleep(0.05)
-    raise AssertionError("it did not come")
+    raise AssertionError("the condition never became true")
 
 
-def test_workers_that_are_born_empty_load_the_users_file_and_what_it_imports(
+def test_spawned_workers_load_the_users_file_and_its_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As everywhere but on Linux before Python 3.14: they have no copy of the rank's modules."""
+    """Spawned workers have no copy of the rank's modules (everywhere but on Linux before Python
+    3.14)."""
     monkeypatch.chdir(tmp_path)
     Path("helper.py").write_text("import gymnasium\n\n\nclass Wrapper(gymnasium.Wrapper):\n    pass\n")
     choice = 'import multiprocessing\nmultiprocessing.set_start_method("spawn", force=True)\nfrom helper import Wrapper'
-    path = workload("born", "Wrapper", choice)
-    for name, argv in (("spawned", TINY), ("straight", TINY[:-1])):
+    path = workload("spawning", "Wrapper", choice)
+    for name, argv in (("spawned", TINY), ("in-process", TINY[:-1])):
         done = ranks("train", f"./{path}", *argv, "--ranks", "1", "--iterations", "1", "--name", name, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     capsys.readouterr()
-    assert main(["fingerprint", "spawned"]) == main(["fingerprint", "straight"]) == 0
+    assert main(["fingerprint", "spawned"]) == main(["fingerprint", "in-process"]) == 0
     assert len(set(capsys.readouterr().out.split())) == 1
