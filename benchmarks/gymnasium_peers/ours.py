@@ -30,7 +30,7 @@ def learn(game: Game, record: Record, seed: int) -> nn.Module:
     world = World.join(RunConfig(seed=seed, threads=1), device="cpu", workload="benchmark")
     make = maker(game, record)
     policy = ActorCritic(*spaces_of(make()), task.HIDDEN, task.MEMORY if game.recurrent else 0)
-    learner = Learner(policy, optim.resolve(global_batch=game.n_envs, updates=game.updates), world)
+    learner = Learner(policy, optim, world, global_batch=game.n_envs, updates=game.updates)
     make_vec_env = from_gymnasium(make, seed, world.device)
     collector = Collector(policy, make_vec_env, game.n_envs, game.n_steps, cfg, world)
     loss = partial(ppo.ppo_loss, cfg=cfg)

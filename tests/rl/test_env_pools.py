@@ -55,7 +55,7 @@ def test_workers_ignore_signals_and_exit_when_closed() -> None:
     """Ctrl-C and Slurm signal all processes; the rank must still be able to step its
     environments."""
     with single_rank() as world:
-        world.stop.deferred = True
+        world.session.attached = True
         environment = from_gymnasium(Game, 0, CPU, workers=True)(range(2))
         processes = pool_of(environment).processes
         for signum in (signal.SIGTERM, signal.SIGINT):

@@ -76,7 +76,7 @@ def test_episodes_longer_than_max_steps_are_stopped_and_reported(max_steps: int)
 
 def rows_of(world: World, num: int) -> list[list[float]]:
     found = evaluate_policy(Right(0.4), Walk, num, world, max_steps=5, deterministic=False)
-    assert world.spent["evaluation"] > 0
+    assert world.session.times.seconds["evaluation"] > 0
     return [found.reward_N.tolist(), found.length_N.tolist(), found.unfinished_N.tolist()]
 
 
@@ -116,7 +116,7 @@ def stopped_after(world: World, groups: int) -> int:
         made.append(Endless(ids, world))
         return made[-1]
 
-    world.interruptible = True
+    world.session.long_iterations = True
     with pytest.raises(Stopped):
         evaluate_policy(Random(), make, 8, world, max_steps=1_000_000)
     assert len(made) == groups

@@ -54,7 +54,7 @@ def test_a_stopped_iteration_is_repeated_and_the_run_is_unchanged(stop_at: int, 
     with pytest.raises(Stopped):
         train(tmp_path / "stopped", stop_at)
     rows = read_rows(tmp_path / "stopped" / "r" / "metrics.jsonl")
-    assert [row["iteration"] for row in rows] == list(range(finished))
+    assert [row["iteration"] for row in rows] == list(range(1, finished + 1))
     sessions = read_rows(tmp_path / "stopped" / "r" / "sessions.jsonl")
     assert [session["event"] for session in sessions] == ["opened", "stopped"]
     resumed = train(tmp_path / "stopped")

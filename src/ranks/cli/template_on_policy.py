@@ -69,12 +69,11 @@ def build(cfg: Config) -> ActorCritic:
 def train(cfg: Config, world: World) -> Summary:
     policy, loss = build(cfg), partial(ppo.ppo_loss, cfg=cfg.ppo)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.n_envs, updates=updates), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.n_envs, updates=updates)
     make_vec_env = from_gymnasium(partial(make, cfg), world.seed, world.device, workers=cfg.workers)
     collector = Collector(policy, make_vec_env, cfg.n_envs, cfg.n_steps, cfg.ppo, world)
     keep = dict(learner=learner, collector=collector)
     with closing(collector), Run.open(cfg, world, keep=keep) as run:
-        run.plan(global_batch=cfg.n_envs, iterations=cfg.iterations)
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(policy, iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))

@@ -75,7 +75,7 @@ class Collector:
         world = self.world
         if self.observations is not None and isinstance(policy, NormalisesObservations):
             policy.normaliser.set_statistics(self.observations.mean_F, self.observations.std_F)
-        with eval_mode(policy, world):
+        with world.session.timed("acting"), eval_mode(policy, world):
             builders = [
                 RolloutBuilder.start(
                     policy, group, self.n_steps, seed=world.seed, iteration=iteration, exact=world.exact
@@ -92,6 +92,7 @@ class Collector:
             parts = [self._rollout(builder) for builder in builders]
         collected = [c for builder, part in zip(builders, parts, strict=True) for c in values_to_check(builder, part)]
         check_finite(collected, world, iteration)
+        world.session.count("env_steps", self.env_steps)
         rollout = Rollout.cat(parts)
         if rollout.weight_TB is not None:
             rollout = replace(rollout, weight_TB=normalised_weights(rollout.weight_TB, self.ids))

@@ -5,7 +5,6 @@ Legend: B environments of a group, N episodes of all ranks.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -58,9 +57,8 @@ def evaluate_policy(
     an episode is stopped if it has not ended. The environments are closed afterwards. Every rank
     calls it. Raises Stopped between two steps if a stop was requested.
     """
-    started = time.perf_counter()
     ids = [part for _, part in world.shard_items(num_episodes)] if world.exact else [world.items(num_episodes)]
-    with eval_mode(policy, world), ExitStack() as stack:
+    with world.session.timed("evaluation"), eval_mode(policy, world), ExitStack() as stack:
         groups = [
             EvaluatedGroup.start(policy, stack.enter_context(closing(make_vec_env(part))), part, world)
             for part in ids
@@ -78,7 +76,6 @@ def evaluate_policy(
     rows = [torch.stack([g.reward_B, g.length_B, g.running_B.double()], 1) for g in groups]
     no_rows = torch.zeros(0, 3, dtype=torch.float64, device=world.device)
     of_all_N3 = world.gather_rows(torch.cat([no_rows, *rows]), num_episodes).cpu()
-    world.spent["evaluation"] += time.perf_counter() - started
     return Episodes(of_all_N3[:, 0], of_all_N3[:, 1], of_all_N3[:, 2] > 0)
 
 

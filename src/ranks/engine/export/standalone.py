@@ -86,7 +86,7 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
         alias = next(a for a in node.names if (a.asname or a.name) == name)
         assert node.module is not None
         home = _home_of(node.module, name)
-        if alias.asname not in (None, alias.name) or name not in Source.of(home).defined:
+        if alias.asname not in (None, alias.name) or name not in ModuleSource.of(home).defined:
             found = f"its source needs {ast.unparse(node)}"
             raise UserError(f"to export {cls.__name__}", found, "import what it uses by its own name")
         source.uses[home] = None
@@ -104,8 +104,8 @@ def _home_of(module: str, name: str) -> str:
     return getattr(import_module(module), "PUBLIC", {}).get(name, module)
 
 
-def _in_order(sources: dict[str, Source]) -> Iterator[str]:
-    """Modules, those that others use first."""
+def _in_order(sources: dict[str, ModuleSource]) -> Iterator[str]:
+    """The modules in order: a module comes after those that it uses."""
     done: set[str] = set()
 
     def visit(module: str) -> Iterator[str]:

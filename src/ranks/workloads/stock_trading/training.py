@@ -50,7 +50,7 @@ def train(cfg: Config, world: World) -> Summary:
     policy = build(cfg)
     carry(policy, periods.fitted)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=updates)
     collector = Collector(OnMarket(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
