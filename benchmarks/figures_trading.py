@@ -72,12 +72,12 @@ def forward(found: Mapping[str, Any]) -> Iterator[str]:
     yield "|" + "---|" * (len(MEASURES) + 1)
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(whole, name) for name in MEASURES)} |"
     for other, measures in whole["beside"].items():
-        yield f"| {other} | {' | '.join(told(name, measures[name]) for name in MEASURES)} |"
+        yield f"| {other} | {' | '.join(format_metric(name, measures[name]) for name in MEASURES)} |"
     yield from ["", f"| Sharpe ratio | {' | '.join(' to '.join(fold['test']) for fold in folds)} |"]
     yield "|" + "---|" * (len(folds) + 1)
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(fold, 'sharpe') for fold in folds)} |"
     for other in whole["beside"]:
-        yield f"| {other} | {' | '.join(told('sharpe', fold['beside'][other]['sharpe']) for fold in folds)} |"
+        yield f"| {other} | {' | '.join(format_metric('sharpe', fold['baselines'][other]['sharpe']) for fold in folds)} |"
     yield from ["", found["verdict"], "", told_rules(found["rules"]), "", where(found)]
 
 
@@ -90,10 +90,10 @@ def told_rules(rules: Mapping[str, str]) -> str:
 def over_seeds(part: Mapping[str, Any], name: str) -> str:
     """'0.54 (0.53 to 0.56)'."""
     values = part["over_seeds"][name]
-    return f"{told(name, values['mean'])} ({told(name, values.get('low'))} to {told(name, values.get('high'))})"
+    return f"{format_metric(name, values['mean'])} ({format_metric(name, values.get('low'))} to {format_metric(name, values.get('high'))})"
 
 
-def told(name: str, value: float | None) -> str:
+def format_metric(name: str, value: float | None) -> str:
     """A measure as people write it."""
     if value is None:
         return "-"

@@ -14,7 +14,7 @@ from measure import THREADS
 from ranks import RunConfig, World
 from ranks.engine.runs.jsonl import read_rows
 from ranks.workloads.stock_trading.config import Config, demo
-from ranks.workloads.stock_trading.loading import load
+from ranks.workloads.stock_trading.data.periods import load
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.training import train
 

@@ -27,9 +27,9 @@ from task import (
     tell,
 )
 
-from ranks.workloads.stock_trading.loading import load
+from ranks.workloads.stock_trading.data.periods import load
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.tables.known_answers import FIRST_JUDGED_SEED, judged_days, sharpe_of_years, years_of
+from ranks.workloads.stock_trading.tables.known_answers import FIRST_EVALUATION_SEED, evaluation_days, sharpe_over_years, yearly_values
 
 
 class Accounts(VecEnv):
@@ -133,7 +133,7 @@ def main() -> None:
 
 def score(model: RecurrentPPO, cfg: Any) -> float:
     """The Sharpe ratio on a fresh market, the likeliest action each day, as on our side."""
-    days = judged_days(cfg, FIRST_JUDGED_SEED, load(cfg).fitted)
+    days = evaluation_days(cfg, FIRST_EVALUATION_SEED, load(cfg).fitted)
     table_DF = torch.as_tensor(days.table_DK)
     state: Any = None
 
@@ -143,7 +143,7 @@ def score(model: RecurrentPPO, cfg: Any) -> float:
         action, state = model.predict(seen, state, np.full(len(seen), state is None), deterministic=True)
         return torch.from_numpy(action)
 
-    return sharpe_of_years(years_of(days, cfg, act)[0])
+    return sharpe_over_years(yearly_values(days, cfg, act)[0])
 
 
 if __name__ == "__main__":

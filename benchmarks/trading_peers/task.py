@@ -36,7 +36,7 @@ class Task:
         ppo = replace(base.ppo, epochs=EPOCHS, minibatches=MINIBATCHES, target_kl=None, scale_rewards=False)
         return replace(
             base,
-            data=DataConfig(source=self.source, made_days=4_000, made_stocks=2),
+            data=DataConfig(source=self.source, synthetic_days=4_000, synthetic_stocks=2),
             features=FeatureConfig(turbulence=not made),
             market=market,
             model=ModelConfig(kind="lstm", hidden=HIDDEN),

@@ -32,7 +32,7 @@ def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
     return Prices.of(prices.dates_D, prices.tickers, fields, f"{prices.source}, garbage after row {day}")
 
 
-def peeks(known: Known, prices: Prices, day: int, seed: int) -> list[str]:
+def find_leaks(known: Known, prices: Prices, day: int, seed: int) -> list[str]:
     """Names of what is said to be known at the close of row `day`, and changes with the prices after it, bit for bit;
     empty where nothing looks ahead."""
     before, after = known(prices, day), known(garbage_after(prices, day, seed), day)

@@ -12,12 +12,12 @@ from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market import baselines, metrics
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.market.replay import replay
+from ranks.workloads.stock_trading.market.simulate import simulate
 
-from .known import TEST_PERIOD, bars, days, index, of_closes, replay_actions, stocks
+from .fixtures import TEST_PERIOD, bars, days, index, of_closes, simulate_actions, stocks
 
 REFERENCE = {
     "buy and hold": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
@@ -37,7 +37,7 @@ def measured(ledger: Ledger) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_reference_values_to_the_printed_digits(name: str) -> None:
-    rows, free = stocks().rows(*TEST_PERIOD), MarketConfig(cost_bps=0)
+    rows, free = stocks().rows(*TEST_PERIOD), MarketConfig(commission_bps=0)
     ledgers = {
         "buy and hold": lambda: baselines.buy_and_hold(stocks(), rows, free),
         "equal weight, every 21 days at 10 bp": lambda: baselines.equal_weight(stocks(), rows, MarketConfig()),
@@ -56,9 +56,9 @@ def test_the_market_replays_a_benchmark_to_its_values(name: str) -> None:
     most = 10**7
     config = MarketConfig(max_shares=most, whole_shares=False)
     period = stocks().take(range(rows.start - 1, rows.stop))
-    again = replay_actions(days(period), ledger.traded_TS[1:] / most, config)
+    again = simulate_actions(days(period), ledger.traded_TS[1:] / most, config)
     np.testing.assert_allclose(again.value_T, ledger.value_T, rtol=1e-9)
-    np.testing.assert_allclose(again.fee_T, ledger.fee_T, atol=1e-6)
+    np.testing.assert_allclose(again.commission_T, ledger.commission_T, atol=1e-6)
     assert again.problems() == []
     if name == "equal-weight":
         assert measured(again) == REFERENCE["equal weight, every 21 days at 10 bp"]
@@ -67,14 +67,14 @@ def test_the_market_replays_a_benchmark_to_its_values(name: str) -> None:
 @pytest.mark.parametrize("prices", [bars(80, 4, 0), stocks().take(range(6500, 6600))], ids=["bars", "closes"])
 @pytest.mark.parametrize("whole_shares", [True, False])
 def test_books_add_up_every_day(prices: Prices, whole_shares: bool) -> None:
-    config = MarketConfig(1e4, 1000, cost_bps=30, slippage_bps=20, whole_shares=whole_shares)
+    config = MarketConfig(1e4, 1000, commission_bps=30, slippage_bps=20, whole_shares=whole_shares)
     actions = np.random.default_rng(0).uniform(-1, 1, (prices.num_days - 1, prices.num_stocks))
-    ledger = replay_actions(days(prices), actions, config)
+    ledger = simulate_actions(days(prices), actions, config)
     assert ledger.problems() == []
-    assert ledger.fee_T.sum() > 0
+    assert ledger.commission_T.sum() > 0
     trades = list(ledger.trades())
     assert len(trades) == (ledger.traded_TS != 0).sum() > 50
-    assert sum(trade.cost for trade in trades) == pytest.approx(ledger.fee_T.sum())
+    assert sum(trade.cost for trade in trades) == pytest.approx(ledger.commission_T.sum())
     paid = sum(trade.shares * trade.price + trade.cost for trade in trades)
     assert ledger.cash_T[-1] == pytest.approx(1e4 - paid, abs=1e-6)
     assert sum(abs(trade.shares) * trade.price for trade in trades) == pytest.approx(ledger.notional_T.sum())
@@ -91,7 +91,7 @@ def test_books_add_up_every_day(prices: Prices, whole_shares: bool) -> None:
 )
 def test_books_that_do_not_add_up_are_caught(name: str, text: str) -> None:
     actions = np.random.default_rng(0).uniform(-1, 1, (19, 3))
-    ledger = replay_actions(days(bars(20, 3, 0)), actions, MarketConfig())
+    ledger = simulate_actions(days(bars(20, 3, 0)), actions, MarketConfig())
     wrong = getattr(ledger, name).copy()
     wrong[7] += 1
     broken = replace(ledger, **{name: wrong})
@@ -100,8 +100,8 @@ def test_books_that_do_not_add_up_are_caught(name: str, text: str) -> None:
 
 def test_a_trade_tells_day_price_and_fee() -> None:
     prices = of_closes([10.0], [20.0], [30.0], open=[[9.0], [15.0], [25.0]], high=[[99.0]] * 3, low=[[1.0]] * 3)
-    config = MarketConfig(1000, 100, cost_bps=100, slippage_bps=200)
-    ledger = replay_actions(days(prices), np.array([[0.1], [-0.05]]), config)
+    config = MarketConfig(1000, 100, commission_bps=100, slippage_bps=200)
+    ledger = simulate_actions(days(prices), np.array([[0.1], [-0.05]]), config)
     bought, sold = ledger.trades()
     assert (str(bought.date), bought.ticker, bought.shares) == ("2020-01-02", "A", 10)
     assert (bought.price, bought.cost) == pytest.approx((15 * 1.02, 1.53))
@@ -111,26 +111,26 @@ def test_a_trade_tells_day_price_and_fee() -> None:
 
 
 def test_a_policy_is_replayed_through_the_whole_period_or_to_ruin() -> None:
-    made: Days = days(bars(40, 3, 0), window=4)
+    made: MarketDays = days(bars(40, 3, 0), window=4)
     seen: list[int] = []
 
     def act(observation: dict[str, torch.Tensor]) -> torch.Tensor:
         seen.append(int(observation["day"]))
         return torch.ones(1, 3)
 
-    ledger = replay(Market(made, range(1), 0, MarketConfig(episode_days=None)), act)
+    ledger = simulate(Market(made, range(1), 0, MarketConfig(episode_days=None)), act)
     assert seen == list(range(3, 39))
     assert (ledger.dates_T == made.dates_D[3:]).all()
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0], [10.0]))
-    config = MarketConfig(1000, 100, cost_bps=0, episode_days=None, ruin_share=0.2)
-    ruined = replay(Market(crash, range(1), 0, config), lambda _: torch.ones(1, 1))
+    config = MarketConfig(1000, 100, commission_bps=0, episode_days=None, ruin_fraction=0.2)
+    ruined = simulate(Market(crash, range(1), 0, config), lambda _: torch.ones(1, 1))
     assert ruined.value_T.tolist() == [1000, 1000, 100]
     with pytest.raises(ValueError, match="2 environments"):
-        replay(Market(made, range(2), 0, MarketConfig(episode_days=None)), act)
+        simulate(Market(made, range(2), 0, MarketConfig(episode_days=None)), act)
 
 
 def test_costs_of_a_rebalancing_come_out_of_its_value() -> None:
-    config = MarketConfig(cost_bps=100, slippage_bps=200)
+    config = MarketConfig(commission_bps=100, slippage_bps=200)
     held_S, fill_S, target_S = np.array([3.0, 0.0, 2.0]), np.array([10.0, 20.0, 30.0]), np.array([0.2, 0.5, 0.1])
     shares_S, price_S, fees = baselines.rebalance(100.0, held_S, target_S, fill_S, config)
     traded_S = shares_S - held_S
@@ -146,18 +146,18 @@ def test_rules_look_at_the_days_before_alone() -> None:
     def rule(day: int, past_DS: np.ndarray) -> None:
         seen.append((day, len(past_DS)))
 
-    ledger = baselines.follow(prices, range(300, 310), rule, MarketConfig())
+    ledger = baselines.run_strategy(prices, range(300, 310), rule, MarketConfig())
     assert seen == [(day, 300 + day) for day in range(10)]
     assert (ledger.value_T == 1e6).all()
     for wrong in (np.array([0.6, 0.6, *[0.0] * 18]), np.array([-0.1, *[0.0] * 19]), np.full(20, np.nan)):
         with pytest.raises(ValueError, match="no weights"):
-            baselines.follow(prices, range(300, 310), lambda day, past_DS, w=wrong: w, MarketConfig())
+            baselines.run_strategy(prices, range(300, 310), lambda day, past_DS, w=wrong: w, MarketConfig())
 
 
 @pytest.mark.parametrize("name", baselines.BASELINES)
 def test_benchmarks_keep_their_books_at_any_cost(name: str) -> None:
     prices = stocks().take(range(6000, 6400))
-    for config in (MarketConfig(), MarketConfig(cost_bps=200, slippage_bps=100)):
+    for config in (MarketConfig(), MarketConfig(commission_bps=200, slippage_bps=100)):
         ledger = baselines.BASELINES[name](prices, range(300, 400), config)
         assert ledger.problems() == []
         assert (ledger.traded_TS[1] != 0).any()
@@ -184,20 +184,22 @@ def test_the_least_variance_meets_its_conditions() -> None:
     """Karush, Kuhn and Tucker: what is held has one marginal variance, and what is not has no less."""
     close_DS = stocks().close_DS[6000:6253]
     covariance_SS = np.cov((close_DS[1:] / close_DS[:-1] - 1).T)
-    weights_S = baselines.least_variance(covariance_SS)
+    weights_S = baselines.minimum_variance_weights(covariance_SS)
     assert weights_S.sum() == pytest.approx(1)
     assert weights_S.min() >= 0
     slope_S = covariance_SS @ weights_S
     least = weights_S @ slope_S
     assert slope_S[weights_S > 1e-4] == pytest.approx(least, rel=1e-3)
     assert (slope_S >= least * (1 - 1e-3)).all()
-    assert baselines.least_variance(np.diag([1.0, 2.0, 4.0])) == pytest.approx(np.array([4, 2, 1]) / 7, rel=1e-6)
+    assert baselines.minimum_variance_weights(np.diag([1.0, 2.0, 4.0])) == pytest.approx(
+        np.array([4, 2, 1]) / 7, rel=1e-6
+    )
 
 
 def test_the_nearest_point_of_the_simplex() -> None:
-    assert baselines.onto_simplex(np.array([0.2, 0.3, 0.5])).tolist() == pytest.approx([0.2, 0.3, 0.5])
-    assert baselines.onto_simplex(np.array([2.0, 0.0, -5.0])).tolist() == [1, 0, 0]
-    assert baselines.onto_simplex(np.array([0.9, 0.7, 0.0])).tolist() == pytest.approx([0.6, 0.4, 0.0])
+    assert baselines.project_to_simplex(np.array([0.2, 0.3, 0.5])).tolist() == pytest.approx([0.2, 0.3, 0.5])
+    assert baselines.project_to_simplex(np.array([2.0, 0.0, -5.0])).tolist() == [1, 0, 0]
+    assert baselines.project_to_simplex(np.array([0.9, 0.7, 0.0])).tolist() == pytest.approx([0.6, 0.4, 0.0])
 
 
 def test_measures_by_hand() -> None:

@@ -16,11 +16,11 @@ from ranks.cli.main import main
 from ranks.workloads.stock_trading.market.baselines import buy_and_hold
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.reports.backtest import INDEX
-from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines
+from ranks.workloads.stock_trading.reports.results import COLUMNS, metrics_table
 from ranks.workloads.stock_trading.reports.intervals import iqm, over_seeds
 from ranks.workloads.stock_trading.reports.tear_sheet import monthly_returns, rolling_sharpe, tear_sheet
 
-from .known import stocks
+from .fixtures import stocks
 
 TINY = ["--preset", "demo", "--iterations", "2", "--global-batch", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
 SMALL_MODEL = ["--model.hidden", "8", "--model.feature-hidden", "8", "--gpus", "none"]
@@ -92,10 +92,10 @@ def test_a_report_over_seeds(
     assert (tmp_path / "report" / "tear_sheet.png").stat().st_size > 50_000
     for what in ("a", "b", "buy-and-hold", "equal-weight", "momentum", "random"):
         assert main(["stock-trading", "backtest", what, "--out", str(tmp_path / what)]) == 0
-        told = json.loads((tmp_path / what / "metrics.json").read_text())
+        reported = json.loads((tmp_path / what / "metrics.json").read_text())
         books = tmp_path / "report" / what / "metrics.json"
         same = json.loads(books.read_text()) if books.exists() else found["beside"][what]
-        assert all(told[name] == same[name] for name in COLUMNS), what
+        assert all(reported[name] == same[name] for name in COLUMNS), what
 
 
 def test_evaluation_measures_the_test_that_a_backtest_trades(
@@ -105,14 +105,16 @@ def test_evaluation_measures_the_test_that_a_backtest_trades(
     assert main(["evaluate", "a", "--gpus", "none", "--json"]) == 0
     evaluated = json.loads(capsys.readouterr().out)["metrics"]
     assert main(["stock-trading", "backtest", "a", "--out", str(tmp_path)]) == 0
-    told = json.loads((tmp_path / "metrics.json").read_text())
-    assert {name: told[name] for name in evaluated} == evaluated
+    reported = json.loads((tmp_path / "metrics.json").read_text())
+    assert {name: reported[name] for name in evaluated} == evaluated
 
 
 def test_all_of_a_tear_sheet_can_be_read() -> None:
     """A long verdict once squeezed the charts to a third of the page, and ran out of it itself."""
-    runs = [buy_and_hold(stocks(), range(6_000, 6_400), MarketConfig(cost_bps=cost)) for cost in (10, 20, 30, 40, 50)]
-    table = books_lines({f"a-run-of-some-name-{n}": run for n, run in enumerate(runs)})
+    runs = [
+        buy_and_hold(stocks(), range(6_000, 6_400), MarketConfig(commission_bps=cost)) for cost in (10, 20, 30, 40, 50)
+    ]
+    table = metrics_table({f"a-run-of-some-name-{n}": run for n, run in enumerate(runs)})
     lines = [*table, "", "not beaten: " + 60 * "word "]
     page = tear_sheet(Path("page.png"), "Test period", runs, {INDEX: runs[0]}, lines)
     page.draw_without_rendering()

@@ -9,7 +9,7 @@ import torch
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import bars, days, of_closes
+from .fixtures import bars, days, of_closes
 
 pytest.importorskip("gymnasium")
 
@@ -45,7 +45,7 @@ def test_the_same_days_as_in_the_market() -> None:
 
 def test_ruin_terminates() -> None:
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0]))
-    env = TradingEnv(crash, MarketConfig(1000, 100, cost_bps=0, episode_days=2, ruin_share=0.2))
+    env = TradingEnv(crash, MarketConfig(1000, 100, commission_bps=0, episode_days=2, ruin_fraction=0.2))
     first = next(seed for seed in range(100) if env.reset(seed=seed)[1]["date"] == str(crash.dates_D[0]))
     env.reset(seed=first)
     buy = np.ones(1, np.float32)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ranks.workloads.stock_trading.config import Config
-from ranks.workloads.stock_trading.loading import load
-from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.data.periods import load
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.tables import known_answers as known
 from ranks.workloads.stock_trading.tables.reference import reference_rows
 
@@ -24,15 +24,15 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "JUDGED_DAYS", 3_000)
 
 
-def of(cfg: Config) -> tuple[Config, Days]:
-    cfg = replace(cfg, data=replace(cfg.data, made_days=3_000))
-    return cfg, known.judged_days(cfg, 7, load(cfg).fitted)
+def of(cfg: Config) -> tuple[Config, MarketDays]:
+    cfg = replace(cfg, data=replace(cfg.data, synthetic_days=3_000))
+    return cfg, known.evaluation_days(cfg, 7, load(cfg).fitted)
 
 
 @pytest.mark.usefixtures("short")
 def test_every_year_is_an_account_of_its_own() -> None:
     cfg, days = of(known.mean_reverting())
-    value_CYT = known.years_of(days, cfg, lambda obs: torch.ones(len(obs["day"]), 2), copies=2)
+    value_CYT = known.yearly_values(days, cfg, lambda obs: torch.ones(len(obs["day"]), 2), copies=2)
     assert value_CYT.shape == (2, days.num_days // 252, 253)
     assert (value_CYT[0] == value_CYT[1]).all()
     assert (value_CYT[:, :, 0] == cfg.market.initial_cash).all()
@@ -59,8 +59,8 @@ def test_thresholds_earn_where_prices_return_and_nothing_where_they_do_not() -> 
 def test_who_trades_a_martingale_at_random_loses_the_fees() -> None:
     cfg, days = of(known.martingale())
     random = torch.Generator().manual_seed(0)
-    value_YT = known.years_of(days, cfg, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
-    free = replace(cfg, market=replace(cfg.market, cost_bps=0.0))
+    value_YT = known.yearly_values(days, cfg, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
+    free = replace(cfg, market=replace(cfg.market, commission_bps=0.0))
     random.manual_seed(0)
-    free_YT = known.years_of(days, free, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
+    free_YT = known.yearly_values(days, free, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
     assert (value_YT[:, -1] < free_YT[:, -1]).all()

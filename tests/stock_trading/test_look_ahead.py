@@ -15,11 +15,11 @@ from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market import baselines
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Fitted, days_of, turbulence_threshold
+from ranks.workloads.stock_trading.data.market_days import PreprocessingStats, make_market_days, turbulence_threshold
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import bars, stocks
-from .look_ahead import garbage_after, peeks
+from .fixtures import bars, stocks
+from .look_ahead import garbage_after, find_leaks
 
 FEATURES = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
@@ -42,14 +42,14 @@ def known(prices: Prices, day: int, poison: str = "none") -> dict[str, npt.NDArr
     whole = range(60, prices.num_days)
     scaler = Scaler.fit(features, whole if poison == "scaler" else SPLIT.train, FEATURES.clip)
     threshold = turbulence_threshold(features, whole if poison == "threshold" else SPLIT.train, CONFIG.turbulence_exit)
-    test = days_of(prices, features, Fitted(scaler, threshold), SPLIT.test, WINDOW)
+    test = make_market_days(prices, features, PreprocessingStats(scaler, threshold), SPLIT.test, WINDOW)
     if poison == "fill":
         test = replace(test, fill_DS=np.concatenate([test.fill_DS[1:], test.fill_DS[-1:]]))
     traded = trades_up_to(Market(test, range(2), 0, CONFIG), day - SPLIT.test.start + 1)
     rule = baselines.momentum if day > 260 else baselines.random
     books = rule(prices, range(260 if day > 260 else SPLIT.test.start, day + 1), CONFIG)
     if poison == "benchmark":
-        books = baselines.follow(prices, range(SPLIT.test.start, day + 1), peeking_rule(prices), CONFIG)
+        books = baselines.run_strategy(prices, range(SPLIT.test.start, day + 1), peeking_rule(prices), CONFIG)
     return {
         **of_features(features, day),
         "scaler": np.concatenate([scaler.mean_K, scaler.std_K]),
@@ -83,7 +83,7 @@ def trades_up_to(market: Market, num_steps: int) -> dict[str, npt.NDArray[np.gen
     return {name: torch.stack(tensors).numpy() for name, tensors in seen.items()}
 
 
-def peeking_rule(prices: Prices) -> baselines.Rule:
+def peeking_rule(prices: Prices) -> baselines.Strategy:
     """Money by the price of the day after the one that is traded."""
 
     def rule(_: int, past_DS: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -102,13 +102,13 @@ def test_nothing_known_on_a_day_changes_with_later_prices(case: int) -> None:
         stocks().take(range(6000, 6320)).only(TEN),
     ][case % 3]
     day = int(rng.integers(SPLIT.test.start, SPLIT.test.stop - 2))
-    assert peeks(known, prices, day, seed=case) == []
+    assert find_leaks(known, prices, day, seed=case) == []
 
 
 @pytest.mark.parametrize("day", [151, 220, 297])
 @pytest.mark.parametrize("poison", TWINS[1:])
 def test_what_peeks_is_caught(poison: str, day: int) -> None:
-    names = peeks(lambda prices, day: known(prices, day, poison), bars(320, 3, 0), day, seed=0)
+    names = find_leaks(lambda prices, day: known(prices, day, poison), bars(320, 3, 0), day, seed=0)
     found = {
         "feature": {"features", "table", "observation", "action"},
         "scaler": {"scaler", "table", "observation", "action"},
@@ -132,4 +132,7 @@ def test_the_garbage_begins_after_the_day() -> None:
 def test_a_name_that_comes_or_goes_is_found() -> None:
     prices = bars(50, 3, 0)
     mark = prices.close_DS[-1, 0]
-    assert peeks(lambda p, day: {"a" if p.close_DS[-1, 0] == mark else "b": np.ones(1)}, prices, 9, 0) == ["a", "b"]
+    assert find_leaks(lambda p, day: {"a" if p.close_DS[-1, 0] == mark else "b": np.ones(1)}, prices, 9, 0) == [
+        "a",
+        "b",
+    ]

@@ -18,15 +18,15 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.fills import sum_stocks
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import PlainAccount, bars, days, of_closes, stocks
+from .fixtures import ReferenceAccount, bars, days, of_closes, stocks
 
 PLAIN = MarketConfig(initial_cash=10_000, max_shares=40, episode_days=None)
-FREE = MarketConfig(initial_cash=1000, max_shares=100, cost_bps=0, episode_days=None, reward_scale=1.0)
+FREE = MarketConfig(initial_cash=1000, max_shares=100, commission_bps=0, episode_days=None, reward_scale=1.0)
 CONFIGS = {
     "whole shares": PLAIN,
     "fractions": replace(PLAIN, whole_shares=False),
-    "slippage, no fee": replace(PLAIN, cost_bps=0, slippage_bps=25),
-    "dear": replace(PLAIN, cost_bps=500, slippage_bps=300, whole_shares=False),
+    "slippage, no fee": replace(PLAIN, commission_bps=0, slippage_bps=25),
+    "dear": replace(PLAIN, commission_bps=500, slippage_bps=300, whole_shares=False),
     "more than the cash": replace(PLAIN, max_shares=100_000),
     "fractions, more than the cash": replace(PLAIN, max_shares=100_000, whole_shares=False),
 }
@@ -47,12 +47,12 @@ def play(market: Market, action_TBS: Tensor) -> list[tuple[dict[str, Tensor], Tr
 def test_an_account_equals_a_plain_one(prices: Prices, config: MarketConfig) -> None:
     turbulent = (10, 11, 30)
     market = Market(days(prices, turbulent=turbulent), range(3), 0, config)
-    plain = [PlainAccount(config, prices.num_stocks) for _ in range(3)]
+    reference = [ReferenceAccount(config, prices.num_stocks) for _ in range(3)]
     action_TBS = random_actions(prices.num_days - 1, 3, prices.num_stocks)
     fill_DS = prices.fill_DS()
     for day, action_BS in enumerate(action_TBS):
         market.advance(action_BS)
-        for row, account in enumerate(plain):
+        for row, account in enumerate(reference):
             account.trade(action_BS[row].tolist(), fill_DS[day].tolist(), day in turbulent)
             assert market.shares_BS[row].tolist() == pytest.approx(account.shares, rel=1e-9, abs=1e-9)
             assert market.cash_B[row].item() == pytest.approx(account.cash, abs=1e-6)
@@ -79,7 +79,7 @@ def test_closes_alone_are_filled_at_the_next_close() -> None:
 
 def test_sales_pay_for_purchases_and_both_sides_pay() -> None:
     prices = of_closes([10.0, 10.0], [10.0, 10.0], [10.0, 10.0])
-    config = replace(FREE, initial_cash=1000, cost_bps=100, slippage_bps=1000, whole_shares=False, max_shares=50)
+    config = replace(FREE, initial_cash=1000, commission_bps=100, slippage_bps=1000, whole_shares=False, max_shares=50)
     market = Market(days(prices), range(1), 0, config)
     market.advance(torch.tensor([[1.0, 0.0]]))  # 50 at 11, and 1 % of 550
     assert market.cash_B.item() == pytest.approx(1000 - 550 - 5.5)
@@ -162,7 +162,7 @@ CRASH = of_closes([10.0], [10.0], [1.0], [10.0], [10.0], [10.0])
 
 
 def test_ruin_ends_for_good_and_the_others_go_on() -> None:
-    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_share=0.2))
+    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_fraction=0.2))
     assert market.episode_steps is None
     steps = play(market, torch.tensor([[[1.0], [0.5]], [[0.0], [0.0]], [[0.0], [0.0]]]))
     for number, (_, moved) in enumerate(steps):
@@ -178,17 +178,17 @@ def test_ruin_ends_for_good_and_the_others_go_on() -> None:
 
 
 def test_an_end_that_is_no_ruin_keeps_its_discount() -> None:
-    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_share=0.2))
+    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_fraction=0.2))
     *_, last = play(market, torch.zeros(5, 2, 1))
     assert last[1].ended_B.all()
     assert (last[1].discount_B == 1).all()
     assert (market.episode_B == 1).all()
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.97])
-def test_any_deal_of_environments_plays_the_same_bits(ruin_share: float) -> None:
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.97])
+def test_any_deal_of_environments_plays_the_same_bits(ruin_fraction: float) -> None:
     prices, action_TBS = bars(80, 7, 0), random_actions(45, 12, 7)
-    config = replace(PLAIN, episode_days=20, ruin_share=ruin_share)
+    config = replace(PLAIN, episode_days=20, ruin_fraction=ruin_fraction)
     whole = Market(days(prices), range(100, 112), 5, config)
     together = play(whole, action_TBS)
     for edges in ([0, 12], [0, 1, 12], [0, 5, 7, 12], [0, 0, 4, 8, 12]):
@@ -202,14 +202,14 @@ def test_any_deal_of_environments_plays_the_same_bits(ruin_share: float) -> None
                 assert torch.equal(rows, torch.cat([played[step][0][name] for played in apart]))
             assert torch.equal(moved.reward_B, torch.cat([played[step][1].reward_B for played in apart]))
             assert torch.equal(moved.ended_B, torch.cat([played[step][1].ended_B for played in apart]))
-    if ruin_share:
+    if ruin_fraction:
         assert any((moved.discount_B == 0).any() for _, moved in together)
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.97])
-def test_a_state_goes_on_where_it_was(ruin_share: float) -> None:
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.97])
+def test_a_state_goes_on_where_it_was(ruin_fraction: float) -> None:
     prices, action_TBS = bars(80, 4, 0), random_actions(50, 6, 4)
-    config = replace(PLAIN, episode_days=20, ruin_share=ruin_share)
+    config = replace(PLAIN, episode_days=20, ruin_fraction=ruin_fraction)
     market = Market(days(prices), range(6), 5, config)
     play(market, action_TBS[:27])
     state = {name: rows.clone() for name, rows in market.state_dict().items()}
@@ -244,9 +244,9 @@ class Reads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.5])
-def test_the_host_never_waits_for_the_device(ruin_share: float) -> None:
-    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(PLAIN, episode_days=5, ruin_share=ruin_share))
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.5])
+def test_the_host_never_waits_for_the_device(ruin_fraction: float) -> None:
+    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(PLAIN, episode_days=5, ruin_fraction=ruin_fraction))
     action_TBS = random_actions(12, 4, 2)
     with Reads() as reads:
         play(market, action_TBS)
@@ -266,12 +266,12 @@ def test_the_tree_adds_up_any_number_of_stocks() -> None:
     [
         {"initial_cash": 0.0},
         {"max_shares": 0},
-        {"cost_bps": -1.0},
+        {"commission_bps": -1.0},
         {"slippage_bps": 10_000.0},
         {"episode_days": 0},
         {"reward_scale": float("nan")},
         {"turbulence_exit": 1.5},
-        {"ruin_share": 1.0},
+        {"ruin_fraction": 1.0},
     ],
 )
 def test_markets_that_are_none(wrong: dict[str, Any]) -> None:

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from ranks.cli.main import main
-from ranks.workloads.stock_trading.carried import days_for, fitted_of
+from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, get_preprocessing
 from ranks.workloads.stock_trading.data.features import features_of
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.loading import periods_in, prices_of, rows_of_test
+from ranks.workloads.stock_trading.data.periods import prepare_periods, load_prices, get_test_rows
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.one_account import backtest
-from ranks.workloads.stock_trading.reports.saved import Trained, load_run
+from ranks.workloads.stock_trading.policy.backtest import backtest
+from ranks.workloads.stock_trading.runs.trained_run import TrainedRun, load_run
 
-from .known import stocks
+from .fixtures import stocks
 
 TICKERS = ("AAPL", "KO", "XOM")
 SIZES = ["--iterations", "2", "--global-batch", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
@@ -52,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(home: Path, monkeypatch: pytest.MonkeyPatch) -> Trained:
+def own(home: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedRun:
     monkeypatch.chdir(home)
     return load_run("own")
 
@@ -62,7 +62,7 @@ def measured(argv: Sequence[str], out: Path) -> dict[str, object]:
     return json.loads((out / "metrics.json").read_text())
 
 
-def test_a_run_names_its_stocks_and_days(own: Trained) -> None:
+def test_a_run_names_its_stocks_and_days(own: TrainedRun) -> None:
     data = own.cfg.data
     assert data.tickers == TICKERS
     assert (data.train_from, data.test_to) == ("2007-02-20", "2018-12-31")
@@ -71,13 +71,16 @@ def test_a_run_names_its_stocks_and_days(own: Trained) -> None:
     assert data.train_from < data.train_to < data.test_from < "2018-12-31"
 
 
-def test_what_was_fitted_comes_back_to_the_last_bit(own: Trained) -> None:
-    prices = prices_of(own.cfg.data)
-    fitted, carried = periods_in(prices, own.cfg).fitted, fitted_of(own.policy)
+def test_what_was_fitted_comes_back_to_the_last_bit(own: TrainedRun) -> None:
+    prices = load_prices(own.cfg.data)
+    fitted, carried = prepare_periods(prices, own.cfg).fitted, get_preprocessing(own.policy)
     np.testing.assert_array_equal(carried.scaler.mean_K, fitted.scaler.mean_K)
     np.testing.assert_array_equal(carried.scaler.std_K, fitted.scaler.std_K)
     assert carried.threshold == fitted.threshold < np.inf
-    days, same = days_for(own.policy, prices, rows_of_test(own.cfg, prices), own.cfg), periods_in(prices, own.cfg).test
+    days, same = (
+        market_days_for(own.policy, prices, get_test_rows(own.cfg, prices), own.cfg),
+        prepare_periods(prices, own.cfg).test,
+    )
     np.testing.assert_array_equal(days.table_DK, same.table_DK)
     np.testing.assert_array_equal(days.is_turbulent_D, same.is_turbulent_D)
 
@@ -93,7 +96,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("prices", OTHERS.values(), ids=OTHERS)
 def test_the_same_days_give_the_same_books_whatever_the_file_holds_besides(
-    own: Trained, tmp_path: Path, prices: Prices
+    own: TrainedRun, tmp_path: Path, prices: Prices
 ) -> None:
     mine = measured([], tmp_path / "mine")
     other = measured(["--data", str(write(tmp_path / "other.csv", prices))], tmp_path / "other")
@@ -103,7 +106,9 @@ def test_the_same_days_give_the_same_books_whatever_the_file_holds_besides(
         assert other[name] == pytest.approx(mine[name], rel=1e-9)
 
 
-def test_a_source_that_grew_moves_no_period(own: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_grew_moves_no_period(
+    own: TrainedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = measured([], tmp_path / "mine")
     before = Path("own.csv").read_text()
     try:
@@ -116,14 +121,14 @@ def test_a_source_that_grew_moves_no_period(own: Trained, tmp_path: Path, capsys
         Path("own.csv").write_text(before)
 
 
-def test_an_end_that_is_not_named_is_that_of_the_run(own: Trained, tmp_path: Path) -> None:
+def test_an_end_that_is_not_named_is_that_of_the_run(own: TrainedRun, tmp_path: Path) -> None:
     data = own.cfg.data
     later, sooner = measured(["--from", "2017-01-03"], tmp_path), measured(["--to", "2017-12-29"], tmp_path)
     assert later["period"] == {"from": "2017-01-03", "to": data.test_to, "days": 502}
     assert sooner["period"] == {"from": data.test_from, "to": "2017-12-29", "days": 436}
 
 
-def test_a_period_after_the_runs_own_goes_on_to_the_last_day(own: Trained, tmp_path: Path) -> None:
+def test_a_period_after_the_runs_own_goes_on_to_the_last_day(own: TrainedRun, tmp_path: Path) -> None:
     newer = write(tmp_path / "newer.csv", part("2014-01-02", "2021-12-31"))
     period = measured(["--data", str(newer), "--from", "2020-01-02"], tmp_path)["period"]
     assert period == {"from": "2020-01-02", "to": "2021-12-31", "days": 505}
@@ -145,7 +150,7 @@ BAD = {
 
 @pytest.mark.parametrize(("prices", "flags", "found"), BAD.values(), ids=BAD)
 def test_what_a_policy_cannot_trade_is_refused(
-    own: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: Prices, flags: list[str], found: str
+    own: TrainedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: Prices, flags: list[str], found: str
 ) -> None:
     data = str(write(tmp_path / "other.csv", prices))
     assert main(["stock-trading", "backtest", "own", "--data", data, *flags]) == 2
@@ -183,11 +188,11 @@ def test_what_was_done_to_the_prices_is_said(home: Path, tmp_path: Path, capsys:
     assert "training 2007-02-20 to" in done.stdout + done.stderr
 
 
-def test_an_export_acts_as_its_backtest(own: Trained) -> None:
+def test_an_export_acts_as_its_backtest(own: TrainedRun) -> None:
     """With features as they are, which it scales itself; the account as shares of the cash at the start."""
-    prices = prices_of(own.cfg.data)
-    test = rows_of_test(own.cfg, prices)
-    days = days_for(own.policy, prices, test, own.cfg)
+    prices = load_prices(own.cfg.data)
+    test = get_test_rows(own.cfg, prices)
+    days = market_days_for(own.policy, prices, test, own.cfg)
     ledger = backtest(own.policy, days, own.cfg, torch.device("cpu"))
     sys.path.insert(0, "runs/own/export")
     try:

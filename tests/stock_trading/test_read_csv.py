@@ -15,7 +15,7 @@ from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.read_csv import read_csv
 
-from .known import index, of_closes, stocks
+from .fixtures import index, of_closes, stocks
 
 WIDE = "date,KO,PG\n2020-01-02,50,100\n2020-01-03,51,101\n2020-01-06,52,99.5\n"
 LONG = """date,tic,open,high,low,close,volume
@@ -187,8 +187,8 @@ def test_files_that_are_none(tmp_path: Path, data: bytes | None, found: str) -> 
 def test_packed_files_and_the_layouts_hash_alike(tmp_path: Path) -> None:
     path = tmp_path / "packed.csv.gz"
     path.write_bytes(gzip.compress(WIDE.encode()))
-    wide, plain = read_csv(path), read(tmp_path, WIDE.replace("date", "DATE"))
-    assert wide.sha256 == plain.sha256
+    wide, reference = read_csv(path), read(tmp_path, WIDE.replace("date", "DATE"))
+    assert wide.sha256 == reference.sha256
     assert wide.sha256 != read(tmp_path, WIDE.replace("99.5", "99.6")).sha256
     assert wide.sha256 != read(tmp_path, LONG).sha256
 

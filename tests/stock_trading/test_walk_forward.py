@@ -19,15 +19,15 @@ from ranks.cli.main import main
 from ranks.errors import Stopped, UserError
 from ranks.workloads.stock_trading.config import PRESETS, Config, ModelConfig, demo
 from ranks.workloads.stock_trading.data.config import FeatureConfig
-from ranks.workloads.stock_trading.loading import split_of
+from ranks.workloads.stock_trading.data.periods import split_periods
 from ranks.workloads.stock_trading.market.baselines import buy_and_hold
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.reports.backtest import INDEX
-from ranks.workloads.stock_trading.reports.folds import Course, Part, folds_of, verdict
-from ranks.workloads.stock_trading.trainings import Training, train_all
+from ranks.workloads.stock_trading.reports.folds import EquityCurve, Comparison, folds_of, verdict
+from ranks.workloads.stock_trading.runs.train_many import TrainingJob, train_many
 
-from .known import index, stocks
+from .fixtures import index, stocks
 
 PERIOD = "2014-01-02", "2019-12-31"
 
@@ -85,20 +85,20 @@ def test_the_numbers_follow_from_the_books(walked: tuple[Path, dict[str, Any]], 
     home, found = walked
     growth = {0: 1.0, 1: 1.0}
     for number, seed in itertools.product((1, 2), (0, 1)):
-        out, told = tmp_path / f"{number}{seed}", found["folds"][number - 1]["policy"][str(seed)]
+        out, reported = tmp_path / f"{number}{seed}", found["folds"][number - 1]["policy"][str(seed)]
         run = [f"fold{number}-seed{seed}", "--runs-dir", str(home)]
         assert main(["stock-trading", "backtest", *run, "--out", str(out)]) == 0
         rows = list(csv.DictReader((out / "equity.csv").read_text().splitlines()))
         values = [float(row["value"]) for row in rows]
         returns = [after / before - 1 for before, after in itertools.pairwise(values)]
         assert len(returns) == found["folds"][number - 1]["test_days"]
-        assert told["return"] == pytest.approx(values[-1] / values[0] - 1, abs=1e-9)
+        assert reported["return"] == pytest.approx(values[-1] / values[0] - 1, abs=1e-9)
         ratio = statistics.mean(returns) / statistics.stdev(returns) * math.sqrt(252)
-        assert told["sharpe"] == pytest.approx(ratio, rel=1e-5)
+        assert reported["sharpe"] == pytest.approx(ratio, rel=1e-5)
         deepest = min(value / max(values[: day + 1]) - 1 for day, value in enumerate(values))
-        assert told["max_drawdown"] == pytest.approx(deepest, abs=1e-9)
-        assert told["costs"] == pytest.approx(sum(float(row["fees"]) for row in rows) / values[0], abs=1e-9)
-        assert told["costs"] > 0, "it never traded"
+        assert reported["max_drawdown"] == pytest.approx(deepest, abs=1e-9)
+        assert reported["costs"] == pytest.approx(sum(float(row["fees"]) for row in rows) / values[0], abs=1e-9)
+        assert reported["costs"] > 0, "it never traded"
         growth[seed] *= values[-1] / values[0]
         if number == 1:  # at its end all is sold, at 10 basis points
             growth[seed] *= 1 - 0.001 * (1 - float(rows[-1]["cash"]) / values[-1])
@@ -114,8 +114,8 @@ def test_the_numbers_follow_from_the_books(walked: tuple[Path, dict[str, Any]], 
     span = ["--from", found["folds"][0]["test"][0], "--to", found["folds"][1]["test"][1]]
     for rule in ("buy-and-hold", "random"):
         assert main(["stock-trading", "backtest", rule, *span, "--out", str(tmp_path / rule)]) == 0
-        told = json.loads((tmp_path / rule / "metrics.json").read_text())
-        assert {name: told[name] for name in whole["beside"][rule]} == pytest.approx(whole["beside"][rule])
+        reported = json.loads((tmp_path / rule / "metrics.json").read_text())
+        assert {name: reported[name] for name in whole["beside"][rule]} == pytest.approx(whole["beside"][rule])
     assert {"date", "command", "versions", "hardware", "config", "verdict"} <= set(found)
 
 
@@ -151,7 +151,7 @@ def test_five_folds_of_the_shipped_prices() -> None:
     assert [fold.cfg.data.train_from for fold in folds] == ["1993-01-04"] * 5
     assert (folds[0].cfg.data.test_from, folds[-1].cfg.data.test_to) == ("2007-12-31", "2022-12-28")
     for fold in folds:
-        assert split_of(fold.cfg, stocks()).test == fold.test
+        assert split_periods(fold.cfg, stocks()).test == fold.test
 
 
 def ledgers() -> list[Ledger]:
@@ -162,27 +162,27 @@ def ledgers() -> list[Ledger]:
 def test_an_account_goes_from_fold_to_fold() -> None:
     first, second = ledgers()
     config = MarketConfig(slippage_bps=20.0)
-    course = Course.of([first, second], config)
+    course = EquityCurve.of([first, second], config)
     assert list(course.dates_T) == list(stocks().dates_D[999:1_100])
     held = first.value_T[-1] - first.cash_T[-1]
     brought = (first.cash_T[-1] + held * 0.998 * 0.999) / 1e6
     assert course.value_T[50] == pytest.approx(brought, rel=1e-12)
     assert course.value_T[-1] == pytest.approx(brought * second.value_T[-1] / 1e6)
-    fee = first.fee_T.sum() / 1e6 + held / 1e6 * 0.998 * 0.001 + brought * second.fee_T.sum() / 1e6
+    fee = first.commission_T.sum() / 1e6 + held / 1e6 * 0.998 * 0.001 + brought * second.commission_T.sum() / 1e6
     assert course.measures()["costs"] == pytest.approx(fee)
-    assert Course.of([first], config).value_T[-1] == pytest.approx(first.value_T[-1] / 1e6)
+    assert EquityCurve.of([first], config).value_T[-1] == pytest.approx(first.value_T[-1] / 1e6)
     with pytest.raises(ValueError, match="a fold from"):
-        Course.of([second, first], config)
+        EquityCurve.of([second, first], config)
 
 
 def test_the_verdict_names_what_is_not_beaten() -> None:
-    def course(*values: float) -> Course:
+    def course(*values: float) -> EquityCurve:
         days_T = np.datetime64("2020-01-01") + np.arange(len(values))
-        return Course(days_T, np.array(values), np.zeros(len(values)), np.zeros(len(values)))
+        return EquityCurve(days_T, np.array(values), np.zeros(len(values)), np.zeros(len(values)))
 
     calm, wild, still = course(1.0, 1.01, 1.02, 1.03), course(1.0, 1.4, 0.9, 1.3), course(1.0, 1.0, 1.0, 1.0)
-    part = Part({0: calm}, {"wild": wild, "still": still})
-    says = verdict(part, [part, Part({0: wild}, {"wild": calm, "still": still})])
+    part = Comparison({0: calm}, {"wild": wild, "still": still})
+    says = verdict(part, [part, Comparison({0: wild}, {"wild": calm, "still": still})])
     assert "by return (3.0%) it falls short of wild (30.0%)" in says
     assert "in single folds also of wild (1)" in says.split("Sharpe")[1]
     assert "still" not in says.split("Sharpe")[0]
@@ -219,9 +219,9 @@ def test_what_a_training_raises_is_raised_and_the_others_save_and_stop(
     (tmp_path / "clash").symlink_to(home / "fold1-seed0")
     other = replace(tiny(), global_batch=8)
     long = replace(other, iterations=5_000)
-    todo = [Training("long", long, 0), Training("short", other, 0), Training("clash", other, 0)]
+    todo = [TrainingJob("long", long, 0), TrainingJob("short", other, 0), TrainingJob("clash", other, 0)]
     with pytest.raises(UserError) as caught:
-        list(train_all(todo, tmp_path, workers=2))
+        list(train_many(todo, tmp_path, workers=2))
     assert "global_batch" in str(caught.value)
     last = json.loads((tmp_path / "long" / "sessions.jsonl").read_text().splitlines()[-1])
     assert last["event"] == "stopped"

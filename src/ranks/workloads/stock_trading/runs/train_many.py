@@ -1,4 +1,4 @@
-"""Many trainings, as many at a time as there are cores, each in a process of its own with one thread."""
+"""Train several runs in parallel, each in its own process with job thread."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from ranks.workloads.stock_trading.config import Config
 
 
 @dataclass(frozen=True)
-class Training:
-    """A run to be made: its name under the runs' folder, its settings and its seed."""
+class TrainingJob:
+    """A run to train: its name in the runs folder, its config and its seed."""
 
     name: str
     cfg: Config
     seed: int
 
 
-def train_all(trainings: Sequence[Training], runs_dir: Path, workers: int | None = None) -> Iterator[Training]:
-    """Each training once its run has finished, in the order in which they finish. A run that is there already and has
-    finished is taken as it is, one that was cut off goes on.
+def train_many(jobs: Sequence[TrainingJob], runs_dir: Path, workers: int | None = None) -> Iterator[TrainingJob]:
+    """Train all jobs, `workers` at a time (default: one per core), and yield each when its run has finished.
 
-    Raises what ended a training, GaveUp where it was killed or failed otherwise. Then, and where the caller goes no
-    further, those under way save and stop.
+    Runs that exist already are not trained again if they have finished, and resume if not. Raises the error of a job
+    that fails, or GaveUp if its process died. After an error, or if the caller stops iterating, the running jobs save a
+    checkpoint and stop.
     """
     spawn, most = multiprocessing.get_context("spawn"), workers or available_cores()
-    waiting, finished = iter(trainings), list[Training]()
-    running: dict[Connection, tuple[Training, BaseProcess]] = {}
+    waiting, finished = iter(jobs), list[TrainingJob]()
+    running: dict[Connection, tuple[TrainingJob, BaseProcess]] = {}
     try:
         while True:
-            for one in itertools.islice(waiting, most - len(running)):
+            for job in itertools.islice(waiting, most - len(running)):
                 receiver, sender = spawn.Pipe(duplex=False)
-                process = spawn.Process(target=_train, args=(one, runs_dir, sender))
+                process = spawn.Process(target=_train, args=(job, runs_dir, sender))
                 process.start()
                 sender.close()
-                running[receiver] = one, process
+                running[receiver] = job, process
             yield from finished
             if not running:
                 return
             finished = []
             for receiver in wait(list(running)):
                 assert isinstance(receiver, Connection)
-                one, process = running[receiver]
-                _read(receiver, one)
+                job, process = running[receiver]
+                _receive(receiver, job)
                 process.join()
-                finished.append(one)
+                finished.append(job)
                 del running[receiver]
     finally:
         for _, process in running.values():
@@ -61,24 +61,26 @@ def train_all(trainings: Sequence[Training], runs_dir: Path, workers: int | None
             process.join()
 
 
-def _read(receiver: Connection, one: Training) -> None:
-    """What a training's process said last."""
+def _receive(receiver: Connection, job: TrainingJob) -> None:
+    """Wait for the result of a job. Raises its error."""
     try:
         error = receiver.recv()
     except EOFError:
-        raise GaveUp(f"the training {one.name} was killed, or failed; the others have saved and stopped") from None
+        raise GaveUp(
+            f"the process of run {job.name} died; the other runs have saved a checkpoint and stopped"
+        ) from None
     if error is not None:
         raise error
 
 
-def _train(one: Training, runs_dir: Path, sender: Connection) -> None:
+def _train(job: TrainingJob, runs_dir: Path, sender: Connection) -> None:
     from ranks.engine.distributed.world import World
     from ranks.workloads.stock_trading.training import train
 
-    config = RunConfig(seed=one.seed, name=one.name, runs_dir=runs_dir, threads=1, save_every="1h")
+    config = RunConfig(seed=job.seed, name=job.name, runs_dir=runs_dir, threads=1, save_every="1h")
     world = World.join(config, device="cpu", workload="stock-trading")
     try:
-        train(one.cfg, world)
+        train(job.cfg, world)
         sender.send(None)
     except (UserError, GaveUp, Stopped) as error:
         sender.send(error)

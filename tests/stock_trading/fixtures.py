@@ -13,10 +13,10 @@ import torch
 from ranks.workloads.stock_trading.data import sp500, synthetic
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.market.replay import replay
+from ranks.workloads.stock_trading.market.simulate import simulate
 
 TEST_PERIOD = ("2016-01-04", "2020-05-08")
 TRAIN_PERIOD = ("2009-01-02", "2015-10-01")
@@ -44,12 +44,12 @@ def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
     return Prices.of(made.dates_D, made.tickers, fields, f"bars, seed {seed}")
 
 
-def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> Days:
+def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> MarketDays:
     """All days of the prices; the table tells their numbers, and the rows of `turbulent` are."""
     is_turbulent_D = np.isin(np.arange(prices.num_days), turbulent)
     table_DK = np.arange(prices.num_days, dtype=np.float32)[:, None]
     fill_DS = prices.fill_DS()
-    return Days(prices.dates_D, prices.tickers, prices.close_DS, fill_DS, table_DK, is_turbulent_D, window)
+    return MarketDays(prices.dates_D, prices.tickers, prices.close_DS, fill_DS, table_DK, is_turbulent_D, window)
 
 
 def of_closes(*rows: list[float], **fields: list[list[float]]) -> Prices:
@@ -60,7 +60,7 @@ def of_closes(*rows: list[float], **fields: list[list[float]]) -> Prices:
 
 
 @dataclass
-class PlainAccount:
+class ReferenceAccount:
     """One account in plain Python: stock by stock, sales before purchases."""
 
     config: MarketConfig
@@ -76,7 +76,7 @@ class PlainAccount:
         return self.cash + math.fsum(n * p for n, p in zip(self.shares, close, strict=True))
 
     def trade(self, action: list[float], fill: list[float], is_exit: bool) -> None:
-        fee, slip = self.config.cost_bps / 10_000, self.config.slippage_bps / 10_000
+        fee, slip = self.config.commission_bps / 10_000, self.config.slippage_bps / 10_000
         order = [min(1.0, max(-1.0, a)) * self.config.max_shares for a in action]
         if self.config.whole_shares:
             order = [math.trunc(o) for o in order]
@@ -99,8 +99,8 @@ class PlainAccount:
                 self.cash -= bought * price[stock]
 
 
-def replay_actions(days: Days, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
+def simulate_actions(days: MarketDays, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
     """The books of given actions, one row for each decision of the whole period."""
     actions = iter(torch.as_tensor(action_TS, dtype=torch.float64)[:, None])
     market = Market(days, range(1), 0, replace(config, episode_days=None))
-    return replay(market, lambda _: next(actions))
+    return simulate(market, lambda _: next(actions))

@@ -10,10 +10,10 @@ from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Periods, periods_of
+from ranks.workloads.stock_trading.data.market_days import Periods, make_periods
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import TEST_PERIOD, TRAIN_PERIOD, stocks
+from .fixtures import TEST_PERIOD, TRAIN_PERIOD, stocks
 
 
 def split(train_from: str = TRAIN_PERIOD[0]) -> Split:
@@ -21,7 +21,7 @@ def split(train_from: str = TRAIN_PERIOD[0]) -> Split:
 
 
 def periods(turbulence_exit: float | None = None, window: int = 30) -> Periods:
-    return periods_of(stocks(), split(), FeatureConfig(), MarketConfig(turbulence_exit=turbulence_exit), window)
+    return make_periods(stocks(), split(), FeatureConfig(), MarketConfig(turbulence_exit=turbulence_exit), window)
 
 
 def test_periods_hold_their_days_and_the_window_before_and_none_after() -> None:
@@ -53,12 +53,12 @@ def test_nothing_is_held_after_a_turbulent_day() -> None:
 
 def test_an_exit_needs_the_turbulence() -> None:
     with pytest.raises(UserError, match="the turbulence is off"):
-        periods_of(stocks(), split(), FeatureConfig(turbulence=False), MarketConfig(turbulence_exit=0.9), 30)
+        make_periods(stocks(), split(), FeatureConfig(turbulence=False), MarketConfig(turbulence_exit=0.9), 30)
 
 
 def test_a_period_needs_its_window_before_it() -> None:
     with pytest.raises(UserError, match="features are known from 1991-01-02 on"):
-        periods_of(stocks(), split("1991-01-02"), FeatureConfig(), MarketConfig(), 30)
+        make_periods(stocks(), split("1991-01-02"), FeatureConfig(), MarketConfig(), 30)
     with pytest.raises(UserError, match="a window of 0 days"):
         periods(window=0)
 
