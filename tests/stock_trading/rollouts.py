@@ -1,4 +1,4 @@
-"""A small market, a policy, and rollouts of it."""
+"""Rollouts of a small policy in a small market."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.rollout import Rollout
 from ranks.workloads.stock_trading.data import synthetic
-from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.data.market_days import MarketDays
+from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
@@ -19,7 +19,7 @@ from tests.rl.known import alone
 
 
 def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
-    """(policy in float64, the market's table, the last of some rollouts of 8 accounts)."""
+    """(policy in float64, feature table of the market, the last of `iterations` rollouts of 8 accounts)."""
     torch.manual_seed(0)
     made = synthetic.martingale(200, 2, 3)
     table_DK = np.random.default_rng(0).standard_normal((200, 5)).astype(np.float32)

@@ -3,6 +3,7 @@ dividends (the index excludes dividends). Licence and source: `shipped/README.md
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def index() -> Prices:
     return _shipped("sp500_index.csv.gz", "the S&P 500 1990-2022")
 
 
+@functools.cache
 def _shipped(name: str, source: str) -> Prices:
     # its daily moves above 40 % (AAPL on 2000-09-29, AMD on 2016-04-22) are real
     return replace(read_csv(SHIPPED / name), source=source, notes=())

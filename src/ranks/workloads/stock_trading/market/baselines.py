@@ -8,9 +8,11 @@ Legend: T days of the ledger, P days of a period, D days of a history, S stocks.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
@@ -141,8 +143,14 @@ def minimum_variance_weights(covariance_SS: Floats) -> Floats:
 def project_to_simplex(values_S: Floats) -> Floats:
     """The nearest point with non-negative entries and sum 1 (Duchi et al. 2008)."""
     sorted_S = np.sort(values_S)[::-1]
-    excess_S = (np.cumsum(sorted_S) - 1) / np.arange(1, len(values_S) + 1)
-    return np.maximum(values_S - excess_S[np.flatnonzero(sorted_S > excess_S)[-1]], 0.0)
+    excess_S = (sorted_S.cumsum() - 1) / _counts(len(values_S))
+    last = (sorted_S > excess_S).nonzero()[0][-1]
+    return np.maximum(values_S - excess_S[last], 0.0)
+
+
+@functools.cache
+def _counts(num: int) -> npt.NDArray[np.int64]:
+    return np.arange(1, num + 1)
 
 
 def _equal(past_DS: Floats) -> Floats:
