@@ -76,6 +76,14 @@ def measured(argv: Sequence[str], out: Path) -> dict[str, object]:
     return json.loads((out / "metrics.json").read_text())
 
 
+@pytest.fixture(scope="module")
+def own_results(home: Path) -> dict[str, object]:
+    """metrics.json of a backtest of runs/own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        return measured([], home / "results")
+
+
 def test_saved_config_has_tickers_and_dates(own: TrainedRun) -> None:
     data = own.cfg.data
     assert data.tickers == TICKERS
@@ -109,25 +117,25 @@ OTHERS = {
 
 @pytest.mark.parametrize("prices", OTHERS.values(), ids=OTHERS)
 def test_extra_days_or_stocks_in_the_file_change_nothing(own: TrainedRun, tmp_path: Path, prices: Prices) -> None:
-    mine = measured([], tmp_path / "mine")
     other = measured(["--data", str(write(tmp_path / "other.csv", prices))], tmp_path / "other")
-    assert other["period"] == mine["period"]
-    assert mine["turnover"] != 0
+    assert other["period"] == own_results["period"]
+    assert own_results["turnover"] != 0
     for name in ("return", "sharpe", "turnover", "costs"):
-        assert other[name] == pytest.approx(mine[name], rel=1e-9)
+        assert other[name] == pytest.approx(own_results[name], rel=1e-9)
 
 
 def test_more_days_in_the_source_move_no_period(
-    own: TrainedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: TrainedRun, own_results: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mine = measured([], tmp_path / "mine")
     before = Path("own.csv").read_text()
     try:
         write(Path("own.csv"), part("1996-01-02", "2021-12-31"))
-        assert measured([], tmp_path / "grown")["period"] == mine["period"]
+        assert measured([], tmp_path / "grown")["period"] == own_results["period"]
         capsys.readouterr()
         assert main(["evaluate", "own", "--gpus", "none", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["metrics"]["return"] == pytest.approx(mine["return"], rel=1e-9)
+        assert json.loads(capsys.readouterr().out)["metrics"]["return"] == pytest.approx(
+            own_results["return"], rel=1e-9
+        )
     finally:
         Path("own.csv").write_text(before)
 
