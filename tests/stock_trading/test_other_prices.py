@@ -116,7 +116,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("prices", OTHERS.values(), ids=OTHERS)
-def test_extra_days_or_stocks_in_the_file_change_nothing(own: TrainedRun, tmp_path: Path, prices: Prices) -> None:
+def test_extra_days_or_stocks_in_the_file_change_nothing(
+    own: TrainedRun, own_results: dict[str, object], tmp_path: Path, prices: Prices
+) -> None:
     other = measured(["--data", str(write(tmp_path / "other.csv", prices))], tmp_path / "other")
     assert other["period"] == own_results["period"]
     assert own_results["turnover"] != 0

@@ -44,9 +44,9 @@ def tiny() -> Config:
     )
 
 
-def argv(out: Path, runs_dir: Path) -> list[str]:
+def argv(out: Path, runs_dir: Path, workers: int = 2) -> list[str]:
     period = ["--from", PERIOD[0], "--to", PERIOD[1]]
-    sizes = ["--folds", "2", "--seeds", "2", "--preset", "tiny", "--workers", "2"]
+    sizes = ["--folds", "2", "--seeds", "2", "--preset", "tiny", "--workers", str(workers)]
     return ["stock-trading", "walk-forward", *sizes, *period, "--out", str(out), "--runs-dir", str(runs_dir)]
 
 
@@ -131,7 +131,7 @@ def test_second_call_trains_nothing_and_gives_the_same(
     rows = {path: path.read_bytes() for path in home.glob("*/metrics.jsonl")}
     assert len(rows) == 4
     monkeypatch.setitem(PRESETS, "tiny", tiny)
-    assert main(argv(tmp_path, home.parent)) == 0
+    assert main(argv(tmp_path, home.parent, workers=1)) == 0
     assert {path: path.read_bytes() for path in home.glob("*/metrics.jsonl")} == rows
     again = json.loads((tmp_path / "walk_forward.json").read_text())
     assert [again[name] for name in ("folds", "all_folds", "verdict")] == [
