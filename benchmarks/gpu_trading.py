@@ -1,4 +1,4 @@
-"""stock-trading on a device: steps of its market, and 5,000 episodes of 252 days with 10 passes over every sample."""
+"""stock-trading on a device: steps of its market, and training for 5,000 episodes of 252 days with 10 epochs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from measure import THREADS
 from ranks import RunConfig, World
 from ranks.engine.runs.jsonl import read_rows
 from ranks.workloads.stock_trading.config import Config, demo
-from ranks.workloads.stock_trading.loading import load
+from ranks.workloads.stock_trading.data.periods import load_periods
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.training import train
 
@@ -22,9 +22,9 @@ EPISODES, EPISODE_DAYS, GOAL_S = 5_000, 252, 60.0
 
 
 def market_steps(device: str, accounts: int, steps: int) -> dict[str, Any]:
-    """Environment steps per second of the market alone, with actions that lie ready on the device."""
+    """Environment steps per second of the market alone, with actions that are already on the device."""
     cfg = Config()
-    market = Market(load(cfg).train, range(accounts), 0, cfg.market, torch.device(device))
+    market = Market(load_periods(cfg.periods).train, range(accounts), 0, cfg.market, torch.device(device))
     action_BS = torch.rand((accounts, market.num_stocks), device=device) * 2 - 1
     seconds = float("inf")
     for _ in range(2):  # the first pass warms up
@@ -39,8 +39,10 @@ def market_steps(device: str, accounts: int, steps: int) -> dict[str, Any]:
 
 
 def episodes(device: str, precision: str) -> dict[str, Any]:
-    """A whole training of the preset full, 5,120 episodes, as `ranks train` runs it, without early stops of an epoch;
-    on the CPU two rollouts of the preset demo, and the product marked as extrapolated."""
+    """A whole training of the preset full, 5,120 episodes, as `ranks train` runs it, without the KL stop of epochs.
+
+    On the CPU two rollouts of the preset demo, extrapolated and marked as such.
+    """
     gpu = device.startswith("cuda")
     cfg = Config() if gpu else replace(demo(), ppo=replace(demo().ppo, epochs=10), iterations=3)
     cfg = replace(cfg, ppo=replace(cfg.ppo, target_kl=None))

@@ -1,15 +1,15 @@
-"""Environment steps per second of recurrent PPO, end to end: ours beside RecurrentPPO of sb3-contrib.
+"""Compare recurrent PPO with RecurrentPPO of sb3-contrib: environment steps per second, end to end, and Sharpe ratios.
 
-    python benchmarks/trading_recurrent_ppo.py --peer PYTHON [--rounds 3] [--quick]         nothing else should run
+    python benchmarks/trading_recurrent_ppo.py --peer PYTHON [--rounds 3] [--quick]         on an idle machine
 
-PYTHON is the interpreter of an environment of its own:
+PYTHON is the interpreter of a separate virtual environment:
 
     python3 -m venv peers && peers/bin/pip install torch numpy gymnasium safetensors sb3-contrib==2.9.2
 
-Both sides trade the same market (20 stocks of the package, 63 days a rollout) with LSTMs of the same sizes for actor
-and critic, and make as many updates from as many samples: 10 passes in 4 minibatches. They take turns, with 8, 64 and
-512 accounts each; the first rollout of each is not measured. The peer is fed by the same batched market. Then both
-learn a mean-reverting market from equal samples, several seeds, and are judged on fresh days of it.
+Both sides trade the same batched market (20 shipped stocks, rollouts of 63 days) with LSTMs of the same sizes for actor
+and critic. Both make the same number of updates from the same number of samples: 10 epochs of 4 minibatches. They run
+in turn with 8, 64 and 512 accounts; the first rollout of each run is not measured. Then both train on a mean-reverting
+market with several seeds, and are evaluated on a market with another seed.
 
 Writes benchmarks/results/trading_recurrent_ppo_DATE.json.
 """
@@ -34,7 +34,7 @@ GOAL = 25.0
 
 
 def run(python: str, side: str, task: dict[str, Any]) -> dict[str, Any]:
-    """One side's figures. RuntimeError: what it said when it failed."""
+    """Run one side and return its result. RuntimeError with its error output if it fails."""
     command = [python, str(PEERS / f"{side}.py"), json.dumps(task)]
     env = environment(OMP_NUM_THREADS=str(task["threads"]))
     done = subprocess.run(command, env=env, capture_output=True, text=True)
@@ -45,10 +45,10 @@ def run(python: str, side: str, task: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", required=True, help="interpreter that holds sb3-contrib")
+    parser.add_argument("--peer", required=True, help="Python interpreter with sb3-contrib")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=3, help="of the market that both learn")
-    parser.add_argument("--quick", action="store_true", help="one round, no score: to see that it works")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds of the mean-reverting market")
+    parser.add_argument("--quick", action="store_true", help="one round without Sharpe ratios, as a smoke test")
     args = parser.parse_args()
     interpreters = {"ours": sys.executable, "sb3": args.peer}
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -86,7 +86,7 @@ def main() -> int:
                     "source": "mean-reverting",
                 }
                 scores[side].append(run(python, side, task)["score"])
-                print(f"{side}, seed {seed}: Sharpe ratio {scores[side][-1]:.3f} on fresh days", flush=True)
+                print(f"{side}, seed {seed}: Sharpe ratio {scores[side][-1]:.3f} on evaluation days", flush=True)
         low, high = np.mean(scores["sb3"]) + np.array([-1, 1]) * 2.0 * np.std(scores["sb3"], ddof=1)
         print(f"ours {np.mean(scores['ours']):.3f}, theirs {np.mean(scores['sb3']):.3f} ({low:.3f} to {high:.3f})")
     result = {

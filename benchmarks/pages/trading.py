@@ -1,24 +1,30 @@
-"""The tables of docs/stock-trading.md, from its table, its benchmark and its walk forward."""
+"""The tables of docs/stock-trading.md, from the committed results of its proof, benchmark and walk-forward test."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from ranks.workloads.stock_trading.reports.walk_forward import ALL_FOLDS, INTERVALS
 
 MAKES = {
     "table_stock-trading": "ranks prove table stock-trading",
     "trading_recurrent_ppo": "python benchmarks/trading_recurrent_ppo.py --peer PYTHON",
     "walk_forward": "ranks stock-trading walk-forward",
 }
-"""Result files by the beginning of their names, and the command that makes one."""
+"""Prefixes of result files, and the command that writes them."""
 MEASURES = ("return", "cagr", "volatility", "sharpe", "max_drawdown", "turnover", "costs")
+HEADINGS = {"what": "quantity", "found": "result", "bar": "required"}
+"""Columns of a proof's table -> their headings here."""
+WIDTH = 100
 SIDES = {"ours": "ranks", "sb3": "sb3-contrib's RecurrentPPO"}
 
 
 def trading(*folders: Path) -> Iterator[str]:
-    """All parts, each from the newest file of its kind in these folders."""
+    """All sections, each from the newest result of its kind in these folders."""
     for kind, command in MAKES.items():
         files = [path for folder in folders for path in folder.glob(f"{kind}*.json")]
         if not files:
@@ -29,8 +35,13 @@ def trading(*folders: Path) -> Iterator[str]:
         yield ""
 
 
+def wrapped(text: str) -> list[str]:
+    """The lines of a paragraph."""
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+
+
 def where(found: Mapping[str, Any]) -> str:
-    """The command, date, hardware and version of torch of a result."""
+    """Command, date, hardware and torch version of a result."""
     origin = found.get("origin", found)
     hardware = origin["hardware"]
     device = hardware.get("gpu") or f"{hardware['cores']} cores of {hardware['cpu']}"
@@ -38,17 +49,17 @@ def where(found: Mapping[str, Any]) -> str:
 
 
 def known(found: Mapping[str, Any]) -> Iterator[str]:
-    """Reference values, and markets whose best policy is known."""
+    """Reference values, and synthetic markets whose optimal policy is known."""
     for title, rows in found["raw"]["tables"].items():
         yield from [f"**{title}**", "", *grid(rows, leave_out=("passed",)), ""]
     facts = found["raw"].get("facts", {})
     yield from [f"- {name}: {fact}" for name, fact in facts.items()]
-    yield from ["", f"{found['verdict']}. {where(found)}"]
+    yield from ["", *wrapped(f"{found['verdict']}. {where(found)}")]
 
 
 def speed(found: Mapping[str, Any]) -> Iterator[str]:
-    """Environment steps a second of both sides, and what they learned from equal samples."""
-    yield from ["**Speed, beside sb3-contrib's RecurrentPPO** (medians with quartiles)", ""]
+    """Environment steps per second of both sides, and Sharpe ratios after the same number of samples."""
+    yield from ["**Speed, compared with sb3-contrib's RecurrentPPO** (medians with quartiles)", ""]
     accounts = list(found["steps_per_s"]["ours"])
     yield from ["| environment steps/s | " + " | ".join(f"{n} accounts" for n in accounts) + " |"]
     yield "|" + "---|" * (len(accounts) + 1)
@@ -60,57 +71,56 @@ def speed(found: Mapping[str, Any]) -> Iterator[str]:
     for side, scores in found["scores"].items():
         if scores:
             ratios = ", ".join(f"{score:.2f}" for score in scores)
-            yield f"- Sharpe ratios on fresh mean-reverting days, one for each seed, {SIDES[side]}: {ratios}."
-    yield from ["", where(found)]
+            yield f"- Sharpe ratios on another mean-reverting market, one for each seed, {SIDES[side]}: {ratios}."
+    yield from ["", *wrapped(where(found))]
 
 
 def forward(found: Mapping[str, Any]) -> Iterator[str]:
-    """All folds, one after the other, and the Sharpe ratio in each."""
+    """All folds joined, and the Sharpe ratio in each."""
     whole, folds = found["all_folds"], found["folds"]
-    yield from [f"**Walk forward**, preset {found['preset']}, seeds {', '.join(whole['policy'])}. {found['title']}", ""]
+    title = f"**Walk-forward test**, preset {found['preset']}, seeds {', '.join(whole['policy'])}."
+    yield from [
+        *wrapped(f"{title} {found['title']}"),
+        "",
+    ]
     yield f"| all folds | {' | '.join(name.replace('_', ' ') for name in MEASURES)} |"
     yield "|" + "---|" * (len(MEASURES) + 1)
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(whole, name) for name in MEASURES)} |"
-    for other, measures in whole["beside"].items():
-        yield f"| {other} | {' | '.join(told(name, measures[name]) for name in MEASURES)} |"
+    for baseline, metrics in whole["baselines"].items():
+        yield f"| {baseline} | {' | '.join(show(name, metrics[name]) for name in MEASURES)} |"
     yield from ["", f"| Sharpe ratio | {' | '.join(' to '.join(fold['test']) for fold in folds)} |"]
     yield "|" + "---|" * (len(folds) + 1)
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(fold, 'sharpe') for fold in folds)} |"
-    for other in whole["beside"]:
-        yield f"| {other} | {' | '.join(told('sharpe', fold['beside'][other]['sharpe']) for fold in folds)} |"
-    yield from ["", found["verdict"], "", told_rules(found["rules"]), "", where(found)]
-
-
-def told_rules(rules: Mapping[str, str]) -> str:
-    """What the last fold's edge does, and what intervals tell."""
-    edges = rules["all_folds"]
-    return f"{edges[0].upper()}{edges[1:]}. {rules['over_seeds']}"
+    for baseline in whole["baselines"]:
+        yield f"| {baseline} | {' | '.join(show('sharpe', fold['baselines'][baseline]['sharpe']) for fold in folds)} |"
+    for text in (found["verdict"], f"{ALL_FOLDS[0].upper()}{ALL_FOLDS[1:]}. {INTERVALS}", where(found)):
+        yield from ["", *wrapped(text)]
 
 
 def over_seeds(part: Mapping[str, Any], name: str) -> str:
     """'0.54 (0.53 to 0.56)'."""
     values = part["over_seeds"][name]
-    return f"{told(name, values['mean'])} ({told(name, values.get('low'))} to {told(name, values.get('high'))})"
+    return f"{show(name, values['mean'])} ({show(name, values.get('low'))} to {show(name, values.get('high'))})"
 
 
-def told(name: str, value: float | None) -> str:
-    """A measure as people write it."""
+def show(name: str, value: float | None) -> str:
+    """A metric as text: a percentage, or a ratio with two digits."""
     if value is None:
         return "-"
     return f"{value:.2f}" if name == "sharpe" else f"{value:.1%}"
 
 
 def grid(rows: Sequence[Mapping[str, Any]], leave_out: Sequence[str] = ()) -> Iterator[str]:
-    """Rows of equal names as a table."""
+    """A Markdown table of rows with the same names."""
     columns = [name for name in rows[0] if name not in leave_out]
-    yield "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+    yield "| " + " | ".join(HEADINGS.get(name, name).replace("_", " ") for name in columns) + " |"
     yield "|" + "---|" * len(columns)
     for row in rows:
         yield "| " + " | ".join(cell(row[name]) for name in columns) + " |"
 
 
 def cell(value: Any) -> str:
-    """Numbers with three digits."""
+    """A number with three digits, or text."""
     return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
 
 

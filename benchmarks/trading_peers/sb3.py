@@ -23,17 +23,22 @@ from task import (
     NORM,
     VALUE_WEIGHT,
     Timed,
-    begin,
-    tell,
+    print_result,
+    read_task,
 )
 
-from ranks.workloads.stock_trading.loading import load
+from ranks.workloads.stock_trading.data.periods import load_periods
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.tables.known_answers import FIRST_JUDGED_SEED, judged_days, sharpe_of_years, years_of
+from ranks.workloads.stock_trading.tables.known_answers import (
+    FIRST_EVALUATION_SEED,
+    evaluation_days,
+    sharpe_over_years,
+    yearly_values,
+)
 
 
 class Accounts(VecEnv):
-    """Our batched market as a vector environment of Stable-Baselines3."""
+    """Our market as a vectorised environment of Stable-Baselines3."""
 
     def __init__(self, market: Market) -> None:
         self.timed, self.market = Timed(market), market
@@ -76,7 +81,7 @@ class Accounts(VecEnv):
 
 
 class Clock(BaseCallback):
-    """Starts when the first rollout has been learned from."""
+    """Measures the time after the first rollout and its updates."""
 
     def __init__(self, accounts: Accounts) -> None:
         super().__init__()
@@ -92,9 +97,9 @@ class Clock(BaseCallback):
 
 
 def main() -> None:
-    task = begin()
+    task = read_task()
     cfg = task.config()
-    accounts = Accounts(Market(load(cfg).train, range(task.environments), task.seed, cfg.market))
+    accounts = Accounts(Market(load_periods(cfg.periods).train, range(task.environments), task.seed, cfg.market))
     samples = task.environments * HORIZON
     model = RecurrentPPO(
         "MlpLstmPolicy",
@@ -121,7 +126,7 @@ def main() -> None:
     model.learn(samples * (task.iterations + 1), callback=clock)
     seconds = time.perf_counter() - clock.start
     parameters = sum(p.numel() for p in model.policy.parameters())
-    tell(
+    print_result(
         steps=samples * task.iterations,
         seconds=seconds,
         updates=task.iterations * EPOCHS * MINIBATCHES,
@@ -132,8 +137,8 @@ def main() -> None:
 
 
 def score(model: RecurrentPPO, cfg: Any) -> float:
-    """The Sharpe ratio on a fresh market, the likeliest action each day, as on our side."""
-    days = judged_days(cfg, FIRST_JUDGED_SEED, load(cfg).fitted)
+    """The Sharpe ratio on an evaluation market with the most likely actions, as on our side."""
+    days = evaluation_days(cfg.periods, FIRST_EVALUATION_SEED, load_periods(cfg.periods).stats)
     table_DF = torch.as_tensor(days.table_DK)
     state: Any = None
 
@@ -143,7 +148,7 @@ def score(model: RecurrentPPO, cfg: Any) -> float:
         action, state = model.predict(seen, state, np.full(len(seen), state is None), deterministic=True)
         return torch.from_numpy(action)
 
-    return sharpe_of_years(years_of(days, cfg, act)[0])
+    return sharpe_over_years(yearly_values(days, cfg.market, act)[0])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The task that both sides of trading_recurrent_ppo.py learn: one market, one set of sizes. Imported by both."""
+"""The task of trading_recurrent_ppo.py: the same market and sizes for both sides, which import this file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig
-from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.config import Config, ModelConfig
+from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig
 from ranks.workloads.stock_trading.market.config import MarketConfig
 
 HORIZON, EPOCHS, MINIBATCHES, HIDDEN = 63, 10, 4, 128
@@ -20,7 +20,7 @@ LR, CLIP, NORM, DISCOUNT, LAMBDA, VALUE_WEIGHT = 3e-4, 0.2, 0.5, 0.99, 0.95, 0.5
 
 @dataclass(frozen=True)
 class Task:
-    """`threads`: of torch. `iterations`: rollouts after the one that is not measured."""
+    """`threads`: of torch. `iterations`: rollouts after the first, which is not measured."""
 
     environments: int
     iterations: int
@@ -29,15 +29,15 @@ class Task:
     source: str
 
     def config(self) -> Config:
-        """LSTMs for actor and critic on the day's features; no KL stop, so the updates are as many on both sides."""
+        """LSTMs for actor and critic on the features of the day; no KL stop, so that both make as many updates."""
         base = Config()
-        made = self.source != "sp500"
-        market = MarketConfig(max_shares=10_000 if made else 100, episode_days=4 * HORIZON)
+        synthetic = self.source != "sp500"
+        market = MarketConfig(max_shares=10_000 if synthetic else 100, episode_days=4 * HORIZON)
         ppo = replace(base.ppo, epochs=EPOCHS, minibatches=MINIBATCHES, target_kl=None, scale_rewards=False)
         return replace(
             base,
-            data=DataConfig(source=self.source, made_days=4_000, made_stocks=2),
-            features=FeatureConfig(turbulence=not made),
+            data=DataConfig(source=self.source, synthetic_days=4_000, synthetic_stocks=2),
+            features=FeatureConfig(turbulence=not synthetic),
             market=market,
             model=ModelConfig(kind="lstm", hidden=HIDDEN),
             ppo=replace(ppo, clip_range=CLIP, gamma=DISCOUNT, gae_lambda=LAMBDA, vf_coef=VALUE_WEIGHT),
@@ -49,7 +49,7 @@ class Task:
 
 
 class Timed:
-    """A market whose steps are timed. `spent_s`: since it was last set to 0."""
+    """A market whose steps are timed: `spent_s` adds up their seconds."""
 
     def __init__(self, market: Any) -> None:
         self.market, self.spent_s = market, 0.0
@@ -70,13 +70,13 @@ class Timed:
         return found
 
 
-def begin() -> Task:
-    """The task that the parent gave as JSON."""
+def read_task() -> Task:
+    """The task from the command line, as JSON."""
     task = Task(**json.loads(sys.argv[1]))
     torch.set_num_threads(task.threads)
     return task
 
 
-def tell(**found: Any) -> None:
-    """One line of JSON for the parent."""
-    print(json.dumps(found), flush=True)
+def print_result(**result: Any) -> None:
+    """Print the result as one line of JSON for the parent process."""
+    print(json.dumps(result), flush=True)

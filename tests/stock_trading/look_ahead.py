@@ -1,4 +1,4 @@
-"""A check that nothing looks ahead: what is known on a day must not change when every later price does.
+"""A check for look-ahead bias: what is known on a day must not change when all later prices change.
 
 Legend: D days, S stocks.
 """
@@ -15,12 +15,12 @@ from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.stock_trading.data.prices import Prices
 
 Known = Callable[[Prices, int], Mapping[str, npt.NDArray[Any]]]
-"""(prices, row of a day) -> all that is known at that day's close, by name: features, scalers, holdings, actions. It
-is handed the prices of all days and has to leave the later ones alone."""
+"""(prices, row of a day) -> everything that is known at that day's close, by name: features, scalers, holdings,
+actions. It gets the prices of all days and must not use the later ones."""
 
 
 def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
-    """The same prices up to row `day`, and after it others that are unrelated, a hundredth to a hundred times 100."""
+    """The same prices up to row `day`, and after it unrelated random prices from 1 to 10,000."""
     rng = numpy_generator(seed, "garbage", day, 0)
     shape = prices.num_days - day - 1, prices.num_stocks
     low_DS = 10 ** rng.uniform(0, 4, shape)
@@ -32,9 +32,9 @@ def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
     return Prices.of(prices.dates_D, prices.tickers, fields, f"{prices.source}, garbage after row {day}")
 
 
-def peeks(known: Known, prices: Prices, day: int, seed: int) -> list[str]:
-    """Names of what is said to be known at the close of row `day`, and changes with the prices after it, bit for bit;
-    empty where nothing looks ahead."""
+def find_leaks(known: Known, prices: Prices, day: int, seed: int) -> list[str]:
+    """Names of what `known` returns for row `day` that changes, by any bit, with the prices after it; empty if nothing
+    looks ahead."""
     before, after = known(prices, day), known(garbage_after(prices, day, seed), day)
     return [
         name

@@ -1,4 +1,4 @@
-"""Reference values of benchmarks, books that add up, measures by hand, the market replaying a benchmark's trades."""
+"""Baselines, ledgers and metrics: reference values, consistency, values by hand, and the market on the same trades."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import pytest
 import torch
 
 from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market import baselines, metrics
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.market.replay import replay
+from ranks.workloads.stock_trading.market.simulate import simulate
 
-from .known import TEST_PERIOD, bars, days, index, of_closes, replay_actions, stocks
+from .fixtures import TEST_PERIOD, bars, days, index, of_closes, simulate_actions, stocks
 
 REFERENCE = {
     "buy and hold": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
     "equal weight, every 21 days at 10 bp": (0.8953, 0.1587, 0.1971, 0.8459, -0.3161),
     "the index": (0.4557, 0.0903, 0.1924, 0.5463, -0.3392),
 }
-"""Of 1,095 days from 2016-01-04 on: return, growth a year, volatility, Sharpe ratio, deepest drawdown."""
+"""Return, CAGR, volatility, Sharpe ratio, maximum drawdown of 1,095 days from 2016-01-04 on."""
 
 
 def measured(ledger: Ledger) -> tuple[float, ...]:
-    """From the close of the first day of the period, after the first purchase's cost."""
+    """Metrics from the close of the first day of the period, after the cost of the first purchase."""
     value_T = ledger.value_T[1:]
     assert len(value_T) == 1095
-    measures = metrics.cumulative_return, metrics.cagr, metrics.volatility, metrics.sharpe, metrics.max_drawdown
-    return tuple(round(measure(value_T), 4) for measure in measures)
+    metric_functions = metrics.cumulative_return, metrics.cagr, metrics.volatility, metrics.sharpe, metrics.max_drawdown
+    return tuple(round(measure(value_T), 4) for measure in metric_functions)
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_reference_values_to_the_printed_digits(name: str) -> None:
-    rows, free = stocks().rows(*TEST_PERIOD), MarketConfig(cost_bps=0)
+def test_baselines_match_reference_values(name: str) -> None:
+    rows, free = stocks().rows(*TEST_PERIOD), MarketConfig(commission_bps=0)
     ledgers = {
         "buy and hold": lambda: baselines.buy_and_hold(stocks(), rows, free),
         "equal weight, every 21 days at 10 bp": lambda: baselines.equal_weight(stocks(), rows, MarketConfig()),
@@ -45,37 +45,37 @@ def test_reference_values_to_the_printed_digits(name: str) -> None:
     }
     ledger = ledgers[name]()
     assert measured(ledger) == REFERENCE[name]
-    assert ledger.problems() == []
+    assert ledger.inconsistencies() == []
 
 
 @pytest.mark.parametrize("name", ["buy-and-hold", "equal-weight", "random"])
-def test_the_market_replays_a_benchmark_to_its_values(name: str) -> None:
-    """Two accounts that share no code: weights and fees in NumPy, orders in shares in the market."""
+def test_market_with_the_same_trades_gives_the_same_values(name: str) -> None:
+    """Two implementations without common code: target weights in NumPy, orders in shares in the market."""
     rows = stocks().rows(*TEST_PERIOD)
     ledger = baselines.BASELINES[name](stocks(), rows, MarketConfig())
     most = 10**7
     config = MarketConfig(max_shares=most, whole_shares=False)
     period = stocks().take(range(rows.start - 1, rows.stop))
-    again = replay_actions(days(period), ledger.traded_TS[1:] / most, config)
+    again = simulate_actions(days(period), ledger.traded_TS[1:] / most, config)
     np.testing.assert_allclose(again.value_T, ledger.value_T, rtol=1e-9)
-    np.testing.assert_allclose(again.fee_T, ledger.fee_T, atol=1e-6)
-    assert again.problems() == []
+    np.testing.assert_allclose(again.commission_T, ledger.commission_T, atol=1e-6)
+    assert again.inconsistencies() == []
     if name == "equal-weight":
         assert measured(again) == REFERENCE["equal weight, every 21 days at 10 bp"]
 
 
 @pytest.mark.parametrize("prices", [bars(80, 4, 0), stocks().take(range(6500, 6600))], ids=["bars", "closes"])
 @pytest.mark.parametrize("whole_shares", [True, False])
-def test_books_add_up_every_day(prices: Prices, whole_shares: bool) -> None:
-    config = MarketConfig(1e4, 1000, cost_bps=30, slippage_bps=20, whole_shares=whole_shares)
+def test_ledger_is_consistent_every_day(prices: Prices, whole_shares: bool) -> None:
+    config = MarketConfig(1e4, 1000, commission_bps=30, slippage_bps=20, whole_shares=whole_shares)
     actions = np.random.default_rng(0).uniform(-1, 1, (prices.num_days - 1, prices.num_stocks))
-    ledger = replay_actions(days(prices), actions, config)
-    assert ledger.problems() == []
-    assert ledger.fee_T.sum() > 0
+    ledger = simulate_actions(days(prices), actions, config)
+    assert ledger.inconsistencies() == []
+    assert ledger.commission_T.sum() > 0
     trades = list(ledger.trades())
     assert len(trades) == (ledger.traded_TS != 0).sum() > 50
-    assert sum(trade.cost for trade in trades) == pytest.approx(ledger.fee_T.sum())
-    paid = sum(trade.shares * trade.price + trade.cost for trade in trades)
+    assert sum(trade.commission for trade in trades) == pytest.approx(ledger.commission_T.sum())
+    paid = sum(trade.shares * trade.price + trade.commission for trade in trades)
     assert ledger.cash_T[-1] == pytest.approx(1e4 - paid, abs=1e-6)
     assert sum(abs(trade.shares) * trade.price for trade in trades) == pytest.approx(ledger.notional_T.sum())
 
@@ -83,124 +83,126 @@ def test_books_add_up_every_day(prices: Prices, whole_shares: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("value_T", "value is not cash and holdings"),
+        ("value_T", "value is not cash plus holdings"),
         ("cash_T", "cash does not follow"),
-        ("fee_T", "cash does not follow"),
-        ("shares_TS", "value is not cash and holdings"),
+        ("commission_T", "cash does not follow"),
+        ("shares_TS", "value is not cash plus holdings"),
     ],
 )
-def test_books_that_do_not_add_up_are_caught(name: str, text: str) -> None:
+def test_inconsistent_ledgers_are_detected(name: str, text: str) -> None:
     actions = np.random.default_rng(0).uniform(-1, 1, (19, 3))
-    ledger = replay_actions(days(bars(20, 3, 0)), actions, MarketConfig())
+    ledger = simulate_actions(days(bars(20, 3, 0)), actions, MarketConfig())
     wrong = getattr(ledger, name).copy()
     wrong[7] += 1
     broken = replace(ledger, **{name: wrong})
-    assert any(problem.startswith(text) and str(ledger.dates_T[7]) in problem for problem in broken.problems())
+    assert any(found.startswith(text) and str(ledger.dates_T[7]) in found for found in broken.inconsistencies())
 
 
-def test_a_trade_tells_day_price_and_fee() -> None:
+def test_trades_have_day_price_and_commission() -> None:
     prices = of_closes([10.0], [20.0], [30.0], open=[[9.0], [15.0], [25.0]], high=[[99.0]] * 3, low=[[1.0]] * 3)
-    config = MarketConfig(1000, 100, cost_bps=100, slippage_bps=200)
-    ledger = replay_actions(days(prices), np.array([[0.1], [-0.05]]), config)
+    config = MarketConfig(1000, 100, commission_bps=100, slippage_bps=200)
+    ledger = simulate_actions(days(prices), np.array([[0.1], [-0.05]]), config)
     bought, sold = ledger.trades()
     assert (str(bought.date), bought.ticker, bought.shares) == ("2020-01-02", "A", 10)
-    assert (bought.price, bought.cost) == pytest.approx((15 * 1.02, 1.53))
+    assert (bought.price, bought.commission) == pytest.approx((15 * 1.02, 1.53))
     assert (str(sold.date), sold.shares) == ("2020-01-03", -5)
-    assert (sold.price, sold.cost) == pytest.approx((25 * 0.98, 1.225))
+    assert (sold.price, sold.commission) == pytest.approx((25 * 0.98, 1.225))
     assert ledger.value_T[0] == 1000
 
 
-def test_a_policy_is_replayed_through_the_whole_period_or_to_ruin() -> None:
-    made: Days = days(bars(40, 3, 0), window=4)
+def test_simulation_runs_to_the_end_of_the_period_or_to_ruin() -> None:
+    made: MarketDays = days(bars(40, 3, 0), window=4)
     seen: list[int] = []
 
     def act(observation: dict[str, torch.Tensor]) -> torch.Tensor:
         seen.append(int(observation["day"]))
         return torch.ones(1, 3)
 
-    ledger = replay(Market(made, range(1), 0, MarketConfig(episode_days=None)), act)
+    ledger = simulate(Market(made, range(1), 0, MarketConfig(episode_days=None)), act)
     assert seen == list(range(3, 39))
     assert (ledger.dates_T == made.dates_D[3:]).all()
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0], [10.0]))
-    config = MarketConfig(1000, 100, cost_bps=0, episode_days=None, ruin_share=0.2)
-    ruined = replay(Market(crash, range(1), 0, config), lambda _: torch.ones(1, 1))
+    config = MarketConfig(1000, 100, commission_bps=0, episode_days=None, ruin_fraction=0.2)
+    ruined = simulate(Market(crash, range(1), 0, config), lambda _: torch.ones(1, 1))
     assert ruined.value_T.tolist() == [1000, 1000, 100]
     with pytest.raises(ValueError, match="2 environments"):
-        replay(Market(made, range(2), 0, MarketConfig(episode_days=None)), act)
+        simulate(Market(made, range(2), 0, MarketConfig(episode_days=None)), act)
 
 
-def test_costs_of_a_rebalancing_come_out_of_its_value() -> None:
-    config = MarketConfig(cost_bps=100, slippage_bps=200)
+def test_rebalancing_pays_costs_from_the_account_value() -> None:
+    config = MarketConfig(commission_bps=100, slippage_bps=200)
     held_S, fill_S, target_S = np.array([3.0, 0.0, 2.0]), np.array([10.0, 20.0, 30.0]), np.array([0.2, 0.5, 0.1])
-    shares_S, price_S, fees = baselines.rebalance(100.0, held_S, target_S, fill_S, config)
+    shares_S, price_S, commissions = baselines.rebalance(100.0, held_S, target_S, fill_S, config)
     traded_S = shares_S - held_S
     np.testing.assert_allclose(price_S, fill_S * (1 + 0.02 * np.sign(traded_S)))
-    assert fees == pytest.approx(0.01 * (np.abs(traded_S) * price_S).sum())
-    cash = 100 - (traded_S * price_S).sum() - fees
+    assert commissions == pytest.approx(0.01 * (np.abs(traded_S) * price_S).sum())
+    cash = 100 - (traded_S * price_S).sum() - commissions
     np.testing.assert_allclose(shares_S * fill_S / (cash + (shares_S * fill_S).sum()), target_S)
 
 
-def test_rules_look_at_the_days_before_alone() -> None:
+def test_strategies_see_only_the_days_before() -> None:
     prices, seen = stocks().take(range(6000, 6400)), list[tuple[int, int]]()
 
     def rule(day: int, past_DS: np.ndarray) -> None:
         seen.append((day, len(past_DS)))
 
-    ledger = baselines.follow(prices, range(300, 310), rule, MarketConfig())
+    ledger = baselines.run_strategy(prices, range(300, 310), rule, MarketConfig())
     assert seen == [(day, 300 + day) for day in range(10)]
     assert (ledger.value_T == 1e6).all()
     for wrong in (np.array([0.6, 0.6, *[0.0] * 18]), np.array([-0.1, *[0.0] * 19]), np.full(20, np.nan)):
-        with pytest.raises(ValueError, match="no weights"):
-            baselines.follow(prices, range(300, 310), lambda day, past_DS, w=wrong: w, MarketConfig())
+        with pytest.raises(ValueError, match="invalid weights"):
+            baselines.run_strategy(prices, range(300, 310), lambda day, past_DS, w=wrong: w, MarketConfig())
 
 
 @pytest.mark.parametrize("name", baselines.BASELINES)
-def test_benchmarks_keep_their_books_at_any_cost(name: str) -> None:
+def test_baseline_ledgers_are_consistent_at_any_cost(name: str) -> None:
     prices = stocks().take(range(6000, 6400))
-    for config in (MarketConfig(), MarketConfig(cost_bps=200, slippage_bps=100)):
+    for config in (MarketConfig(), MarketConfig(commission_bps=200, slippage_bps=100)):
         ledger = baselines.BASELINES[name](prices, range(300, 400), config)
-        assert ledger.problems() == []
+        assert ledger.inconsistencies() == []
         assert (ledger.traded_TS[1] != 0).any()
         traded = np.flatnonzero((ledger.traded_TS != 0).any(1))
         assert traded.tolist() == ([1] if name == "buy-and-hold" else [1, 22, 43, 64, 85])
 
 
 @pytest.mark.parametrize("name", ["momentum", "min-variance"])
-def test_a_benchmark_that_looks_back_needs_a_year(name: str) -> None:
+def test_momentum_and_min_variance_need_a_year_of_history(name: str) -> None:
     with pytest.raises(UserError, match="252 days of history"):
         baselines.BASELINES[name](stocks(), range(252, 300), MarketConfig())
     with pytest.raises(UserError, match="no day before it"):
         baselines.buy_and_hold(stocks(), range(10), MarketConfig())
 
 
-def test_momentum_holds_what_rose_from_a_year_to_a_month_ago() -> None:
+def test_momentum_holds_the_best_stocks_of_a_year_ago_to_a_month_ago() -> None:
     prices = stocks().take(range(6000, 6400))
     ledger = baselines.momentum(prices, range(300, 321), MarketConfig())
     gain_S = prices.close_DS[299 - 21] / prices.close_DS[299 - 252]
     assert set(np.flatnonzero(ledger.shares_TS[1])) == set(np.argsort(gain_S)[-6:])
 
 
-def test_the_least_variance_meets_its_conditions() -> None:
-    """Karush, Kuhn and Tucker: what is held has one marginal variance, and what is not has no less."""
+def test_minimum_variance_weights_satisfy_the_kkt_conditions() -> None:
+    """Karush-Kuhn-Tucker: all held stocks have the same marginal variance, and the other stocks no lower one."""
     close_DS = stocks().close_DS[6000:6253]
     covariance_SS = np.cov((close_DS[1:] / close_DS[:-1] - 1).T)
-    weights_S = baselines.least_variance(covariance_SS)
+    weights_S = baselines.minimum_variance_weights(covariance_SS)
     assert weights_S.sum() == pytest.approx(1)
     assert weights_S.min() >= 0
     slope_S = covariance_SS @ weights_S
     least = weights_S @ slope_S
     assert slope_S[weights_S > 1e-4] == pytest.approx(least, rel=1e-3)
     assert (slope_S >= least * (1 - 1e-3)).all()
-    assert baselines.least_variance(np.diag([1.0, 2.0, 4.0])) == pytest.approx(np.array([4, 2, 1]) / 7, rel=1e-6)
+    assert baselines.minimum_variance_weights(np.diag([1.0, 2.0, 4.0])) == pytest.approx(
+        np.array([4, 2, 1]) / 7, rel=1e-6
+    )
 
 
-def test_the_nearest_point_of_the_simplex() -> None:
-    assert baselines.onto_simplex(np.array([0.2, 0.3, 0.5])).tolist() == pytest.approx([0.2, 0.3, 0.5])
-    assert baselines.onto_simplex(np.array([2.0, 0.0, -5.0])).tolist() == [1, 0, 0]
-    assert baselines.onto_simplex(np.array([0.9, 0.7, 0.0])).tolist() == pytest.approx([0.6, 0.4, 0.0])
+def test_projection_to_the_simplex() -> None:
+    assert baselines.project_to_simplex(np.array([0.2, 0.3, 0.5])).tolist() == pytest.approx([0.2, 0.3, 0.5])
+    assert baselines.project_to_simplex(np.array([2.0, 0.0, -5.0])).tolist() == [1, 0, 0]
+    assert baselines.project_to_simplex(np.array([0.9, 0.7, 0.0])).tolist() == pytest.approx([0.6, 0.4, 0.0])
 
 
-def test_measures_by_hand() -> None:
+def test_metrics_by_hand() -> None:
     value_T = np.array([100.0, 110.0, 99.0, 118.8])
     return_R = np.array([0.1, -0.1, 0.2])
     assert metrics.cumulative_return(value_T) == pytest.approx(0.188)
@@ -219,7 +221,7 @@ def test_measures_by_hand() -> None:
     assert all(type(value) is float for value in summary.values())
 
 
-def test_measures_that_are_not_defined_are_nan() -> None:
+def test_undefined_metrics_are_nan() -> None:
     rising_T, flat_T = np.array([1.0, 2.0, 4.0]), np.ones(5)
     assert np.isnan(metrics.sortino(rising_T))
     assert np.isnan(metrics.calmar(rising_T))

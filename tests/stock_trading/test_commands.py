@@ -1,46 +1,53 @@
-"""Training, backtests and reports from the command line, and what bad input is answered with."""
+"""Evaluation, backtests and reports from the command line, and error messages for bad input."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ranks.cli.main import main
+from ranks.workloads.stock_trading.config import Config, ModelConfig, demo
+from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig
 from ranks.workloads.stock_trading.market.baselines import buy_and_hold
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.reports.backtest import INDEX
-from ranks.workloads.stock_trading.reports.books import COLUMNS, books_lines
 from ranks.workloads.stock_trading.reports.intervals import iqm, over_seeds
+from ranks.workloads.stock_trading.reports.results import COLUMNS, metrics_table
 from ranks.workloads.stock_trading.reports.tear_sheet import monthly_returns, rolling_sharpe, tear_sheet
 
-from .known import stocks
+from .fixtures import stocks, train_run
 
-TINY = ["--preset", "demo", "--iterations", "2", "--global-batch", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
-SMALL_MODEL = ["--model.hidden", "8", "--model.feature-hidden", "8", "--gpus", "none"]
+
+def config() -> Config:
+    """A few seconds of training, and a test of two years."""
+    return replace(
+        demo(),
+        data=DataConfig(test_to="2017-12-29"),
+        features=FeatureConfig(turbulence=False),
+        model=ModelConfig(hidden=8, feature_hidden=8),
+        ppo=replace(demo().ppo, minibatches=2, epochs=1),
+        global_batch=8,
+        iterations=2,
+    )
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs/a and runs/b, which differ by seed."""
-    folder = tmp_path_factory.mktemp("traded")
-    for name, seed in (("a", "1"), ("b", "2")):
-        argv = ["train", "stock-trading", *TINY, *SMALL_MODEL, "--name", name, "--seed", seed, "--ranks", "1"]
-        env = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "ranks", *argv], cwd=folder, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+    """A folder with the runs runs/a and runs/b, which differ by seed."""
+    folder = tmp_path_factory.mktemp("trained")
+    train_run(config(), folder / "runs", "a", seed=1)
+    train_run(config(), folder / "runs", "b", seed=2)
     return folder
 
 
-def test_a_run_can_be_evaluated_and_used_without_the_package(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_can_be_evaluated_and_its_export_needs_only_torch(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained)
     assert main(["evaluate", "a", "--gpus", "none"]) == 0
     code = (
@@ -54,11 +61,11 @@ def test_a_run_can_be_evaluated_and_used_without_the_package(trained: Path, monk
     assert done.stdout.split("\n")[0] == "(1, 20) False", done.stderr
 
 
-def test_backtest_writes_books_that_add_up(
+def test_backtest_files_are_consistent(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(trained)
-    out = tmp_path / "books"
+    out = tmp_path / "results"
     argv = ["stock-trading", "backtest", "a", "--from", "2018-01-02", "--to", "2018-12-31", "--out", str(out)]
     assert main(argv) == 0
     assert "a: 2018-01-02 to 2018-12-31, 251 days" in capsys.readouterr().out
@@ -66,53 +73,55 @@ def test_backtest_writes_books_that_add_up(
     trades = list(csv.DictReader((out / "trades.csv").read_text().splitlines()))
     found = json.loads((out / "metrics.json").read_text())
     assert found["period"] == {"from": "2018-01-02", "to": "2018-12-31", "days": 251}
-    assert equity[0]["date"] == "2017-12-29", "the day of the first decision"
+    assert equity[0]["date"] == "2017-12-29", "the day of the first action"
     assert found["return"] == pytest.approx(float(equity[-1]["value"]) / float(equity[0]["value"]) - 1, abs=1e-9)
     paid = sum(float(t["shares"]) * float(t["price"]) + float(t["cost"]) for t in trades)
     assert float(equity[-1]["cash"]) == pytest.approx(1e6 - paid, abs=0.05 + 1e-6 * len(trades))
     assert sum(float(t["cost"]) for t in trades) == pytest.approx(sum(float(e["fees"]) for e in equity), abs=0.01)
 
 
-def test_rules_are_traded_on_the_same_days(capsys: pytest.CaptureFixture[str]) -> None:
-    for rule in ("buy-and-hold", "equal-weight"):
-        assert main(["stock-trading", "backtest", rule]) == 0
-        assert f"{rule}: 2016-01-04 to 2020-05-08, 1095 days" in capsys.readouterr().out
+def test_baselines_trade_the_default_test_period(capsys: pytest.CaptureFixture[str]) -> None:
+    for baseline in ("buy-and-hold", "equal-weight"):
+        assert main(["stock-trading", "backtest", baseline]) == 0
+        assert f"{baseline}: 2016-01-04 to 2020-05-08, 1095 days" in capsys.readouterr().out
 
 
-def test_a_report_over_seeds(
+def test_report_over_seeds_equals_backtests(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(trained)
     assert main(["stock-trading", "report", "a,b", "--out", str(tmp_path / "report")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Test period 2016-01-04 to 2020-05-08")
+    assert lines[0].startswith("Test period 2016-01-04 to 2017-12-29")
     assert "no investment advice" in lines[0]
     assert any(line.startswith("over 2 seeds") for line in lines)
     found = json.loads((tmp_path / "report" / "comparison.json").read_text())
     assert (tmp_path / "report" / "tear_sheet.png").stat().st_size > 50_000
     for what in ("a", "b", "buy-and-hold", "equal-weight", "momentum", "random"):
-        assert main(["stock-trading", "backtest", what, "--out", str(tmp_path / what)]) == 0
-        told = json.loads((tmp_path / what / "metrics.json").read_text())
-        books = tmp_path / "report" / what / "metrics.json"
-        same = json.loads(books.read_text()) if books.exists() else found["beside"][what]
-        assert all(told[name] == same[name] for name in COLUMNS), what
+        assert main(["stock-trading", "backtest", what, "--to", "2017-12-29", "--out", str(tmp_path / what)]) == 0
+        reported = json.loads((tmp_path / what / "metrics.json").read_text())
+        metrics_file = tmp_path / "report" / what / "metrics.json"
+        same = json.loads(metrics_file.read_text()) if metrics_file.exists() else found["baselines"][what]
+        assert all(reported[name] == same[name] for name in COLUMNS), what
 
 
-def test_evaluation_measures_the_test_that_a_backtest_trades(
+def test_evaluate_equals_backtest(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(trained)
     assert main(["evaluate", "a", "--gpus", "none", "--json"]) == 0
     evaluated = json.loads(capsys.readouterr().out)["metrics"]
     assert main(["stock-trading", "backtest", "a", "--out", str(tmp_path)]) == 0
-    told = json.loads((tmp_path / "metrics.json").read_text())
-    assert {name: told[name] for name in evaluated} == evaluated
+    reported = json.loads((tmp_path / "metrics.json").read_text())
+    assert {name: reported[name] for name in evaluated} == evaluated
 
 
-def test_all_of_a_tear_sheet_can_be_read() -> None:
-    """A long verdict once squeezed the charts to a third of the page, and ran out of it itself."""
-    runs = [buy_and_hold(stocks(), range(6_000, 6_400), MarketConfig(cost_bps=cost)) for cost in (10, 20, 30, 40, 50)]
-    table = books_lines({f"a-run-of-some-name-{n}": run for n, run in enumerate(runs)})
+def test_long_text_fits_on_the_tear_sheet() -> None:
+    """A long line of text is wrapped: it neither narrows the charts nor leaves the page."""
+    runs = [
+        buy_and_hold(stocks(), range(6_000, 6_400), MarketConfig(commission_bps=cost)) for cost in (10, 20, 30, 40, 50)
+    ]
+    table = metrics_table({f"a-run-of-some-name-{n}": run for n, run in enumerate(runs)})
     lines = [*table, "", "not beaten: " + 60 * "word "]
     page = tear_sheet(Path("page.png"), "Test period", runs, {INDEX: runs[0]}, lines)
     page.draw_without_rendering()
@@ -125,8 +134,8 @@ def test_all_of_a_tear_sheet_can_be_read() -> None:
 
 
 BAD = {
-    "no such run": ["backtest", "nobody"],
-    "a rule misspelled": ["backtest", "buy-and-holt"],
+    "no such run": ["backtest", "missing"],
+    "a misspelled baseline": ["backtest", "buy-and-holt"],
     "an empty period": ["backtest", "buy-and-hold", "--from", "2018-06-02", "--to", "2018-06-03"],
     "days beyond the history": ["backtest", "buy-and-hold", "--to", "2031-01-01"],
     "no calendar day": ["backtest", "buy-and-hold", "--from", "2018-13-01"],
@@ -135,8 +144,8 @@ BAD = {
     "half a day": ["backtest", "buy-and-hold", "--to", "2019"],
     "a report of one run twice": ["report", "a,a"],
     "no such file": ["backtest", "buy-and-hold", "--data", "nowhere.csv"],
-    "a folder that cannot be written": ["backtest", "buy-and-hold", "--out", "/proc/nowhere"],
-    "a report of nothing": ["report", "nobody"],
+    "a folder that cannot be written": ["backtest", "buy-and-hold", "--out", "runs/a/run.json/folder"],
+    "a report of nothing": ["report", "missing"],
 }
 
 
@@ -146,16 +155,16 @@ def test_bad_input_gets_one_error(
 ) -> None:
     monkeypatch.chdir(trained)
     assert main(["stock-trading", *argv]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0].strip() for line in said] == ["asked", "found", "do"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0].strip() for line in lines] == ["asked", "found", "do"]
 
 
-def test_a_window_longer_than_the_embargo_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_windows_longer_than_the_embargo_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "stock-trading", "--model.window", "90", "--print-config"]) == 2
     assert "a window of 90 days" in capsys.readouterr().err
 
 
-def test_months_and_rolling_ratios_by_hand() -> None:
+def test_monthly_returns_and_rolling_sharpe_by_hand() -> None:
     dates_T = np.array(["2019-12-31", "2020-01-02", "2020-01-31", "2020-02-03", "2020-02-28"], "datetime64[D]")
     found = monthly_returns(dates_T, np.array([100.0, 110.0, 120.0, 90.0, 60.0]))
     assert found == pytest.approx({(2020, 1): 0.2, (2020, 2): -0.5})
@@ -173,7 +182,7 @@ def test_intervals_over_seeds() -> None:
 
 
 @pytest.mark.parametrize("num", [2, 3, 5, 16])
-def test_an_interval_holds_the_mean_as_often_as_it_says(num: int) -> None:
+def test_intervals_cover_the_mean_in_95_percent(num: int) -> None:
     draws_XR = np.random.default_rng(num).standard_normal((4_000, num))
-    holds = [over_seeds(values_R)["low"] <= 0 <= over_seeds(values_R)["high"] for values_R in draws_XR]
-    assert np.mean(holds) == pytest.approx(0.95, abs=0.015)
+    covers = [over_seeds(values_R)["low"] <= 0 <= over_seeds(values_R)["high"] for values_R in draws_XR]
+    assert np.mean(covers) == pytest.approx(0.95, abs=0.015)

@@ -1,4 +1,4 @@
-"""Indicators against TA-Lib, turbulence against a slow twin and known values, features, splits, made markets."""
+"""Indicators against TA-Lib, turbulence against a reference implementation, features, splits, synthetic markets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates, walk_forward
 from ranks.workloads.stock_trading.data.turbulence import turbulence
 
-from .known import TEST_PERIOD, TRAIN_PERIOD, bars, of_closes, stocks
+from .fixtures import TEST_PERIOD, TRAIN_PERIOD, bars, of_closes, stocks
 
 SHORT = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=6, turbulence_days=20
@@ -24,15 +24,15 @@ SHORT = FeatureConfig(
 
 
 def traded_stocks() -> Prices:
-    """From 1995 on, when no stock stands still for a month: TA-Lib says 0 there, and we say 50."""
+    """Days from 1995 on, when no price is constant for a month: TA-Lib's RSI is 0 there, and ours 50."""
     prices = stocks()
     return prices.take(prices.rows("1995-01-03", None))
 
 
 @pytest.mark.parametrize("prices", [traded_stocks(), bars(600, 3, 0)], ids=["closes", "bars"])
 @pytest.mark.parametrize("name", ["macd", "rsi 30", "rsi 14", "cci 30", "cci 20", "adx 30", "adx 14"])
-def test_indicators_equal_an_independent_library(prices: Prices, name: str) -> None:
-    """TA-Lib, the C library that most trading programs use: first days and values, to a relative 1e-6."""
+def test_indicators_equal_talib(prices: Prices, name: str) -> None:
+    """First days and values equal TA-Lib (a C library) to a relative 1e-6."""
     talib = pytest.importorskip("talib")
     close_DS = prices.close_DS
     high_DS = close_DS if prices.high_DS is None else prices.high_DS
@@ -80,7 +80,7 @@ def test_indicators_by_hand() -> None:
     assert indicators.adx(close_DS, close_DS, close_DS, 2)[3:, 0].tolist() == pytest.approx(adx)
 
 
-def test_a_stock_that_stands_still_is_neutral() -> None:
+def test_indicators_of_a_constant_price_are_neutral() -> None:
     flat_DS = np.full((100, 1), 3.322)
     assert (indicators.rsi(flat_DS)[30:] == 50).all()
     assert (indicators.cci(flat_DS, flat_DS, flat_DS)[29:] == 0).all()
@@ -92,15 +92,15 @@ def test_turbulence_equals_the_formula_day_by_day() -> None:
     fast_D, return_DS = turbulence(close_DS, 60), close_DS[1:] / close_DS[:-1] - 1
     for day in (61, 62, 300, 699):
         past_NS, now_S = return_DS[day - 61 : day - 1], return_DS[day - 1]
-        surprise_S = now_S - past_NS.mean(0)
-        slow = surprise_S @ np.linalg.solve(np.cov(past_NS.T), surprise_S)
-        assert fast_D[day] == pytest.approx(slow, rel=1e-9)
+        deviation_S = now_S - past_NS.mean(0)
+        reference = deviation_S @ np.linalg.solve(np.cov(past_NS.T), deviation_S)
+        assert fast_D[day] == pytest.approx(reference, rel=1e-9)
     assert np.isnan(fast_D[:61]).all()
     assert not np.isnan(fast_D[61:]).any()
 
 
-def test_turbulence_of_known_years() -> None:
-    """Thresholds of 2009 to 2015, and the days of 2016 to 2020 above them."""
+def test_turbulence_quantiles_match_reference_values() -> None:
+    """Quantiles of 2009 to 2015, and the number of days of 2016 to 2020 above them."""
     prices = stocks()
     train, test = prices.rows(*TRAIN_PERIOD), prices.rows(*TEST_PERIOD)
     turbulence_D = turbulence(prices.close_DS)
@@ -112,18 +112,18 @@ def test_turbulence_of_known_years() -> None:
         assert int((later_D > found).sum()) == above
 
 
-def test_turbulence_of_stocks_that_move_as_one_is_finite() -> None:
+def test_turbulence_of_identical_stocks_is_finite() -> None:
     close_DS = bars(100, 2, 0).close_DS
     doubled_DS = np.concatenate([close_DS, close_DS], 1)
     np.testing.assert_allclose(turbulence(doubled_DS, 30)[31:], turbulence(close_DS, 30)[31:], rtol=1e-6)
 
 
-def test_turbulence_compares_stocks() -> None:
+def test_turbulence_needs_two_stocks() -> None:
     with pytest.raises(UserError, match="1 stock"):
         turbulence(np.ones((300, 1)))
 
 
-def test_features_and_the_first_day_they_are_known() -> None:
+def test_features_and_their_first_day() -> None:
     prices = bars(120, 3, 1)
     features = features_of(prices, SHORT)
     assert features.first_day == 21
@@ -144,7 +144,7 @@ def test_features_and_the_first_day_they_are_known() -> None:
     assert features_of(prices, replace(SHORT, turbulence=False)).first_day == 7
 
 
-def test_a_window_longer_than_the_history_is_refused() -> None:
+def test_windows_longer_than_the_history_are_rejected() -> None:
     for config in (SHORT, replace(SHORT, turbulence=False, trend_days=21)):
         with pytest.raises(UserError, match=r"20 days|19 days"):
             features_of(bars(20, 3, 1), config)
@@ -153,12 +153,12 @@ def test_a_window_longer_than_the_history_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"names": ("beta",)}, {"names": ()}, {"rsi_days": 1}, {"macd_fast": 26}, {"clip": 0.0}]
 )
-def test_features_that_are_none(wrong: dict[str, object]) -> None:
+def test_invalid_feature_configs_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(UserError):
         replace(FeatureConfig(), **wrong)
 
 
-def test_the_scaler_knows_the_training_days_alone() -> None:
+def test_scaler_uses_only_training_days() -> None:
     features = features_of(bars(200, 3, 2), SHORT)
     train = range(30, 120)
     scaler = Scaler.fit(features, train, clip=2.0)
@@ -178,29 +178,29 @@ def test_the_scaler_knows_the_training_days_alone() -> None:
 
 
 @pytest.mark.parametrize("name", [*STOCK_FEATURES, "turbulence"])
-def test_a_feature_is_known_when_its_days_are_there(name: str) -> None:
-    """Nobody's history is given up for features that were not asked for."""
+def test_first_day_of_a_feature_is_its_lookback(name: str) -> None:
+    """The first day depends only on the chosen features."""
     is_market = name == "turbulence"
     config = replace(SHORT, names=("return",) if is_market else (name,), turbulence=is_market)
     assert features_of(bars(200, 3, 2), config).first_day in (history_days(config) - 1, history_days(config))
 
 
-def test_the_turbulence_of_many_stocks_needs_many_days() -> None:
-    """With as many stocks as days of the window the distance would be noise of any size."""
+def test_turbulence_of_many_stocks_needs_a_long_window() -> None:
+    """With as many stocks as days in the window, the distance would be arbitrary noise."""
     close_DS = bars(400, 14, 3).close_DS
-    with pytest.raises(UserError, match="14 stocks, whose covariances 40 days do not tell"):
+    with pytest.raises(UserError, match="14 stocks, too many for covariances from 40 days"):
         turbulence(close_DS, 40)
     assert np.nanmedian(turbulence(close_DS, 42)) < 14 * 3
 
 
-def test_a_feature_that_never_changes_scales_to_zero() -> None:
+def test_constant_features_scale_to_zero() -> None:
     flat = of_closes(*[[5.0, 6.0]] * 40)
     features = features_of(flat, replace(SHORT, turbulence=False))
     table_DK = Scaler.fit(features, range(10, 30), 5.0).table_DK(features)
     assert (table_DK[10:] == 0).all()
 
 
-def test_periods_lie_apart_and_in_order() -> None:
+def test_periods_must_be_in_order_with_an_embargo() -> None:
     prices = stocks()
 
     def split(train_to: str, test_from: str, embargo: int = 30, window: int = 30) -> Split:
@@ -225,7 +225,7 @@ def test_periods_lie_apart_and_in_order() -> None:
         )
 
 
-def test_walking_forward() -> None:
+def test_walk_forward_splits() -> None:
     splits = walk_forward(range(300, 2300), 5, embargo=30, window=30)
     assert [split.test for split in splits] == [range(1300 + 200 * fold, 1500 + 200 * fold) for fold in range(5)]
     for split in splits:
@@ -239,7 +239,7 @@ def test_walking_forward() -> None:
             walk_forward(rows, folds, embargo=30, window=30)
 
 
-def test_a_martingale_has_no_drift_in_price() -> None:
+def test_martingale_has_no_drift() -> None:
     close_DS = synthetic.martingale(2000, 200, 0, volatility=0.02).close_DS
     return_DS = close_DS[1:] / close_DS[:-1] - 1
     error = 0.02 / np.sqrt(return_DS.size)
@@ -249,7 +249,7 @@ def test_a_martingale_has_no_drift_in_price() -> None:
     assert abs(np.corrcoef(past, now)[0, 1]) < 4 / np.sqrt(len(now))
 
 
-def test_a_mean_reverting_price_returns_by_half_in_its_half_life() -> None:
+def test_mean_reverting_prices_return_by_half_in_a_half_life() -> None:
     log_DS = np.log(synthetic.mean_reverting(4000, 40, 0, volatility=0.02, half_life=10).close_DS / 100)
     slope = (log_DS[:-10] * log_DS[10:]).mean() / (log_DS**2).mean()
     assert slope == pytest.approx(0.5, abs=0.02)
@@ -257,7 +257,7 @@ def test_a_mean_reverting_price_returns_by_half_in_its_half_life() -> None:
     assert log_DS[0].std() == pytest.approx(log_DS.std(), rel=0.4)
 
 
-def test_regimes_show_over_a_window_and_hardly_in_a_day() -> None:
+def test_regimes_are_visible_over_a_month_but_not_over_a_day() -> None:
     close_DS = synthetic.two_regimes(4000, 40, 0).close_DS
     direction_DS = synthetic.directions_DS(4000, 40, 0)
     return_DS = close_DS[1:] / close_DS[:-1] - 1
@@ -271,7 +271,7 @@ def test_regimes_show_over_a_window_and_hardly_in_a_day() -> None:
     assert of_a_month > of_a_day + 0.1
 
 
-def test_made_markets_are_theirs_whatever_stands_beside_them() -> None:
+def test_synthetic_stocks_do_not_depend_on_the_number_of_stocks() -> None:
     for make in (synthetic.martingale, synthetic.mean_reverting, synthetic.two_regimes):
         one, three = make(50, 1, 7), make(50, 3, 7)
         np.testing.assert_array_equal(one.close_DS[:, 0], three.close_DS[:, 0])

@@ -1,4 +1,4 @@
-"""The market through gymnasium's own checker, and the same days through it as without it."""
+"""TradingEnv passes gymnasium's checker and gives the same values as the market."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import bars, days, of_closes
+from .fixtures import bars, days, of_closes
 
 pytest.importorskip("gymnasium")
 
@@ -20,11 +20,11 @@ from ranks.workloads.stock_trading.market.gymnasium_env import TradingEnv
 CONFIG = MarketConfig(episode_days=20)
 
 
-def test_gymnasium_finds_nothing_wrong() -> None:
+def test_env_passes_the_gymnasium_checker() -> None:
     check_env(TradingEnv(days(bars(60, 3, 0), window=2), CONFIG), skip_render_check=True)
 
 
-def test_the_same_days_as_in_the_market() -> None:
+def test_env_equals_the_market() -> None:
     made = days(bars(60, 3, 0), window=2)
     env, market = TradingEnv(made, CONFIG), Market(made, range(1), 11, CONFIG)
     observation, info = env.reset(seed=11)
@@ -32,12 +32,12 @@ def test_the_same_days_as_in_the_market() -> None:
     for number, action in enumerate(actions, start=1):
         np.testing.assert_array_equal(observation, market.observation_vector()[0].numpy())
         observation, reward, terminated, truncated, info = env.step(action)
-        moved = market.step(torch.as_tensor(action)[None])
-        assert reward == pytest.approx(moved.reward_B.item(), rel=1e-6)
+        transition = market.step(torch.as_tensor(action)[None])
+        assert reward == pytest.approx(transition.reward_B.item(), rel=1e-6)
         assert not terminated
-        assert truncated is (moved.final_obs is not None) is (number % 20 == 0)
-        if moved.final_obs is not None:
-            np.testing.assert_array_equal(observation, market.vector(moved.final_obs)[0].numpy())
+        assert truncated is (transition.final_obs is not None) is (number % 20 == 0)
+        if transition.final_obs is not None:
+            np.testing.assert_array_equal(observation, market.vector(transition.final_obs)[0].numpy())
             assert info["value"] == env.market.value_B.item()
             observation, info = env.reset()
     assert info["date"] == str(made.dates_D[int(market.day_B[0])])
@@ -45,7 +45,7 @@ def test_the_same_days_as_in_the_market() -> None:
 
 def test_ruin_terminates() -> None:
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0]))
-    env = TradingEnv(crash, MarketConfig(1000, 100, cost_bps=0, episode_days=2, ruin_share=0.2))
+    env = TradingEnv(crash, MarketConfig(1000, 100, commission_bps=0, episode_days=2, ruin_fraction=0.2))
     first = next(seed for seed in range(100) if env.reset(seed=seed)[1]["date"] == str(crash.dates_D[0]))
     env.reset(seed=first)
     buy = np.ones(1, np.float32)

@@ -1,4 +1,4 @@
-"""The judges of the known answers, on policies that need no training."""
+"""The evaluation on synthetic markets, with policies that need no training."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import pytest
 import torch
 
 from ranks.workloads.stock_trading.config import Config
-from ranks.workloads.stock_trading.loading import load
-from ranks.workloads.stock_trading.market.days import Days
-from ranks.workloads.stock_trading.tables import known_answers as known
+from ranks.workloads.stock_trading.data.market_days import MarketDays
+from ranks.workloads.stock_trading.data.periods import load_periods
+from ranks.workloads.stock_trading.tables import known_answers
 from ranks.workloads.stock_trading.tables.reference import reference_rows
 
 
-def test_reference_values_to_the_printed_digits() -> None:
+def test_reference_values() -> None:
     assert [row.what for row in reference_rows() if not row.passed] == []
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "JUDGED_DAYS", 3_000)
+    monkeypatch.setattr(known_answers, "EVALUATION_DAYS", 3_000)
 
 
-def of(cfg: Config) -> tuple[Config, Days]:
-    cfg = replace(cfg, data=replace(cfg.data, made_days=3_000))
-    return cfg, known.judged_days(cfg, 7, load(cfg).fitted)
+def short_market(cfg: Config) -> tuple[Config, MarketDays]:
+    cfg = replace(cfg, data=replace(cfg.data, synthetic_days=3_000))
+    return cfg, known_answers.evaluation_days(cfg.periods, 7, load_periods(cfg.periods).stats)
 
 
 @pytest.mark.usefixtures("short")
-def test_every_year_is_an_account_of_its_own() -> None:
-    cfg, days = of(known.mean_reverting())
-    value_CYT = known.years_of(days, cfg, lambda obs: torch.ones(len(obs["day"]), 2), copies=2)
+def test_each_year_is_a_separate_account() -> None:
+    cfg, days = short_market(known_answers.mean_reverting())
+    value_CYT = known_answers.yearly_values(days, cfg.market, lambda obs: torch.ones(len(obs["day"]), 2), copies=2)
     assert value_CYT.shape == (2, days.num_days // 252, 253)
     assert (value_CYT[0] == value_CYT[1]).all()
     assert (value_CYT[:, :, 0] == cfg.market.initial_cash).all()
@@ -46,21 +46,25 @@ def test_every_year_is_an_account_of_its_own() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_thresholds_earn_where_prices_return_and_nothing_where_they_do_not() -> None:
-    cfg, _ = of(known.mean_reverting())
-    low, high, sharpe = known.best_threshold(cfg)
+def test_thresholds_gain_on_mean_reverting_prices_only() -> None:
+    cfg, _ = short_market(known_answers.mean_reverting())
+    low, high, sharpe = known_answers.best_threshold(cfg.periods, cfg.market)
     assert low < 0 <= high
     assert sharpe > 1.0
     walks = replace(cfg, data=replace(cfg.data, source="martingale"))
-    assert known.best_threshold(walks)[2] < 0.6
+    assert known_answers.best_threshold(walks.periods, walks.market)[2] < 0.6
 
 
 @pytest.mark.usefixtures("short")
-def test_who_trades_a_martingale_at_random_loses_the_fees() -> None:
-    cfg, days = of(known.martingale())
-    random = torch.Generator().manual_seed(0)
-    value_YT = known.years_of(days, cfg, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
-    free = replace(cfg, market=replace(cfg.market, cost_bps=0.0))
+def test_random_trading_of_a_martingale_loses_the_commissions() -> None:
+    cfg, days = short_market(known_answers.martingale())
+    random = torch.Generator()
+
+    def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1
+
     random.manual_seed(0)
-    free_YT = known.years_of(days, free, lambda obs: torch.rand((len(obs["day"]), 4), generator=random) * 2 - 1)[0]
+    value_YT = known_answers.yearly_values(days, cfg.market, act)[0]
+    random.manual_seed(0)
+    free_YT = known_answers.yearly_values(days, replace(cfg.market, commission_bps=0.0), act)[0]
     assert (value_YT[:, -1] < free_YT[:, -1]).all()

@@ -1,4 +1,4 @@
-"""Nothing looks ahead, on any day, whatever the prices; and what does is caught."""
+"""No feature, statistic, order, holding or baseline has look-ahead bias, and the check detects code that has."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 
 from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.data.features import Features, Scaler, features_of
+from ranks.workloads.stock_trading.data.market_days import PreprocessingStats, make_market_days, turbulence_threshold
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market import baselines
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Fitted, days_of, turbulence_threshold
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import bars, stocks
-from .look_ahead import garbage_after, peeks
+from .fixtures import bars, stocks
+from .look_ahead import find_leaks, garbage_after
 
 FEATURES = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
@@ -28,35 +28,35 @@ CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None, max_shares=1000)
 SPLIT = Split(range(60, 140), None, range(150, 300))
 WINDOW = 10
 TEN = stocks().tickers[:10]
-TWINS = ("none", "feature", "scaler", "threshold", "fill", "benchmark")
+LEAKS = ("none", "feature", "scaler", "threshold", "fill", "benchmark")
 
 
-def known(prices: Prices, day: int, poison: str = "none") -> dict[str, npt.NDArray[np.generic]]:
-    """Everything that is known at the close of row `day` of the test, made the way a run makes it, by a policy that
-    looks at all it may; a poisoned twin peeks in one place."""
+def known(prices: Prices, day: int, leak: str = "none") -> dict[str, npt.NDArray[np.generic]]:
+    """Everything that is known at the close of row `day` of the test, computed as in a run, with a policy that uses all
+    of its inputs. `leak` adds look-ahead bias in one place."""
     features = features_of(prices, FEATURES)
-    if poison == "feature":
+    if leak == "feature":
         shifted_DSF = features.stock_DSF.copy()
         shifted_DSF[:-1, :, 0] = features.stock_DSF[1:, :, 0]
         features = replace(features, stock_DSF=shifted_DSF)
     whole = range(60, prices.num_days)
-    scaler = Scaler.fit(features, whole if poison == "scaler" else SPLIT.train, FEATURES.clip)
-    threshold = turbulence_threshold(features, whole if poison == "threshold" else SPLIT.train, CONFIG.turbulence_exit)
-    test = days_of(prices, features, Fitted(scaler, threshold), SPLIT.test, WINDOW)
-    if poison == "fill":
+    scaler = Scaler.fit(features, whole if leak == "scaler" else SPLIT.train, FEATURES.clip)
+    threshold = turbulence_threshold(features, whole if leak == "threshold" else SPLIT.train, CONFIG.turbulence_exit)
+    test = make_market_days(prices, features, PreprocessingStats(scaler, threshold), SPLIT.test, WINDOW)
+    if leak == "fill":
         test = replace(test, fill_DS=np.concatenate([test.fill_DS[1:], test.fill_DS[-1:]]))
-    traded = trades_up_to(Market(test, range(2), 0, CONFIG), day - SPLIT.test.start + 1)
-    rule = baselines.momentum if day > 260 else baselines.random
-    books = rule(prices, range(260 if day > 260 else SPLIT.test.start, day + 1), CONFIG)
-    if poison == "benchmark":
-        books = baselines.follow(prices, range(SPLIT.test.start, day + 1), peeking_rule(prices), CONFIG)
+    trades = trades_up_to(Market(test, range(2), 0, CONFIG), day - SPLIT.test.start + 1)
+    strategy = baselines.momentum if day > 260 else baselines.random
+    baseline = strategy(prices, range(260 if day > 260 else SPLIT.test.start, day + 1), CONFIG)
+    if leak == "benchmark":
+        baseline = baselines.run_strategy(prices, range(SPLIT.test.start, day + 1), look_ahead_strategy(prices), CONFIG)
     return {
         **of_features(features, day),
         "scaler": np.concatenate([scaler.mean_K, scaler.std_K]),
         "threshold": np.array(threshold),
         "table": scaler.table_DK(features)[: day + 1],
-        "benchmark": books.value_T,
-        **traded,
+        "benchmark": baseline.value_T,
+        **trades,
     }
 
 
@@ -83,18 +83,18 @@ def trades_up_to(market: Market, num_steps: int) -> dict[str, npt.NDArray[np.gen
     return {name: torch.stack(tensors).numpy() for name, tensors in seen.items()}
 
 
-def peeking_rule(prices: Prices) -> baselines.Rule:
-    """Money by the price of the day after the one that is traded."""
+def look_ahead_strategy(prices: Prices) -> baselines.Strategy:
+    """A strategy with look-ahead bias: weights in proportion to the prices of the next day."""
 
-    def rule(_: int, past_DS: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def strategy(_: int, past_DS: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         next_S = prices.close_DS[len(past_DS) + 1]
         return next_S / next_S.sum()
 
-    return rule
+    return strategy
 
 
 @pytest.mark.parametrize("case", range(12))
-def test_nothing_known_on_a_day_changes_with_later_prices(case: int) -> None:
+def test_nothing_changes_with_later_prices(case: int) -> None:
     rng = np.random.default_rng(case)
     prices = [
         bars(320, 3, case),
@@ -102,25 +102,25 @@ def test_nothing_known_on_a_day_changes_with_later_prices(case: int) -> None:
         stocks().take(range(6000, 6320)).only(TEN),
     ][case % 3]
     day = int(rng.integers(SPLIT.test.start, SPLIT.test.stop - 2))
-    assert peeks(known, prices, day, seed=case) == []
+    assert find_leaks(known, prices, day, seed=case) == []
 
 
 @pytest.mark.parametrize("day", [151, 220, 297])
-@pytest.mark.parametrize("poison", TWINS[1:])
-def test_what_peeks_is_caught(poison: str, day: int) -> None:
-    names = peeks(lambda prices, day: known(prices, day, poison), bars(320, 3, 0), day, seed=0)
+@pytest.mark.parametrize("leak", LEAKS[1:])
+def test_leaks_are_detected(leak: str, day: int) -> None:
+    names = find_leaks(lambda prices, day: known(prices, day, leak), bars(320, 3, 0), day, seed=0)
     found = {
         "feature": {"features", "table", "observation", "action"},
         "scaler": {"scaler", "table", "observation", "action"},
         "threshold": {"threshold"},
         "fill": {"cash", "value", "observation"},
         "benchmark": {"benchmark"},
-    }[poison]
+    }[leak]
     assert found <= set(names)
     assert not {"turbulence"} & set(names)
 
 
-def test_the_garbage_begins_after_the_day() -> None:
+def test_garbage_starts_after_the_day() -> None:
     prices = bars(50, 3, 0)
     garbage = garbage_after(prices, 20, seed=1)
     for name, values_DS in prices.fields().items():
@@ -129,7 +129,10 @@ def test_the_garbage_begins_after_the_day() -> None:
         assert changed_DS[21:].all()
 
 
-def test_a_name_that_comes_or_goes_is_found() -> None:
+def test_names_that_appear_or_disappear_are_reported() -> None:
     prices = bars(50, 3, 0)
     mark = prices.close_DS[-1, 0]
-    assert peeks(lambda p, day: {"a" if p.close_DS[-1, 0] == mark else "b": np.ones(1)}, prices, 9, 0) == ["a", "b"]
+    assert find_leaks(lambda p, day: {"a" if p.close_DS[-1, 0] == mark else "b": np.ones(1)}, prices, 9, 0) == [
+        "a",
+        "b",
+    ]

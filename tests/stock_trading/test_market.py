@@ -1,4 +1,4 @@
-"""The market: against a plain account, fills, costs, exits, episodes, ruin, states, any deal of environments."""
+"""The market against a reference account; fills, costs, episodes, ruin, saved state, any number of ranks."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.fills import sum_stocks
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import PlainAccount, bars, days, of_closes, stocks
+from .fixtures import ReferenceAccount, bars, days, of_closes, stocks
 
-PLAIN = MarketConfig(initial_cash=10_000, max_shares=40, episode_days=None)
-FREE = MarketConfig(initial_cash=1000, max_shares=100, cost_bps=0, episode_days=None, reward_scale=1.0)
+DEFAULT = MarketConfig(initial_cash=10_000, max_shares=40, episode_days=None)
+NO_COSTS = MarketConfig(initial_cash=1000, max_shares=100, commission_bps=0, episode_days=None, reward_scale=1.0)
 CONFIGS = {
-    "whole shares": PLAIN,
-    "fractions": replace(PLAIN, whole_shares=False),
-    "slippage, no fee": replace(PLAIN, cost_bps=0, slippage_bps=25),
-    "dear": replace(PLAIN, cost_bps=500, slippage_bps=300, whole_shares=False),
-    "more than the cash": replace(PLAIN, max_shares=100_000),
-    "fractions, more than the cash": replace(PLAIN, max_shares=100_000, whole_shares=False),
+    "whole shares": DEFAULT,
+    "fractions": replace(DEFAULT, whole_shares=False),
+    "slippage, no commission": replace(DEFAULT, commission_bps=0, slippage_bps=25),
+    "high costs": replace(DEFAULT, commission_bps=500, slippage_bps=300, whole_shares=False),
+    "orders above the cash": replace(DEFAULT, max_shares=100_000),
+    "fractions, orders above the cash": replace(DEFAULT, max_shares=100_000, whole_shares=False),
 }
 
 
 def random_actions(num_steps: int, num: int, num_stocks: int, seed: int = 0) -> Tensor:
-    """[T, B, S], some of them beyond -1..1."""
+    """[T, B, S], some of them outside -1..1."""
     return torch.rand((num_steps, num, num_stocks), generator=torch.Generator().manual_seed(seed)) * 3 - 1.5
 
 
-def play(market: Market, action_TBS: Tensor) -> list[tuple[dict[str, Tensor], Transition]]:
+def run_steps(market: Market, action_TBS: Tensor) -> list[tuple[dict[str, Tensor], Transition]]:
     """(observation before, transition) of each step."""
     return [(market.observe(), market.step(action_BS)) for action_BS in action_TBS]
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("prices", [bars(60, 5, 3), bars(60, 1, 4).only(("S0",)), stocks().take(range(6500, 6560))])
-def test_an_account_equals_a_plain_one(prices: Prices, config: MarketConfig) -> None:
+def test_market_equals_the_reference_account(prices: Prices, config: MarketConfig) -> None:
     turbulent = (10, 11, 30)
     market = Market(days(prices, turbulent=turbulent), range(3), 0, config)
-    plain = [PlainAccount(config, prices.num_stocks) for _ in range(3)]
+    reference = [ReferenceAccount(config, prices.num_stocks) for _ in range(3)]
     action_TBS = random_actions(prices.num_days - 1, 3, prices.num_stocks)
     fill_DS = prices.fill_DS()
     for day, action_BS in enumerate(action_TBS):
         market.advance(action_BS)
-        for row, account in enumerate(plain):
+        for row, account in enumerate(reference):
             account.trade(action_BS[row].tolist(), fill_DS[day].tolist(), day in turbulent)
             assert market.shares_BS[row].tolist() == pytest.approx(account.shares, rel=1e-9, abs=1e-9)
             assert market.cash_B[row].item() == pytest.approx(account.cash, abs=1e-6)
@@ -65,21 +65,23 @@ def test_an_account_equals_a_plain_one(prices: Prices, config: MarketConfig) -> 
 
 def test_orders_are_filled_at_the_next_open() -> None:
     prices = of_closes([10.0], [20.0], [30.0], open=[[9.0], [15.0], [25.0]], high=[[99.0]] * 3, low=[[1.0]] * 3)
-    market = Market(days(prices), range(1), 0, FREE)
+    market = Market(days(prices), range(1), 0, NO_COSTS)
     assert market.step(torch.tensor([[0.1]])).reward_B.item() == 10 * (20 - 15)
     assert market.cash_B.item() == 1000 - 10 * 15
     assert market.observe()["account"][0].tolist() == pytest.approx([0.85, 0.2, 1.05])
 
 
-def test_closes_alone_are_filled_at_the_next_close() -> None:
-    market = Market(days(of_closes([10.0], [20.0], [30.0])), range(1), 0, FREE)
+def test_close_only_orders_are_filled_at_the_next_close() -> None:
+    market = Market(days(of_closes([10.0], [20.0], [30.0])), range(1), 0, NO_COSTS)
     assert market.step(torch.tensor([[0.1]])).reward_B.item() == 0
     assert market.cash_B.item() == 1000 - 10 * 20
 
 
-def test_sales_pay_for_purchases_and_both_sides_pay() -> None:
+def test_sales_fund_purchases_and_both_pay_costs() -> None:
     prices = of_closes([10.0, 10.0], [10.0, 10.0], [10.0, 10.0])
-    config = replace(FREE, initial_cash=1000, cost_bps=100, slippage_bps=1000, whole_shares=False, max_shares=50)
+    config = replace(
+        NO_COSTS, initial_cash=1000, commission_bps=100, slippage_bps=1000, whole_shares=False, max_shares=50
+    )
     market = Market(days(prices), range(1), 0, config)
     market.advance(torch.tensor([[1.0, 0.0]]))  # 50 at 11, and 1 % of 550
     assert market.cash_B.item() == pytest.approx(1000 - 550 - 5.5)
@@ -88,32 +90,32 @@ def test_sales_pay_for_purchases_and_both_sides_pay() -> None:
     assert market.shares_BS.tolist() == [[0, 50]]
 
 
-def test_a_share_of_the_cash_buys_alike_of_all() -> None:
+def test_too_little_cash_scales_all_purchases() -> None:
     prices = of_closes([10.0, 20.0], [10.0, 20.0], [10.0, 20.0])
-    market = Market(days(prices), range(1), 0, replace(FREE, initial_cash=905))
+    market = Market(days(prices), range(1), 0, replace(NO_COSTS, initial_cash=905))
     market.advance(torch.tensor([[0.4, 0.8]]))  # 40 and 80 cost 2000; a share of 0.4525 is 18.1 and 36.2
     assert market.shares_BS.tolist() == [[18, 36]]
     assert market.cash_B.item() == 905 - 180 - 720
 
 
-def test_fractions_of_an_order_are_cut_towards_zero() -> None:
-    market = Market(days(of_closes([1.0, 1.0], [1.0, 1.0], [1.0, 1.0])), range(1), 0, FREE)
+def test_orders_are_rounded_towards_zero() -> None:
+    market = Market(days(of_closes([1.0, 1.0], [1.0, 1.0], [1.0, 1.0])), range(1), 0, NO_COSTS)
     market.advance(torch.tensor([[0.199, 0.5]]))
     market.advance(torch.tensor([[-0.0199, -0.0501]]))
     assert market.shares_BS.tolist() == [[18, 45]]
 
 
-def test_episodes_are_cut_off_and_begin_again() -> None:
-    market = Market(days(bars(60, 2, 0), window=5), range(50), 7, replace(PLAIN, episode_days=20))
+def test_episodes_are_truncated_and_reset() -> None:
+    market = Market(days(bars(60, 2, 0), window=5), range(50), 7, replace(DEFAULT, episode_days=20))
     assert market.episode_steps == 20
     assert market.day_B.min() >= 4
     assert market.day_B.max() <= 4 + 55 - 20
-    start_B, steps = market.day_B.clone(), play(market, random_actions(40, 50, 2))
-    for number, (_, moved) in enumerate(steps, start=1):
+    start_B, steps = market.day_B.clone(), run_steps(market, random_actions(40, 50, 2))
+    for number, (_, transition) in enumerate(steps, start=1):
         is_end = number % 20 == 0
-        assert (moved.ended_B == is_end).all()
-        assert (moved.discount_B == 1).all()
-        assert (moved.final_obs is not None) is is_end
+        assert (transition.ended_B == is_end).all()
+        assert (transition.discount_B == 1).all()
+        assert (transition.final_obs is not None) is is_end
     final = steps[19][1].final_obs
     assert final is not None
     assert (final["day"] == start_B + 20).all()
@@ -124,8 +126,8 @@ def test_episodes_are_cut_off_and_begin_again() -> None:
     assert (market.episode_B == 2).all()
 
 
-def test_every_day_that_a_whole_episode_fits_after_is_drawn() -> None:
-    market = Market(days(bars(30, 1, 0), window=3), range(600), 1, replace(PLAIN, episode_days=20))
+def test_start_days_cover_all_days_with_room_for_an_episode() -> None:
+    market = Market(days(bars(30, 1, 0), window=3), range(600), 1, replace(DEFAULT, episode_days=20))
     first_B = market.day_B
     assert sorted(set(first_B.tolist())) == list(range(2, 2 + 27 - 20 + 1))
     market.reset()
@@ -134,22 +136,22 @@ def test_every_day_that_a_whole_episode_fits_after_is_drawn() -> None:
     assert not torch.equal(other.day_B, first_B)
 
 
-def test_the_whole_period_is_one_episode() -> None:
-    market = Market(days(bars(30, 1, 0), window=3), range(4), 1, PLAIN)
+def test_episode_can_be_the_whole_period() -> None:
+    market = Market(days(bars(30, 1, 0), window=3), range(4), 1, DEFAULT)
     assert (market.day_B == 2).all()
-    final = play(market, random_actions(27, 4, 1))[-1][1].final_obs
+    final = run_steps(market, random_actions(27, 4, 1))[-1][1].final_obs
     assert final is not None
     assert (final["day"] == 29).all()
     assert (market.day_B == 2).all()
 
 
-def test_a_period_shorter_than_an_episode_is_refused() -> None:
+def test_periods_shorter_than_an_episode_are_rejected() -> None:
     with pytest.raises(UserError, match="a period of 27 days"):
-        Market(days(bars(30, 1, 0), window=3), range(4), 1, replace(PLAIN, episode_days=28))
+        Market(days(bars(30, 1, 0), window=3), range(4), 1, replace(DEFAULT, episode_days=28))
 
 
-def test_beyond_the_end_there_is_no_day() -> None:
-    market = Market(days(bars(3, 1, 0)), range(1), 0, PLAIN)
+def test_steps_beyond_the_end_raise() -> None:
+    market = Market(days(bars(3, 1, 0)), range(1), 0, DEFAULT)
     for _ in range(2):
         market.advance(torch.zeros(1, 1))
     with pytest.raises(ValueError, match="reset"):
@@ -161,14 +163,14 @@ def test_beyond_the_end_there_is_no_day() -> None:
 CRASH = of_closes([10.0], [10.0], [1.0], [10.0], [10.0], [10.0])
 
 
-def test_ruin_ends_for_good_and_the_others_go_on() -> None:
-    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_share=0.2))
+def test_ruin_terminates_only_its_environment() -> None:
+    market = Market(days(CRASH), range(2), 0, replace(NO_COSTS, ruin_fraction=0.2))
     assert market.episode_steps is None
-    steps = play(market, torch.tensor([[[1.0], [0.5]], [[0.0], [0.0]], [[0.0], [0.0]]]))
-    for number, (_, moved) in enumerate(steps):
-        assert moved.final_obs is not None  # the host cannot know
-        assert moved.ended_B.tolist() == [number == 1, False]
-        assert moved.discount_B.tolist() == [0.0 if number == 1 else 1.0, 1.0]
+    steps = run_steps(market, torch.tensor([[[1.0], [0.5]], [[0.0], [0.0]], [[0.0], [0.0]]]))
+    for number, (_, transition) in enumerate(steps):
+        assert transition.final_obs is not None  # the host cannot know
+        assert transition.ended_B.tolist() == [number == 1, False]
+        assert transition.discount_B.tolist() == [0.0 if number == 1 else 1.0, 1.0]
     final = steps[1][1].final_obs
     assert final is not None
     assert final["account"][0].tolist() == pytest.approx([0.0, 0.1, 0.1])
@@ -177,64 +179,66 @@ def test_ruin_ends_for_good_and_the_others_go_on() -> None:
     assert market.day_B.tolist() == [1, 3]
 
 
-def test_an_end_that_is_no_ruin_keeps_its_discount() -> None:
-    market = Market(days(CRASH), range(2), 0, replace(FREE, ruin_share=0.2))
-    *_, last = play(market, torch.zeros(5, 2, 1))
+def test_truncation_keeps_discount_1() -> None:
+    market = Market(days(CRASH), range(2), 0, replace(NO_COSTS, ruin_fraction=0.2))
+    *_, last = run_steps(market, torch.zeros(5, 2, 1))
     assert last[1].ended_B.all()
     assert (last[1].discount_B == 1).all()
     assert (market.episode_B == 1).all()
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.97])
-def test_any_deal_of_environments_plays_the_same_bits(ruin_share: float) -> None:
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.97])
+def test_environments_are_equal_bit_for_bit_on_any_ranks(ruin_fraction: float) -> None:
     prices, action_TBS = bars(80, 7, 0), random_actions(45, 12, 7)
-    config = replace(PLAIN, episode_days=20, ruin_share=ruin_share)
+    config = replace(DEFAULT, episode_days=20, ruin_fraction=ruin_fraction)
     whole = Market(days(prices), range(100, 112), 5, config)
-    together = play(whole, action_TBS)
+    together = run_steps(whole, action_TBS)
     for edges in ([0, 12], [0, 1, 12], [0, 5, 7, 12], [0, 0, 4, 8, 12]):
         parts = [range(100 + a, 100 + b) for a, b in itertools.pairwise(edges)]
         markets = [Market(days(prices), ids, 5, config) for ids in parts]
         apart = [
-            play(m, action_TBS[:, ids.start - 100 : ids.stop - 100]) for m, ids in zip(markets, parts, strict=True)
+            run_steps(m, action_TBS[:, ids.start - 100 : ids.stop - 100]) for m, ids in zip(markets, parts, strict=True)
         ]
-        for step, (observation, moved) in enumerate(together):
+        for step, (observation, transition) in enumerate(together):
             for name, rows in observation.items():
-                assert torch.equal(rows, torch.cat([played[step][0][name] for played in apart]))
-            assert torch.equal(moved.reward_B, torch.cat([played[step][1].reward_B for played in apart]))
-            assert torch.equal(moved.ended_B, torch.cat([played[step][1].ended_B for played in apart]))
-    if ruin_share:
-        assert any((moved.discount_B == 0).any() for _, moved in together)
+                assert torch.equal(rows, torch.cat([steps_of[step][0][name] for steps_of in apart]))
+            assert torch.equal(transition.reward_B, torch.cat([steps_of[step][1].reward_B for steps_of in apart]))
+            assert torch.equal(transition.ended_B, torch.cat([steps_of[step][1].ended_B for steps_of in apart]))
+    if ruin_fraction:
+        assert any((transition.discount_B == 0).any() for _, transition in together)
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.97])
-def test_a_state_goes_on_where_it_was(ruin_share: float) -> None:
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.97])
+def test_saved_state_resumes(ruin_fraction: float) -> None:
     prices, action_TBS = bars(80, 4, 0), random_actions(50, 6, 4)
-    config = replace(PLAIN, episode_days=20, ruin_share=ruin_share)
+    config = replace(DEFAULT, episode_days=20, ruin_fraction=ruin_fraction)
     market = Market(days(prices), range(6), 5, config)
-    play(market, action_TBS[:27])
+    run_steps(market, action_TBS[:27])
     state = {name: rows.clone() for name, rows in market.state_dict().items()}
     assert all(len(rows) == 6 for rows in state.values())
-    straight = play(market, action_TBS[27:])
+    uninterrupted = run_steps(market, action_TBS[27:])
     resumed = Market(days(prices), range(2, 5), 5, config)
     resumed.load_state_dict({name: rows[2:5] for name, rows in state.items()})
-    for (seen, moved), (seen_again, moved_again) in zip(straight, play(resumed, action_TBS[27:, 2:5]), strict=True):
-        assert torch.equal(seen["account"][2:5], seen_again["account"])
-        assert torch.equal(moved.reward_B[2:5], moved_again.reward_B)
-        assert (moved.final_obs is None) == (moved_again.final_obs is None)
+    for (seen, transition), (resumed_obs, resumed_transition) in zip(
+        uninterrupted, run_steps(resumed, action_TBS[27:, 2:5]), strict=True
+    ):
+        assert torch.equal(seen["account"][2:5], resumed_obs["account"])
+        assert torch.equal(transition.reward_B[2:5], resumed_transition.reward_B)
+        assert (transition.final_obs is None) == (resumed_transition.final_obs is None)
     with pytest.raises(ValueError, match="shape"):
         resumed.load_state_dict(state)
 
 
-def test_what_was_observed_stays_as_it_was() -> None:
-    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(PLAIN, episode_days=5))
+def test_observations_are_not_modified_later() -> None:
+    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(DEFAULT, episode_days=5))
     seen = market.observe()
     copies = {name: rows.clone() for name, rows in seen.items()}
-    play(market, random_actions(12, 4, 2))
+    run_steps(market, random_actions(12, 4, 2))
     assert all(torch.equal(seen[name], rows) for name, rows in copies.items())
 
 
-class Reads(TorchFunctionMode):
-    """Counts what turns a tensor's values into Python's, which on a GPU means to wait for it."""
+class CountReads(TorchFunctionMode):
+    """Counts calls that copy a tensor's values to Python, which on a GPU wait for the device."""
 
     NAMES = frozenset({"item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "nonzero"})
     count = 0
@@ -244,18 +248,18 @@ class Reads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("ruin_share", [0.0, 0.5])
-def test_the_host_never_waits_for_the_device(ruin_share: float) -> None:
-    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(PLAIN, episode_days=5, ruin_share=ruin_share))
+@pytest.mark.parametrize("ruin_fraction", [0.0, 0.5])
+def test_steps_do_not_wait_for_the_device(ruin_fraction: float) -> None:
+    market = Market(days(bars(30, 2, 0)), range(4), 0, replace(DEFAULT, episode_days=5, ruin_fraction=ruin_fraction))
     action_TBS = random_actions(12, 4, 2)
-    with Reads() as reads:
-        play(market, action_TBS)
-        assert reads.count == 0
+    with CountReads() as counter:
+        run_steps(market, action_TBS)
+        assert counter.count == 0
         market.cash_B[0].item()
-        assert reads.count == 1
+        assert counter.count == 1
 
 
-def test_the_tree_adds_up_any_number_of_stocks() -> None:
+def test_pairwise_sum_of_any_number_of_stocks() -> None:
     for num in (1, 2, 3, 5, 20, 30):
         values_BS = torch.rand(4, num, dtype=torch.float64)
         torch.testing.assert_close(sum_stocks(values_BS), values_BS.sum(1), rtol=1e-14, atol=0)
@@ -266,14 +270,14 @@ def test_the_tree_adds_up_any_number_of_stocks() -> None:
     [
         {"initial_cash": 0.0},
         {"max_shares": 0},
-        {"cost_bps": -1.0},
+        {"commission_bps": -1.0},
         {"slippage_bps": 10_000.0},
         {"episode_days": 0},
         {"reward_scale": float("nan")},
         {"turbulence_exit": 1.5},
-        {"ruin_share": 1.0},
+        {"ruin_fraction": 1.0},
     ],
 )
-def test_markets_that_are_none(wrong: dict[str, Any]) -> None:
+def test_invalid_market_configs_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"--market\."):
         replace(MarketConfig(), **wrong)

@@ -1,4 +1,4 @@
-"""A trained policy on prices that changed, grew, or come from elsewhere: what its training days fixed stays fixed."""
+"""A trained policy on other prices of its stocks: preprocessing statistics and periods stay those of its training."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +14,20 @@ import pytest
 import torch
 
 from ranks.cli.main import main
-from ranks.workloads.stock_trading.carried import days_for, fitted_of
+from ranks.workloads.stock_trading.config import ModelConfig, demo
+from ranks.workloads.stock_trading.data.config import DataConfig
 from ranks.workloads.stock_trading.data.features import features_of
+from ranks.workloads.stock_trading.data.periods import get_test_rows, load_prices, prepare_periods
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.loading import periods_in, prices_of, rows_of_test
+from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.one_account import backtest
-from ranks.workloads.stock_trading.reports.saved import Trained, load_run
+from ranks.workloads.stock_trading.policy.backtest import backtest
+from ranks.workloads.stock_trading.policy.preprocessing import get_preprocessing, market_days_for
+from ranks.workloads.stock_trading.runs.trained_run import TrainedRun, load_run
 
-from .known import stocks
+from .fixtures import stocks, train_run
 
 TICKERS = ("AAPL", "KO", "XOM")
-SIZES = ["--iterations", "2", "--global-batch", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
-MODEL = ["--model.hidden", "8", "--model.feature-hidden", "8", "--market.max-shares", "20000", "--gpus", "none"]
 
 
 def part(first: str, last: str, tickers: Sequence[str] = TICKERS) -> Prices:
@@ -44,17 +46,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with own.csv, and runs/own, trained on it."""
     folder = tmp_path_factory.mktemp("own")
     write(folder / "own.csv", part("2006-01-03", "2018-12-31"))
-    argv = ["train", "stock-trading", "--preset", "demo", *SIZES, *MODEL, "--data.source", "own.csv", "--name", "own"]
-    command = [sys.executable, "-m", "ranks", *argv, "--ranks", "1", "--market.turbulence-exit", "0.9"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    cfg = replace(
+        demo(),
+        data=DataConfig(source="own.csv"),
+        market=MarketConfig(max_shares=20_000, turbulence_exit=0.9),
+        model=ModelConfig(hidden=8, feature_hidden=8),
+        ppo=replace(demo().ppo, minibatches=2, epochs=1),
+        global_batch=8,
+        iterations=2,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        train_run(cfg, Path("runs"), "own")
     return folder
 
 
 @pytest.fixture
-def own(home: Path, monkeypatch: pytest.MonkeyPatch) -> Trained:
+def own(home: Path, monkeypatch: pytest.MonkeyPatch) -> TrainedRun:
     monkeypatch.chdir(home)
     return load_run("own")
+
+
+def rows_of_test(run: TrainedRun, prices: Prices) -> range:
+    return get_test_rows(run.cfg.data, run.cfg.model.window, prices)
 
 
 def measured(argv: Sequence[str], out: Path) -> dict[str, object]:
@@ -62,7 +76,15 @@ def measured(argv: Sequence[str], out: Path) -> dict[str, object]:
     return json.loads((out / "metrics.json").read_text())
 
 
-def test_a_run_names_its_stocks_and_days(own: Trained) -> None:
+@pytest.fixture(scope="module")
+def own_results(home: Path) -> dict[str, object]:
+    """metrics.json of a backtest of runs/own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        return measured([], home / "results")
+
+
+def test_saved_config_has_tickers_and_dates(own: TrainedRun) -> None:
     data = own.cfg.data
     assert data.tickers == TICKERS
     assert (data.train_from, data.test_to) == ("2007-02-20", "2018-12-31")
@@ -71,13 +93,15 @@ def test_a_run_names_its_stocks_and_days(own: Trained) -> None:
     assert data.train_from < data.train_to < data.test_from < "2018-12-31"
 
 
-def test_what_was_fitted_comes_back_to_the_last_bit(own: Trained) -> None:
-    prices = prices_of(own.cfg.data)
-    fitted, carried = periods_in(prices, own.cfg).fitted, fitted_of(own.policy)
-    np.testing.assert_array_equal(carried.scaler.mean_K, fitted.scaler.mean_K)
-    np.testing.assert_array_equal(carried.scaler.std_K, fitted.scaler.std_K)
-    assert carried.threshold == fitted.threshold < np.inf
-    days, same = days_for(own.policy, prices, rows_of_test(own.cfg, prices), own.cfg), periods_in(prices, own.cfg).test
+def test_preprocessing_statistics_are_restored_bit_for_bit(own: TrainedRun) -> None:
+    prices = load_prices(own.cfg.data)
+    periods, stored = prepare_periods(own.cfg.periods, prices), get_preprocessing(own.policy)
+    fitted = periods.stats
+    np.testing.assert_array_equal(stored.scaler.mean_K, fitted.scaler.mean_K)
+    np.testing.assert_array_equal(stored.scaler.std_K, fitted.scaler.std_K)
+    assert stored.threshold == fitted.threshold < np.inf
+    days = market_days_for(own.policy, prices, rows_of_test(own, prices), own.cfg.features)
+    same = periods.test
     np.testing.assert_array_equal(days.table_DK, same.table_DK)
     np.testing.assert_array_equal(days.is_turbulent_D, same.is_turbulent_D)
 
@@ -92,44 +116,46 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("prices", OTHERS.values(), ids=OTHERS)
-def test_the_same_days_give_the_same_books_whatever_the_file_holds_besides(
-    own: Trained, tmp_path: Path, prices: Prices
+def test_extra_days_or_stocks_in_the_file_change_nothing(
+    own: TrainedRun, own_results: dict[str, object], tmp_path: Path, prices: Prices
 ) -> None:
-    mine = measured([], tmp_path / "mine")
     other = measured(["--data", str(write(tmp_path / "other.csv", prices))], tmp_path / "other")
-    assert other["period"] == mine["period"]
-    assert mine["turnover"] != 0
+    assert other["period"] == own_results["period"]
+    assert own_results["turnover"] != 0
     for name in ("return", "sharpe", "turnover", "costs"):
-        assert other[name] == pytest.approx(mine[name], rel=1e-9)
+        assert other[name] == pytest.approx(own_results[name], rel=1e-9)
 
 
-def test_a_source_that_grew_moves_no_period(own: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine = measured([], tmp_path / "mine")
+def test_more_days_in_the_source_move_no_period(
+    own: TrainedRun, own_results: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = Path("own.csv").read_text()
     try:
         write(Path("own.csv"), part("1996-01-02", "2021-12-31"))
-        assert measured([], tmp_path / "grown")["period"] == mine["period"]
+        assert measured([], tmp_path / "grown")["period"] == own_results["period"]
         capsys.readouterr()
         assert main(["evaluate", "own", "--gpus", "none", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["metrics"]["return"] == pytest.approx(mine["return"], rel=1e-9)
+        assert json.loads(capsys.readouterr().out)["metrics"]["return"] == pytest.approx(
+            own_results["return"], rel=1e-9
+        )
     finally:
         Path("own.csv").write_text(before)
 
 
-def test_an_end_that_is_not_named_is_that_of_the_run(own: Trained, tmp_path: Path) -> None:
+def test_missing_from_or_to_is_that_of_the_run(own: TrainedRun, tmp_path: Path) -> None:
     data = own.cfg.data
     later, sooner = measured(["--from", "2017-01-03"], tmp_path), measured(["--to", "2017-12-29"], tmp_path)
     assert later["period"] == {"from": "2017-01-03", "to": data.test_to, "days": 502}
     assert sooner["period"] == {"from": data.test_from, "to": "2017-12-29", "days": 436}
 
 
-def test_a_period_after_the_runs_own_goes_on_to_the_last_day(own: Trained, tmp_path: Path) -> None:
+def test_later_periods_extend_to_the_last_day(own: TrainedRun, tmp_path: Path) -> None:
     newer = write(tmp_path / "newer.csv", part("2014-01-02", "2021-12-31"))
     period = measured(["--data", str(newer), "--from", "2020-01-02"], tmp_path)["period"]
     assert period == {"from": "2020-01-02", "to": "2021-12-31", "days": 505}
 
 
-def test_rules_learn_nothing_and_trade_any_days(capsys: pytest.CaptureFixture[str]) -> None:
+def test_baselines_trade_any_days(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stock-trading", "backtest", "buy-and-hold", "--from", "2010-01-04", "--to", "2012-12-31"]) == 0
     assert "buy-and-hold: 2010-01-04 to 2012-12-31" in capsys.readouterr().out
 
@@ -139,13 +165,13 @@ BAD = {
     "days of the training": (OTHERS["more years after"], ["--from", "2013-01-02", "--to", "2013-12-31"], "training"),
     "days too near to it": (OTHERS["more years after"], ["--from", "2016-01-29"], "lie between"),
     "no day of the test": (part("2006-01-03", "2014-12-31"), [], "its days are"),
-    "no window before it": (part("2016-02-01", "2018-12-31"), [], "features are known from"),
+    "no window before it": (part("2016-02-01", "2018-12-31"), [], "features exist from"),
 }
 
 
 @pytest.mark.parametrize(("prices", "flags", "found"), BAD.values(), ids=BAD)
-def test_what_a_policy_cannot_trade_is_refused(
-    own: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: Prices, flags: list[str], found: str
+def test_backtests_that_are_impossible_are_rejected(
+    own: TrainedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: Prices, flags: list[str], found: str
 ) -> None:
     data = str(write(tmp_path / "other.csv", prices))
     assert main(["stock-trading", "backtest", "own", "--data", data, *flags]) == 2
@@ -156,18 +182,16 @@ SHORT = {"no test": 345, "no training": 290, "no feature": 200}
 
 
 @pytest.mark.parametrize("num_days", SHORT.values(), ids=SHORT)
-def test_a_history_that_is_too_short_gets_one_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], num_days: int
-) -> None:
+def test_short_histories_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str], num_days: int) -> None:
     path = write(tmp_path / "short.csv", stocks().only(TICKERS).take(range(4_000, 4_000 + num_days)))
     argv = ["train", "stock-trading", "--data.source", str(path), "--runs-dir", str(tmp_path), "--ranks", "1"]
     for command in ([*argv, "--gpus", "none"], ["stock-trading", "backtest", "buy-and-hold", "--data", str(path)]):
         assert main(command) == 2
-        said = capsys.readouterr().err.splitlines()
-        assert [line.split(":")[0].strip() for line in said][-3:] == ["asked", "found", "do"]
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.split(":")[0].strip() for line in lines][-3:] == ["asked", "found", "do"]
 
 
-def test_what_was_done_to_the_prices_is_said(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dropped_days_and_periods_are_reported(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "split.csv", part("2006-01-03", "2018-12-31"))
     text = path.read_text().splitlines()
     day, *closes = text[2_000].split(",")
@@ -175,20 +199,21 @@ def test_what_was_done_to_the_prices_is_said(home: Path, tmp_path: Path, capsys:
     path.write_text("\n".join(text) + "\n")
     assert main(["stock-trading", "backtest", "buy-and-hold", "--data", str(path)]) == 2
     assert "AAPL has no price on" in capsys.readouterr().err
-    argv = ["train", "stock-trading", "--preset", "demo", *SIZES, *MODEL, "--data.source", str(path), "--name", "said"]
-    command = [sys.executable, "-m", "ranks", *argv, "--data.missing", "drop-days", "--ranks", "1"]
+    flags = ["--preset", "demo", "--iterations", "1", "--global-batch", "8", "--ppo.epochs", "1", "--gpus", "none"]
+    argv = ["train", "stock-trading", *flags, "--data.source", str(path), "--data.missing", "drop-days"]
+    command = [sys.executable, "-m", "ranks", *argv, "--ranks", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "days left out: 1, the first of them" in done.stdout + done.stderr
-    assert "training 2007-02-20 to" in done.stdout + done.stderr
+    assert "days dropped: 1, the first on" in done.stdout + done.stderr
+    assert "train 2007-02-20 to" in done.stdout + done.stderr
 
 
-def test_an_export_acts_as_its_backtest(own: Trained) -> None:
-    """With features as they are, which it scales itself; the account as shares of the cash at the start."""
-    prices = prices_of(own.cfg.data)
-    test = rows_of_test(own.cfg, prices)
-    days = days_for(own.policy, prices, test, own.cfg)
-    ledger = backtest(own.policy, days, own.cfg, torch.device("cpu"))
+def test_export_equals_backtest(own: TrainedRun) -> None:
+    """The export gets unscaled features, and the account as fractions of the initial cash."""
+    prices = load_prices(own.cfg.data)
+    test = rows_of_test(own, prices)
+    days = market_days_for(own.policy, prices, test, own.cfg.features)
+    ledger = backtest(own.policy, days, own.cfg.market, torch.device("cpu"))
     sys.path.insert(0, "runs/own/export")
     try:
         import model  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""The policy: what it reads of the market, on which days, and that learning and acting see the same."""
+"""The policy: which days its features use, equal outputs in acting and learning, gradients, no look-ahead."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 
 from ranks.rl.config import PPOConfig
 from ranks.rl.ppo import ppo_loss
-from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, demo
-from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.config import Config, ModelConfig, demo
+from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig
+from ranks.workloads.stock_trading.data.market_days import MarketDays, Periods, make_periods
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days, Periods, periods_of
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.on_market import OnMarket
-from ranks.workloads.stock_trading.policy import TradingPolicy
+from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
+from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 from ranks.workloads.stock_trading.training import build
 
-from .known import bars
-from .look_ahead import peeks
+from .fixtures import bars
+from .look_ahead import find_leaks
 from .rollouts import collected
 
 WINDOW = 10
@@ -33,15 +33,15 @@ SPLIT = Split(range(60, 140), None, range(150, 300))
 
 
 @pytest.mark.parametrize("stride", [1, 5, 21, 40])
-def test_features_come_from_the_days_up_to_each_one_alone(stride: int) -> None:
-    """A slow twin: the reader runs from the first day of a pass to the day it speaks of."""
+def test_features_use_only_days_of_the_window(stride: int) -> None:
+    """Reference: run the first LSTM from the first day of a window to the day of the feature."""
     torch.manual_seed(0)
     table_DK = torch.randn(300, 6, dtype=torch.float64)
     policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=stride, feature_hidden=8, hidden=8).double()
-    on_market = OnMarket(policy, table_DK)
+    market_policy = MarketPolicy(policy, table_DK)
     day_TB = torch.tensor([[9, 50, 236]]) + torch.arange(63)[:, None]
-    some = on_market._features(day_TB, follow_each_other=True)
-    every = on_market._features(day_TB, follow_each_other=False)
+    some = market_policy.features(day_TB, is_consecutive=True)
+    every = market_policy.features(day_TB, is_consecutive=False)
     torch.testing.assert_close(some, every, rtol=0, atol=1e-14)
     assert policy.reader is not None
     for t, b in [(0, 0), (62, 2), (30, 1), (62, 0), (20, 2)]:
@@ -53,36 +53,36 @@ def test_features_come_from_the_days_up_to_each_one_alone(stride: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["clstm", "lstm", "mlp"])
-def test_a_rollout_learned_from_at_once_has_the_probabilities_it_was_drawn_with(kind: str) -> None:
-    policy, table_DK, rollout = collected(kind, n_steps=21, episode_days=42, iterations=3)
+def test_unroll_has_the_probabilities_of_acting(kind: str) -> None:
+    policy, table_DK, rollout = collected(kind, horizon=21, episode_days=42, iterations=3)
     assert rollout.first_TB is None
     with torch.no_grad():
-        loss = ppo_loss(OnMarket(policy, table_DK), rollout, cfg=PPOConfig())
+        loss = ppo_loss(MarketPolicy(policy, table_DK), rollout, cfg=PPOConfig())
     assert float(loss.metrics["approx_kl"].abs().max()) < 1e-10  # type: ignore[union-attr]
     assert not float(loss.metrics["clip_fraction"].sum())  # type: ignore[union-attr]
 
 
-def test_an_episode_that_ends_inside_a_rollout_is_learned_from_alike() -> None:
-    policy, table_DK, rollout = collected("clstm", n_steps=20, episode_days=30, iterations=2)
+def test_unroll_handles_episodes_that_end_inside_a_rollout() -> None:
+    policy, table_DK, rollout = collected("clstm", horizon=20, episode_days=30, iterations=2)
     assert rollout.first_TB is not None
     assert rollout.first_TB[1:].any()
     with torch.no_grad():
-        loss = ppo_loss(OnMarket(policy, table_DK), rollout, cfg=PPOConfig())
+        loss = ppo_loss(MarketPolicy(policy, table_DK), rollout, cfg=PPOConfig())
     assert float(loss.metrics["approx_kl"].abs().max()) < 1e-10  # type: ignore[union-attr]
 
 
 def test_all_three_lstms_learn() -> None:
-    """The origin's encoder got no gradient of PPO: its features were detached."""
-    policy, table_DK, rollout = collected("clstm", n_steps=21, episode_days=42, iterations=1)
+    """PPO gradients reach the feature extractor; in the original program its features were detached."""
+    policy, table_DK, rollout = collected("clstm", horizon=21, episode_days=42, iterations=1)
     moved = replace(rollout, advantage_TB=torch.randn_like(rollout.advantage_TB))
-    ppo_loss(OnMarket(policy, table_DK), moved, cfg=PPOConfig()).sum.backward()
+    ppo_loss(MarketPolicy(policy, table_DK), moved, cfg=PPOConfig()).sum.backward()
     for name in ("reader", "actor.lstm", "critic.lstm"):
         lstm = policy.get_submodule(name)
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in lstm.parameters()), name
 
 
-def test_one_day_for_use_elsewhere_is_the_same_policy() -> None:
-    """`forward` sees a window of its own, unscaled: with a stride of 1 that is what the table's features come from."""
+def test_forward_equals_acting_with_stride_1() -> None:
+    """`forward` gets an unscaled window of each day; that equals the features of the table with a stride of 1."""
     torch.manual_seed(0)
     raw_DK = torch.randn(60, 6) * 7 + 3
     policy = TradingPolicy(2, 6, 4, window=WINDOW, stride=7, feature_hidden=8, hidden=8, clip=1.5)
@@ -90,8 +90,8 @@ def test_one_day_for_use_elsewhere_is_the_same_policy() -> None:
     policy.std_K.fill_(7.0)
     table_DK = ((raw_DK - 3) / 7).clamp(-1.5, 1.5)
     account_BA, day_B = torch.rand(3, 4), torch.tensor([9, 20, 59])
-    on_market = OnMarket(policy, table_DK, stride=1)
-    inside, value_B, _ = on_market.act({"day": day_B, "account": account_BA}, policy.start_state(3))
+    market_policy = MarketPolicy(policy, table_DK, stride=1)
+    inside, value_B, _ = market_policy.act({"day": day_B, "account": account_BA}, policy.start_state(3))
     window_BWK = torch.stack([raw_DK[day - WINDOW + 1 : day + 1] for day in day_B])
     action_BS, same_value_B, state = policy(window_BWK, account_BA, policy.start_state(3))
     torch.testing.assert_close(action_BS, inside.mode().clamp(-1, 1))
@@ -107,17 +107,17 @@ def config() -> Config:
 
 def periods(prices: Prices) -> Periods:
     cfg = config()
-    return periods_of(prices, SPLIT, cfg.features, cfg.market, WINDOW)
+    return make_periods(prices, SPLIT, cfg.features, WINDOW, cfg.market.turbulence_exit)
 
 
-def actions_up_to(policy: TradingPolicy, days: Days, cfg: Config, num_steps: int) -> dict[str, np.ndarray]:
-    """What is decided, held and owned from the first decision of a period to the one `num_steps` later."""
+def actions_up_to(policy: TradingPolicy, days: MarketDays, cfg: Config, num_steps: int) -> dict[str, np.ndarray]:
+    """Actions, values, cash and holdings from the first action of a period to the one `num_steps` later."""
     market = Market(days, range(1), 0, replace(cfg.market, episode_days=None))
-    on_market, state = OnMarket(policy, market.table_DF), policy.start_state(1)
+    market_policy, state = MarketPolicy(policy, market.table_DF), policy.start_state(1)
     seen: list[list[torch.Tensor]] = []
     with torch.no_grad():
         for step in range(num_steps + 1):
-            distribution, value_B, state = on_market.act(market.observe(), state)
+            distribution, value_B, state = market_policy.act(market.observe(), state)
             seen.append([distribution.mode(), value_B, market.cash_B, market.shares_BS])
             if step < num_steps:
                 market.advance(distribution.mode())
@@ -125,21 +125,21 @@ def actions_up_to(policy: TradingPolicy, days: Days, cfg: Config, num_steps: int
     return {name: torch.stack(rows).numpy() for name, rows in zip(names, zip(*seen, strict=True), strict=True)}
 
 
-@pytest.mark.parametrize("poisoned", [False, True])
-def test_no_action_of_the_policy_looks_ahead_and_a_twin_that_does_is_caught(poisoned: bool) -> None:
-    """Every price after day t becomes garbage: what the policy does up to t stays, bit for bit."""
+@pytest.mark.parametrize("leaks", [False, True])
+def test_policy_does_not_look_ahead(leaks: bool) -> None:
+    """Replacing all prices after day t by garbage changes no action up to t, by any bit."""
     torch.manual_seed(1)
     cfg, prices = config(), bars(300, 3, 5)
     policy = build(replace(cfg, data=replace(cfg.data, tickers=prices.tickers)))
     with torch.no_grad():
-        policy.actor.head.weight.mul_(100.0)  # as it begins, its actions would buy less than a share
+        policy.actor.head.weight.mul_(100.0)  # initial actions are too small to buy a whole share
 
-    def known(given: Prices, day: int) -> dict[str, np.ndarray]:
-        test = periods(given).test
-        if poisoned:
+    def known(changed: Prices, day: int) -> dict[str, np.ndarray]:
+        test = periods(changed).test
+        if leaks:
             test = replace(test, table_DK=np.concatenate([test.table_DK[1:], test.table_DK[-1:]]))
         return actions_up_to(policy, test, cfg, day - SPLIT.test.start + 1)
 
-    caught = [peeks(known, prices, day, seed) for seed, day in enumerate((170, 200, 263, 290))]
-    assert any(caught) is poisoned
-    assert poisoned or not any(caught)
+    leaks_found = [find_leaks(known, prices, day, seed) for seed, day in enumerate((170, 200, 263, 290))]
+    assert any(leaks_found) is leaks
+    assert leaks or not any(leaks_found)

@@ -1,4 +1,4 @@
-"""Prices from files: layouts that are read, what is refused and where, and what ships with the package."""
+"""Prices from CSV files: accepted layouts, rejected files with the place of the error, and the shipped files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.read_csv import read_csv
 
-from .known import index, of_closes, stocks
+from .fixtures import index, of_closes, stocks
 
 WIDE = "date,KO,PG\n2020-01-02,50,100\n2020-01-03,51,101\n2020-01-06,52,99.5\n"
 LONG = """date,tic,open,high,low,close,volume
@@ -32,11 +32,11 @@ GOOD = {
     "wide": WIDE,
     "long": LONG,
     "long, stock by stock": BY_STOCK,
-    "names in capitals, another word for the stock": LONG.replace("date,tic,open", "Date, Symbol ,OPEN"),
+    "column names in capitals, symbol for tic": LONG.replace("date,tic,open", "Date, Symbol ,OPEN"),
     "byte order mark, CRLF": "\ufeff" + WIDE.replace("\n", "\r\n"),
     "semicolons": WIDE.replace(",", ";"),
     "tabs": LONG.replace(",", "\t"),
-    "a nameless index, times of midnight": re.sub("(2020-01-0.)", r"\1 00:00:00", WIDE).replace("date", ""),
+    "index column without a name, times of midnight": re.sub("(2020-01-0.)", r"\1 00:00:00", WIDE).replace("date", ""),
     "slashes and a blank line": re.sub("(2020)-(01)-", r"\1/\2/", WIDE) + "\n",
     "no dashes": re.sub("(2020)-(01)-", r"\1\2", WIDE),
     "quotes": WIDE.replace("KO", '"KO"'),
@@ -57,27 +57,30 @@ BAD = {
     "close outside": (LONG.replace("49,51,1100", "49,53,1100"), "KO on 2020-01-03: close 53 outside 49..52"),
     "open outside": (LONG.replace("KO,50,52", "KO,48,52"), "KO on 2020-01-03: open 48 outside 49..52"),
     "a time zone": (WIDE.replace("01-03", "01-03 00:00:00-05:00"), "line 3: a time zone in the date"),
-    "a zone's letter": (WIDE.replace("01-03", "01-03T00:00:00Z"), "line 3: a time zone in the date"),
+    "the time zone Z": (WIDE.replace("01-03", "01-03T00:00:00Z"), "line 3: a time zone in the date"),
     "a time of day": (WIDE.replace("01-03", "01-03 09:30"), "line 3: a time of day in the date"),
-    "days first": (WIDE.replace("2020-01-03", "03.01.2020"), "line 3: '03.01.2020' where a date belongs"),
-    "no such day": (WIDE.replace("2020-01-03", "2020-02-30"), "line 3: '2020-02-30' where a date belongs"),
-    "decimal commas": (WIDE.replace(",", ";").replace("99.5", "99,5"), "line 4: '99,5' where a number belongs"),
-    "a word": (WIDE.replace("101", "high"), "line 3: 'high' where a number belongs"),
-    "a short line": (WIDE.replace("2020-01-03,51", "2020-01-03"), "line 3: 2 columns below a heading of 3"),
-    "no stock's name": ("date,open,close\n2020-01-02,1,1\n", "prices of one stock, and no column that names it"),
+    "days first": (WIDE.replace("2020-01-03", "03.01.2020"), "line 3: '03.01.2020' is not a date"),
+    "no such day": (WIDE.replace("2020-01-03", "2020-02-30"), "line 3: '2020-02-30' is not a date"),
+    "decimal commas": (WIDE.replace(",", ";").replace("99.5", "99,5"), "line 4: '99,5' is not a number"),
+    "a word": (WIDE.replace("101", "high"), "line 3: 'high' is not a number"),
+    "a short line": (WIDE.replace("2020-01-03,51", "2020-01-03"), "line 3: 2 columns, where the header has 3"),
+    "one stock without a ticker": ("date,open,close\n2020-01-02,1,1\n", "prices of one stock, and no ticker column"),
     "bars of one stock": ("Date,Price,Open,High\n2020-01-02,1,1,1\n", "columns Date, Price, Open, High: prices of one"),
     "an adjusted bar": ("Date,Open,High,Low,Adj Close\n2020-01-02,1,1,1,1\n", "prices of one stock"),
-    "an adjusted close twice": ("date,tic,adj close,adj_close\n2020-01-02,A,1,2\n", "line 1: two columns of one name"),
-    "a line of no stock": ("date,tic,close\n2020-01-02,A,1\n2020-01-02,,1\n", "line 3: a line that names no stock"),
-    "a column of no stock": ("date,A,\n2020-01-02,1,1\n", "line 1: a column without a name"),
-    "a sign between thousands": (WIDE.replace("101", "1_010"), "line 3: '1_010' where a number belongs"),
-    "an endless heading": ("date," + "x" * 200_000, "line 1: field larger than field limit"),
+    "an adjusted close twice": (
+        "date,tic,adj close,adj_close\n2020-01-02,A,1,2\n",
+        "line 1: two columns with the same name",
+    ),
+    "a line without a ticker": ("date,tic,close\n2020-01-02,A,1\n2020-01-02,,1\n", "line 3: a line without a ticker"),
+    "a column without a ticker": ("date,A,\n2020-01-02,1,1\n", "line 1: a column without a name"),
+    "a thousands separator": (WIDE.replace("101", "1_010"), "line 3: '1_010' is not a number"),
+    "a very long header": ("date," + "x" * 200_000, "line 1: field larger than field limit"),
     "no close": ("date,tic,open\n2020-01-02,A,1\n", "line 1: no column 'close'"),
-    "no date": ("KO,PG\n1,2\n", "line 1: a heading that reads 'KO,PG'"),
-    "a name twice": (WIDE.replace("PG", "KO"), "line 1: two columns of one name"),
-    "an endless word": (WIDE + '2020-01-07,"' + "1" * 200_000, "line 5: field larger than field limit"),
-    "empty": ("", "line 1: a heading that reads ''"),
-    "only a heading": ("date,KO\n", "0 days of 1 stocks"),
+    "no date": ("KO,PG\n1,2\n", "line 1: the header 'KO,PG'"),
+    "a name twice": (WIDE.replace("PG", "KO"), "line 1: two columns with the same name"),
+    "a very long cell": (WIDE + '2020-01-07,"' + "1" * 200_000, "line 5: field larger than field limit"),
+    "empty": ("", "line 1: the header ''"),
+    "only a header": ("date,KO\n", "0 days of 1 stocks"),
 }
 
 
@@ -88,7 +91,7 @@ def read(tmp_path: Path, text: str, **options: str) -> Prices:
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_what_is_read(tmp_path: Path, text: str) -> None:
+def test_accepted_layouts(tmp_path: Path, text: str) -> None:
     prices = read(tmp_path, text)
     assert prices.tickers == ("KO", "PG")
     assert [str(day) for day in prices.dates_D] == ["2020-01-02", "2020-01-03", "2020-01-06"]
@@ -96,7 +99,7 @@ def test_what_is_read(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "found"), BAD.values(), ids=BAD)
-def test_what_is_refused_and_where(tmp_path: Path, text: str, found: str) -> None:
+def test_rejected_files_name_the_place(tmp_path: Path, text: str, found: str) -> None:
     with pytest.raises(UserError) as error:
         read(tmp_path, text)
     assert "prices.csv" in error.value.asked
@@ -104,11 +107,11 @@ def test_what_is_refused_and_where(tmp_path: Path, text: str, found: str) -> Non
     assert error.value.do
 
 
-def test_stocks_may_be_called_like_a_column_or_nearly_like_each_other(tmp_path: Path) -> None:
+def test_tickers_may_equal_column_names_or_differ_by_a_dot(tmp_path: Path) -> None:
     assert read(tmp_path, "date,LOW,BF.B,BFB,^\n2020-01-02,1,2,3,4\n").tickers == ("LOW", "BF.B", "BFB", "^")
 
 
-def test_whole_bars(tmp_path: Path) -> None:
+def test_open_high_low_and_volume(tmp_path: Path) -> None:
     prices = read(tmp_path, LONG)
     assert prices.open_DS is not None
     assert prices.volume_DS is not None
@@ -119,64 +122,66 @@ def test_whole_bars(tmp_path: Path) -> None:
     assert np.isnan(prices.fill_DS()[-1]).all()
 
 
-def test_closes_alone_are_filled_at_the_next_close(tmp_path: Path) -> None:
+def test_close_only_prices_fill_at_the_next_close(tmp_path: Path) -> None:
     assert read(tmp_path, WIDE).fill_DS()[:-1].tolist() == [[51, 101], [52, 99.5]]
 
 
-def test_an_adjusted_close_scales_the_bar_and_is_named(tmp_path: Path) -> None:
+def test_adjusted_close_scales_the_bar_with_a_warning(tmp_path: Path) -> None:
     text = "Date,Ticker,Open,High,Low,Close,Adj Close\n2020-01-02,KO,49,51,48,50,25\n2020-01-03,KO,50,52,49,51,51\n"
     prices = read(tmp_path, text)
     bar = [values[0, 0] for values in prices.fields().values()]
     assert bar == [24.5, 25.5, 24, 25]
     adjusted, split = prices.notes
-    assert adjusted.endswith("prices.csv: the adjusted close is the close, and the bars are scaled alike")
+    assert adjusted.endswith(
+        "prices.csv: the adjusted close replaces the close, and open, high and low are scaled with it"
+    )
     assert "KO +104% on 2020-01-03" in split
 
 
-def test_gaps_are_left_out_as_asked_and_never_filled(tmp_path: Path) -> None:
+def test_gaps_are_dropped_on_request_and_never_filled(tmp_path: Path) -> None:
     text = WIDE.replace("2020-01-03,51", "2020-01-03,")
-    by_stock, by_day = read(tmp_path, text, missing="drop-stocks"), read(tmp_path, text, missing="drop-days")
-    assert by_stock.tickers == ("PG",)
-    assert by_stock.close_DS.tolist() == [[100], [101], [99.5]]
-    assert by_day.close_DS.tolist() == [[50, 100], [52, 99.5]]
-    assert by_stock.notes[0].endswith("prices.csv: left out KO")
-    assert by_day.notes[0].endswith("prices.csv: days left out: 1, the first of them 2020-01-03")
+    drop_stocks, drop_days = read(tmp_path, text, missing="drop-stocks"), read(tmp_path, text, missing="drop-days")
+    assert drop_stocks.tickers == ("PG",)
+    assert drop_stocks.close_DS.tolist() == [[100], [101], [99.5]]
+    assert drop_days.close_DS.tolist() == [[50, 100], [52, 99.5]]
+    assert drop_stocks.notes[0].endswith("prices.csv: stocks dropped: KO")
+    assert drop_days.notes[0].endswith("prices.csv: days dropped: 1, the first on 2020-01-03")
     with pytest.raises(UserError, match="nothing is left"):
         read(tmp_path, "date,KO\n2020-01-02,\n", missing="drop-days")
 
 
-def test_a_split_that_was_not_adjusted_for_is_named(tmp_path: Path) -> None:
+def test_unadjusted_splits_give_a_warning(tmp_path: Path) -> None:
     (note,) = read(tmp_path, WIDE.replace("99.5", "49.5")).notes
     assert re.search(r"prices.csv: changes of more than 40%.*PG -51% on 2020-01-06", note)
     assert read(tmp_path, WIDE.replace("99.5", "61")).notes == ()
 
 
-def test_weeks_that_are_missing_are_named(tmp_path: Path) -> None:
+def test_missing_weeks_give_a_warning(tmp_path: Path) -> None:
     (note,) = read(tmp_path, WIDE.replace("2020-01-06", "2020-02-06")).notes
     assert "no day from 2020-01-03 to 2020-02-06" in note
 
 
 @pytest.mark.parametrize(("step_days", "a_year"), [(7, 53), (1, 371)])
-def test_prices_that_are_not_of_trading_days_are_refused(tmp_path: Path, step_days: int, a_year: int) -> None:
-    """Measures count 252 days a year: a week's returns would pass for a day's."""
+def test_prices_that_are_not_daily_are_rejected(tmp_path: Path, step_days: int, a_year: int) -> None:
+    """Metrics assume 252 days a year; weekly returns would count as daily ones."""
     days = [np.datetime64("2020-01-02") + step_days * number for number in range(70)]
     with pytest.raises(UserError, match=f"{a_year} days a year"):
         read(tmp_path, "date,KO\n" + "".join(f"{day},5\n" for day in days))
 
 
-def test_lines_that_end_as_on_old_macs(tmp_path: Path) -> None:
+def test_carriage_returns_as_line_ends(tmp_path: Path) -> None:
     assert read(tmp_path, WIDE.replace("\n", "\r")).num_days == 3
 
 
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"\xff\xfed\x00a\x00", "no UTF-8 text"),
+        (b"\xff\xfed\x00a\x00", "not UTF-8 text"),
         (gzip.compress(WIDE.encode())[:-9], "a damaged gzip file"),
         (None, "No such file"),
     ],
 )
-def test_files_that_are_none(tmp_path: Path, data: bytes | None, found: str) -> None:
+def test_unreadable_files_are_rejected(tmp_path: Path, data: bytes | None, found: str) -> None:
     path = tmp_path / "prices.csv"
     if data is not None:
         path.write_bytes(data)
@@ -184,22 +189,22 @@ def test_files_that_are_none(tmp_path: Path, data: bytes | None, found: str) -> 
         read_csv(path)
 
 
-def test_packed_files_and_the_layouts_hash_alike(tmp_path: Path) -> None:
+def test_sha256_does_not_depend_on_compression_or_case(tmp_path: Path) -> None:
     path = tmp_path / "packed.csv.gz"
     path.write_bytes(gzip.compress(WIDE.encode()))
-    wide, plain = read_csv(path), read(tmp_path, WIDE.replace("date", "DATE"))
-    assert wide.sha256 == plain.sha256
+    wide, reference = read_csv(path), read(tmp_path, WIDE.replace("date", "DATE"))
+    assert wide.sha256 == reference.sha256
     assert wide.sha256 != read(tmp_path, WIDE.replace("99.5", "99.6")).sha256
     assert wide.sha256 != read(tmp_path, LONG).sha256
 
 
-def test_prices_made_in_code_are_checked_alike() -> None:
+def test_prices_from_arrays_are_validated() -> None:
     good = of_closes([1.0, 2.0], [3.0, 4.0])
     with pytest.raises(UserError, match="B on 2020-01-02: close nan"):
         of_closes([1.0, 2.0], [3.0, np.nan])
     with pytest.raises(UserError, match="2020-01-01 after 2020-01-02"):
         Prices(good.dates_D[::-1], good.tickers, good.close_DS)
-    with pytest.raises(UserError, match="A twice"):
+    with pytest.raises(UserError, match="the ticker A twice"):
         Prices(good.dates_D, ("A", "A"), good.close_DS)
     with pytest.raises(UserError, match=r"close of shape \(1, 2\)"):
         Prices(good.dates_D, good.tickers, good.close_DS[:1])
@@ -217,7 +222,7 @@ def test_periods_by_dates() -> None:
         (None, "2030-01-01", "its days are 1990-01-02 to 2022-12-28"),
         ("2016-01-02", "2016-01-03", "no trading day"),
         ("2017-01-02", "2016-01-03", "no trading day"),
-        ("in May", None, "no calendar day"),
+        ("in May", None, "not a calendar day"),
     ]:
         with pytest.raises(UserError, match=found):
             prices.rows(first, last)
@@ -225,7 +230,7 @@ def test_periods_by_dates() -> None:
         prices.only(("TSLA",))
 
 
-def test_what_ships_is_what_its_notice_says() -> None:
+def test_shipped_files_match_their_notice() -> None:
     notice = (sp500.SHIPPED / "README.md").read_text()
     for name in ("sp500_dataset.csv.gz", "sp500_index.csv.gz"):
         assert hashlib.sha256((sp500.SHIPPED / name).read_bytes()).hexdigest() in notice

@@ -1,4 +1,4 @@
-"""stock-trading: recurrent PPO trades a portfolio, costs included, and is judged on days it never saw."""
+"""stock-trading: recurrent PPO trades a portfolio with costs and is tested on days that it never saw."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COMMANDS: dict[str, str] = {
     "report": "ranks.workloads.stock_trading.reports.report:report",
     "walk-forward": "ranks.workloads.stock_trading.reports.walk_forward:walk_forward",
 }
-_HOME = {"build": "training", "train": "training", "evaluate": "training", "table": "tables.table"}
+_MODULES = {"build": "training", "train": "training", "evaluate": "training", "table": "tables.table"}
 
 __all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "table", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """Everything that needs torch is loaded when it is first asked for (no submodule may have one of these names)."""
-    if name not in _HOME:
+    """Import what needs torch on first use. No submodule may have one of these names."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,8 +1,9 @@
-"""Training: PPO with recurrent policies in a market of many accounts."""
+"""Training and evaluation: PPO with a recurrent policy in a market of many accounts."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,71 +19,75 @@ from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.rollout import Rollout
-from ranks.workloads.stock_trading.carried import carry, days_for
-from ranks.workloads.stock_trading.config import Config, DataConfig
-from ranks.workloads.stock_trading.loading import periods_in, prices_of, resolved, rows_of_test
-from ranks.workloads.stock_trading.market.days import Days
+from ranks.workloads.stock_trading.config import Config
+from ranks.workloads.stock_trading.data.config import DataConfig
+from ranks.workloads.stock_trading.data.market_days import MarketDays
+from ranks.workloads.stock_trading.data.periods import get_test_rows, load_prices, prepare_periods, resolve_dates
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.on_market import OnMarket
-from ranks.workloads.stock_trading.one_account import backtest, measures
-from ranks.workloads.stock_trading.policy import TradingPolicy
+from ranks.workloads.stock_trading.policy.backtest import backtest
+from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
+from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, set_preprocessing
+from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 
 
 def build(cfg: Config) -> TradingPolicy:
-    """The policy, untrained and with nothing fitted. Of a run, whose config names its stocks, no prices are read."""
-    num_stocks, m, f = len(cfg.data.tickers or prices_of(cfg.data).tickers), cfg.model, cfg.features
+    """The untrained policy, without preprocessing statistics. Reads no prices if the config names its tickers."""
+    num_stocks, m, f = len(cfg.data.tickers or load_prices(cfg.data).tickers), cfg.model, cfg.features
     widths = (num_stocks, num_stocks * len(f.names) + f.turbulence, num_stocks + 2)
     return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std, f.clip)
 
 
 def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, table_DK: Tensor) -> Loss:
-    """PPO's loss of one minibatch; one item an account."""
-    return ppo.ppo_loss(OnMarket(policy, table_DK), part, cfg=cfg)
+    """The PPO loss of one minibatch; one item is one account."""
+    return ppo.ppo_loss(MarketPolicy(policy, table_DK), part, cfg=cfg)
 
 
 def train(cfg: Config, world: World) -> Summary:
-    """The loop."""
-    prices = prices_of(cfg.data)
-    cfg = resolved(cfg, prices)
-    periods = periods_in(prices, cfg)
+    """Train the policy: collect a rollout in the market, then update, `cfg.iterations` times."""
+    prices = load_prices(cfg.data)
+    cfg = replace(cfg, data=resolve_dates(cfg.periods, prices))
+    periods = prepare_periods(cfg.periods, prices)
     market = partial(Market, periods.train, seed=world.seed, config=cfg.market, device=world.device)
     table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.get_default_dtype(), device=world.device)
     policy = build(cfg)
-    carry(policy, periods.fitted)
+    set_preprocessing(policy, periods.stats)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=updates)
-    collector = Collector(OnMarket(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
+    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
+    collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
-        run.session.note(days_in_words(cfg.data))
+        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
+        world.emit({"event": "note", "text": describe_periods(cfg.data)})
         for note in prices.notes:
             run.session.warn(note)
         for iteration in run.iterations(cfg.iterations, long=True):
-            rollout = collector.collect(OnMarket(policy, table_DK), iteration)
+            rollout = collector.collect(MarketPolicy(policy, table_DK), iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
             run.log(collector.statistics(), prefix="rollout")
             if run.every(cfg.eval_every) and periods.validation is not None:
-                run.log(measures(backtest(policy, periods.validation, cfg, world.device, world)), prefix="val")
+                ledger = backtest(policy, periods.validation, cfg.market, world.device, world)
+                run.log(ledger.metrics(), prefix="val")
                 run.save()
     return run.finish(export=policy)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """Measures of the test period, costs included: one account that takes the likeliest action each day."""
+    """Performance metrics of a backtest of the test period, with costs."""
     assert isinstance(model, TradingPolicy)
-    prices = prices_of(cfg.data)
-    days = days_for(model, prices, rows_of_test(resolved(cfg, prices), prices), cfg)
-    return measures(backtest(model, days, cfg, world.device, world))
+    prices = load_prices(cfg.data)
+    rows = get_test_rows(resolve_dates(cfg.periods, prices), cfg.model.window, prices)
+    days = market_days_for(model, prices, rows, cfg.features)
+    return backtest(model, days, cfg.market, world.device, world).metrics()
 
 
-def days_in_words(data: DataConfig) -> str:
-    """Both periods of a config that names them."""
-    embargo = f"{data.embargo_days} trading days or more between them unused"
-    return f"training {data.train_from} to {data.train_to}, test {data.test_from} to {data.test_to}, {embargo}"
+def describe_periods(data: DataConfig) -> str:
+    """One line with the training and the test period of a config with resolved dates."""
+    periods = f"train {data.train_from} to {data.train_to}, test {data.test_from} to {data.test_to}"
+    return f"{data.source}: {len(data.tickers)} stocks, {periods}, embargo {data.embargo_days} trading days"
 
 
-def sha256_of(days: Days) -> str:
-    """Of all that a policy can learn from a period."""
+def sha256_of(days: MarketDays) -> str:
+    """SHA-256 of everything that a policy can learn from a period."""
     digest = hashlib.sha256("\n".join(days.tickers).encode())
     arrays: list[Any] = [days.close_DS, days.fill_DS, days.table_DK, days.is_turbulent_D]
     for array in arrays:

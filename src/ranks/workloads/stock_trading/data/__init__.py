@@ -1,1 +1,1 @@
-"""Prices from files, and what is derived from them day by day. NumPy alone: no torch, no net."""
+"""Prices from files, the features of each day, and the periods that a policy trades. NumPy only: no torch."""

@@ -1,4 +1,4 @@
-"""What a policy is told of each day: features of each stock and of the market, each from the days up to it alone.
+"""Features of each stock and of the market, day by day. A feature uses that day and the days before it only.
 
 Legend: D days, S stocks, F features of a stock, M of the market, K = S * F + M columns of the table.
 """
@@ -20,8 +20,8 @@ from ranks.workloads.stock_trading.data.turbulence import turbulence
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """`stock_DSF`, `market_DM`: float64, before scaling. `turbulence_D`: what `market_DM` is the logarithm of, None
-    where it was not asked for. From `first_day` on all of them are numbers; before it some are NaN."""
+    """Features before scaling, float64. `market_DM` is log(1 + `turbulence_D`); None and no column without turbulence.
+    All features are finite from row `first_day` on; before it some are NaN."""
 
     names: tuple[str, ...]
     market_names: tuple[str, ...]
@@ -32,12 +32,12 @@ class Features:
 
     @property
     def flat_DK(self) -> Floats:
-        """float64[D, K]: all features of the first stock, of the second, ..., then the market's; before scaling."""
+        """float64[D, K]: the features of the first stock, of the second, ..., then of the market; before scaling."""
         return np.concatenate([self.stock_DSF.reshape(len(self.stock_DSF), -1), self.market_DM], 1)
 
 
 def history_days(config: FeatureConfig) -> int:
-    """Days that the features look back on, at most; as many lie before the first day on which all are known."""
+    """The longest lookback of the features in days: as many days lie before the first day with all features."""
     c = config
     longest = {"return": 1, "trend": c.trend_days, "level": c.level_days, "macd": c.macd_slow, "rsi": c.rsi_days}
     longest |= {"cci": c.cci_days, "adx": 2 * c.adx_days}
@@ -46,9 +46,9 @@ def history_days(config: FeatureConfig) -> int:
 
 
 def features_of(prices: Prices, config: FeatureConfig) -> Features:
-    """The features of every day. Raises UserError where the history is shorter than the longest window.
+    """Compute the features of every day. Raises UserError if the history is shorter than the longest window.
 
-    The market's feature is log(1 + turbulence). Close-only prices: see `indicators`.
+    The feature of the market is log(1 + turbulence). For close-only prices see `indicators`.
     """
     close_DS = prices.close_DS
     high_DS = close_DS if prices.high_DS is None else prices.high_DS
@@ -67,19 +67,21 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
     market_DM = np.zeros((prices.num_days, 0)) if turbulence_D is None else np.log1p(turbulence_D)[:, None]
     is_known_D = np.asarray(np.isfinite(stock_DSF).all((1, 2)) & np.isfinite(market_DM).all(1))
     if not is_known_D.any():
-        found = f"the {prices.num_days} days of {prices.source} are fewer than the windows take"
+        found = f"{prices.num_days} days of {prices.source}, which are too few for the windows"
         raise UserError("features of the prices", found, "give a longer history, or shorten the windows")
     first_day = int(np.argmax(is_known_D))
-    assert is_known_D[first_day:].all(), "a feature that is undefined after its first day"
+    assert is_known_D[first_day:].all(), "a feature is undefined after its first day"
     market_names = () if turbulence_D is None else ("turbulence",)
     return Features(config.names, market_names, stock_DSF, market_DM, turbulence_D, first_day)
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """Mean and standard deviation of each column over the training days, those of a feature over all stocks together;
-    frozen after that. float64[K] of numbers that float32 holds, so that a weights file keeps them to the last bit;
-    `clip` in standard deviations."""
+    """Standardise features with the mean and standard deviation of the training days, then clip them.
+
+    A feature has one mean and one deviation over all stocks. float64[K] arrays hold values that float32 can represent,
+    so that a weights file stores them exactly. `clip` is in standard deviations.
+    """
 
     mean_K: Floats
     std_K: Floats
@@ -87,10 +89,10 @@ class Scaler:
 
     @classmethod
     def fit(cls, features: Features, train: range, clip: float) -> Scaler:
-        """From the training days alone. Raises UserError where features are not known on all of them."""
+        """Fit on the rows `train` only. Raises UserError if features are missing on some of them."""
         if train.start < features.first_day:
-            found = f"features are known from day {features.first_day} on, the training begins with day {train.start}"
-            raise UserError("a scaler of the training days", found, "begin the training later")
+            found = f"features exist from day {features.first_day} on, the training begins with day {train.start}"
+            raise UserError("a scaler fitted on the training days", found, "begin the training later")
         days = slice(train.start, train.stop)
         stock_DSF, market_DM = features.stock_DSF[days], features.market_DM[days]
         each = np.ones((stock_DSF.shape[1], 1))
@@ -100,10 +102,10 @@ class Scaler:
         return cls(mean_K, np.where(std_K > 0, std_K, 1.0), clip)
 
     def table_DK(self, features: Features) -> npt.NDArray[np.float32]:
-        """float32[D, K], scaled and clipped; 0 for a feature that never changes."""
+        """float32[D, K]: scaled and clipped features; 0 for a feature that is constant in training."""
         return np.clip((features.flat_DK - self.mean_K) / self.std_K, -self.clip, self.clip).astype(np.float32)
 
 
 def as_float32(values: npt.ArrayLike) -> Floats:
-    """float64, each rounded to what float32 holds."""
+    """float64 values rounded to float32 precision."""
     return np.asarray(values, np.float32).astype(np.float64)

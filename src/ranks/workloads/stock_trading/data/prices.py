@@ -1,4 +1,4 @@
-"""Daily prices of several stocks: what a file or a simulation brought, checked once.
+"""Daily prices of several stocks, validated when they are created.
 
 Legend: D days, S stocks.
 """
@@ -22,15 +22,15 @@ Dates = npt.NDArray[np.datetime64]
 Day = str | datetime.date | np.datetime64
 
 EDGE_DAYS = 7
-"""A period may begin so many calendar days before the first trading day, or end so many after the last."""
+"""A period may start this many calendar days before the first trading day, or end as many after the last."""
 SPLIT_MOVE = 0.4
-"""A larger change within a day is more often a split that was not adjusted for than a price that was paid."""
+"""A larger change within a day is more often an unadjusted split than a real move."""
 ROUNDING = 1e-9
-"""Relative slack of low <= close <= high: adjusted bars are products."""
+"""Relative tolerance of low <= close <= high, as adjusted prices are rounded products."""
 
 
 class Move(NamedTuple):
-    """A change of a close against the day before, as a share of it."""
+    """A daily change of a close, as a fraction of the close before."""
 
     ticker: str
     date: np.datetime64
@@ -39,50 +39,51 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices of S stocks on the same D days. Raises UserError, naming source, ticker and date, where they are none.
+    """Prices of S stocks on the same D days. Raises UserError naming source, ticker and date if a price is invalid.
 
-    Arrays are float64[D, S] in one currency; what the source does not tell is None. `source` is how messages call it;
-    `notes` says what was done to it on reading.
+    Arrays are float64[D, S] in one currency; fields that the source lacks are None. `source` names the prices in
+    messages; `notes` are warnings about what the reader changed or found odd.
     """
 
     dates_D: Dates
-    """datetime64[D], rising."""
+    """datetime64[D], strictly increasing."""
     tickers: tuple[str, ...]
     close_DS: Floats
     open_DS: Floats | None = None
     high_DS: Floats | None = None
     low_DS: Floats | None = None
     volume_DS: Floats | None = None
-    """Shares traded; NaN where it is not told."""
+    """Shares traded; NaN where unknown."""
     source: str = "prices"
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = len(self.dates_D), len(self.tickers)
         if 0 in shape:
-            self._refuse(f"{shape[0]} days of {shape[1]} stocks", "give one of each at least")
+            self._reject(f"{shape[0]} days of {shape[1]} stocks", "give at least one of each")
         if len(set(self.tickers)) < len(self.tickers):
             twice = next(t for t in self.tickers if self.tickers.count(t) > 1)
-            self._refuse(f"{twice} twice among the tickers", "name each stock once")
+            self._reject(f"the ticker {twice} twice", "name each stock once")
         step_D = np.diff(self.dates_D.astype("datetime64[D]")).astype(np.int64)
         if (step_D <= 0).any():
             row = int(np.argmax(step_D <= 0)) + 1
-            self._refuse(f"{self.dates_D[row]} after {self.dates_D[row - 1]}", "sort the days, each once")
+            self._reject(f"{self.dates_D[row]} after {self.dates_D[row - 1]}", "sort the days and give each once")
         for name, values_DS in self.fields().items():
             if values_DS.shape != shape:
-                self._refuse(
-                    f"{name} of shape {values_DS.shape} for {shape[0]} days of {shape[1]} stocks", "align them"
+                self._reject(
+                    f"{name} of shape {values_DS.shape} for {shape[0]} days of {shape[1]} stocks",
+                    "give all fields the same shape",
                 )
             if name != "volume":
                 bad_DS = ~(np.isfinite(values_DS) & (values_DS > 0))
-                self._refuse_where(bad_DS, lambda at, n=name, v=values_DS: f"{n} {v[at]:g}")
+                self._reject_where(bad_DS, lambda at, n=name, v=values_DS: f"{n} {v[at]:g}")
         if self.high_DS is not None and self.low_DS is not None:
             high_DS, low_DS = self.high_DS, self.low_DS
-            self._refuse_where(high_DS < low_DS, lambda at: f"high {high_DS[at]:g} below low {low_DS[at]:g}")
+            self._reject_where(high_DS < low_DS, lambda at: f"high {high_DS[at]:g} below low {low_DS[at]:g}")
             for name, values_DS in (("open", self.open_DS), ("close", self.close_DS)):
                 if values_DS is not None:
                     outside_DS = (values_DS > high_DS * (1 + ROUNDING)) | (values_DS < low_DS * (1 - ROUNDING))
-                    self._refuse_where(
+                    self._reject_where(
                         outside_DS,
                         lambda at, n=name, v=values_DS: f"{n} {v[at]:g} outside {low_DS[at]:g}..{high_DS[at]:g}",
                     )
@@ -91,22 +92,22 @@ class Prices:
     def of(
         cls, dates_D: Dates, tickers: tuple[str, ...], fields: Mapping[str, Floats], source: str, *notes: str
     ) -> Prices:
-        """From arrays by name, as `fields` gives them; `close` is among them."""
+        """Create from arrays by name, as `fields` returns them; `close` is required."""
         open_DS, high_DS, low_DS, volume_DS = (fields.get(name) for name in ("open", "high", "low", "volume"))
         return cls(dates_D, tickers, fields["close"], open_DS, high_DS, low_DS, volume_DS, source, notes)
 
-    def _refuse(self, found: str, do: str) -> NoReturn:
+    def _reject(self, found: str, do: str) -> NoReturn:
         raise UserError(f"the prices of {self.source}", f"{self.source}: {found}", do)
 
-    def _refuse_where(self, bad_DS: npt.NDArray[np.bool_], say: Callable[[tuple[int, int]], str]) -> None:
+    def _reject_where(self, bad_DS: npt.NDArray[np.bool_], describe: Callable[[tuple[int, int]], str]) -> None:
         if bad_DS.any():
             day, stock = (int(i) for i in np.argwhere(bad_DS)[0])
-            also = f" ({int(bad_DS.sum())} such in all)" if bad_DS.sum() > 1 else ""
-            where = f"{self.tickers[stock]} on {self.dates_D[day]}: {say((day, stock))}{also}"
-            self._refuse(where, "correct it, or leave that stock or that day out")
+            also = f" ({int(bad_DS.sum())} invalid values in all)" if bad_DS.sum() > 1 else ""
+            where = f"{self.tickers[stock]} on {self.dates_D[day]}: {describe((day, stock))}{also}"
+            self._reject(where, "correct it, or leave out that stock or that day")
 
     def fields(self) -> dict[str, Floats]:
-        """The arrays that are there, by name."""
+        """The arrays that are not None, by name."""
         names = ("open", "high", "low", "close", "volume")
         arrays = (self.open_DS, self.high_DS, self.low_DS, self.close_DS, self.volume_DS)
         return {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
@@ -121,7 +122,7 @@ class Prices:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Of tickers, days and every array, whatever the file looked like."""
+        """SHA-256 of tickers, days and all arrays; it does not depend on the layout of the file."""
         digest = hashlib.sha256("\n".join(self.tickers).encode())
         digest.update(self.dates_D.astype("datetime64[D]").astype("<i8").tobytes())
         for name, values_DS in self.fields().items():
@@ -129,51 +130,55 @@ class Prices:
         return digest.hexdigest()
 
     def fill_DS(self) -> Floats:
-        """float64[D, S]: the price that an order given at close t is filled at: the open of day t + 1, or its close
-        where only closes are known. Nobody fills an order of the last day: NaN."""
+        """float64[D, S]: the fill price of an order given at close t: the open of day t + 1, or its close for
+        close-only prices. NaN on the last day, whose orders are not filled."""
         paid_DS = self.close_DS if self.open_DS is None else self.open_DS
         return np.concatenate([paid_DS[1:], np.full((1, self.num_stocks), np.nan)])
 
     def rows(self, first: Day | None = None, last: Day | None = None) -> range:
-        """Rows of the trading days from `first` to `last`, both counted; None: from the beginning, to the end.
+        """Rows of the trading days from `first` to `last`, both included. None: from the first day, to the last day.
 
-        Raises UserError where there are none, or where the period reaches beyond the history.
+        Raises UserError if there are none, or if the period is not within the history.
         """
         begin, end = self.dates_D[0], self.dates_D[-1]
         from_day = begin if first is None else self._day(first)
         to_day = end if last is None else self._day(last)
         asked, edge = f"{from_day} to {to_day} of {self.source}", np.timedelta64(EDGE_DAYS, "D")
         if from_day < begin - edge or to_day > end + edge:
-            raise UserError(asked, f"its days are {begin} to {end}", "ask for a period within them")
+            raise UserError(asked, f"its days are {begin} to {end}", "give a period within them")
         start, stop = np.searchsorted(self.dates_D, from_day), np.searchsorted(self.dates_D, to_day, side="right")
         if start >= stop:
-            raise UserError(asked, "no trading day in it", "give a first day that lies before the last one")
+            raise UserError(asked, "no trading day in it", "give a first day before the last day")
         return range(int(start), int(stop))
 
     def _day(self, day: Day) -> np.datetime64:
         try:
             return np.datetime64(datetime.date.fromisoformat(str(day)), "D")
         except ValueError:
-            raise UserError(f"the day '{day}'", "no calendar day", "write it as 2016-01-04") from None
+            raise UserError(f"the day '{day}'", "not a calendar day", "write it as 2016-01-04") from None
 
     def take(self, rows: range) -> Prices:
-        """The days of these rows alone."""
+        """The prices of these rows only."""
         return self._cut(lambda values: values[rows.start : rows.stop], self.dates_D[rows.start : rows.stop])
 
     def only(self, tickers: tuple[str, ...]) -> Prices:
-        """These stocks alone, in this order. Raises UserError where one is not there."""
+        """The prices of these stocks only, in this order. Raises UserError if one is missing."""
         for ticker in tickers:
             if ticker not in self.tickers:
-                raise UserError(f"the stock {ticker}", f"{self.source} has {', '.join(self.tickers)}", "ask for these")
+                raise UserError(
+                    f"the stock {ticker}", f"{self.source} has {', '.join(self.tickers)}", "choose from these"
+                )
         places = [self.tickers.index(ticker) for ticker in tickers]
         return self._cut(lambda values: values[:, places], self.dates_D, tickers)
 
     def _cut(self, cut: Callable[[Floats], Floats], dates_D: Dates, tickers: tuple[str, ...] | None = None) -> Prices:
-        kept = {name: np.ascontiguousarray(cut(values)) for name, values in self.fields().items()}  # sums go by layout
+        kept = {
+            name: np.ascontiguousarray(cut(values)) for name, values in self.fields().items()
+        }  # sums depend on the memory layout
         return Prices.of(dates_D, tickers or self.tickers, kept, self.source, *self.notes)
 
     def large_moves(self, limit: float = SPLIT_MOVE) -> list[Move]:
-        """Closes that changed by more than `limit` within a day, as splits that were not adjusted for do."""
+        """Closes that changed by more than `limit` within a day, as unadjusted splits do."""
         change_DS = self.close_DS[1:] / self.close_DS[:-1] - 1
         places = np.argwhere(np.abs(change_DS) > limit).tolist()
         return [Move(self.tickers[s], self.dates_D[d + 1], float(change_DS[d, s])) for d, s in places]

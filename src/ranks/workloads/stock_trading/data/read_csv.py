@@ -1,8 +1,8 @@
-"""Prices from a CSV file, packed by gzip or not, in one of two layouts.
+"""Read prices from a CSV file, normalised or gzip, in a long or a wide layout.
 
-long: a line for each day and stock, with columns `date`, `tic` (or `ticker`, `symbol`), `close`, and where they are
-known `open`, `high`, `low`, `volume` and an adjusted close. wide: a line for each day, `date` and one close for each
-ticker. Names of columns are taken in any case. Nothing is ever filled in from another day.
+long: one line for each day and stock, with columns `date`, `tic` (or `ticker`, `symbol`), `close`, and optionally
+`open`, `high`, `low`, `volume` and an adjusted close. wide: one line for each day, with `date` and one close for each
+ticker. Column names are not case-sensitive. Missing prices are never filled in from another day.
 
 Legend: D days, S stocks.
 """
@@ -27,7 +27,7 @@ from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.prices import SPLIT_MOVE, Dates, Floats, Prices
 
 Missing = Literal["error", "drop-stocks", "drop-days"]
-"""What becomes of a day on which a stock has no price: the file is refused, or that stock, or that day, is left out."""
+"""What to do if a stock has no price on a day: reject the file, or drop that stock, or drop that day."""
 
 DATE_NAMES = ("date", "datetime", "timestamp", "")
 TICKER_NAMES = ("tic", "ticker", "symbol")
@@ -35,11 +35,12 @@ ADJUSTED_NAMES = ("adjclose", "adjustedclose")
 PRICE_NAMES = ("open", "high", "low", "close")
 BAR_NAMES = ("open", "high", "low", "volume", "vol", "price", *ADJUSTED_NAMES)
 DAYS_A_YEAR = (225, 270)
-"""Of exchanges: 242 (Shanghai) to 261 (every weekday). Measures take 252 a year; other spacings would falsify them."""
+"""Range of daily prices: exchanges have 242 (Shanghai) to 261 (every weekday). Metrics assume 252 days a year and would
+be wrong for other spacings."""
 LONGEST_BREAK_DAYS = 12
-"""Calendar days between two trading days: more than any holidays of an exchange (Shanghai's take 11)."""
+"""Maximum calendar days between two trading days without a warning; Shanghai's longest holidays take 11."""
 LEAST_DAYS = 60
-"""Days of a history from which its spacing shows."""
+"""Shortest history whose days a year are checked."""
 LAYOUTS = "long (date,tic,open,high,low,close,volume) or wide (date and one close for each ticker)"
 NO_NUMBER = ("", "nan", "na", "n/a", "null", "none")
 DATE = re.compile(r"(\d{4})([-/]?)(\d\d)\2(\d\d)(?:[ T]00:00(?::00(?:\.0*)?)?)?")
@@ -48,38 +49,38 @@ SHOWN_MOVES = 5
 
 
 def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
-    """The prices of a file. Raises UserError naming file and line, or date and ticker.
+    """Read and validate the prices of a file. Raises UserError naming file and line, or date and ticker.
 
-    Where the file has an adjusted close it becomes the close, and the rest of the bar is scaled alike. `notes` says so,
-    and what was left out, and which changes within a day look like splits that were not adjusted for.
+    An adjusted close replaces the close, and open, high and low are scaled by the same factor. `Prices.notes` reports
+    this, what was dropped, and daily changes that look like unadjusted splits.
     """
     file = _File.open(path)
     is_long = any(name in file.columns for name in TICKER_NAMES)
     bar = [name for name in file.columns if name in BAR_NAMES]
     if not is_long and ("close" in file.columns or len(bar) > 1):
-        found = f"columns {', '.join(file.heading)}: prices of one stock, and no column that names it"
-        file.refuse(1, found, "add a column tic with its name on each line")
+        found = f"columns {', '.join(file.header)}: prices of one stock, and no ticker column"
+        file.reject(1, found, "add a column tic with its ticker on each line")
     dates_D, tickers, fields = _long(file) if is_long else _wide(file)
     notes: list[str] = []
     dates_D, tickers, fields = _without_gaps(file, dates_D, tickers, fields, missing, notes)
     adjusted_DS = fields.pop("adjusted", None)
     prices = Prices.of(dates_D, tickers, fields, file.name)
     if adjusted_DS is not None:
-        notes.append(f"{file.name}: the adjusted close is the close, and the bars are scaled alike")
+        notes.append(f"{file.name}: the adjusted close replaces the close, and open, high and low are scaled with it")
         bars = {n: v * (adjusted_DS / prices.close_DS) for n, v in fields.items() if n != "volume"}
         fields = {**fields, **bars, "close": adjusted_DS}
         prices = Prices.of(dates_D, tickers, fields, file.name)
-    _refuse_unless_daily(file, prices)
-    return replace(prices, notes=(*notes, *_holes(prices), *_splits(prices)))
+    _reject_unless_daily(file, prices)
+    return replace(prices, notes=(*notes, *_long_breaks(prices), *_splits(prices)))
 
 
 @dataclass(frozen=True)
 class _File:
-    """The lines of a file below its heading, and where each column stands."""
+    """The text of a CSV file and the position of each column of its header."""
 
     name: str
     columns: dict[str, int]
-    heading: list[str]
+    header: list[str]
     text: str
     delimiter: str
 
@@ -92,86 +93,92 @@ class _File:
                 data = gzip.decompress(data)
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            file.refuse(None, "bytes that are no UTF-8 text", "save it as CSV in UTF-8")
+            file.reject(None, "bytes that are not UTF-8 text", "save it as CSV in UTF-8")
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            file.refuse(None, "a damaged gzip file", "fetch it again")
+            file.reject(None, "a damaged gzip file", "download it again")
         except OSError as error:
-            file.refuse(None, error.strerror or str(error), "give a readable file")
+            file.reject(None, error.strerror or str(error), "give a readable file")
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         first = text.partition("\n")[0]
         delimiter = max(",;\t", key=first.count)
         try:
-            heading = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
+            header = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
         except csv.Error as error:
-            file.refuse(1, str(error), f"give {LAYOUTS}")
-        plain = ["".join(filter(str.isalnum, word.lower())) or word for word in heading]
-        columns = {name: place for place, name in enumerate(plain)}
-        file = cls(str(path), columns, heading, text, delimiter)
+            file.reject(1, str(error), f"give {LAYOUTS}")
+        normalised = ["".join(filter(str.isalnum, word.lower())) or word for word in header]
+        columns = {name: position for position, name in enumerate(normalised)}
+        file = cls(str(path), columns, header, text, delimiter)
         known = (*DATE_NAMES, *TICKER_NAMES, *ADJUSTED_NAMES, *PRICE_NAMES, "volume")
-        if len(heading) < 2 or not any(name in columns for name in DATE_NAMES):
-            file.refuse(1, f"a heading that reads '{first.strip()[:60]}'", f"give {LAYOUTS}")
-        if len({word.lower() for word in heading}) < len(heading) or any(plain.count(name) > 1 for name in known):
-            file.refuse(1, "two columns of one name", "name each column once")
+        if len(header) < 2 or not any(name in columns for name in DATE_NAMES):
+            file.reject(1, f"the header '{first.strip()[:60]}'", f"give {LAYOUTS}")
+        if len({word.lower() for word in header}) < len(header) or any(normalised.count(name) > 1 for name in known):
+            file.reject(1, "two columns with the same name", "name each column once")
         return file
 
-    def refuse(self, line: int | None, found: str, do: str) -> NoReturn:
+    def reject(self, line: int | None, found: str, do: str) -> NoReturn:
         where = self.name if line is None else f"{self.name}, line {line}"
         raise UserError(f"the prices in {self.name}", f"{where}: {found}", do)
 
-    def place(self, names: tuple[str, ...]) -> int | None:
-        """Where a column stands that has one of several names."""
+    def position(self, names: tuple[str, ...]) -> int | None:
+        """The position of the first column with one of several names."""
         return next((self.columns[name] for name in names if name in self.columns), None)
 
-    def date_place(self) -> int:
-        place = self.place(DATE_NAMES)
-        assert place is not None, "a file without dates is not opened"
-        return place
+    def date_position(self) -> int:
+        position = self.position(DATE_NAMES)
+        assert position is not None, "a file without a date column is rejected when it is opened"
+        return position
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """(line number from 1, words) below the heading; blank lines are left aside."""
+        """(line number from 1, words) below the header; blank lines are skipped."""
         reader = csv.reader(io.StringIO(self.text), delimiter=self.delimiter)
         next(reader)
         try:
             for words in filter(any, reader):
-                if len(words) != len(self.heading):
-                    found = f"{len(words)} columns below a heading of {len(self.heading)}"
-                    self.refuse(reader.line_num, found, "give each line all columns")
+                if len(words) != len(self.header):
+                    found = f"{len(words)} columns, where the header has {len(self.header)}"
+                    self.reject(reader.line_num, found, "give all columns on each line")
                 yield reader.line_num, words
         except csv.Error as error:
-            self.refuse(reader.line_num, str(error), f"give {LAYOUTS}")
+            self.reject(reader.line_num, str(error), f"give {LAYOUTS}")
 
     @functools.cached_property
     def _known_days(self) -> dict[str, int]:
         return {}
 
     def day(self, line: int, word: str) -> int:
-        """The ordinal of a calendar day. Exchanges' days have no time of day and no time zone."""
+        """The ordinal of a calendar day. Times of day and time zones are rejected."""
         known = self._known_days.get(word)
-        return known if known is not None else self._known_days.setdefault(word, self._new_day(line, word.strip()))
+        return known if known is not None else self._known_days.setdefault(word, self._parse_day(line, word.strip()))
 
-    def _new_day(self, line: int, word: str) -> int:
+    def _parse_day(self, line: int, word: str) -> int:
         if ZONE.search(word):
-            self.refuse(line, f"a time zone in the date '{word}'", "write the exchange's calendar day, as 2016-01-04")
+            self.reject(
+                line, f"a time zone in the date '{word}'", "write the calendar day of the exchange, as 2016-01-04"
+            )
         match = DATE.fullmatch(word)
         if match is None and re.match(r"\d{4}-?\d\d-?\d\d[ T]\d", word):
-            self.refuse(line, f"a time of day in the date '{word}'", "give one line a day, as 2016-01-04")
+            self.reject(line, f"a time of day in the date '{word}'", "give one line a day, as 2016-01-04")
         try:
-            return datetime.date(*(int(match[i]) for i in (1, 3, 4))).toordinal() if match else self._no_day(line, word)
+            return (
+                datetime.date(*(int(match[i]) for i in (1, 3, 4))).toordinal()
+                if match
+                else self._not_a_date(line, word)
+            )
         except ValueError:
-            self._no_day(line, word)
+            self._not_a_date(line, word)
 
-    def _no_day(self, line: int, word: str) -> NoReturn:
-        self.refuse(line, f"'{word[:40]}' where a date belongs", "write dates as 2016-01-04")
+    def _not_a_date(self, line: int, word: str) -> NoReturn:
+        self.reject(line, f"'{word[:40]}' is not a date", "write dates as 2016-01-04")
 
     def number(self, line: int, word: str) -> float:
-        """NaN where none stands."""
+        """The number in a cell; NaN if it is empty."""
         try:
             return float(word if "_" not in word else "no number")
         except ValueError:
             if word.strip().lower() in NO_NUMBER:
                 return np.nan
-            do = "write numbers with a point and without signs between thousands"
-            self.refuse(line, f"'{word[:20]}' where a number belongs", do)
+            do = "write numbers with a decimal point and without thousands separators"
+            self.reject(line, f"'{word[:20]}' is not a number", do)
 
 
 def _dates(ordinals: list[int]) -> Dates:
@@ -179,38 +186,38 @@ def _dates(ordinals: list[int]) -> Dates:
     return (np.array(ordinals, dtype=np.int64) - epoch).astype("datetime64[D]")
 
 
-def _in_order(file: _File, line: int, word: str, day: int, before: int | None, whose: str = "") -> None:
+def _require_order(file: _File, line: int, word: str, day: int, before: int | None, whose: str = "") -> None:
     if before is not None and day <= before:
         known = datetime.date.fromordinal(before)
         found = f"{whose}{word.strip()} a second time" if day == before else f"{whose}{word.strip()} after {known}"
-        file.refuse(line, found, "sort the lines by date, each day once")
+        file.reject(line, found, "sort the lines by date and give each day once")
 
 
 def _wide(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
-    date_at = file.date_place()
-    stocks = [place for place in range(len(file.heading)) if place != date_at]
-    if not all(file.heading[place] for place in stocks):
-        file.refuse(1, "a column without a name", "write each ticker above its column")
+    date_at = file.date_position()
+    stocks = [position for position in range(len(file.header)) if position != date_at]
+    if not all(file.header[position] for position in stocks):
+        file.reject(1, "a column without a name", "write each ticker in the header")
     days: list[int] = []
     closes: list[list[float]] = []
     for line, words in file.lines():
         day = file.day(line, words[date_at])
-        _in_order(file, line, words[date_at], day, days[-1] if days else None)
+        _require_order(file, line, words[date_at], day, days[-1] if days else None)
         days.append(day)
-        closes.append([file.number(line, words[place]) for place in stocks])
-    tickers = tuple(file.heading[place] for place in stocks)
+        closes.append([file.number(line, words[position]) for position in stocks])
+    tickers = tuple(file.header[position] for position in stocks)
     return _dates(days), tickers, {"close": np.array(closes).reshape(len(days), len(tickers))}
 
 
 def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
-    date_at, ticker_at = file.date_place(), file.place(TICKER_NAMES)
-    places = {name: file.place((name,)) for name in (*PRICE_NAMES, "volume")}
-    places["adjusted"] = file.place(ADJUSTED_NAMES)
-    if places["close"] is None:
-        places["close"] = places.pop("adjusted")
-    known = {name: place for name, place in places.items() if place is not None}
+    date_at, ticker_at = file.date_position(), file.position(TICKER_NAMES)
+    positions = {name: file.position((name,)) for name in (*PRICE_NAMES, "volume")}
+    positions["adjusted"] = file.position(ADJUSTED_NAMES)
+    if positions["close"] is None:
+        positions["close"] = positions.pop("adjusted")
+    known = {name: position for name, position in positions.items() if position is not None}
     if "close" not in known or ticker_at is None:
-        file.refuse(1, "no column 'close'", f"give {LAYOUTS}")
+        file.reject(1, "no column 'close'", f"give {LAYOUTS}")
     days: list[int] = []
     stocks: list[int] = []
     values: list[list[float]] = []
@@ -219,24 +226,24 @@ def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
     for line, words in file.lines():
         ticker, day = words[ticker_at].strip(), file.day(line, words[date_at])
         if not ticker:
-            file.refuse(line, "a line that names no stock", "write its ticker")
-        _in_order(file, line, words[date_at], day, last_day.get(ticker), f"{ticker} on ")
+            file.reject(line, "a line without a ticker", "write the ticker of its stock")
+        _require_order(file, line, words[date_at], day, last_day.get(ticker), f"{ticker} on ")
         last_day[ticker] = day
         days.append(day)
         stocks.append(number_of.setdefault(ticker, len(number_of)))
-        values.append([file.number(line, words[place]) for place in known.values()])
+        values.append([file.number(line, words[position]) for position in known.values()])
     all_days, row_of = np.unique(np.array(days, dtype=np.int64), return_inverse=True)
     grids: dict[str, Floats] = {}
-    for place, name in enumerate(known):
+    for position, name in enumerate(known):
         grids[name] = np.full((len(all_days), len(number_of)), np.nan)
-        grids[name][row_of, stocks] = [row[place] for row in values]
+        grids[name][row_of, stocks] = [row[position] for row in values]
     return _dates(all_days.tolist()), tuple(number_of), grids
 
 
 def _without_gaps(
     file: _File, dates_D: Dates, tickers: tuple[str, ...], fields: dict[str, Floats], missing: Missing, notes: list[str]
 ) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
-    """All stocks on all days: gaps are refused, or taken out as asked, and said in `notes`."""
+    """Reject gaps, or drop days or stocks with gaps and report that in `notes`."""
     gap_DS = np.zeros((len(dates_D), len(tickers)), dtype=bool)
     for name, values_DS in fields.items():
         if name != "volume":
@@ -244,39 +251,39 @@ def _without_gaps(
     if not gap_DS.any():
         return dates_D, tickers, fields
     day, stock = (int(i) for i in np.argwhere(gap_DS)[0])
-    many = f" (and {int(gap_DS.sum()) - 1} more such gaps)" if gap_DS.sum() > 1 else ""
+    many = f" (and {int(gap_DS.sum()) - 1} more gaps)" if gap_DS.sum() > 1 else ""
     found = f"{tickers[stock]} has no price on {dates_D[day]}{many}"
     if missing == "error":
-        do = "complete the file, or leave them out: --data.missing drop-stocks, or drop-days"
-        file.refuse(None, found, do)
+        do = "complete the file, or use --data.missing drop-stocks or drop-days"
+        file.reject(None, found, do)
     days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
     if missing == "drop-stocks":
         stocks: list[int] = np.flatnonzero(~gap_DS.any(0)).tolist()
-        notes.append(f"{file.name}: left out {', '.join(t for s, t in enumerate(tickers) if s not in stocks)}")
+        notes.append(f"{file.name}: stocks dropped: {', '.join(t for s, t in enumerate(tickers) if s not in stocks)}")
     else:
         days: list[int] = np.flatnonzero(~gap_DS.any(1)).tolist()
-        notes.append(f"{file.name}: days left out: {len(dates_D) - len(days)}, the first of them {dates_D[day]}")
+        notes.append(f"{file.name}: days dropped: {len(dates_D) - len(days)}, the first on {dates_D[day]}")
     if not (days and stocks):
-        file.refuse(None, f"{found}; nothing is left without them", "complete the file")
+        file.reject(None, f"{found}; nothing is left after dropping", "complete the file")
     kept = {name: values[days][:, stocks] for name, values in fields.items()}
     return dates_D[days], tuple(tickers[s] for s in stocks), kept
 
 
-def _refuse_unless_daily(file: _File, prices: Prices) -> None:
+def _reject_unless_daily(file: _File, prices: Prices) -> None:
     span = int((prices.dates_D[-1] - prices.dates_D[0]).astype(np.int64))
     least, most = DAYS_A_YEAR
     if prices.num_days >= LEAST_DAYS and not least <= (a_year := prices.num_days / span * 365.25) <= most:
-        found = f"{a_year:.0f} days a year from {prices.dates_D[0]} to {prices.dates_D[-1]}, where an exchange has 252"
-        file.refuse(None, found, "give a line for each trading day: all measures count by them")
+        found = f"{a_year:.0f} days a year from {prices.dates_D[0]} to {prices.dates_D[-1]}; exchanges have about 252"
+        file.reject(None, found, "give one line for each trading day; all metrics assume them")
 
 
-def _holes(prices: Prices) -> list[str]:
+def _long_breaks(prices: Prices) -> list[str]:
     step_D = np.diff(prices.dates_D).astype("timedelta64[D]").astype(np.int64)
     if not len(step_D) or step_D.max() <= LONGEST_BREAK_DAYS:
         return []
     at = int(step_D.argmax())
     days = f"from {prices.dates_D[at]} to {prices.dates_D[at + 1]}"
-    return [f"{prices.source}: no day {days}; what changed in between passes for one day's return"]
+    return [f"{prices.source}: no day {days}; the change in between counts as the return of one day"]
 
 
 def _splits(prices: Prices) -> list[str]:
@@ -285,6 +292,4 @@ def _splits(prices: Prices) -> list[str]:
         return []
     shown = ", ".join(f"{move.ticker} {move.change:+.0%} on {move.date}" for move in moves[:SHOWN_MOVES])
     more = f" and {len(moves) - SHOWN_MOVES} more" if len(moves) > SHOWN_MOVES else ""
-    return [
-        f"{prices.source}: changes of more than {SPLIT_MOVE:.0%} within a day, splits not adjusted for? {shown}{more}"
-    ]
+    return [f"{prices.source}: changes of more than {SPLIT_MOVE:.0%} within a day, unadjusted splits? {shown}{more}"]

@@ -1,8 +1,9 @@
-"""The prices that ship with the package: 20 US stocks and the S&P 500, 1990 to 2022, closes adjusted for splits and
-dividends (for the index: without dividends). Licence and origin: `shipped/README.md`."""
+"""The prices shipped with the package: 20 US stocks and the S&P 500, 1990 to 2022. Closes are adjusted for splits and
+dividends (the index excludes dividends). Licence and source: `shipped/README.md`."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 
 def stocks() -> Prices:
-    """8,313 days of 20 stocks, chosen in hindsight: buy-and-hold of them belongs beside every result."""
+    """8,313 days of 20 stocks with survivorship bias: compare every result with buy-and-hold of the same stocks."""
     return _shipped("sp500_dataset.csv.gz", "20 US stocks 1990-2022")
 
 
@@ -22,6 +23,7 @@ def index() -> Prices:
     return _shipped("sp500_index.csv.gz", "the S&P 500 1990-2022")
 
 
-def _shipped(name: str, called: str) -> Prices:
-    # moves above 40 % are in it (AAPL on 2000-09-29, AMD on 2016-04-22) and were paid
-    return replace(read_csv(SHIPPED / name), source=called, notes=())
+@functools.cache
+def _shipped(name: str, source: str) -> Prices:
+    # its daily moves above 40 % (AAPL on 2000-09-29, AMD on 2016-04-22) are real
+    return replace(read_csv(SHIPPED / name), source=source, notes=())

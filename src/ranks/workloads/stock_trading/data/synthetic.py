@@ -1,4 +1,4 @@
-"""Made markets whose best policy is known: closes alone, on business days from 2000-01-03.
+"""Synthetic markets whose optimal policy is known. Closes only, on business days from 2000-01-03.
 
 Legend: D days, S stocks.
 """
@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 
 FIRST_DAY = np.datetime64("2000-01-03")
 START = 100.0
-"""Price around which all of them begin."""
+"""Price around which all stocks start."""
 
 
 def martingale(num_days: int, num_stocks: int, seed: int, volatility: float = 0.01) -> Prices:
-    """Geometric random walks, E[p_{t+1} | past] = p_t: nobody gains by trading, and with costs everybody loses.
+    """Geometric random walks, E[p_{t+1} | past] = p_t: trading gains nothing on average, and loses the costs.
 
     `volatility`: standard deviation of a day's log return.
     """
@@ -30,8 +29,8 @@ def mean_reverting(
 ) -> Prices:
     """Log prices that return to their mean (Uhlenbeck & Ornstein 1930): x_{t+1} = a x_t + noise with a = 2^(-1 / h).
 
-    `volatility`: standard deviation of a day's noise; `half_life`: days until half of a deviation is gone. They begin
-    in their stationary distribution.
+    `volatility`: standard deviation of a day's noise; `half_life`: days until half of a deviation is gone. Prices
+    start in their stationary distribution.
     """
     keep = 2 ** (-1 / half_life)
     noise_DS = volatility * _noise("mean-reverting", seed, num_days, num_stocks)
@@ -50,8 +49,11 @@ def two_regimes(
     drift: float = 0.003,
     mean_days: float = 60.0,
 ) -> Prices:
-    """Random walks that drift up or down by `drift` a day, in terms of price; each stock's direction flips with
-    probability 1 / `mean_days` a day. A day's return hardly tells the direction, the mean of a month does."""
+    """Regime-switching random walks that drift up or down by a price change of `drift` a day.
+
+    The direction of each stock flips with probability 1 / `mean_days` a day. The return of one day says little about
+    the direction; the mean return of a month says a lot.
+    """
     noise_DS = _noise("two-regimes", seed, num_days, num_stocks)
     step_DS = volatility * noise_DS - volatility**2 / 2
     step_DS += np.log1p(drift * directions_DS(num_days, num_stocks, seed, mean_days))
@@ -66,13 +68,19 @@ def directions_DS(num_days: int, num_stocks: int, seed: int, mean_days: float = 
 
 
 def _noise(kind: str, seed: int, num_days: int, num_stocks: int) -> Floats:
-    """Standard normal; each stock has draws of its own, whatever the number of stocks."""
-    columns = [numpy_generator(seed, kind, 0, stock).standard_normal(num_days) for stock in range(num_stocks)]
+    """Standard normal; the random numbers of a stock do not depend on the number of stocks."""
+    columns = [_generator(seed, kind, stock).standard_normal(num_days) for stock in range(num_stocks)]
     return np.stack(columns, 1)
 
 
 def _uniform(kind: str, seed: int, num_days: int, num_stocks: int) -> Floats:
-    return np.stack([numpy_generator(seed, kind, 0, stock).random(num_days) for stock in range(num_stocks)], 1)
+    return np.stack([_generator(seed, kind, stock).random(num_days) for stock in range(num_stocks)], 1)
+
+
+def _generator(seed: int, kind: str, stock: int) -> np.random.Generator:
+    from ranks.engine.sharding.rng import numpy_generator  # imports torch, which `--help` must not
+
+    return numpy_generator(seed, kind, 0, stock)
 
 
 def _prices(log_DS: Floats, source: str) -> Prices:

@@ -1,1 +1,1 @@
-"""Trading by the rules of a market: accounts, episodes, benchmarks and what is measured of them. No net."""
+"""The simulated market: accounts, orders, fills, episodes, baseline strategies and performance metrics. No network."""

@@ -1,6 +1,6 @@
-"""The market as a `gymnasium.Env` of one account, for other libraries. Needs gymnasium.
+"""The market as a `gymnasium.Env` with one account, for other libraries. Needs gymnasium.
 
-Legend: S stocks, A = 2 + S numbers of an account, F columns of the days' table.
+Legend: S stocks, A = 2 + S numbers of an account, F columns of the feature table.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.market import Market
 
 Vector = npt.NDArray[np.float32]
@@ -22,13 +22,14 @@ Vector = npt.NDArray[np.float32]
 class TradingEnv(gym.Env[Vector, Vector]):
     """Observation: float32[A + F], see `Market.observation_vector`. Action: float32[S] in -1..1, see `Market.step`.
 
-    `terminated` at ruin alone, `truncated` at the end of an episode. `info` holds `date` and `value`.
+    `terminated` only when the account falls to `ruin_fraction`, `truncated` at the end of an episode. `info` has `date`
+    and `value`.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 gymnasium declares it so
 
-    def __init__(self, days: Days, config: MarketConfig | None = None) -> None:
-        """Raises UserError where the period is shorter than an episode."""
+    def __init__(self, days: MarketDays, config: MarketConfig | None = None) -> None:
+        """Raises UserError if the period is shorter than an episode."""
         self.days, self.config = days, config or MarketConfig()
         self.market = Market(days, range(1), 0, self.config)
         num_stocks, num = len(days.tickers), self.market.observation_vector().shape[1]
@@ -37,25 +38,25 @@ class TradingEnv(gym.Env[Vector, Vector]):
         self.observation_space = gym.spaces.Box(-limit, limit, (num,), np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
-        """Begin an episode on a day drawn from `seed`, or the next one of the seed before (0 at first)."""
+        """Start an episode on a day drawn from `seed`; without it, the next episode of the last seed (0 at first)."""
         super().reset(seed=seed, options=options)
         if seed is not None:
             self.market = Market(self.days, range(1), seed, self.config)
         else:
             self.market.reset()
-        return self._seen()
+        return self._observe()
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Orders at the present close; the next day's close is observed, also on an episode's last day."""
+        """Give orders at the present close and observe the next close, also at the end of an episode."""
         market, before = self.market, self.market.value_B
         market.advance(torch.as_tensor(np.asarray(action))[None])
         reward = float((market.value_B - before)[0]) * self.config.reward_scale
-        is_ruined = float(market.value_B[0]) <= self.config.ruin_share * self.config.initial_cash
+        is_ruined = float(market.value_B[0]) <= self.config.ruin_fraction * self.config.initial_cash
         is_over = int(market.day_B[0] - market.start_day_B[0]) >= market.episode_days
-        observation, info = self._seen()
+        observation, info = self._observe()
         return observation, reward, is_ruined, is_over and not is_ruined, info
 
-    def _seen(self) -> tuple[Vector, dict[str, Any]]:
+    def _observe(self) -> tuple[Vector, dict[str, Any]]:
         market = self.market
         date = str(self.days.dates_D[int(market.day_B[0])])
         vector = market.observation_vector()[0].numpy().astype(np.float32)

@@ -1,12 +1,13 @@
-"""The market: thousands of accounts that trade the same days, each in an episode of its own, as tensors on one device.
+"""The market: a vectorised environment in which thousands of accounts trade, as tensors on one device.
 
-A decision is made at the close of a day, filled at the next open (the next close where only closes are known), and
-rewarded by the change of the account's value from close to close, after costs.
+An action is chosen at the close of a day. Its orders are filled at the next open (at the next close for close-only
+prices). The reward is the change of the account's value from close to close, after costs.
 
-Nothing here waits for the device. Without ruin (`ruin_share` 0) every episode has the same length and all begin
-together, so the host knows when they end and `final_obs` is None elsewhere; with ruin it does not, and is always given.
+No method waits for the device. With `ruin_fraction` 0 all episodes have the same length and start together, so the host
+knows when they end, and `final_obs` is None on other days. With ruin the host cannot know, and `final_obs` is always
+set.
 
-Legend: B environments, S stocks, D rows of days, F columns of their table, A = 2 + S numbers of an account.
+Legend: B environments, S stocks, D rows of days, F columns of the feature table, A = 2 + S numbers of an account.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from torch import Tensor
 from ranks.engine.sharding import rng
 from ranks.errors import UserError
 from ranks.rl.environments import Transition
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
-from ranks.workloads.stock_trading.market.fills import orders, sum_stocks, trade
+from ranks.workloads.stock_trading.market.fills import fill_orders, orders_from_actions, sum_stocks
 
 STATE = ("day", "start_day", "episode", "cash", "shares", "value")
 
 
 class Market:
-    """Environments `ids`, the same on any number of ranks: what happens to one depends on its id and its actions.
+    """The environments `ids`. An environment depends only on its id and its actions, on any number of ranks.
 
-    An episode begins with cash alone, on a day drawn by (seed, environment id, number of the episode) among those from
-    which a whole episode fits into the period. It is cut off after `episode_days` days, and ends for good at ruin.
+    An episode starts with cash only. Its first day is drawn from (seed, environment id, episode number) so that a whole
+    episode fits into the period. It is truncated after `episode_days` days and terminated at ruin.
     """
 
     def __init__(
-        self, days: Days, ids: range, seed: int, config: MarketConfig, device: torch.device | str = "cpu"
+        self, days: MarketDays, ids: range, seed: int, config: MarketConfig, device: torch.device | str = "cpu"
     ) -> None:
-        """Raises UserError where the period is shorter than an episode."""
+        """Raises UserError if the period is shorter than an episode."""
         self.days, self.config = days, config
         self.num_environments, self.num_stocks = len(ids), len(days.tickers)
         self.episode_days = config.episode_days or days.num_days
-        """Steps of an episode that is not ruined before."""
+        """Length of an episode without ruin."""
         if days.num_days < self.episode_days or days.num_days < 1:
             asked = f"episodes of {self.episode_days} days"
             found = f"a period of {days.num_days} days up to {days.dates_D[-1]}"
             raise UserError(asked, found, "shorten the episodes (--market.episode-days), or lengthen the period")
-        self.episode_steps = self.episode_days if config.ruin_share == 0 else None
-        """Every episode lasts exactly so many steps, and all begin together; None where ruin may end one."""
+        self.episode_steps = self.episode_days if config.ruin_fraction == 0 else None
+        """The length of every episode if all start together; None if ruin may end one earlier."""
         self._table_DF = torch.as_tensor(days.table_DK, dtype=torch.get_default_dtype(), device=device)
         self._close_DS = torch.as_tensor(days.close_DS, dtype=torch.float64, device=device)
         self._fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
@@ -58,16 +59,16 @@ class Market:
         self.reset()
 
     def reset(self) -> None:
-        """Begin the next episode in every environment."""
+        """Start the next episode in every environment."""
         self.episode_B = self.episode_B + 1
         self.day_B = self.start_day_B = self._start_days(self.episode_B)
-        """int64[B]: row of the present day, and of the episode's first decision."""
+        """int64[B]: row of the present day, and row of the first action of the episode."""
         self.cash_B = torch.full_like(self.day_B, self.config.initial_cash, dtype=torch.float64)
-        """float64[B]: money."""
+        """float64[B]: cash."""
         self.shares_BS = self.cash_B.new_zeros(self.num_environments, self.num_stocks)
         """float64[B, S]: shares held."""
         self.value_B = self.cash_B
-        """float64[B]: cash, and the shares at the close of the present day."""
+        """float64[B]: cash plus the holdings at the close of the present day."""
         self._steps = 0
 
     def _start_days(self, episode_B: Tensor) -> Tensor:
@@ -77,42 +78,42 @@ class Market:
 
     @property
     def table_DF(self) -> Tensor:
-        """[D, F] in the default dtype: features of every row, on the device; environments share it, by their days."""
+        """[D, F] in the default dtype: features of every row on the device; all environments index it by their day."""
         return self._table_DF
 
     def observe(self) -> dict[str, Tensor]:
-        """`day`: int64[B], the row of `table_DF` that is known by now, with all rows before it. `account`: [B, A],
-        cash, each holding at the day's close, and their sum, as shares of the initial cash."""
+        """`day`: int64[B], the row of `table_DF` of the present day; later rows are in the future. `account`: [B, A],
+        cash, the value of each holding at the close, and the account's value, as fractions of the initial cash."""
         held_BS = self.shares_BS * self._close_DS.index_select(0, self.day_B)
         account_BA = torch.cat([self.cash_B[:, None], held_BS, self.value_B[:, None]], 1) / self.config.initial_cash
         return {"day": self.day_B, "account": account_BA.to(self._table_DF.dtype)}
 
     def observation_vector(self) -> Tensor:
-        """[B, A + F]: the account and the present day's row of the table."""
+        """[B, A + F]: the account and the features of the present day."""
         return self.vector(self.observe())
 
     def vector(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """[B, A + F] of any observation."""
+        """[B, A + F]: any observation as vectors."""
         return torch.cat([observation["account"], self._table_DF.index_select(0, observation["day"])], 1)
 
     def advance(self, action_BS: Tensor) -> None:
-        """Give orders at the close of the present day and go to the next close; no episode begins or ends here."""
+        """Give orders at the present close and move to the next close. Episodes neither start nor end here."""
         if action_BS.shape != (self.num_environments, self.num_stocks):
             raise ValueError(f"actions of shape {tuple(action_BS.shape)} for {tuple(self.shares_BS.shape)}")
         if self._steps >= self.episode_days and self.episode_steps is not None:
             raise ValueError("the episode is over: reset the market")
-        order_BS = orders(action_BS, self.config)
+        order_BS = orders_from_actions(action_BS, self.config)
         is_exit_B1 = self._is_turbulent_D1.index_select(0, self.day_B)
         order_BS = torch.where(is_exit_B1, -self.shares_BS, order_BS)
         fill_BS = self._fill_DS.index_select(0, self.day_B)
-        self.cash_B, self.shares_BS = trade(self.cash_B, self.shares_BS, order_BS, fill_BS, self.config)
+        self.cash_B, self.shares_BS = fill_orders(self.cash_B, self.shares_BS, order_BS, fill_BS, self.config)
         self.day_B = self.day_B + 1
         self.value_B = self.cash_B + sum_stocks(self.shares_BS * self._close_DS.index_select(0, self.day_B))
         self._steps += 1
 
     def step(self, action_BS: Tensor) -> Transition:
-        """`advance`, and begin the next episode where one ended. Actions are shares of `max_shares`, -1 to 1; a NaN
-        among them makes the account NaN until its episode ends, and its reward, which a collector refuses."""
+        """`advance`, then start the next episode where one ended. Actions are fractions of `max_shares`, -1 to 1. A NaN
+        action makes the account and its reward NaN until the episode ends; the collector rejects NaN rewards."""
         before_B = self.value_B
         self.advance(action_BS)
         reward_B = ((self.value_B - before_B) * self.config.reward_scale).to(self._table_DF.dtype)
@@ -126,24 +127,24 @@ class Market:
         return Transition(reward_B, torch.ones_like(reward_B), ended_B, final)
 
     def _end_on_device(self, reward_B: Tensor) -> Transition:
-        ruined_B = self.value_B <= self.config.ruin_share * self.config.initial_cash
-        ended_B = ruined_B | (self.day_B - self.start_day_B >= self.episode_days)
+        terminated_B = self.value_B <= self.config.ruin_fraction * self.config.initial_cash
+        ended_B = terminated_B | (self.day_B - self.start_day_B >= self.episode_days)
         final, running = self.observe(), self.state_dict()
         self.reset()
-        for name, fresh in self.state_dict().items():
-            is_fresh = ended_B[:, None] if fresh.ndim > 1 else ended_B
-            self._set(name, torch.where(is_fresh, fresh, running[name]))
-        return Transition(reward_B, 1.0 - ruined_B.to(reward_B.dtype), ended_B, final)
+        for name, new in self.state_dict().items():
+            is_new = ended_B[:, None] if new.ndim > 1 else ended_B
+            self._set(name, torch.where(is_new, new, running[name]))
+        return Transition(reward_B, 1.0 - terminated_B.to(reward_B.dtype), ended_B, final)
 
     def close(self) -> None:
-        """Nothing: tensors are all it holds."""
+        """Do nothing: there are only tensors to free."""
 
     def state_dict(self) -> dict[str, Tensor]:
-        """One row for each environment: day, start_day, episode, cash, shares, value."""
+        """The state, one row for each environment: day, start_day, episode, cash, shares, value."""
         return {name: self._get(name) for name in STATE}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """The rows of these environments. ValueError where they are of another number of environments or stocks."""
+        """Load the state of these environments. ValueError for another number of environments or stocks."""
         for name in STATE:
             mine = self._get(name)
             if state[name].shape != mine.shape:

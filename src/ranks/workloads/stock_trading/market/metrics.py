@@ -1,6 +1,6 @@
-"""What is measured of an account's daily values: pure functions on float64, NaN where a measure is not defined.
+"""Performance metrics of an account's daily values: pure functions on float64, NaN where a metric is undefined.
 
-Returns are simple returns from close to close, a year has 252 trading days, and the riskless rate is 0.
+Returns are simple returns from close to close, a year has 252 trading days, and the risk-free rate is 0.
 
 Legend: T days, values in money; R = T - 1 returns.
 """
@@ -21,7 +21,7 @@ BOUNDS = {
     "turnover": (0.0, np.inf),
     "costs": (0.0, np.inf),
 }
-"""What a measure can be; the others can be anything."""
+"""Minimum and maximum of the metrics that have them."""
 
 
 def returns(value_T: Floats) -> Floats:
@@ -30,7 +30,7 @@ def returns(value_T: Floats) -> Floats:
 
 
 def cumulative_return(value_T: Floats) -> float:
-    """Last value over the first, less 1."""
+    """Last value over the first, minus 1."""
     return float(value_T[-1] / value_T[0] - 1)
 
 
@@ -40,18 +40,19 @@ def cagr(value_T: Floats) -> float:
 
 
 def volatility(value_T: Floats) -> float:
-    """Standard deviation (ddof 1) of the returns, a year's: times sqrt(252)."""
+    """Annualised standard deviation (ddof 1) of the returns: times sqrt(252)."""
     return float(returns(value_T).std(ddof=1) * np.sqrt(YEAR)) if len(value_T) > 2 else np.nan
 
 
 def sharpe(value_T: Floats) -> float:
-    """Mean over standard deviation (ddof 1) of the returns, times sqrt(252) (Sharpe 1966, 1994)."""
+    """Annualised Sharpe ratio: mean over standard deviation (ddof 1) of the returns, times sqrt(252) (Sharpe 1966,
+    1994)."""
     return _ratio(float(returns(value_T).mean()) * YEAR, volatility(value_T)) if len(value_T) > 2 else np.nan
 
 
 def sortino(value_T: Floats) -> float:
-    """Mean of the returns over the root of the mean square of the negative ones, all days counted, times sqrt(252)
-    (Sortino & van der Meer 1991; target return 0)."""
+    """Annualised Sortino ratio: mean of the returns over the downside deviation, times sqrt(252) (Sortino & van der
+    Meer 1991; target return 0). The downside deviation is the root of the mean of min(return, 0)^2 over all days."""
     if len(value_T) < 2:
         return np.nan
     return_R = returns(value_T)
@@ -60,31 +61,32 @@ def sortino(value_T: Floats) -> float:
 
 
 def drawdown(value_T: Floats) -> Floats:
-    """float64[T]: value over its highest up to that day, less 1; 0 or negative."""
+    """float64[T]: value over its maximum up to that day, minus 1; 0 or negative."""
     return value_T / np.maximum.accumulate(value_T) - 1
 
 
 def max_drawdown(value_T: Floats) -> float:
-    """The deepest drawdown; 0 or negative."""
+    """The maximum drawdown; 0 or negative."""
     return float(drawdown(value_T).min())
 
 
 def calmar(value_T: Floats) -> float:
-    """Compound annual growth rate over the depth of the deepest drawdown (Young 1991; there over 36 months)."""
+    """Calmar ratio: compound annual growth rate over the size of the maximum drawdown (Young 1991, there over 36
+    months)."""
     return _ratio(cagr(value_T), -max_drawdown(value_T))
 
 
 def turnover(notional_T: Floats, value_T: Floats) -> float:
-    """One-way turnover a year: half of the money that changed hands, over the mean value, times 252 / R. The first
-    day's trades are counted where it is among the days."""
+    """Annual one-way turnover: half of the traded value, over the mean account value, times 252 / R. The trades of the
+    first day count if it is among the days."""
     if len(value_T) < 2:
         return np.nan
     return float(notional_T.sum() / 2 / value_T.mean() * YEAR / (len(value_T) - 1))
 
 
-def summary(value_T: Floats, notional_T: Floats, cost_T: Floats) -> dict[str, float]:
-    """All of them by name. `notional_T`: money that changed hands on each day; `cost_T`: what the trades cost, of which
-    `costs` is the sum, as a share of the first value."""
+def summary(value_T: Floats, notional_T: Floats, commission_T: Floats) -> dict[str, float]:
+    """All metrics by name. `notional_T`: traded value of each day. `commission_T`: commissions of each day; `costs` is
+    their sum as a fraction of the first account value."""
     return {
         "return": cumulative_return(value_T),
         "cagr": cagr(value_T),
@@ -94,7 +96,7 @@ def summary(value_T: Floats, notional_T: Floats, cost_T: Floats) -> dict[str, fl
         "calmar": calmar(value_T),
         "max_drawdown": max_drawdown(value_T),
         "turnover": turnover(notional_T, value_T),
-        "costs": float(cost_T.sum() / value_T[0]),
+        "costs": float(commission_T.sum() / value_T[0]),
     }
 
 

@@ -1,1 +1,1 @@
-"""What is told of a trained policy: backtests, books, tear sheets."""
+"""Backtests, reports and walk-forward tests of trained policies."""

@@ -1,26 +1,28 @@
-"""`ranks stock-trading backtest`: a policy, or a rule, through a period, with its books."""
+"""`ranks stock-trading backtest`: trade a period with a policy or a baseline, and write its trades and metrics."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from ranks.errors import UserError, nearest
-from ranks.workloads.stock_trading.carried import days_for
-from ranks.workloads.stock_trading.config import Config, DataConfig
+from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data import sp500
+from ranks.workloads.stock_trading.data.config import DataConfig, PeriodsConfig
+from ranks.workloads.stock_trading.data.periods import get_test_rows, load_prices, resolve_dates
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.loading import prices_of, resolved, rows_of_test
-from ranks.workloads.stock_trading.market import baselines
+from ranks.workloads.stock_trading.market.baselines import BASELINES, buy_and_hold
+from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
-from ranks.workloads.stock_trading.one_account import backtest as backtest_policy
-from ranks.workloads.stock_trading.reports.books import books_lines, say_notes, write_books
-from ranks.workloads.stock_trading.reports.saved import Trained, load_run
+from ranks.workloads.stock_trading.reports.results import metrics_table, print_warnings, write_results
 
-RULES = baselines.BASELINES
+if TYPE_CHECKING:
+    from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
+    from ranks.workloads.stock_trading.runs.trained_run import TrainedRun
+
 INDEX = "index without dividends"
 NOT_ADVICE = "Past prices; no investment advice."
 
@@ -35,68 +37,74 @@ def backtest(
     out: Path | None = None,
     runs_dir: Path = Path("runs"),
 ) -> int:
-    """Trade a period with a trained policy or a rule, costs included, and print what came of it.
+    """Backtest a trained policy or a baseline strategy with costs, and print its performance metrics.
 
     Args:
-        what: A run's name or folder, or one of buy-and-hold, equal-weight, momentum, min-variance, random.
-        data: Other prices than the run's: sp500, or a CSV file. Of a run they need the same stocks, in any order.
-        from_: First day, such as 2016-01-04; without it that of the run's test.
-        to: Last day; without it that of the run's test, or the last of all where the first lies after that.
+        what: A run's name or folder, or a baseline: buy-and-hold, equal-weight, momentum, min-variance, random.
+        data: Prices to trade instead of the run's: sp500, or a CSV file with the run's stocks in any order.
+        from_: First day, for example 2016-01-04; by default the first test day of the run.
+        to: Last day; by default the last test day of the run, or the last day of the prices if `from` is later.
         out: Write trades.csv, equity.csv and metrics.json into this folder.
-        runs_dir: Where run folders stand.
+        runs_dir: The folder of the runs.
 
-    A policy's period may not reach into its training days. Returns 0.
+    A policy cannot be backtested on its training days. Returns 0.
     """
-    trained = None if what in RULES else _trained(what, runs_dir)
+    trained = None if what in BASELINES else _trained(what, runs_dir)
     cfg = trained.cfg if trained else Config()
     cfg = cfg if data is None else replace(cfg, data=replace(cfg.data, source=data))
-    prices = prices_of(cfg.data)
-    cfg = resolved(cfg, prices)
-    cfg = replace(cfg, data=moved(cfg.data, from_, to, str(prices.dates_D[-1])))
-    say_notes(prices)
-    ledger = ledger_of(trained, cfg, prices) if trained else rule_ledger(what, cfg, prices)
+    prices = load_prices(cfg.data)
+    config = with_test_period(resolve_dates(cfg.periods, prices), from_, to, str(prices.dates_D[-1]))
+    print_warnings(prices)
+    if trained:
+        ledger = policy_ledger(trained.policy, replace(cfg.periods, data=config), cfg.market, prices)
+    else:
+        ledger = BASELINES[what](prices, prices.rows(config.test_from, config.test_to), cfg.market)
     print(f"{what}: {ledger.dates_T[1]} to {ledger.dates_T[-1]}, {len(ledger.dates_T) - 1} days. {NOT_ADVICE}")
-    for line in books_lines({what: ledger}):
+    for line in metrics_table({what: ledger}):
         print(line)
     if out is not None:
-        facts = {"what": what, "weights_sha256": trained.sha256 if trained else None}
-        for path in write_books(out, ledger, facts):
+        source = {"what": what, "weights_sha256": trained.sha256 if trained else None}
+        for path in write_results(out, ledger, source):
             print(path)
     return 0
 
 
-def _trained(what: str, runs_dir: Path) -> Trained:
+def _trained(what: str, runs_dir: Path) -> TrainedRun:
+    from ranks.workloads.stock_trading.runs.trained_run import load_run
+
     try:
         return load_run(what, runs_dir)
     except UserError as error:
-        raise UserError(f"a backtest of {what}", error.found, nearest(what, list(RULES), error.do)) from None
+        raise UserError(f"a backtest of {what}", error.found, nearest(what, list(BASELINES), error.do)) from None
 
 
-def moved(data: DataConfig, first: str | None, last: str | None, end: str) -> DataConfig:
-    """With another test. It keeps an end that is not named; one that begins after the run's ends with the prices."""
-    first, known = first or data.test_from, data.test_to
+def with_test_period(config: DataConfig, first: str | None, last: str | None, end: str) -> DataConfig:
+    """The config with another test period. A day that is None stays, except that a period that starts after the old one
+    extends to the last day `end` of the prices."""
+    first, known = first or config.test_from, config.test_to
     is_later = first is not None and known is not None and first > known
-    return replace(data, test_from=first, test_to=last or (end if is_later else known))
+    return replace(config, test_from=first, test_to=last or (end if is_later else known))
 
 
-def ledger_of(trained: Trained, cfg: Config, prices: Prices) -> Ledger:
-    """The books of a policy over the test period of a config. Raises UserError where that lies too close to the days it
-    was trained on."""
-    days = days_for(trained.policy, prices, rows_of_test(cfg, prices), cfg)
-    return backtest_policy(trained.policy, days, cfg, torch.device("cpu"))
+def policy_ledger(policy: TradingPolicy, config: PeriodsConfig, market: MarketConfig, prices: Prices) -> Ledger:
+    """Backtest a policy over the test period of a config with resolved dates. Raises UserError if the period overlaps
+    the training days or the embargo."""
+    import torch
+
+    from ranks.workloads.stock_trading.policy.backtest import backtest as backtest_policy
+    from ranks.workloads.stock_trading.policy.preprocessing import market_days_for
+
+    rows = get_test_rows(config.data, config.window, prices)
+    days = market_days_for(policy, prices, rows, config.features)
+    return backtest_policy(policy, days, market, torch.device("cpu"))
 
 
-def rule_ledger(name: str, cfg: Config, prices: Prices) -> Ledger:
-    """The books of a rule over the test period of a config; it was trained on nothing, so that may be any."""
-    return RULES[name](prices, prices.rows(cfg.data.test_from, cfg.data.test_to), cfg.market)
-
-
-def index_ledger(cfg: Config, dates: range, prices: Prices) -> Ledger | None:
-    """The index bought and kept over the same days without costs; none where its days are not known."""
+def index_ledger(prices: Prices, rows: range, market: MarketConfig) -> Ledger | None:
+    """Buy and hold the S&P 500 index over the same days without costs; None if the index lacks some of the days."""
     index = sp500.index()
-    traded_T = prices.dates_D[dates.start - 1 : dates.stop]  # with the day of the first decision
+    traded_T = prices.dates_D[rows.start - 1 : rows.stop]  # with the day of the first action
     start = int(np.searchsorted(index.dates_D, traded_T[0])) + 1
-    rows = range(start, start + len(dates))
-    if not np.array_equal(index.dates_D[start - 1 : rows.stop], traded_T):
+    index_rows = range(start, start + len(rows))
+    if not np.array_equal(index.dates_D[start - 1 : index_rows.stop], traded_T):
         return None
-    return baselines.buy_and_hold(index, rows, replace(cfg.market, cost_bps=0.0, slippage_bps=0.0))
+    return buy_and_hold(index, index_rows, replace(market, commission_bps=0.0, slippage_bps=0.0))

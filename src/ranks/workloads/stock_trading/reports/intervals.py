@@ -1,4 +1,4 @@
-"""What several seeds say together.
+"""Means and confidence intervals over several seeds.
 
 Legend: R runs, X rows.
 """
@@ -13,26 +13,28 @@ from ranks.workloads.stock_trading.data.prices import Floats
 from ranks.workloads.stock_trading.market.metrics import BOUNDS
 
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Student's t distribution: its quantile 0.975 by degrees of freedom, from 1; beyond the last one that is taken, which
-errs to the wide side."""
+"""Quantile 0.975 of Student's t distribution by degrees of freedom, from 1. More degrees of freedom use the last one,
+which makes intervals slightly too wide."""
 
 
 def iqm(values_XR: Floats) -> Floats:
-    """float64[X]: interquartile means, a quarter of the values left out at each end (Agarwal et al. 2021, arXiv
-    2108.13264); with fewer than 4 values the mean."""
+    """float64[X]: interquartile means, without the lowest and the highest quarter of the values (Agarwal et al. 2021,
+    arXiv 2108.13264); the mean if there are fewer than 4 values."""
     cut = values_XR.shape[-1] // 4
     return np.sort(values_XR, -1)[..., cut : values_XR.shape[-1] - cut].mean(-1)
 
 
-def measures_over_seeds(found: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """`over_seeds` of each measure, from `metrics.summary` of each run."""
-    return {name: over_seeds(np.array([one[name] for one in found]), *BOUNDS.get(name, ())) for name in found[0]}
+def metrics_over_seeds(metrics_R: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """`over_seeds` of each metric, from `metrics.summary` of each run."""
+    return {
+        name: over_seeds(np.array([run[name] for run in metrics_R]), *BOUNDS.get(name, ())) for name in metrics_R[0]
+    }
 
 
 def over_seeds(values_R: Floats, least: float = -np.inf, most: float = np.inf) -> dict[str, float]:
-    """Mean and interquartile mean, and where there are two runs or more the mean's 95 % interval (Student 1908), within
-    what the measure can be. A percentile bootstrap of 5 values would hold the mean in 82 of 100 cases, and of 2 in 51.
-    """
+    """Mean, interquartile mean, and for two runs or more the 95 % confidence interval of the mean (Student 1908),
+    clipped to `least` and `most`. A percentile bootstrap would cover the mean in only 82 % of cases with 5 values, and
+    in 51 % with 2."""
     found = {"mean": float(values_R.mean()), "iqm": float(iqm(values_R)), "runs": float(len(values_R))}
     if len(values_R) < 2:
         return found

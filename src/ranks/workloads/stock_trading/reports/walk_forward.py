@@ -1,4 +1,5 @@
-"""`ranks stock-trading walk-forward`: train on the past, trade the years after it, go on, with several seeds."""
+"""`ranks stock-trading walk-forward`: train on the past and test on the years after it, over several folds and
+seeds."""
 
 from __future__ import annotations
 
@@ -13,25 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from ranks.engine.runs import provenance
 from ranks.errors import UserError, nearest
 from ranks.workloads.stock_trading.config import PRESETS, Config
+from ranks.workloads.stock_trading.data.market_days import MarketDays
+from ranks.workloads.stock_trading.data.periods import load_prices, prepare_periods
 from ranks.workloads.stock_trading.data.prices import Prices
-from ranks.workloads.stock_trading.loading import load, prices_of
+from ranks.workloads.stock_trading.market.baselines import BASELINES
+from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
-from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.one_account import backtest, measures
-from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, RULES, index_ledger
-from ranks.workloads.stock_trading.reports.books import MEASURED, say_notes, told
-from ranks.workloads.stock_trading.reports.folds import Fold, Part, courses, folds_of, verdict
-from ranks.workloads.stock_trading.reports.saved import load_run
-from ranks.workloads.stock_trading.reports.tear_sheet import blank, draw_walk_forward
-from ranks.workloads.stock_trading.trainings import Training, train_all
+from ranks.workloads.stock_trading.reports.backtest import INDEX, NOT_ADVICE, index_ledger
+from ranks.workloads.stock_trading.reports.folds import Comparison, Fold, join_folds, make_folds, verdict
+from ranks.workloads.stock_trading.reports.results import DEFINITIONS, format_metric, print_warnings
+from ranks.workloads.stock_trading.reports.tear_sheet import draw_walk_forward, empty_figure
 
-EDGES = "all folds, one after the other: a policy sells all at a fold's end, costs included; the others go through"
-INTERVALS = "Intervals are of the mean over seeds (Student's t): they tell the luck of training, not of the market."
+ALL_FOLDS = (
+    "all folds, one after the other: a policy sells all holdings at the end of a fold, with costs; baselines do not"
+)
+INTERVALS = (
+    "Intervals are of the mean over seeds (Student's t). They show the variation of training, not of the market."
+)
 
 
 def walk_forward(
@@ -47,67 +49,69 @@ def walk_forward(
     workers: int | None = None,
     runs_dir: Path = Path("runs"),
 ) -> int:
-    """Train on all days up to a year, trade the years after it, go on: several folds and seeds, costs included.
+    """Walk-forward test: train on all days up to a year, test on the years after it, and move on, with several seeds.
 
     Args:
-        folds: Tests that follow each other, over the later half of the days.
-        seeds: Trainings of each fold, with the seeds 0, 1, ...
-        preset: Settings of every training: full, small, demo or paper.
-        iterations: Rollouts of each training, in place of the preset's.
-        data: Other prices than those that ship with the package: a CSV file.
-        from_: First day; without it 1993-01-04, of other prices the first that has all its features.
+        folds: Number of consecutive tests, over the later half of the days.
+        seeds: Trainings of each fold, with seeds 0, 1, ...
+        preset: Config of all trainings: full, small, demo or paper.
+        iterations: Rollouts of each training; by default as in the preset.
+        data: A CSV file with prices; by default the prices shipped with the package.
+        from_: First day; by default 1993-01-04, or the first day with all features of other prices.
         to: Last day.
-        out: Folder for walk_forward.json, equity.csv and walk_forward.png; without it, one beside the runs.
-        workers: Trainings at a time, each with one thread; without it, as many as there are cores.
-        runs_dir: Where run folders stand; those of one walk forward share a folder there, and go on if called again.
+        out: Output folder of walk_forward.json, equity.csv and walk_forward.png; by default next to the runs.
+        workers: Parallel trainings, with one thread each; by default one per core.
+        runs_dir: The folder of the runs. The same command finds its runs there again and resumes them.
 
-    Nothing is chosen by what a test shows: there is no validation, and each training's last weights trade. Returns 0.
+    There is no validation period: the weights after the last iteration are tested. Returns 0.
     """
     for flag, value in (("--folds", folds), ("--seeds", seeds), ("--workers", 1 if workers is None else workers)):
         if value < 1:
-            raise UserError(f"{flag} {value}", "a walk forward needs at least one", f"give {flag} 1 or more")
+            raise UserError(f"{flag} {value}", "a number below 1", f"give {flag} 1 or more")
     cfg = _config(preset, iterations, data)
-    prices = prices_of(cfg.data)
-    parts = folds_of(cfg, prices, folds, from_, to)
-    Market(load(parts[0].cfg).train, range(1), 0, cfg.market)  # refuses a period that is too short for an episode
-    home = runs_dir / f"walk-forward-{preset}-{_digest(parts)}"
+    market = cfg.market
+    prices = load_prices(cfg.data)
+    parts = make_folds(cfg.periods, prices, folds, from_, to)
+    jobs = [replace(cfg, data=fold.data) for fold in parts]
+    tests = _test_days(jobs, prices)
+    home = runs_dir / f"walk-forward-{preset}-{_digest(jobs)}"
     folder = out or home / "report"
-    _begin(folder)
-    say_notes(prices)
-    beside = [_beside(fold.cfg, fold.test, prices) for fold in parts]
-    through = _beside(parts[0].cfg, range(parts[0].test.start, parts[-1].test.stop), prices)
-    first, last = parts[0].cfg.data.test_from, parts[-1].cfg.data.test_to
+    _check_output(folder)
+    print_warnings(prices)
+    fold_baselines = [_baselines(prices, fold.test, market) for fold in parts]
+    baselines = _baselines(prices, range(parts[0].test.start, parts[-1].test.stop), market)
+    first, last = parts[0].data.test_from, parts[-1].data.test_to
     title = f"Test period {first} to {last} ({prices.source}), {folds} folds. {NOT_ADVICE}"
     print(f"{title}\n{folds * seeds} trainings ({preset}) in {home}/", flush=True)
-    traded = _train_and_trade(parts, range(seeds), home, workers)
-    market = cfg.market
+    ledgers = _train_and_test(jobs, tests, range(seeds), home, workers)
     of_fold = [
-        Part(courses([mine], market), courses([others], market)) for mine, others in zip(traded, beside, strict=True)
+        Comparison(join_folds([policy], market), join_folds([others], market))
+        for policy, others in zip(ledgers, fold_baselines, strict=True)
     ]
-    whole = Part(courses(traded, market), courses([through], market))
-    for fold, part in zip(parts, of_fold, strict=True):
-        print("\n".join(["", f"fold {fold.number}: {fold.days}", *part.lines()]))
-    says = verdict(whole, of_fold)
-    print("\n".join(["", EDGES, *whole.lines(), "", INTERVALS, says]))
-    found = {
+    whole = Comparison(join_folds(ledgers, market), join_folds([baselines], market))
+    for fold, comparison in zip(parts, of_fold, strict=True):
+        print("\n".join(["", f"fold {fold.number}: {fold.description}", *comparison.lines()]))
+    sentence = verdict(whole, of_fold)
+    print("\n".join(["", ALL_FOLDS, *whole.lines(), "", INTERVALS, sentence]))
+    content = {
         "title": title,
-        **_origin(),
+        **_provenance(),
         "preset": preset,
         "config": asdict(cfg),
         "prices": {"source": prices.source, "sha256": prices.sha256},
         "runs": str(home),
-        "folds": [{**_dates(fold), **part.facts()} for fold, part in zip(parts, of_fold, strict=True)],
-        "all_folds": whole.facts(),
-        "rules": MEASURED | {"over_seeds": INTERVALS, "all_folds": EDGES},
-        "verdict": says,
+        "folds": [{**_dates(fold), **comparison.to_json()} for fold, comparison in zip(parts, of_fold, strict=True)],
+        "all_folds": whole.to_json(),
+        "definitions": DEFINITIONS | {"over_seeds": INTERVALS, "all_folds": ALL_FOLDS},
+        "verdict": sentence,
     }
-    (folder / "walk_forward.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (folder / "walk_forward.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     _write_equity(folder / "equity.csv", whole)
-    edges_E = np.array([fold.cfg.data.test_from for fold in parts[1:]], "datetime64[D]")
-    value_RT = np.stack([course.value_T for course in whole.policy.values()])
-    others = {name: course.value_T for name, course in whole.beside.items()}
+    edges_E = np.array([fold.data.test_from for fold in parts[1:]], "datetime64[D]")
+    value_RT = np.stack([curve.value_T for curve in whole.policy.values()])
+    baseline_values = {name: curve.value_T for name, curve in whole.baselines.items()}
     dates_T = next(iter(whole.policy.values())).dates_T
-    draw_walk_forward(folder / "walk_forward.png", title, dates_T, value_RT, others, edges_E)
+    draw_walk_forward(folder / "walk_forward.png", title, dates_T, value_RT, baseline_values, edges_E)
     print(f"written: {folder}/ (walk_forward.json, equity.csv, walk_forward.png)")
     return 0
 
@@ -121,58 +125,77 @@ def _config(preset: str, iterations: int | None, data: str | None) -> Config:
     return cfg if data is None else replace(cfg, data=replace(cfg.data, source=data))
 
 
-def _beside(cfg: Config, test: range, prices: Prices) -> dict[str, Ledger]:
-    """What a policy has to beat, through a test; the index where its days are known."""
-    ledgers = {name: rule(prices, test, cfg.market) for name, rule in RULES.items()}
-    index = index_ledger(cfg, test, prices)
+def _test_days(jobs: Sequence[Config], prices: Prices) -> list[MarketDays]:
+    """The test period of each fold. Raises UserError if the first training period is shorter than an episode."""
+    from ranks.workloads.stock_trading.market.market import Market
+
+    periods = [prepare_periods(cfg.periods, prices) for cfg in jobs]
+    Market(periods[0].train, range(1), 0, jobs[0].market)
+    return [one.test for one in periods]
+
+
+def _baselines(prices: Prices, test: range, market: MarketConfig) -> dict[str, Ledger]:
+    """The ledgers of all baselines over a test, and of the index if it has all its days."""
+    ledgers = {name: run(prices, test, market) for name, run in BASELINES.items()}
+    index = index_ledger(prices, test, market)
     return ledgers if index is None else ledgers | {INDEX: index}
 
 
-def _digest(folds: Sequence[Fold]) -> str:
-    """Of all settings, dates included: another walk forward has other runs."""
-    return hashlib.sha256(json.dumps([asdict(fold.cfg) for fold in folds]).encode()).hexdigest()[:8]
+def _digest(jobs: Sequence[Config]) -> str:
+    """A hash of all configs with their dates, so that another walk-forward test has other runs."""
+    return hashlib.sha256(json.dumps([asdict(cfg) for cfg in jobs]).encode()).hexdigest()[:8]
 
 
-def _begin(folder: Path) -> None:
-    """What could stop the report is told before anything is trained. Raises UserError."""
-    blank(folder / "walk_forward.png", "", (1, 1))
+def _check_output(folder: Path) -> None:
+    """Check before training that the report can be written. Raises UserError."""
+    empty_figure(folder / "walk_forward.png", "", (1, 1))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "equity.csv").touch()
     except OSError as error:
-        do = "give a folder that can be written"
+        do = "give a writable folder"
         raise UserError(f"--out {folder}", error.strerror or str(error), do) from None
 
 
-def _train_and_trade(folds: Sequence[Fold], seeds: range, home: Path, workers: int | None) -> list[dict[int, Ledger]]:
-    """The books of each fold's test, by seed. A line for each training that is done, and a bar on a terminal."""
+def _train_and_test(
+    jobs: Sequence[Config], tests: Sequence[MarketDays], seeds: range, home: Path, workers: int | None
+) -> list[dict[int, Ledger]]:
+    """The ledgers of the test of each fold, by seed. Prints a line for each run, and a progress bar on a terminal."""
+    import torch
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    tests = [load(fold.cfg).test for fold in folds]
-    trainings = {f"fold{fold.number}-seed{seed}": (fold, seed) for fold in folds for seed in seeds}
-    ledgers: list[dict[int, Ledger]] = [{} for _ in folds]
+    from ranks.workloads.stock_trading.policy.backtest import backtest
+    from ranks.workloads.stock_trading.runs.train_many import TrainingJob, train_many
+    from ranks.workloads.stock_trading.runs.trained_run import load_run
+
+    runs = {f"fold{number + 1}-seed{seed}": (number, seed) for number in range(len(jobs)) for seed in seeds}
+    ledgers: list[dict[int, Ledger]] = [{} for _ in jobs]
     columns = BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("trainings"), TimeRemainingColumn()
     with Progress(*columns, refresh_per_second=1, disable=not sys.stdout.isatty()) as bar:
-        task = bar.add_task("", total=len(trainings))
-        todo = [Training(name, fold.cfg, seed) for name, (fold, seed) in trainings.items()]
-        for done, one in enumerate(train_all(todo, home, workers), start=1):
-            fold, seed = trainings[one.name]
-            policy = load_run(one.name, home).policy
-            ledger = backtest(policy, tests[fold.number - 1], fold.cfg, torch.device("cpu"))
-            ledgers[fold.number - 1][seed] = ledger
-            found = {name: told(name, value) for name, value in measures(ledger).items()}
-            text = f"fold {fold.number}, seed {seed}: return {found['return']}, Sharpe ratio {found['sharpe']}"
+        task = bar.add_task("", total=len(runs))
+        todo = [TrainingJob(name, jobs[number], seed) for name, (number, seed) in runs.items()]
+        for done, job in enumerate(train_many(todo, home, workers), start=1):
+            number, seed = runs[job.name]
+            policy = load_run(job.name, home).policy
+            ledger = backtest(policy, tests[number], jobs[number].market, torch.device("cpu"))
+            ledgers[number][seed] = ledger
+            metrics = {name: format_metric(name, value) for name, value in ledger.metrics().items()}
+            text = f"fold {number + 1}, seed {seed}: return {metrics['return']}, Sharpe ratio {metrics['sharpe']}"
             bar.console.print(f"{text} ({done}/{len(todo)})", markup=False, highlight=False, soft_wrap=True)
             bar.advance(task)
     return [{seed: of_fold[seed] for seed in seeds} for of_fold in ledgers]
 
 
 def _dates(fold: Fold) -> dict[str, Any]:
-    d = fold.cfg.data
+    d = fold.data
     return {"train": [d.train_from, d.train_to], "test": [d.test_from, d.test_to], "test_days": len(fold.test)}
 
 
-def _origin() -> dict[str, Any]:
+def _provenance() -> dict[str, Any]:
+    import torch
+
+    from ranks.engine.runs import provenance
+
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["ranks", *sys.argv[1:]]),
@@ -182,12 +205,13 @@ def _origin() -> dict[str, Any]:
     }
 
 
-def _write_equity(path: Path, whole: Part) -> None:
-    """All accounts side by side, through all folds, as shares of what they began with."""
-    every = {f"policy, seed {seed}": course for seed, course in whole.policy.items()} | dict(whole.beside)
+def _write_equity(path: Path, whole: Comparison) -> None:
+    """Write the values of all accounts over all folds, relative to their first value."""
+    policies = {f"policy, seed {seed}": curve for seed, curve in whole.policy.items()}
+    curves = policies | dict(whole.baselines)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["date", *every])
-        dates_T = next(iter(every.values())).dates_T
-        for date, *values in zip(dates_T, *(course.value_T for course in every.values()), strict=True):
+        writer.writerow(["date", *curves])
+        dates_T = next(iter(curves.values())).dates_T
+        for date, *values in zip(dates_T, *(curve.value_T for curve in curves.values()), strict=True):
             writer.writerow([date, *(f"{value:.6f}" for value in values)])

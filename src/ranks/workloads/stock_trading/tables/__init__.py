@@ -1,1 +1,1 @@
-"""What `ranks prove table stock-trading` shows: reference values, and markets whose best policy is known."""
+"""The tables of `ranks prove table stock-trading`: reference values, and markets whose optimal policy is known."""

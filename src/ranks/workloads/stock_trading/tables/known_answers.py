@@ -1,7 +1,8 @@
-"""Made markets whose best policy is known: nothing to gain, a threshold to find, a regime to remember.
+"""Evaluate policies on synthetic markets whose optimal policy is known.
 
-Every policy is trained on one made market and judged on others that come from other seeds, with the scaler of its
-training days, in accounts of a year each. Each training is a run of its own, as `ranks train stock-trading` makes it.
+The markets: a martingale (nothing to gain), mean-reverting prices (buy low, sell high), two regimes (remember the
+past). A policy is trained on one market and evaluated on markets with other seeds, with the preprocessing statistics of
+its training days, in accounts of one year each. Each training is a run like those of `ranks train stock-trading`.
 
 Legend: T days, Y years, B accounts, S stocks, G pairs of thresholds.
 """
@@ -17,86 +18,91 @@ import torch
 from torch import Tensor
 
 from ranks.engine.update.evaluate import eval_mode
-from ranks.workloads.stock_trading.carried import fitted_of
-from ranks.workloads.stock_trading.config import Config, DataConfig, ModelConfig, small
-from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.config import Config, ModelConfig, small
+from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig, PeriodsConfig
 from ranks.workloads.stock_trading.data.features import Features, features_of
+from ranks.workloads.stock_trading.data.market_days import MarketDays, PreprocessingStats, make_market_days
+from ranks.workloads.stock_trading.data.periods import load_periods, load_prices
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.data.synthetic import START
-from ranks.workloads.stock_trading.loading import load, prices_of
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days, Fitted, days_of
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.metrics import YEAR, turnover
-from ranks.workloads.stock_trading.market.replay import Act
-from ranks.workloads.stock_trading.on_market import OnMarket
-from ranks.workloads.stock_trading.one_account import backtest
-from ranks.workloads.stock_trading.policy import TradingPolicy
+from ranks.workloads.stock_trading.market.simulate import Act
+from ranks.workloads.stock_trading.policy.backtest import backtest
+from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
+from ranks.workloads.stock_trading.policy.preprocessing import get_preprocessing
+from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 
 ITERATIONS = 240
-"""Rollouts of a training: 967,680 days of accounts."""
-JUDGED_DAYS = 10_000
+"""Rollouts of a training: 967,680 environment steps."""
+EVALUATION_DAYS = 10_000
 """About 40 years."""
-FIRST_JUDGED_SEED = 1_000
+FIRST_EVALUATION_SEED = 1_000
 MARTINGALES = 60
-"""Markets that a policy is judged on where there is nothing to gain."""
+"""Evaluation markets of the martingale."""
 Z_LEVEL = 3.2905
-"""Standard normal quantile of a two-sided interval of 99.9 %."""
+"""Standard normal quantile of a two-sided 99.9 % interval."""
 LIMITS = tuple(np.round(np.arange(0.0, 0.085, 0.005), 3).tolist())
-"""Deviations of the logarithm of a price from its mean that the search for thresholds tries."""
+"""Deviations of the log price from its mean that the grid search for thresholds tries."""
 
 
 def config(source: str, kind: str = "clstm", **changes: object) -> Config:
-    """What all three trainings share. `source`: a made market; `kind`: of the policy."""
+    """The config that all three markets share. `source`: the synthetic market; `kind`: see ModelConfig."""
     features = FeatureConfig(turbulence=False)
     market = MarketConfig(max_shares=2_000, episode_days=252)
-    data = DataConfig(source=source, made_days=30_000, made_stocks=4)
+    data = DataConfig(source=source, synthetic_days=30_000, synthetic_stocks=4)
     cfg = replace(small(), data=data, features=features, market=market, iterations=ITERATIONS)
     cfg = replace(cfg, model=ModelConfig(kind=kind, feature_hidden=32, hidden=32))  # type: ignore[arg-type]
     return replace(cfg, **changes)  # type: ignore[arg-type]
 
 
 def martingale() -> Config:
-    """Random walks: who trades pays, and gains nothing."""
+    """Random walks: trading costs money and gains nothing."""
     cfg = config("martingale")
     return replace(cfg, market=replace(cfg.market, max_shares=500))
 
 
 def mean_reverting() -> Config:
-    """Two prices that return to their mean: buy low, sell high. One day's action moves the whole account."""
+    """Two mean-reverting prices: buy low, sell high. The action of one day can move the whole account."""
     cfg = config("mean-reverting")
-    return replace(cfg, data=replace(cfg.data, made_stocks=2), market=replace(cfg.market, max_shares=10_000))
+    return replace(cfg, data=replace(cfg.data, synthetic_stocks=2), market=replace(cfg.market, max_shares=10_000))
 
 
 def two_regimes(kind: str) -> Config:
-    """A drift that flips, and the day's return as the only thing that is told: who does not remember cannot know."""
+    """Regime-switching drift, with the return of the day as the only feature: the policy needs memory to find the
+    regime."""
     cfg = config("two-regimes", kind)
     return replace(
         cfg,
-        data=replace(cfg.data, made_stocks=2),
+        data=replace(cfg.data, synthetic_stocks=2),
         features=replace(cfg.features, names=("return",)),
         market=replace(cfg.market, max_shares=10_000),
     )
 
 
-def judged_days(cfg: Config, seed: int, fitted: Fitted) -> Days:
-    """A fresh market of the config's kind, seen as a policy sees it that carries `fitted`."""
-    prices, known = _fresh(replace(cfg.data, made_seed=seed, made_days=JUDGED_DAYS), cfg.features)
-    rows = range(known.first_day + cfg.model.window, prices.num_days)
-    return days_of(prices, known, fitted, rows, cfg.model.window)
+def evaluation_days(config: PeriodsConfig, seed: int, stats: PreprocessingStats) -> MarketDays:
+    """A synthetic market with another seed than in training, preprocessed with `stats`."""
+    data = replace(config.data, synthetic_seed=seed, synthetic_days=EVALUATION_DAYS)
+    prices, features = _prices_and_features(data, config.features)
+    rows = range(features.first_day + config.window, prices.num_days)
+    return make_market_days(prices, features, stats, rows, config.window)
 
 
 @functools.cache
-def _fresh(data: DataConfig, features: FeatureConfig) -> tuple[Prices, Features]:
-    prices = prices_of(data)
-    return prices, features_of(prices, features)
+def _prices_and_features(data: DataConfig, config: FeatureConfig) -> tuple[Prices, Features]:
+    prices = load_prices(data)
+    return prices, features_of(prices, config)
 
 
-def years_of(days: Days, cfg: Config, act: Act, copies: int = 1) -> Floats:
-    """float64[copies, Y, 253]: values of accounts that each trade another year of a period, all years at once, begun
-    with cash as in training. The first of the account's copies trades all years, then the second, ..."""
+def yearly_values(days: MarketDays, config: MarketConfig, act: Act, copies: int = 1) -> Floats:
+    """float64[copies, Y, 253]: daily values of accounts that each trade another year of a period.
+
+    All years run at the same time, and each starts with cash as in training. There are `copies` accounts for each year:
+    the first copy of all years comes first, then the second.
+    """
     num_years = days.num_days // YEAR
-    market = Market(days, range(copies * num_years), 0, replace(cfg.market, episode_days=YEAR))
+    market = Market(days, range(copies * num_years), 0, replace(config, episode_days=YEAR))
     start_B = days.window - 1 + YEAR * torch.arange(num_years).repeat(copies)
     market.load_state_dict(market.state_dict() | {"day": start_B, "start_day": start_B})
     values = [market.value_B]
@@ -106,69 +112,74 @@ def years_of(days: Days, cfg: Config, act: Act, copies: int = 1) -> Floats:
     return torch.stack(values, 1).cpu().numpy().reshape(copies, num_years, YEAR + 1)
 
 
-def by_policy(policy: TradingPolicy, days: Days, cfg: Config) -> Floats:
-    """float64[Y, 253]: a policy's years; it takes the likeliest action each day, and begins each year afresh."""
-    on_market = OnMarket(policy, torch.as_tensor(days.table_DK), stride=1)
+def policy_yearly_values(policy: TradingPolicy, days: MarketDays, config: MarketConfig) -> Floats:
+    """float64[Y, 253]: `yearly_values` of a policy that takes the most likely actions and starts each year with a zero
+    LSTM state."""
+    market_policy = MarketPolicy(policy, torch.as_tensor(days.table_DK), stride=1)
     state = policy.start_state(days.num_days // YEAR)
 
     def act(obs: dict[str, Tensor]) -> Tensor:
         nonlocal state
-        distribution, _, state = on_market.act(obs, state)
+        distribution, _, state = market_policy.act(obs, state)
         return distribution.mode()
 
     with eval_mode(policy):
-        return years_of(days, cfg, act)[0]
+        return yearly_values(days, config, act)[0]
 
 
-def sharpe_of_years(value_YT: Floats) -> float:
-    """Of the daily returns of all years together."""
+def sharpe_over_years(value_YT: Floats) -> float:
+    """The Sharpe ratio of the daily returns of all years together."""
     return_R = (value_YT[:, 1:] / value_YT[:, :-1] - 1).ravel()
     return float(return_R.mean() / return_R.std(ddof=1) * np.sqrt(YEAR))
 
 
 @dataclass(frozen=True)
 class Excess:
-    """Return a year above that of cash, and half the width of its interval."""
+    """Mean annual return above that of cash, and half the width of its confidence interval."""
 
     mean: float
     half_width: float
 
 
-def excess_of(policy: TradingPolicy, cfg: Config) -> Excess:
-    """Over the years of `MARTINGALES` fresh markets, which are independent."""
-    fitted = fitted_of(policy)
-    judged = (judged_days(cfg, FIRST_JUDGED_SEED + number, fitted) for number in range(MARTINGALES))
-    value_YT = np.concatenate([by_policy(policy, days, cfg) for days in judged])
+def excess_return(policy: TradingPolicy, config: PeriodsConfig, market: MarketConfig) -> Excess:
+    """The excess return of a policy over the years of `MARTINGALES` independent markets."""
+    stats = get_preprocessing(policy)
+    periods = (evaluation_days(config, FIRST_EVALUATION_SEED + number, stats) for number in range(MARTINGALES))
+    value_YT = np.concatenate([policy_yearly_values(policy, days, market) for days in periods])
     return_Y = value_YT[:, -1] / value_YT[:, 0] - 1
     return Excess(float(return_Y.mean()), float(Z_LEVEL * return_Y.std(ddof=1) / np.sqrt(len(return_Y))))
 
 
-def turnover_of(policy: TradingPolicy, cfg: Config) -> float:
-    """One way, a year's, of one account through all days of a fresh market."""
-    days = judged_days(cfg, FIRST_JUDGED_SEED, fitted_of(policy))
-    ledger = backtest(policy, days, cfg, torch.device("cpu"))
+def policy_turnover(policy: TradingPolicy, config: PeriodsConfig, market: MarketConfig) -> float:
+    """Annual one-way turnover of one account over all days of an evaluation market."""
+    days = evaluation_days(config, FIRST_EVALUATION_SEED, get_preprocessing(policy))
+    ledger = backtest(policy, days, market, torch.device("cpu"))
     return turnover(ledger.notional_T, ledger.value_T)
 
 
-def sharpe_of(policy: TradingPolicy, cfg: Config) -> float:
-    """On a fresh market."""
-    return sharpe_of_years(by_policy(policy, judged_days(cfg, FIRST_JUDGED_SEED, fitted_of(policy)), cfg))
+def policy_sharpe(policy: TradingPolicy, config: PeriodsConfig, market: MarketConfig) -> float:
+    """The Sharpe ratio of a policy on an evaluation market."""
+    days = evaluation_days(config, FIRST_EVALUATION_SEED, get_preprocessing(policy))
+    return sharpe_over_years(policy_yearly_values(policy, days, market))
 
 
-def best_threshold(cfg: Config) -> tuple[float, float, float]:
-    """(buy below, sell above, Sharpe ratio on the fresh market) of the best pair of thresholds, found by search on the
-    training days: where the log price lies that far below its known mean all is bought, above it all is sold."""
+def best_threshold(config: PeriodsConfig, market: MarketConfig) -> tuple[float, float, float]:
+    """(buy below, sell above, Sharpe ratio on an evaluation market) of the best threshold strategy.
+
+    The strategy buys all it can where the log price minus its known mean is below the first threshold, and sells all
+    above the second. A grid search on the training days finds the pair.
+    """
     pairs_G2 = np.array(list(itertools.product([-limit for limit in LIMITS] + list(LIMITS[1:]), LIMITS)))
     pairs_G2 = pairs_G2[pairs_G2[:, 0] < pairs_G2[:, 1]]
-    periods = load(cfg)
-    best = int(np.nanargmax(_by_thresholds(cfg, periods.train, pairs_G2)))
+    periods = load_periods(config)
+    best = int(np.nanargmax(_threshold_sharpes(market, periods.train, pairs_G2)))
     low, high = pairs_G2[best].tolist()
-    judged = judged_days(cfg, FIRST_JUDGED_SEED, periods.fitted)
-    return low, high, float(_by_thresholds(cfg, judged, pairs_G2[[best]])[0])
+    days = evaluation_days(config, FIRST_EVALUATION_SEED, periods.stats)
+    return low, high, float(_threshold_sharpes(market, days, pairs_G2[[best]])[0])
 
 
-def _by_thresholds(cfg: Config, days: Days, pairs_G2: Floats) -> Floats:
-    """float64[G]: the Sharpe ratio of each pair."""
+def _threshold_sharpes(config: MarketConfig, days: MarketDays, pairs_G2: Floats) -> Floats:
+    """float64[G]: the Sharpe ratio of each pair of thresholds."""
     log_DS, num_years = torch.as_tensor(np.log(days.close_DS / START)), days.num_days // YEAR
     pair_B2 = torch.as_tensor(pairs_G2).repeat_interleave(num_years, 0)
 
@@ -176,4 +187,4 @@ def _by_thresholds(cfg: Config, days: Days, pairs_G2: Floats) -> Floats:
         log_BS = log_DS[obs["day"]]
         return (log_BS < pair_B2[:, :1]).double() - (log_BS > pair_B2[:, 1:]).double()
 
-    return np.array([sharpe_of_years(value_YT) for value_YT in years_of(days, cfg, act, len(pairs_G2))])
+    return np.array([sharpe_over_years(value_YT) for value_YT in yearly_values(days, config, act, len(pairs_G2))])

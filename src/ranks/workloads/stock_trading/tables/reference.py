@@ -1,4 +1,5 @@
-"""Reference values that any correct backtest of the shipped prices gives: 2016-01-04 to 2020-05-08, 1,095 days."""
+"""Reference values of the shipped prices that every correct backtest reproduces: 2016-01-04 to 2020-05-08, 1,095
+days."""
 
 from __future__ import annotations
 
@@ -16,46 +17,48 @@ from ranks.workloads.stock_trading.market.metrics import cagr, cumulative_return
 FIRST, LAST = "2016-01-04", "2020-05-08"
 TRAIN = ("2009-01-02", "2015-10-01")
 MEASURES = (cumulative_return, cagr, volatility, sharpe, max_drawdown)
-FREE = MarketConfig(cost_bps=0.0, whole_shares=False)
-PRINTED = {
+NO_COSTS = MarketConfig(commission_bps=0.0, whole_shares=False)
+EXPECTED = {
     "buy and hold, equal weights, no cost": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
     "equal weights every 21 days, 10 bp": (0.8953, 0.1587, 0.1971, 0.8459, -0.3161),
     "the S&P 500": (0.4557, 0.0903, 0.1924, 0.5463, -0.3392),
 }
-"""Return, CAGR, volatility, Sharpe ratio, maximum drawdown; computed apart from this code, to four digits."""
+"""Return, CAGR, volatility, Sharpe ratio, maximum drawdown to four digits, computed by other code."""
 TURBULENT = {0.9: (42.18, 153), 0.99: (91.70, 41), 1.0: (267.57, 5)}
-"""Quantile of the training days -> the turbulence there, and test days above it."""
+"""Quantile of the training days -> (turbulence at that quantile, number of test days above it)."""
 
 
 @dataclass(frozen=True)
-class Row:
+class ReferenceRow:
     what: str
     found: str
     bar: str
     passed: bool
 
 
-def reference_rows() -> list[Row]:
-    """One row for each line of reference values."""
+def reference_rows() -> list[ReferenceRow]:
+    """Compute all reference values and compare them with the printed ones."""
     stocks, index = sp500.stocks(), sp500.index()
     rows = stocks.rows(FIRST, LAST)
-    costly = replace(FREE, cost_bps=10.0)
+    with_costs = replace(NO_COSTS, commission_bps=10.0)
     values: dict[str, Floats] = {
-        "buy and hold, equal weights, no cost": baselines.buy_and_hold(stocks, rows, FREE).value_T[1:],
-        "equal weights every 21 days, 10 bp": baselines.equal_weight(stocks, rows, costly).value_T[1:],
-        "the S&P 500": baselines.buy_and_hold(index, index.rows(FIRST, LAST), FREE).value_T[1:],
+        "buy and hold, equal weights, no cost": baselines.buy_and_hold(stocks, rows, NO_COSTS).value_T[1:],
+        "equal weights every 21 days, 10 bp": baselines.equal_weight(stocks, rows, with_costs).value_T[1:],
+        "the S&P 500": baselines.buy_and_hold(index, index.rows(FIRST, LAST), NO_COSTS).value_T[1:],
     }
-    out: list[Row] = []
+    out: list[ReferenceRow] = []
     for name, value_T in values.items():
         found = tuple(round(measure(value_T), 4) for measure in MEASURES)
-        out.append(Row(name, _text(found), _text(PRINTED[name]), found == PRINTED[name]))
+        out.append(ReferenceRow(name, _text(found), _text(EXPECTED[name]), found == EXPECTED[name]))
     turbulence_D, train = turbulence(stocks.close_DS), stocks.rows(*TRAIN)
     for quantile, (limit, above) in TURBULENT.items():
         level = float(np.quantile(turbulence_D[train.start : train.stop], quantile))
         days = int((turbulence_D[rows.start : rows.stop] > level).sum())
         name = f"turbulence, quantile {quantile:g} of the training days"
         passed = (round(level, 2), days) == (limit, above)
-        out.append(Row(name, f"{level:.2f}, {days} test days above", f"{limit:.2f}, {above} test days above", passed))
+        out.append(
+            ReferenceRow(name, f"{level:.2f}, {days} test days above", f"{limit:.2f}, {above} test days above", passed)
+        )
     return out
 
 

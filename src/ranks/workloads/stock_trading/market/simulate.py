@@ -1,4 +1,4 @@
-"""One account through a period, day by day, with its books: the same market as in training, for backtests.
+"""Simulate one account over a period and return its ledger: the market of training, used for backtests.
 
 Legend: T days of the ledger, B = 1 environment, S stocks.
 """
@@ -15,13 +15,13 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
 
 Act = Callable[[dict[str, Tensor]], Tensor]
-"""Observation -> actions [1, S]; called once a day, in the order of the days."""
+"""Observation -> actions [1, S]; called once for each day, in order."""
 
 
-def replay(market: Market, act: Act) -> Ledger:
-    """The books of the episode that begins next in a market of one environment, up to its end or ruin.
+def simulate(market: Market, act: Act) -> Ledger:
+    """Run the next episode of a market with one environment, to its end or to ruin, and return the ledger.
 
-    With `episode_days` None that is the whole period. ValueError for a market of several environments.
+    With `episode_days` None the episode is the whole period. ValueError for a market of several environments.
     """
     if market.num_environments != 1:
         raise ValueError(f"a market of {market.num_environments} environments")
@@ -34,7 +34,7 @@ def replay(market: Market, act: Act) -> Ledger:
         cash.append(market.cash_B)
         shares.append(market.shares_BS)
         value.append(market.value_B)
-        if float(market.value_B[0]) <= config.ruin_share * config.initial_cash:
+        if float(market.value_B[0]) <= config.ruin_fraction * config.initial_cash:
             break
     rows = slice(first, first + len(cash))
     cash_T, shares_TS, value_T = (torch.cat(parts).cpu().numpy() for parts in (cash, shares, value))
@@ -42,6 +42,6 @@ def replay(market: Market, act: Act) -> Ledger:
     fill_TS = np.full_like(shares_TS, np.nan)
     fill_TS[1:] = days.fill_DS[rows][:-1]
     price_TS = fill_TS * (1 + np.sign(traded_TS) * config.slippage)
-    fee_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.fee
+    commission_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.commission
     dates_T, close_TS = days.dates_D[rows], days.close_DS[rows]
-    return Ledger(dates_T, days.tickers, cash_T, shares_TS, close_TS, price_TS, fee_T, value_T)
+    return Ledger(dates_T, days.tickers, cash_T, shares_TS, close_TS, price_TS, commission_T, value_T)

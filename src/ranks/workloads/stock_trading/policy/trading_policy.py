@@ -1,11 +1,11 @@
-"""The policy of stock-trading: cascaded LSTMs (CLSTM-PPO; Zou et al. 2022, arXiv 2212.02721), and its controls.
+"""The network of stock-trading: cascaded LSTMs (CLSTM-PPO; Zou et al. 2022, arXiv 2212.02721), and its controls.
 
-The first LSTM reads the market alone, which is the same for all accounts, so it runs once for all of them: its features
-are a table of days that actor and critic look up. In the paper it reads the account's past too, which only the LSTMs of
-actor and critic see here.
+The first LSTM reads only the market. The market is the same for all accounts, so this LSTM runs once for all of them,
+and actor and critic look up its output by day. In the paper it also reads the past of the account, which only the LSTMs
+of actor and critic see here.
 
-Legend: D days, K columns of the market's table, W days of a window, H hidden, T steps, B accounts, A numbers of an
-account, S stocks.
+Legend: D days, K columns of the feature table, P windows, W days of a window, H hidden size, T steps, B accounts,
+A numbers of an account, S stocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ranks.rl.pytree import State
 
 
 class Branch(nn.Module):
-    """Actor or critic: two layers, the first an LSTM where there is memory."""
+    """Actor or critic: an LSTM or (without `memory`) a linear layer, then a linear layer and the output head."""
 
     def __init__(self, num_inputs: int, hidden: int, num_outputs: int, memory: bool, gain: float) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class Branch(nn.Module):
                 nn.init.orthogonal_(parameter, gain if name.startswith("head") else math.sqrt(2))
 
     def start_state(self, num_rows: int) -> State:
-        """Zeros; nothing without memory."""
-        return {} if self.lstm is None else initial_lstm_state(self.lstm, num_rows)
+        """Zeros; empty without memory."""
+        return {} if self.lstm is None else lstm_start(self.lstm, num_rows)
 
     def forward(self, input_TBF: Tensor, state: State, first_TB: Tensor | None) -> tuple[Tensor, State]:
         """(outputs [T, B, ...], the state after the last step)."""
@@ -50,11 +50,11 @@ class Branch(nn.Module):
 
 
 class TradingPolicy(nn.Module):
-    """`num_columns`: K of the market's table; `num_account`: A. `kind`, `window`, `stride`: see ModelConfig; `clip`:
-    see FeatureConfig.
+    """Actor-critic policy. `num_columns`: K of the feature table; `num_account`: A. `kind`, `window`, `stride`: see
+    ModelConfig; `clip`: see FeatureConfig.
 
-    It carries what its training days fixed: mean and deviation of each column, and the turbulence `exit_above` which
-    all is sold (the market's doing, not its own).
+    Its buffers are the preprocessing statistics of the training days: mean and standard deviation of each column, and
+    the turbulence threshold `exit_above`. The market applies that threshold, not the policy.
     """
 
     def __init__(
@@ -86,32 +86,32 @@ class TradingPolicy(nn.Module):
         self.critic = Branch(num_inputs, hidden, 1, kind != "mlp", 1.0)
         self.log_std_S = nn.Parameter(torch.full((num_stocks,), log_std))
 
-    def passes(self, table_DK: Tensor, stride: int) -> Tensor:
-        """[P, K, window - 1 + stride]: the days of each pass of the reader. Pass p speaks of the `stride` days from row
-        `window - 1 + p * stride` on; beyond the table there are zeros."""
+    def windows(self, table_DK: Tensor, stride: int) -> Tensor:
+        """[P, K, window - 1 + stride]: the inputs of the first LSTM. Window p gives the features of the `stride` days
+        from row `window - 1 + p * stride` on; rows beyond the table are zeros."""
         lead = self.window - 1
-        num_passes = -(-(len(table_DK) - lead) // stride)
-        missing = lead + num_passes * stride - len(table_DK)
+        num_windows = -(-(len(table_DK) - lead) // stride)
+        missing = lead + num_windows * stride - len(table_DK)
         padded_DK = torch.cat([table_DK, table_DK.new_zeros(missing, table_DK.shape[1])])
         return padded_DK.unfold(0, lead + stride, stride)
 
-    def read(self, passes_PKW: Tensor) -> Tensor:
-        """[P * stride, H]: what is known at the close of each day that these passes speak of, one pass after another,
-        from that day and those before it."""
+    def extract_features(self, windows_PKW: Tensor) -> Tensor:
+        """[P * stride, H]: features of the last `stride` days of each window, window by window. The features of a day
+        come from that day and the days of its window before it."""
         if self.reader is None:
-            return passes_PKW[:, :, self.window - 1 :].transpose(1, 2).flatten(0, 1)
-        hidden_WPH, _ = self.reader(passes_PKW.permute(2, 0, 1))
+            return windows_PKW[:, :, self.window - 1 :].transpose(1, 2).flatten(0, 1)
+        hidden_WPH, _ = self.reader(windows_PKW.permute(2, 0, 1))
         return hidden_WPH[self.window - 1 :].transpose(0, 1).flatten(0, 1)
 
     def start_state(self, num_rows: int) -> State:
-        """Zeros for actor and critic, [B, L, H] each."""
+        """Initial LSTM states of actor and critic: zeros, [B, L, H] each."""
         actor, critic = self.actor.start_state(num_rows), self.critic.start_state(num_rows)
         return {f"actor.{n}": rows for n, rows in actor.items()} | {f"critic.{n}": rows for n, rows in critic.items()}
 
     def decide(
         self, features_TBH: Tensor, account_TBA: Tensor, state: State, first_TB: Tensor | None
     ) -> tuple[DiagonalGaussian, Tensor, State]:
-        """(actions' distribution, value [T, B], the state after the last step), from what is known of each day."""
+        """(distribution of the actions, values [T, B], the state after the last step)."""
         input_TBF = torch.cat([features_TBH, account_TBA], -1)
         mine = {b: {n[len(b) + 1 :]: r for n, r in state.items() if n.startswith(b)} for b in ("actor", "critic")}
         mean_TBS, actor = self.actor(input_TBF, mine["actor"], first_TB)
@@ -120,9 +120,9 @@ class TradingPolicy(nn.Module):
         return DiagonalGaussian.from_log_std(mean_TBS, self.log_std_S), value_TB1[..., 0], after
 
     def forward(self, window_BWK: Tensor, account_BA: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
-        """One day, for use elsewhere: features of the last W days as they are, not scaled, and the account in shares of
-        its initial cash (cash, each holding, their sum) -> (actions [B, S] in -1..1, value [B], the state to hand in on
-        the next day). Begin with `start_state`."""
+        """One day, for the exported model: unscaled features of the last W days, and the account as fractions of its
+        initial cash (cash, each holding, their sum) -> (actions [B, S] in -1..1, value [B], the state to pass in on the
+        next day). Start with `start_state`."""
         scaled_BWK = ((window_BWK - self.mean_K) / self.std_K).clamp(-self.clip, self.clip).to(account_BA.dtype)
         features_BH = scaled_BWK[:, -1]
         if self.reader is not None:

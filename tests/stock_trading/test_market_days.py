@@ -1,6 +1,8 @@
-"""The days of a period: what a market is told of them, the exit after turbulent ones, windows before the first."""
+"""The days of a period: features, fill prices, the exit after turbulent days, the lookback window."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import pytest
@@ -8,26 +10,27 @@ import torch
 
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.data.market_days import Periods, make_periods
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Periods, periods_of
 from ranks.workloads.stock_trading.market.market import Market
 
-from .known import TEST_PERIOD, TRAIN_PERIOD, stocks
+from .fixtures import TEST_PERIOD, TRAIN_PERIOD, stocks
 
 
 def split(train_from: str = TRAIN_PERIOD[0]) -> Split:
     return split_by_dates(stocks(), (train_from, TRAIN_PERIOD[1]), TEST_PERIOD, embargo=30, window=30)
 
 
+@functools.cache
 def periods(turbulence_exit: float | None = None, window: int = 30) -> Periods:
-    return periods_of(stocks(), split(), FeatureConfig(), MarketConfig(turbulence_exit=turbulence_exit), window)
+    return make_periods(stocks(), split(), FeatureConfig(), window, turbulence_exit)
 
 
-def test_periods_hold_their_days_and_the_window_before_and_none_after() -> None:
+def test_periods_have_their_days_and_the_window_before() -> None:
     made = periods(turbulence_exit=0.9)
     assert made.validation is None
-    assert made.fitted.threshold == pytest.approx(42.175, abs=1e-3)
+    assert made.stats.threshold == pytest.approx(42.175, abs=1e-3)
     test = made.test
     assert test.num_days == 1095
     assert str(test.dates_D[30]) == "2016-01-04"
@@ -39,7 +42,7 @@ def test_periods_hold_their_days_and_the_window_before_and_none_after() -> None:
     assert not periods().test.is_turbulent_D.any()
 
 
-def test_nothing_is_held_after_a_turbulent_day() -> None:
+def test_all_is_sold_after_a_turbulent_day() -> None:
     made = periods(turbulence_exit=0.9).test
     market = Market(made, range(8), 0, MarketConfig(episode_days=None))
     held_days = 0
@@ -51,19 +54,19 @@ def test_nothing_is_held_after_a_turbulent_day() -> None:
     assert held_days == int((~made.is_turbulent_D[29:-1]).sum())
 
 
-def test_an_exit_needs_the_turbulence() -> None:
+def test_turbulence_exit_needs_the_turbulence_feature() -> None:
     with pytest.raises(UserError, match="the turbulence is off"):
-        periods_of(stocks(), split(), FeatureConfig(turbulence=False), MarketConfig(turbulence_exit=0.9), 30)
+        make_periods(stocks(), split(), FeatureConfig(turbulence=False), 30, 0.9)
 
 
-def test_a_period_needs_its_window_before_it() -> None:
-    with pytest.raises(UserError, match="features are known from 1991-01-02 on"):
-        periods_of(stocks(), split("1991-01-02"), FeatureConfig(), MarketConfig(), 30)
+def test_periods_need_a_window_before_them() -> None:
+    with pytest.raises(UserError, match="features exist from 1991-01-02 on"):
+        make_periods(stocks(), split("1991-01-02"), FeatureConfig(), 30)
     with pytest.raises(UserError, match="a window of 0 days"):
         periods(window=0)
 
 
-def test_the_observation_is_the_account_and_the_day() -> None:
+def test_observation_is_account_and_features() -> None:
     made = periods().train
     market = Market(made, range(3), 0, MarketConfig())
     for seed in range(4):

@@ -1,22 +1,26 @@
-"""Prices to try things on, and a slow and obvious market of one account."""
+"""Prices for tests, and a slow reference implementation of the market for one account."""
 
 from __future__ import annotations
 
 import functools
 import math
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from ranks import RunConfig, World
+from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data import sp500, synthetic
+from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.days import Days
 from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
-from ranks.workloads.stock_trading.market.replay import replay
+from ranks.workloads.stock_trading.market.simulate import simulate
+from ranks.workloads.stock_trading.training import train
 
 TEST_PERIOD = ("2016-01-04", "2020-05-08")
 TRAIN_PERIOD = ("2009-01-02", "2015-10-01")
@@ -33,7 +37,7 @@ def index() -> Prices:
 
 
 def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
-    """A martingale's closes with opens near the close before, and highs and lows around both."""
+    """Bars from the closes of a martingale: opens near the close before, highs and lows around both."""
     rng = np.random.default_rng(seed)
     made = synthetic.martingale(num_days, num_stocks, seed, volatility=0.02)
     close_DS = made.close_DS
@@ -44,24 +48,24 @@ def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
     return Prices.of(made.dates_D, made.tickers, fields, f"bars, seed {seed}")
 
 
-def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> Days:
-    """All days of the prices; the table tells their numbers, and the rows of `turbulent` are."""
+def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> MarketDays:
+    """All days of the prices. The only feature is the row number; the rows in `turbulent` are turbulent."""
     is_turbulent_D = np.isin(np.arange(prices.num_days), turbulent)
     table_DK = np.arange(prices.num_days, dtype=np.float32)[:, None]
     fill_DS = prices.fill_DS()
-    return Days(prices.dates_D, prices.tickers, prices.close_DS, fill_DS, table_DK, is_turbulent_D, window)
+    return MarketDays(prices.dates_D, prices.tickers, prices.close_DS, fill_DS, table_DK, is_turbulent_D, window)
 
 
 def of_closes(*rows: list[float], **fields: list[list[float]]) -> Prices:
-    """Prices of a few days, written down by hand."""
+    """Prices of a few days, given by hand."""
     dates_D = np.busday_offset("2020-01-01", np.arange(len(rows)), roll="forward")
     arrays = {name: np.array(values) for name, values in fields.items()} | {"close": np.array(rows)}
     return Prices.of(dates_D, tuple("ABCDEFG"[: len(rows[0])]), arrays, "by hand")
 
 
 @dataclass
-class PlainAccount:
-    """One account in plain Python: stock by stock, sales before purchases."""
+class ReferenceAccount:
+    """One account in plain Python, stock by stock, sales before purchases."""
 
     config: MarketConfig
     num_stocks: int
@@ -76,7 +80,7 @@ class PlainAccount:
         return self.cash + math.fsum(n * p for n, p in zip(self.shares, close, strict=True))
 
     def trade(self, action: list[float], fill: list[float], is_exit: bool) -> None:
-        fee, slip = self.config.cost_bps / 10_000, self.config.slippage_bps / 10_000
+        commission, slip = self.config.commission_bps / 10_000, self.config.slippage_bps / 10_000
         order = [min(1.0, max(-1.0, a)) * self.config.max_shares for a in action]
         if self.config.whole_shares:
             order = [math.trunc(o) for o in order]
@@ -86,21 +90,31 @@ class PlainAccount:
             if wanted < 0:
                 sold = min(-wanted, self.shares[stock])
                 self.shares[stock] -= sold
-                self.cash += sold * fill[stock] * (1 - slip) * (1 - fee)
-        price = [p * (1 + slip) * (1 + fee) for p in fill]
+                self.cash += sold * fill[stock] * (1 - slip) * (1 - commission)
+        price = [p * (1 + slip) * (1 + commission) for p in fill]
         needed = math.fsum(max(o, 0) * p for o, p in zip(order, price, strict=True))
-        share = 1.0 if needed <= self.cash else self.cash / needed
+        factor = 1.0 if needed <= self.cash else self.cash / needed
         for stock, wanted in enumerate(order):
             if wanted > 0:
-                bought = wanted * share
+                bought = wanted * factor
                 if self.config.whole_shares:
                     bought = math.floor(bought)
                 self.shares[stock] += bought
                 self.cash -= bought * price[stock]
 
 
-def replay_actions(days: Days, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
-    """The books of given actions, one row for each decision of the whole period."""
+def simulate_actions(days: MarketDays, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:
+    """The ledger of given actions, one row of actions for each day of the period."""
     actions = iter(torch.as_tensor(action_TS, dtype=torch.float64)[:, None])
     market = Market(days, range(1), 0, replace(config, episode_days=None))
-    return replay(market, lambda _: next(actions))
+    return simulate(market, lambda _: next(actions))
+
+
+def train_run(cfg: Config, runs_dir: Path, name: str, seed: int = 0) -> None:
+    """Train a run in this process, as `ranks train stock-trading` does with one rank on the CPU."""
+    config = RunConfig(runs_dir=runs_dir, name=name, seed=seed, threads=1)
+    world = World.join(config, device="cpu", workload="stock-trading")
+    try:
+        train(cfg, world)
+    finally:
+        world.leave()

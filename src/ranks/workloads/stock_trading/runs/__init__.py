@@ -1,0 +1,1 @@
+"""Training runs: train several at a time, and load finished ones."""
