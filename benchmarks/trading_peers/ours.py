@@ -35,8 +35,8 @@ def main() -> None:
 
     policy, table_DK = build(cfg), torch.as_tensor(days.table_DK)
     set_preprocessing(policy, periods.stats)
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
-    collector = Collector(MarketPolicy(policy, table_DK), make, cfg.global_batch, cfg.horizon, cfg.ppo, world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=1)
+    collector = Collector(MarketPolicy(policy, table_DK), make, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     start = time.perf_counter()
     for iteration in range(cfg.iterations):
@@ -45,7 +45,7 @@ def main() -> None:
         rollout = collector.collect(MarketPolicy(policy, table_DK), iteration)
         ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration)
     seconds, updates = time.perf_counter() - start, learner.updates * task.iterations // cfg.iterations
-    steps = task.iterations * cfg.horizon * cfg.global_batch
+    steps = task.iterations * cfg.n_steps * cfg.global_batch
     score = policy_sharpe(policy, cfg.periods, cfg.market) if task.source == "mean-reverting" else None
     parameters = sum(p.numel() for p in policy.parameters())
     env_s = markets[0].spent_s

@@ -15,10 +15,10 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
-from tests.rl.known import alone
+from tests.rl.fixtures import single_rank
 
 
-def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
+def collected(kind: str, n_steps: int, episode_days: int, iterations: int) -> tuple[TradingPolicy, Tensor, Rollout]:
     """(policy in float64, feature table of the market, the last of `iterations` rollouts of 8 accounts)."""
     torch.manual_seed(0)
     made = synthetic.martingale(200, 2, 3)
@@ -30,7 +30,7 @@ def collected(kind: str, horizon: int, episode_days: int, iterations: int) -> tu
     table = torch.as_tensor(table_DK, dtype=torch.float64)
     with single_rank(precision="fp64") as world:
         collector = Collector(
-            MarketPolicy(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, horizon, PPOConfig(), world
+            MarketPolicy(policy, table), lambda ids: Market(days, ids, 0, cfg), 8, n_steps, PPOConfig(), world
         )
         rollouts = [collector.collect(MarketPolicy(policy, table), iteration) for iteration in range(iterations)]
     return policy, table, rollouts[-1]

@@ -54,7 +54,7 @@ def test_features_use_only_days_of_the_window(stride: int) -> None:
 
 @pytest.mark.parametrize("kind", ["clstm", "lstm", "mlp"])
 def test_unroll_has_the_probabilities_of_acting(kind: str) -> None:
-    policy, table_DK, rollout = collected(kind, horizon=21, episode_days=42, iterations=3)
+    policy, table_DK, rollout = collected(kind, n_steps=21, episode_days=42, iterations=3)
     assert rollout.first_TB is None
     with torch.no_grad():
         loss = ppo_loss(MarketPolicy(policy, table_DK), rollout, cfg=PPOConfig())
@@ -63,7 +63,7 @@ def test_unroll_has_the_probabilities_of_acting(kind: str) -> None:
 
 
 def test_unroll_handles_episodes_that_end_inside_a_rollout() -> None:
-    policy, table_DK, rollout = collected("clstm", horizon=20, episode_days=30, iterations=2)
+    policy, table_DK, rollout = collected("clstm", n_steps=20, episode_days=30, iterations=2)
     assert rollout.first_TB is not None
     assert rollout.first_TB[1:].any()
     with torch.no_grad():
@@ -73,7 +73,7 @@ def test_unroll_handles_episodes_that_end_inside_a_rollout() -> None:
 
 def test_all_three_lstms_learn() -> None:
     """PPO gradients reach the feature extractor; in the original program its features were detached."""
-    policy, table_DK, rollout = collected("clstm", horizon=21, episode_days=42, iterations=1)
+    policy, table_DK, rollout = collected("clstm", n_steps=21, episode_days=42, iterations=1)
     moved = replace(rollout, advantage_TB=torch.randn_like(rollout.advantage_TB))
     ppo_loss(MarketPolicy(policy, table_DK), moved, cfg=PPOConfig()).sum.backward()
     for name in ("reader", "actor.lstm", "critic.lstm"):

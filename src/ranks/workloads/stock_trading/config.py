@@ -53,7 +53,7 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=3e-4, clip_norm=0.5, weight_decay=0.0, eps=1e-5, schedule="linear")
     global_batch: int = 512
     """Accounts that trade at the same time, over all ranks; a multiple of ppo.minibatches."""
-    horizon: int = 63
+    n_steps: int = 63
     """Days of one rollout. Where an episode is a multiple of it, the LSTMs run whole sequences without masks."""
     iterations: int = free(40)
     """Rollouts. 40 of 63 days in 512 accounts are 5,120 episodes of 252 days."""

@@ -52,12 +52,11 @@ def train(cfg: Config, world: World) -> Summary:
     policy = build(cfg)
     set_preprocessing(policy, periods.stats)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
-    collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.horizon, cfg.ppo, world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=updates)
+    collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
-        world.emit({"event": "note", "text": describe_periods(cfg.data)})
+        run.session.note(describe_periods(cfg.data))
         for note in prices.notes:
             run.session.warn(note)
         for iteration in run.iterations(cfg.iterations, long=True):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ranks.rl.policies.distributions import DiagonalGaussian
+from ranks.rl.distributions import DiagonalGaussian
 from ranks.rl.pytree import State, Tree
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 
@@ -63,12 +63,12 @@ class MarketPolicy:
         If the days of each account are consecutive, the first LSTM runs only over the windows of these days, unless the
         whole table has fewer windows.
         """
-        (horizon, num), stride, num_windows = day_TB.shape, self.stride, len(self.windows_PKW)
+        (num_steps, num), stride, num_windows = day_TB.shape, self.stride, len(self.windows_PKW)
         row_TB = self._feature_row(day_TB)
-        num_each = -(-(horizon - 1) // stride) + 1
+        num_each = -(-(num_steps - 1) // stride) + 1
         if not is_consecutive or num * num_each >= num_windows:
             features_DH = self.policy.extract_features(self.windows_PKW)
-            return features_DH.index_select(0, row_TB.flatten()).view(horizon, num, -1)
+            return features_DH.index_select(0, row_TB.flatten()).view(num_steps, num, -1)
         # the windows of each account, one account after the other, then the place of each day among their features
         first_B = torch.div(row_TB[0], stride, rounding_mode="floor")
         offset_N = torch.arange(num_each, device=day_TB.device)
@@ -76,7 +76,7 @@ class MarketPolicy:
         features_RH = self.policy.extract_features(self.windows_PKW.index_select(0, window_BN.flatten()))
         account_B = torch.arange(num, device=day_TB.device) * (num_each * stride)
         place_TB = row_TB - first_B * stride + account_B
-        return features_RH.index_select(0, place_TB.flatten()).view(horizon, num, -1)
+        return features_RH.index_select(0, place_TB.flatten()).view(num_steps, num, -1)
 
     def _feature_row(self, day: Tensor) -> Tensor:
         """The row of these days among the features of all windows, which start `window` - 1 days into the table."""

@@ -37,7 +37,7 @@ class Branch(nn.Module):
 
     def start_state(self, num_rows: int) -> State:
         """Zeros; empty without memory."""
-        return {} if self.lstm is None else lstm_start(self.lstm, num_rows)
+        return {} if self.lstm is None else initial_lstm_state(self.lstm, num_rows)
 
     def forward(self, input_TBF: Tensor, state: State, first_TB: Tensor | None) -> tuple[Tensor, State]:
         """(outputs [T, B, ...], the state after the last step)."""
