@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from numba import types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.classical.branching_state import STATE, SearchState, assign_colour, undo_colour
 from ranks.workloads.graph_coloring.graphs.bitsets import ONE, ZERO, contains, lowest_bit, popcount
 
@@ -23,7 +23,7 @@ nodes."""
 RUNNING, FOUND, EXHAUSTED = 0, 1, 2
 
 
-@part
+@inlined
 def pass_score(state: SearchState, node: int) -> int:
     """How many (uncoloured neighbour, colour) pairs are free for both the neighbour and the node."""
     total = 0
@@ -34,7 +34,7 @@ def pass_score(state: SearchState, node: int) -> int:
     return total
 
 
-@part
+@inlined
 def uncoloured_degree(state: SearchState, node: int) -> int:
     """The number of uncoloured neighbours of a node."""
     total = 0
@@ -43,7 +43,7 @@ def uncoloured_degree(state: SearchState, node: int) -> int:
     return total
 
 
-@part
+@inlined
 def select_node(state: SearchState) -> int:
     """The uncoloured node to branch on: the one with the fewest free colours; -1 if a node has
     none.

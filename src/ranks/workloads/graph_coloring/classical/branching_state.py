@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.graphs.bitsets import ALL_ONES, Bitset, Number, adjacency_bitsets, bit
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
@@ -79,7 +79,7 @@ def start_search(graph: Graph, k: int, clique: Ints) -> SearchState:
     return state
 
 
-@part
+@inlined
 def assign_colour(state: SearchState, level: Number, node: Number, colour: Number) -> None:
     """Colours a node. Its neighbours that could take that colour have one free colour less."""
     state.uncoloured_W[node >> 6] ^= bit(node)
@@ -95,7 +95,7 @@ def assign_colour(state: SearchState, level: Number, node: Number, colour: Numbe
             borrow &= ~digit
 
 
-@part
+@inlined
 def undo_colour(state: SearchState, level: Number, node: Number, colour: Number) -> None:
     """Reverts `assign_colour`."""
     state.uncoloured_W[node >> 6] ^= bit(node)

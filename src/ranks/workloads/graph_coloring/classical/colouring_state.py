@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from ranks.jit import kernel, part
-from ranks.workloads.graph_coloring.classical.rng import randint, splitmix64
+from ranks.jit import inlined, kernel
+from ranks.workloads.graph_coloring.classical.rng import mix, randint
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints32
 
 
@@ -62,20 +62,20 @@ def initial_state(graph: Graph, k: int, seed: int, start_N: npt.ArrayLike | None
 def random_colours(n: int, k: int, seed: int) -> Ints32:
     """int32[N]: random colours below k; random number v of the seed is the colour of node v."""
     colours_N = np.zeros(n, np.int32)
-    key = splitmix64(np.uint64(seed))
+    key = mix(np.uint64(seed))
     for v in range(n):
         colours_N[v] = randint(key, v, k)
     return colours_N
 
 
-@part
+@inlined
 def add_conflicting(state: ColouringState, num_conflicting: int, node: int) -> int:
     """Appends a node to the list of conflicting nodes; returns the new length."""
     state.conflicting_N[num_conflicting], state.position_N[node] = node, num_conflicting
     return num_conflicting + 1
 
 
-@part
+@inlined
 def remove_conflicting(state: ColouringState, num_conflicting: int, node: int) -> int:
     """Removes a node from the list of conflicting nodes: the last one takes its position. Returns
     the new length."""
@@ -100,7 +100,7 @@ def count_conflicts(state: ColouringState) -> tuple[int, int]:
     return conflict_ends // 2, num_conflicting
 
 
-@part
+@inlined
 def recolour(state: ColouringState, num_conflicting: int, node: int, new: int) -> int:
     """Gives a conflicting node another colour in O(degree); returns the new number of conflicting
     nodes."""

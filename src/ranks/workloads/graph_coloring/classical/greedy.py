@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.graphs.bitsets import ALL_ONES, Number, bit, contains, lowest_bit
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
@@ -58,7 +58,7 @@ def colour_in_order(starts: Ints32, neighbours: Ints32, order: Ints, colours_N: 
         colours_N[v] = c
 
 
-@part
+@inlined
 def _set_priority(priority: Ints, position: Number, new: Number) -> None:
     """Changes a leaf of the tournament tree and the maxima above it."""
     priority[position] = new

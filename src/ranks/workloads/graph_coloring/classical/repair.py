@@ -19,7 +19,7 @@ from ranks.workloads.graph_coloring.classical.colouring_state import (
     initial_state,
     recolour,
 )
-from ranks.workloads.graph_coloring.classical.rng import int64, randint, splitmix64
+from ranks.workloads.graph_coloring.classical.rng import int64, mix, randint
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 MAX_TENURE = 3
@@ -90,7 +90,7 @@ def search(
     moves, and for the tenure. Equal moves are ordered as in the list of conflicting nodes, then by
     colour.
     """
-    key, n, k = splitmix64(np.uint64(seed)), len(best_N), state.gamma_NK.shape[1]
+    key, n, k = mix(np.uint64(seed)), len(best_N), state.gamma_NK.shape[1]
     best, best_move, move, evaluations = conflicts, 0, 0, 0
     while conflicts > 0 and move < max_moves and evaluations < max_evaluations:
         # Find all moves that change the number of conflicts by the lowest difference.

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import from_dtype, types
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 from ranks.workloads.graph_coloring.classical.colouring_state import (
     STATE,
     VECTOR,
@@ -30,7 +30,7 @@ from ranks.workloads.graph_coloring.classical.colouring_state import (
     initial_state,
     recolour,
 )
-from ranks.workloads.graph_coloring.classical.rng import int64, randint, splitmix64
+from ranks.workloads.graph_coloring.classical.rng import int64, mix, randint
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 TENURE_RANDOM, TENURE_PER_CONFLICT = 10, 0.6
@@ -96,14 +96,14 @@ def tabucol(
     return TabuResult(best_N.astype(np.int64), best, move, clock() - start_s)
 
 
-@part
+@inlined
 def is_allowed(gamma: int, tabu: int, move: int, aspiration: int) -> bool:
     """Whether a move to a colour that `gamma` neighbours have is allowed: not tabu, or better than
     the best colouring."""
     return (tabu < move) | (gamma <= aspiration)
 
 
-@part
+@inlined
 def min_gamma(gamma_K: Ints32, tabu_K: Ints, move: int, aspiration: int) -> int:
     """The lowest gamma of the allowed colours; NO_MOVE if none is allowed."""
     least = int32(NO_MOVE)
@@ -134,7 +134,7 @@ def search(
     moves, and for the tenure. Equal moves are ordered as in the list of conflicting nodes, then by
     colour.
     """
-    key, n, k = splitmix64(np.uint64(seed)), len(best_N), tabu_NK.shape[1]
+    key, n, k = mix(np.uint64(seed)), len(best_N), tabu_NK.shape[1]
     move, conflicts = progress[0].move, progress[0].conflicts
     num_conflicting, best = progress[0].num_conflicting, progress[0].best
     last = move + num_moves

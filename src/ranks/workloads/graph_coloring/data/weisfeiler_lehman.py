@@ -11,6 +11,7 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from ranks.splitmix64 import GOLDEN_GAMMA_U64, MIX_1_U64, MIX_2_U64
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 Hashes = npt.NDArray[np.uint64]
@@ -32,7 +33,7 @@ def weisfeiler_lehman_hash(graph: Graph) -> int:
         hashes_D = _mix(colour_N)[neighbours]
         cumulative = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes_D, dtype=np.uint64)])
         neighbour_sum_N = cumulative[starts[1:]] - cumulative[starts[:-1]]
-        colour_N = _mix(_mix(colour_N) + neighbour_sum_N * _GAMMA)
+        colour_N = _mix(_mix(colour_N) + neighbour_sum_N * GOLDEN_GAMMA_U64)
         before, num_classes = num_classes, len(np.unique(colour_N))
         if num_classes == before:
             break
@@ -40,12 +41,9 @@ def weisfeiler_lehman_hash(graph: Graph) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-
-
 def _mix(x: Hashes) -> Hashes:
     """A hash of each element, like the finaliser of splitmix64; the sum of hashes identifies a
     multiset."""
-    x = (x + _GAMMA) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+    x = (x + GOLDEN_GAMMA_U64) * MIX_1_U64
+    x = (x ^ (x >> np.uint64(30))) * MIX_2_U64
     return x ^ (x >> np.uint64(31))

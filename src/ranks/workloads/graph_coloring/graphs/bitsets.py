@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import types
 from numba.core.extending import intrinsic
 
-from ranks.jit import kernel, part
+from ranks.jit import inlined, kernel
 
 Word: TypeAlias = Any
 """uint64 in Numba. NumPy's type stubs do not accept uint64 arithmetic here."""
@@ -37,19 +37,19 @@ popcount: Any = intrinsic(_ctpop)
 """The number of set bits of a word, as int64."""
 
 
-@part
+@inlined
 def lowest_bit(word: Word) -> int:
     """The position of the lowest set bit; 64 if the word is 0."""
     return popcount((word - ONE) & ~word)
 
 
-@part
+@inlined
 def bit(node: Number) -> Word:
     """The bit of a node within its word."""
     return ONE << np.uint64(node & 63)
 
 
-@part
+@inlined
 def contains(set_W: Bitset, node: Number) -> bool:
     """Whether a node is in a set."""
     return set_W[node >> 6] & bit(node) != ZERO
