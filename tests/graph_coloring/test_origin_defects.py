@@ -21,14 +21,15 @@ from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.classical.greedy import largest_first, num_colours
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data import work
+from ranks.workloads.graph_coloring.data import build_tasks
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.dataset import LabelledGraph, pack
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.items import draw
+from ranks.workloads.graph_coloring.data.generators import GeneratedGraph, random_graph, without_bounds
+from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.labels import Labels, full_labels
-from ranks.workloads.graph_coloring.data.generators import Made, random_graph, unproven
-from ranks.workloads.graph_coloring.data.parts import Row, load, pack
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
@@ -56,11 +57,11 @@ def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch:
     for column_N in stored.features_NF.T:
         assert not any((column_N == label_N).all() for label_N in [*labels, stored.colours_N])
 
-    def others(made: Made) -> Labels:
-        return Labels(1, made.graph.n, np.arange(made.graph.n), 9.0)
+    def others(generated: GeneratedGraph) -> Labels:
+        return Labels(1, generated.graph.n, np.arange(generated.graph.n), 9.0)
 
-    monkeypatch.setattr(work, "full_labels", others)
-    monkeypatch.setattr(work.Job, "families", property(lambda job: list(FAMILIES)[::-1]))
+    monkeypatch.setattr(build_tasks, "full_labels", others)
+    monkeypatch.setattr(build_tasks.BuildJob, "families", property(lambda job: list(FAMILIES)[::-1]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with other labels"))
     other = load(prepare(SMALL.data, "train", 1))
     assert other.edges_E2.tobytes() == stored.edges_E2.tobytes()
@@ -72,14 +73,14 @@ def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch:
 def test_chromatic_numbers_were_those_of_a_greedy_colouring() -> None:
     """Largest-first counts were called chromatic numbers: 34 for 14, 23 for 17. Here its worst case, 8 for 2, has 2."""
     crown = Graph.of(16, [(2 * u, 2 * v + 1) for u in range(8) for v in range(8) if u != v])
-    labels = full_labels(unproven(crown))
+    labels = full_labels(without_bounds(crown))
     assert num_colours(largest_first(crown)) == 8
     assert (labels.low, labels.high) == (2, 2)
 
 
 def test_difficulty_was_a_formula() -> None:
     """It was computed from nodes, density, colours and type. Here it is measured: it differs where these agree."""
-    labels = [full_labels(unproven(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
+    labels = [full_labels(without_bounds(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
     most = max((label.high for label in labels), key=[label.high for label in labels].count)
     measured = {label.difficulty for label in labels if label.high == most}
     assert len(measured) > 2
@@ -87,14 +88,16 @@ def test_difficulty_was_a_formula() -> None:
 
 def test_a_thousand_mycielskians_were_five_graphs_on_both_sides_of_the_split() -> None:
     """Exact copies stood in training and validation. Here no graph is met twice, not even as a copy with other numbers,
-    though the first draws would have it so."""
+    though the first attempts contain duplicates."""
     data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
     train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
-    first_draws = [weisfeiler_lehman_hash(draw(data, "validation", item, 0)[1].graph) for item in range(150)]
-    assert set(first_draws) & set(train.hash_G.tolist())
+    first_attempts = [
+        weisfeiler_lehman_hash(generate_item(data, "validation", item, 0)[1].graph) for item in range(150)
+    ]
+    assert set(first_attempts) & set(train.hash_G.tolist())
     every = [*train.hash_G.tolist(), *validation.hash_G.tolist()]
     assert len(set(every)) == 450
-    made = [FAMILIES["mycielski"].make(np.random.default_rng(seed), 47).graph for seed in range(40)]
+    made = [FAMILIES["mycielski"].generate(np.random.default_rng(seed), 47).graph for seed in range(40)]
     assert len({weisfeiler_lehman_hash(graph) for graph in made}) > 20
 
 
@@ -168,7 +171,7 @@ def test_a_graph_was_stored_as_a_matrix_in_json() -> None:
     """n x n numbers of text for each. Here a sparse graph of 1,000 nodes takes some bytes an edge, nothing a pair."""
     graph = random_graph(np.random.default_rng(0), 1000, 2000)
     labels = Labels(1, 1000, np.arange(1000), 0.0)
-    size = len(pack([Row(graph, node_features(graph), labels, 0, 0)]))
+    size = len(pack([LabelledGraph(graph, node_features(graph), labels, 0, 0)]))
     assert size < 4 * 2000 + 20 * 1000 + 2000 < 1000 * 1000 / 30
 
 
