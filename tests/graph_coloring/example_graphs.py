@@ -47,7 +47,8 @@ def queen(rows: int, columns: int) -> Graph:
 
 
 def partitions(n: int) -> np.ndarray:
-    """All partitions of n nodes into classes, one per row; classes are numbered in the order of their first nodes."""
+    """All partitions of n nodes into classes, one per row; classes are numbered in the order of
+    their first nodes."""
     rows = [()]
     for _ in range(n):
         rows = [(*row, c) for row in rows for c in range(max(row, default=-1) + 2)]

@@ -1,4 +1,5 @@
-"""A clock that counts its readings, so that tests of time limits do not depend on the speed of the machine."""
+"""A clock that counts its readings, so that tests of time limits do not depend on the speed of the
+machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reference implementations of the local searches: the same rules and random numbers as the compiled ones, but slow.
+"""Reference implementations of the local searches: the same rules and random numbers as the
+compiled ones, but slow.
 
 All counts are computed anew at each step.
 """
@@ -27,7 +28,8 @@ def randint(seed: int, index: int, limit: int) -> int:
 
 @dataclass
 class ReferenceSearch:
-    """A local search. `conflicting`: the conflicting nodes, in the order that the compiled searches keep."""
+    """A local search. `conflicting`: the conflicting nodes, in the order that the compiled searches
+    keep."""
 
     graph: Graph
     k: int

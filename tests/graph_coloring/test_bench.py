@@ -93,7 +93,8 @@ def test_bad_best_known_files_are_rejected(text: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A queen graph under its public name, another graph under the name of one, a self-loop, and other files."""
+    """A queen graph under its public name, another graph under the name of one, a self-loop, and
+    other files."""
     place = tmp_path / "graphs"
     place.mkdir()
     graph = queen(5, 5)
@@ -174,7 +175,9 @@ def test_bench_rejects_bad_arguments(folder: Path, tmp_path: Path) -> None:
         bench(folder, solvers=("dsatur",), csv=tmp_path / "no" / "rows.csv")
     (folder / "a.col").write_text("p edge 2 1\n")
     (folder / "b.mtx").write_text("x")
-    with pytest.raises(UserError, match=r"a\.col, line 1: the p line says 1 edges.*; .*b\.mtx, line 1: no MatrixMarket"):
+    with pytest.raises(
+        UserError, match=r"a\.col, line 1: the p line says 1 edges.*; .*b\.mtx, line 1: no MatrixMarket"
+    ):
         bench(folder, solvers=("dsatur",))
 
 

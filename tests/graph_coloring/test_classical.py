@@ -43,7 +43,8 @@ def random_start(graph: Graph, k: int, seed: int) -> list[int]:
 def test_tabucol_makes_the_moves_of_the_reference(
     graph: Graph, k: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compares after each of 200 moves: the colours, gamma, the list of conflicting nodes, and the best colouring."""
+    """Compares after each of 200 moves: the colours, gamma, the list of conflicting nodes, and the
+    best colouring."""
     reference = ReferenceSearch(graph, k, seed, random_start(graph, k, seed))
     compiled, seen = tabucol_module.search, 0
 
@@ -181,7 +182,8 @@ def test_greedy_colourings_equal_networkx_and_a_slow_dsatur() -> None:
 
 
 def test_greedy_colourings_of_queens_and_mycielski_graphs() -> None:
-    """Largest-first has the published values. DSATUR breaks ties differently from networkx, but is not worse in sum."""
+    """Largest-first has the published values. DSATUR breaks ties differently from networkx, but is
+    not worse in sum."""
     graphs = [queen(*board) for board in QUEENS]
     assert [num_colours(largest_first(graph)) for graph in graphs] == [7, 9, 12, 13, 15, 15, 17, 17]
     ours = [num_colours(dsatur(graph)) for graph in graphs]

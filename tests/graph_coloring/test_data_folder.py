@@ -1,4 +1,5 @@
-"""The data set folder: built once, by any number of processes, despite interruptions; and the graphs of a user."""
+"""The data set folder: built once, by any number of processes, despite interruptions; and the
+graphs of a user."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def is_proper(graph: Graph, colours: np.ndarray, k: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache for this test's data sets; machine code stays where it is, so that worker_pool find it compiled."""
+    """A cache for this test's data sets; machine code stays where it is, so that worker_pool find
+    it compiled."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "GRAPHS_PER_PART", 10)
@@ -134,7 +136,8 @@ def test_damaged_files_are_named_and_built_again(name: str, capsys: pytest.Captu
 
 def test_a_duplicate_is_replaced_for_the_later_item() -> None:
     class Hashes:
-        """Items 1 and 3 are equal; item 0 is in an earlier data set; the second graph of item 3 is item 4."""
+        """Items 1 and 3 are equal; item 0 is in an earlier data set; the second graph of item 3 is
+        item 4."""
 
         def __init__(self) -> None:
             self.key = {(0, 0): 99, (0, 1): 10, (1, 0): 1, (2, 0): 2, (3, 0): 1, (3, 1): 4, (3, 2): 3, (4, 0): 4}

@@ -1,4 +1,5 @@
-"""The loop of the solvers: k decreases below each proper colouring, and increases until there is one."""
+"""The loop of the solvers: k decreases below each proper colouring, and increases until there is
+one."""
 
 from __future__ import annotations
 

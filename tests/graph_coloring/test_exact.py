@@ -90,7 +90,8 @@ def test_exact_on_queens(board: int, chi: int) -> None:
 
 
 def test_copies_of_all_nodes_do_not_change_chi() -> None:
-    """Each node three times: the chromatic number is the same, and the bitsets have two words instead of one."""
+    """Each node three times: the chromatic number is the same, and the bitsets have two words
+    instead of one."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         graph = random_graph(rng, 30, rng.uniform(0.2, 0.9))
@@ -205,7 +206,8 @@ def test_hard_graphs_are_three_colourable_and_one_more_edge_is_too_many() -> Non
     [(4, "f1bb6407f0811d04"), (5, "ec3d655ade9c2858"), (30, "b1a5c793e8050490"), (100, "f4bb4c0d03680ca6")],
 )
 def test_hard_graphs_stay_the_same(n: int, sha256: str) -> None:
-    """They are identified by their seeds alone, so a change of the exact search must not change them."""
+    """They are identified by their seeds alone, so a change of the exact search must not change
+    them."""
     digest = hashlib.sha256()
     for item in range(20):
         digest.update(hard_three_colourable(3, "test", n, item).edges_E2.astype("<i8").tobytes())

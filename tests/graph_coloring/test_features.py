@@ -72,7 +72,8 @@ def test_compiled_features_equal_those_of_numpy(use_bitsets: bool, steps: int, m
 
 
 def test_large_and_dense_graphs_take_few_steps() -> None:
-    """Counted in kernel calls of STEPS_PER_CALL. By NumPy alone the path takes 6 s, the dense graph 20 s."""
+    """Counted in kernel calls of STEPS_PER_CALL. By NumPy alone the path takes 6 s, the dense graph
+    20 s."""
     dense = Graph.of(1000, np.argwhere(np.triu(np.random.default_rng(0).random((1000, 1000)) < 0.9, 1)))
     for graph, max_calls in ((of_networkx(nx.path_graph(100_000)), 1), (dense, 25)):
         calls: list[None] = []

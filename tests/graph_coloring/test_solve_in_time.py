@@ -1,4 +1,5 @@
-"""Solving with little time, or with a net that finds nothing better; and stopping at the time limit."""
+"""Solving with little time, or with a net that finds nothing better; and stopping at the time
+limit."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_no_time_is_too_short_for_a_proper_colouring(
 def test_every_phase_stops_at_the_time_limit(
     n: int, density: float, jump_after: int, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time is over after some readings of the clock, in different phases; then few more readings follow.
+    """The time is over after some readings of the clock, in different phases; then few more
+    readings follow.
 
     test_features.py and the constants of the searches limit the work between two readings.
     """

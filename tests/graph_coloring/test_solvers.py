@@ -1,4 +1,5 @@
-"""Starts and restarts of the solvers, the bounded estimate of the net, and comparisons in the report."""
+"""Starts and restarts of the solvers, the bounded estimate of the net, and comparisons in the
+report."""
 
 from __future__ import annotations
 
