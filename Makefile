@@ -11,6 +11,7 @@ test: .venv/test.stamp
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/pyright --pythonpath .venv/bin/python
+	.venv/bin/pyright --pythonpath .venv/bin/python -p tests
 	.venv/bin/python -m pytest
 
 .venv/demo.stamp .venv/test.stamp: .venv/%.stamp: $(NEEDS)

@@ -1,0 +1,70 @@
+"""Solved Connect Four positions, and how often a search plays a best move in them.
+
+python -m tests.search.solved_positions --positions 2000 --stones 26 --simulations 8000
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranks.search.config import SearchConfig
+from ranks.search.evaluation import uniform_evaluator
+from ranks.search.games.connect_four import CONNECT_FOUR
+from ranks.search.games.connect_four_solver import TABLE_BITS, solve
+from ranks.search.search import Search
+
+
+@dataclass
+class Solved:
+    """A position, as the moves that lead to it, and its best moves."""
+
+    moves: list[int]
+    best: set[int]
+
+
+def positions(count: int, least_stones: int, seed: int) -> list[Solved]:
+    """Positions of random games with least_stones to least_stones + 7 stones, in which moves differ in value."""
+    rng = np.random.default_rng(seed)
+    board = Search(CONNECT_FOUR, SearchConfig(simulations=1), 1)
+    table = np.zeros(1 << TABLE_BITS, np.uint64)
+    found: list[Solved] = []
+    while len(found) < count:
+        moves: list[int] = []
+        board.set_root(0, 0)
+        for _ in range(least_stones + int(rng.integers(8))):
+            legal = board.legal_moves(0)
+            if len(legal):
+                moves.append(int(rng.choice(legal)))
+                board.play([moves[-1]])
+        value_of: dict[int, int] = {}
+        for move in board.legal_moves(0).tolist():
+            board.set_root(0, 0, [*moves, move])
+            ended = board.outcome()[0]
+            value_of[move] = -int(solve(*board.state(0), table) if np.isnan(ended) else ended)
+        if len(set(value_of.values())) > 1:
+            found.append(Solved(moves, {move for move, value in value_of.items() if value == max(value_of.values())}))
+    return found
+
+
+def share_of_best_moves(solved: list[Solved], config: SearchConfig) -> float:
+    """How often a search with uniform priors and value 0 plays a best move: only the ends of games guide it."""
+    search = Search(CONNECT_FOUR, config, len(solved), groups=1)
+    for slot, position in enumerate(solved):
+        search.set_root(slot, slot, position.moves)
+    chosen_P = search.run(uniform_evaluator).chosen_P.tolist()
+    return float(np.mean([move in position.best for move, position in zip(chosen_P, solved, strict=True)]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--positions", type=int, default=2000)
+    parser.add_argument("--stones", type=int, default=26)
+    parser.add_argument("--simulations", type=int, default=8000)
+    asked = parser.parse_args()
+    solved = positions(asked.positions, asked.stones, seed=1)
+    for root in ("puct", "gumbel"):
+        config = SearchConfig(simulations=asked.simulations, root=root, gumbel_scale=0.0, reuse=False)
+        print(f"{root}: {share_of_best_moves(solved, config):.4f} of {asked.positions} positions")
