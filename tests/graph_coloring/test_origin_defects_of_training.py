@@ -22,12 +22,12 @@ from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 from tests.engine.group import run_ranks
 from tests.engine.test_no_sync import Reads
 from tests.graph_coloring.batches import graphs_of
-from tests.graph_coloring.known import write_col
+from tests.graph_coloring.example_graphs import write_col
 from tests.graph_coloring.small_config import SMALL
 
 pytestmark = pytest.mark.usefixtures("data_cache")

@@ -14,16 +14,16 @@ import pytest
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.config import small
-from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
-from ranks.workloads.graph_coloring.data.items import draw
+from ranks.workloads.graph_coloring.data.items import generate_item
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net
-from ranks.workloads.graph_coloring.solving.bench_report import Row
+from ranks.workloads.graph_coloring.solving.bench_report import BenchResult
 from ranks.workloads.graph_coloring.tables import chromatic, hard, instances, unseen
 from ranks.workloads.graph_coloring.tables import table as table_file
 from ranks.workloads.graph_coloring.tables.table import table
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs, read_training_graphs
-from tests.graph_coloring.known import queen
+from tests.graph_coloring.example_graphs import queen
 
 NOTHING_SEEN = TrainingGraphs(np.zeros(0, np.uint64), np.array([0, 0, 0, 2, 1]), "")
 """A mean of 10 / 3."""
@@ -93,7 +93,7 @@ def test_an_estimate_must_beat_every_other_way(run: str, few: None, monkeypatch:
     assert seen[2].error == pytest.approx(np.abs(right_G.astype(float) - 3).mean())
     assert all(bounded.error <= alone.error for alone, bounded in zip(seen[::7], seen[1::7], strict=True))
 
-    def oracle(model: object, stored: chromatic.Stored, chosen_G: np.ndarray) -> np.ndarray:
+    def oracle(model: object, stored: chromatic.GraphDataset, chosen_G: np.ndarray) -> np.ndarray:
         return stored.high_G[chosen_G].astype(np.float64) + 0.4
 
     monkeypatch.setattr(chromatic, "estimates", oracle)
@@ -118,7 +118,7 @@ def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
     config = json.loads((SHIPPED / "config.json").read_text(encoding="utf-8"))
     assert training.weights_sha256 == config["weights_sha256"]
     assert len(np.unique(training.hash_G)) == len(training.hash_G) == small().data.train_graphs
-    drawn = [draw(small().data, "train", item, 0)[1].graph for item in (0, 1, 2, 3999, 7998, 7999)]
+    drawn = [generate_item(small().data, "train", item, 0)[1].graph for item in (0, 1, 2, 3999, 7998, 7999)]
     assert np.isin([weisfeiler_lehman_hash(graph) for graph in drawn], training.hash_G).all()
     assert not np.isin(weisfeiler_lehman_hash(Graph.of(2, [(0, 1)])), training.hash_G)
     assert 0.9 * len(training.hash_G) < training.counts_K.sum() <= len(training.hash_G)
@@ -132,7 +132,8 @@ def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
 def test_a_failure_counts_as_worse(instance: str, repaired: int | None, passed: bool) -> None:
     colours = {"largest-first": 13, "DSATUR": 12, "TabuCol": 11, "net + repair": repaired, "net + TabuCol": 11}
     found = [
-        Row(instance, 64, 728, 8, 9, True, way, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "") for way, c in colours.items()
+        BenchResult(instance, 64, 728, 8, 9, True, way, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "")
+        for way, c in colours.items()
     ]
     row = instances._row(found)
     assert row["passed"] is passed
@@ -160,7 +161,7 @@ def test_the_whole_table_says_fail_for_an_untrained_net(
     assert facts["instances: seconds for each way"] == 0.05
     assert "colours on 1 (queen5_5)" in facts["net + repair against random + repair"]
     rows = list(csv.DictReader(result["instances_csv"]))
-    assert [row["way"] for row in rows][-4:] == ["random + repair", "net raw", "net + repair", "net + TabuCol"]
+    assert [row["solver"] for row in rows][-4:] == ["random + repair", "net raw", "net + repair", "net + TabuCol"]
     assert all(float(row["cpu_s"]) >= 0 and int(row["conflicts"]) >= 0 for row in rows)
     json.dumps(result)
     for row in result["tables"]["Colours on unseen families and sizes, as many as the chromatic number, 4 tries"]:

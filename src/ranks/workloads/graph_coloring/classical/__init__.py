@@ -1,1 +1,1 @@
-"""What colours graphs without a net: greedy orders, TabuCol, exact search; compiled by Numba."""
+"""Classical colouring algorithms, compiled with Numba: greedy, TabuCol, repair, exact search."""

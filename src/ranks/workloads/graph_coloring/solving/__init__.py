@@ -1,1 +1,1 @@
-"""From a graph to the best colouring within a time: the pipeline and its commands."""
+"""Solvers with a time limit, the best colouring, and the commands `solve` and `bench`."""

@@ -1,6 +1,8 @@
-"""Sets of nodes as words of 64 bits: node v is bit v % 64 of word v // 64. A row of W words is a set of N nodes.
+"""Sets of nodes as bitsets: node v is bit v % 64 of word v // 64.
 
-All words are np.uint64, since Numba makes uint64 with int64 a float64 without a word.
+A row of W words is a set of N nodes.
+
+All words are np.uint64: Numba silently turns uint64 combined with int64 into float64.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from numba.core.extending import intrinsic
 from ranks.jit import inlined, kernel
 
 Word: TypeAlias = Any
-"""uint64 to Numba; NumPy's own types do not follow that."""
+"""uint64 in Numba. NumPy's type stubs do not accept uint64 arithmetic here."""
 Number: TypeAlias = Any
-"""int64 to Numba."""
-Words = npt.NDArray[np.uint64]
+"""int64 in Numba."""
+Bitset = npt.NDArray[np.uint64]
+"""uint64[W], or one row for each node or colour."""
 ZERO: Word = np.uint64(0)
 ONE: Word = np.uint64(1)
-FULL: Word = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL_ONES: Word = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def _ctpop(context: Any, word: Any) -> Any:
@@ -31,14 +34,14 @@ def _ctpop(context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-count: Any = intrinsic(_ctpop)
-"""How many bits of a word are set, as int64."""
+popcount: Any = intrinsic(_ctpop)
+"""The number of set bits of a word, as int64."""
 
 
 @inlined
-def lowest(word: Word) -> int:
-    """The number of the lowest bit that is set; 64 where none is."""
-    return count((word - ONE) & ~word)
+def lowest_bit(word: Word) -> int:
+    """The position of the lowest set bit; 64 if the word is 0."""
+    return popcount((word - ONE) & ~word)
 
 
 @inlined
@@ -48,17 +51,17 @@ def bit(node: Number) -> Word:
 
 
 @inlined
-def holds(set_W: Words, node: Number) -> bool:
+def contains(set_W: Bitset, node: Number) -> bool:
     """Whether a node is in a set."""
     return set_W[node >> 6] & bit(node) != ZERO
 
 
 @kernel("uint64[:, ::1](int32[::1], int32[::1])")
-def adjacency(starts: npt.NDArray[np.int32], near: npt.NDArray[np.int32]) -> Words:
+def adjacency_bitsets(starts: npt.NDArray[np.int32], neighbours: npt.NDArray[np.int32]) -> Bitset:
     """uint64[N, W]: the neighbours of each node, from `Graph.csr`."""
     n = len(starts) - 1
-    near_NW = np.zeros((n, (n + 63) // 64), np.uint64)
+    neighbours_NW = np.zeros((n, (n + 63) // 64), np.uint64)
     for v in range(n):
         for i in range(starts[v], starts[v + 1]):
-            near_NW[v, near[i] >> 6] |= bit(near[i])
-    return near_NW
+            neighbours_NW[v, neighbours[i] >> 6] |= bit(neighbours[i])
+    return neighbours_NW
