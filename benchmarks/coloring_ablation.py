@@ -60,7 +60,7 @@ VARIANTS = (
     Variant("untrained", None),
     Variant(
         "no recurrence: 6 layers with weights of their own",
-        (*("--model.cells", str(CELLS), "--model.rounds", str(CELLS), "--rounds", str(CELLS)), "--lead-in", "0"),
+        (*("--model.layers", str(CELLS), "--model.rounds", str(CELLS), "--rounds", str(CELLS)), "--burn-in", "0"),
         rounds=CELLS,
     ),
     Variant("supervised by one colouring", ("--colour-loss", "one-colouring")),

@@ -27,7 +27,7 @@ from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import build, coloring_loss, lead_in
+from ranks.workloads.graph_coloring.training import build, burn_in, coloring_loss
 
 BATCH, NUM_BATCHES, ITERATION, GOAL = 32, 4, 60, 1.5
 
@@ -53,7 +53,7 @@ class Sides:
     def by_geometric(self, turns: int) -> None:
         for i in range(turns):
             batch, noise_R = self.batches[i % NUM_BATCHES], self.noises[i % NUM_BATCHES]
-            geometric_net.loss(self.theirs, batch, noise_R, self.cfg, lead_in(self.cfg, 0, ITERATION)).backward()
+            geometric_net.loss(self.theirs, batch, noise_R, self.cfg, burn_in(self.cfg, 0, ITERATION)).backward()
 
     def check(self) -> float:
         """The largest relative difference of a gradient."""

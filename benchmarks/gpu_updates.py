@@ -19,7 +19,7 @@ from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import load as load_graphs
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import FIRST_WITHOUT_LEAD_IN, coloring_loss
+from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, coloring_loss
 from ranks.workloads.graph_coloring.validation import evaluate
 
 LEAST_BLOCKS, MOST_BLOCKS, BLOCK_UPDATES, MEASURED_S = 3, 50, 4, 6.0
@@ -44,7 +44,7 @@ class Updates:
         graphs = stream(data, batch, self.world)
         optim = cfg.optim.resolve(global_batch=batch, updates=10_000)
         self.learner = Learner(load("graph-coloring").build(cfg), optim, self.world)
-        self.loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=FIRST_WITHOUT_LEAD_IN)
+        self.loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=NO_BURN_IN_BEFORE)
         start = time.perf_counter()
         self.ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
         self.data_s = (time.perf_counter() - start) / len(self.ready)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pages.results import machine, origin, read
+from pages.results import machine, read
 
 LISTED_FACTS = ("net + ", "left out", "instances: ", "same t")
 """Facts that the page lists below the tables, by their first letters."""

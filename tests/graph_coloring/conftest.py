@@ -19,7 +19,7 @@ from ranks.workloads.graph_coloring.net.weights_file import load_net
 
 def small_net() -> ColouringNet:
     torch.manual_seed(0)
-    return ColouringNet(width=4, rounds=2, reader_width=4, reader_rounds=1, num_types=len(FAMILIES)).eval()
+    return ColouringNet(width=4, rounds=2, encoder_width=4, encoder_rounds=1, num_types=len(FAMILIES)).eval()
 
 
 @pytest.fixture

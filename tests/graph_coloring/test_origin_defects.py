@@ -36,7 +36,7 @@ from ranks.workloads.graph_coloring.graphs.read import read_graph
 from ranks.workloads.graph_coloring.net import batch as batches
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
-    conflict_surprise,
+    conflict_nll,
     one_colouring,
     round_weights,
 )
@@ -148,7 +148,7 @@ def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
     rows = rows_of(batch)
     prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
     renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
-    assert torch.allclose(conflict_surprise(prob_RT, batch, rows), conflict_surprise(renamed, batch, rows))
+    assert torch.allclose(conflict_nll(prob_RT, batch, rows), conflict_nll(renamed, batch, rows))
     reference_N = torch.randint(0, 3, (9,))
     one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
     assert abs(one - other) > 1e-3
@@ -159,7 +159,7 @@ def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
     sure = torch.eye(3, dtype=torch.float64) * 9
     equal, unequal = (torch.cat([sure[0], sure[c]])[None] for c in (0, 1))
     clash, proper = (
-        conflict_surprise(colour_probabilities(x, rows_of(pair)), pair, rows_of(pair)) for x in (equal, unequal)
+        conflict_nll(colour_probabilities(x, rows_of(pair)), pair, rows_of(pair)) for x in (equal, unequal)
     )
     assert clash.item() > 5 > 0.01 > proper.item() >= 0
 

@@ -75,16 +75,16 @@ def stopped_at(world: World, cache: str) -> tuple[int, int]:
     """(signal, iterations that were begun) of a training that only rank 1 is asked to stop."""
     os.environ["XDG_CACHE_HOME"] = cache
     world.workload = "graph-coloring"
-    usual, begun = training.lead_in, list[int]()
+    usual, begun = training.burn_in, list[int]()
 
-    def lead_in(cfg: Config, seed: int, iteration: int) -> int:
-        if iteration < training.FIRST_WITHOUT_LEAD_IN and iteration not in begun:
+    def burn_in(cfg: Config, seed: int, iteration: int) -> int:
+        if iteration < training.NO_BURN_IN_BEFORE and iteration not in begun:
             begun.append(iteration)
             if world.rank == 1 and len(begun) == 3:
                 os.kill(os.getpid(), signal.SIGTERM)
         return usual(cfg, seed, iteration)
 
-    training.lead_in = lead_in
+    training.burn_in = burn_in
     try:
         training.train(replace(SMALL, iterations=40, eval_every=40), world)
     except Stopped as stopped:
@@ -127,7 +127,7 @@ def test_five_numbers_were_read_in_each_step(monkeypatch: pytest.MonkeyPatch) ->
     """Each .item() waits for the device. Here the loss reads none, forwards or backwards; one that does is noticed."""
     data = StoredGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
     graphs, net = data.gather(torch.arange(8)), workload.build(SMALL)
-    monkeypatch.setattr(training, "lead_in", lambda *rest: 2)
+    monkeypatch.setattr(training, "burn_in", lambda *rest: 2)
     with Reads(net) as reads:
         loss = training.coloring_loss(net, graphs, cfg=SMALL, seed=0, iteration=60)
         loss.sum.backward()

@@ -18,17 +18,17 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, M
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.batch import collate
-from ranks.workloads.graph_coloring.net.losses import reader_losses, weighted
-from ranks.workloads.graph_coloring.net.rows import read
+from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted
+from ranks.workloads.graph_coloring.net.rows import encode
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import coloring_loss, say_what_is_coloured
+from ranks.workloads.graph_coloring.training import coloring_loss, report_uncoloured
 
 CPU = torch.device("cpu")
 SMALL = Config(
     data=DataConfig(train_graphs=24, validation_graphs=8, unseen_graphs=6, max_nodes=16),
-    model=ModelConfig(width=8, rounds=4, reader_width=8, reader_rounds=2),
+    model=ModelConfig(width=8, rounds=4, encoder_width=8, encoder_rounds=2),
     rounds=3,
-    lead_in=2,
+    burn_in=2,
     global_batch=8,
     iterations=4,
     eval_every=2,
@@ -71,12 +71,12 @@ def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_t
     try:
         for purpose in ("train", "validation"):
             high_G = load(prepare(SMALL.data, purpose)).high_G
-            say_what_is_coloured(purpose, replace(SMALL, max_colours=3), world)
+            report_uncoloured(purpose, SMALL.data, 3, world)
             said = (
                 f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs are only read: they need more than 3 colours"
             )
             assert said in capsys.readouterr().err
-            say_what_is_coloured(purpose, replace(SMALL, max_colours=int(high_G.max())), world)
+            report_uncoloured(purpose, SMALL.data, int(high_G.max()), world)
             assert capsys.readouterr().err == ""
         with pytest.raises(UserError, match=r"--max-colours 1\n.*all 24 train graphs need more colours, 2 or more"):
             workload.train(replace(SMALL, max_colours=1), world)
@@ -89,7 +89,7 @@ def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
     data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     batch = data.gather(torch.arange(6))
     assert batch.labels is not None
-    losses = reader_losses(read(workload.build(SMALL), batch), batch.labels)
+    losses = encoder_losses(encode(workload.build(SMALL), batch), batch.labels)
     colours_B = torch.rand(6)
     alone = weighted(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
     assert torch.equal(alone, colours_B)
@@ -122,7 +122,7 @@ def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object
     assert (summary.iteration, summary.complete) == (4, True)
     rows = [json.loads(line) for line in (tmp_path / "gc" / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows] == [0, 1, 2, 3]
-    names = ("loss", "conflict", "surprise", "chromatic", "type", "difficulty")
+    names = ("loss", "conflict", "conflict_nll", "chromatic", "type", "difficulty")
     assert all(math.isfinite(row[f"train/{name}"]) for row in rows for name in names)
     assert 0 <= rows[-1]["val/solved"] <= 1
     scores = {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right", "difficulty_error"}
@@ -131,7 +131,7 @@ def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object
     assert all(math.isfinite(again[name]) for name in unseen)
     assert not [name for row in rows for name in row if "unseen" in name], "nothing is chosen by unseen families"
     arguments = json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"]
-    assert (arguments["width"], arguments["reader_width"], arguments["num_types"]) == (8, 8, 9)
+    assert (arguments["width"], arguments["encoder_width"], arguments["num_types"]) == (8, 8, 9)
 
 
 def test_the_presets_have_the_sizes_they_promise() -> None:

@@ -47,7 +47,7 @@ def test_an_estimate_lies_between_a_clique_and_dsatur(graph: Graph, estimate: fl
 
 def test_a_search_begins_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    net = NetWays(ColouringNet(width=4, reader_width=4).eval())
+    net = NetWays(ColouringNet(width=4, encoder_width=4).eval())
     asked: list[int] = []
 
     def attempt(core: Graph, k: int, seconds: float, seed: int, known_C: Any) -> tuple[Any, int]:
@@ -114,7 +114,7 @@ def test_tabucol_and_the_nets_tabucol_differ_in_their_further_starts_alone(monke
     of_classical = list(asked)
     asked.clear()
     torch.manual_seed(0)
-    net = NetWays(ColouringNet(width=4, reader_width=4).eval())
+    net = NetWays(ColouringNet(width=4, encoder_width=4).eval())
     net._tabucol(graph, k, 100.0, 0, known)
     assert asked[0] == of_classical[0]
     assert [moves for _, moves in asked] == [moves for _, moves in of_classical]

@@ -1,6 +1,6 @@
-"""Validation on graphs of the same families that training never sees; the same figures on any number of ranks.
+"""Validation on held-out graphs of the training families; equal figures on any number of ranks.
 
-`ranks evaluate` adds those of families and sizes that no training shows, which nothing is chosen by.
+`ranks evaluate` adds graphs of families and sizes that are not in training. Nothing is selected by them.
 """
 
 from __future__ import annotations
@@ -21,30 +21,32 @@ from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
-    conflict_surprise,
-    reader_losses,
+    conflict_nll,
+    encoder_losses,
     soft_conflict,
     weighted,
 )
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_noise, rows_of, unroll
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 
 LAST_ROUNDS = 16
-"""The loss of the colours is that of so many last rounds."""
+"""The colour loss is computed over this many last rounds."""
 UNSEEN = ("solved", "conflicts", "chromatic_error", "chromatic_exact")
-"""What is told of graphs whose families the net does not know."""
+"""The metrics reported for families that are not in training."""
 
 
 @lru_cache(maxsize=2)
 def stored_graphs(data: DataConfig, purpose: Purpose, max_colours: int, device: torch.device) -> StoredGraphs:
-    """The graphs of a purpose, loaded once."""
+    """The graphs of one purpose, loaded once per process."""
     return StoredGraphs(load(prepare(data, purpose)), max_colours, device)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """What `validate` says, and as `unseen/...` a part of it for families and sizes that training never shows (but not
-    where a user's own graphs are trained on: what they show is not known)."""
+    """The metrics of `validate`, and as `unseen/...` a part of them for families and sizes that are not in training.
+
+    With a user's own graphs (`cfg.data.folder`) there is no unseen part: their families are not known.
+    """
     found = validate(model, cfg, world)
     if cfg.data.folder is None:
         unseen = validate(model, cfg, world, "unseen")
@@ -53,12 +55,14 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
 
 
 def validate(model: nn.Module, cfg: Config, world: World, purpose: Purpose = "validation") -> dict[str, float]:
-    """`loss`: as in training, of one try's last rounds. `solved`: share of graphs that one try of `eval_rounds` rounds
-    colours properly with as many colours as the best known colouring has, without any repair; `conflicts`: edges left.
-    `chromatic_error`, `chromatic_exact`: of the estimate, over graphs whose number is known; `type_right`;
-    `difficulty_error` in decades.
+    """The validation metrics.
 
-    Graphs and starts are keyed by (seed, graph), so every validation of a run sees the same ones.
+    `loss`: as in training, over the last rounds of one try. `solved`: share of graphs that one try of `eval_rounds`
+    rounds colours properly, without repair, with as many colours as the best known colouring. `conflicts`: conflicting
+    edges. `chromatic_error`, `chromatic_exact`: of the estimate, where the chromatic number is known. `type_right`:
+    share of families that are right. `difficulty_error`: in decades.
+
+    Graphs and random starts are keyed by (seed, graph), so every validation of a run sees the same ones.
     """
     assert isinstance(model, ColouringNet)
     graphs = stored_graphs(cfg.data, purpose, cfg.max_colours, world.device)
@@ -70,17 +74,17 @@ def validate(model: nn.Module, cfg: Config, world: World, purpose: Purpose = "va
         labels = batch.labels
         assert labels is not None
         with eval_mode(model, world):
-            rows, reading = rows_of(batch), read(model, batch)
-            logits_TR = unroll(model, reading, noise(key, batch, rows), rows, cfg.eval_rounds)
+            rows, encoding = rows_of(batch), encode(model, batch)
+            logits_TR = unroll(model, encoding, noise(key, batch, rows), rows, cfg.eval_rounds)
             fewest_B = conflicts_by_round(likeliest_colours(logits_TR, rows), batch).amin(0).double()
-            surprise_TB = conflict_surprise(colour_probabilities(logits_TR[-LAST_ROUNDS:], rows), batch, rows)
-        conflict_B = soft_conflict(surprise_TB, cfg.discount, cfg.forgiven)
-        total_B = weighted(conflict_B, reader_losses(reading, labels), cfg.weights)
+            nll_TB = conflict_nll(colour_probabilities(logits_TR[-LAST_ROUNDS:], rows), batch, rows)
+        conflict_B = soft_conflict(nll_TB, cfg.discount, cfg.softening)
+        total_B = weighted(conflict_B, encoder_losses(encoding, labels), cfg.weights)
         coloured_B = batch.num_colours_B > 0
-        known_B, measured_B = labels.low_B == labels.high_B, ~labels.difficulty_B.isnan()
-        error_B = (reading.chromatic_B - labels.low_B).abs()
-        right_B = reading.chromatic_B.round() == labels.low_B
-        off_B = (reading.difficulty_B - labels.difficulty_B.nan_to_num()).abs()
+        proven_B, measured_B = labels.low_B == labels.high_B, ~labels.difficulty_B.isnan()
+        error_B = (encoding.chromatic_B - labels.low_B).abs()
+        right_B = encoding.chromatic_B.round() == labels.low_B
+        off_B = (encoding.difficulty_B - labels.difficulty_B.nan_to_num()).abs()
 
         def over(values_B: Tensor, chosen_B: Tensor) -> tuple[Tensor, Tensor]:
             return (values_B.double() * chosen_B).sum(), chosen_B.double().sum()
@@ -90,9 +94,9 @@ def validate(model: nn.Module, cfg: Config, world: World, purpose: Purpose = "va
             count=len(ids),
             solved=over(fewest_B == 0, coloured_B),
             conflicts=over(fewest_B, coloured_B),
-            chromatic_error=over(error_B, known_B),
-            chromatic_exact=over(right_B, known_B),
-            type_right=over(reading.type_logits_BT.argmax(-1) == labels.type_B, labels.type_B >= 0),
+            chromatic_error=over(error_B, proven_B),
+            chromatic_exact=over(right_B, proven_B),
+            type_right=over(encoding.type_logits_BT.argmax(-1) == labels.type_B, labels.type_B >= 0),
             difficulty_error=over(off_B, measured_B),
         )
 

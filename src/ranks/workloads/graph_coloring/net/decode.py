@@ -19,7 +19,7 @@ from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.net.rows import Rows, read, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.net.rows import Rows, encode, row_noise, rows_of, unroll
 from ranks.workloads.graph_coloring.net.sums import sum_by_graph
 
 Noise = Callable[[int, GraphBatch, Rows], Tensor]
@@ -79,9 +79,9 @@ def raw_search(
         for attempt in range(tries):
             chosen = [graphs[i] for i in open_]
             batch = collate(chosen, [num_colours] * len(open_), [names[i] for i in open_]).to(device)
-            rows, reading = rows_of(batch), read(model, batch)
+            rows, encoding = rows_of(batch), encode(model, batch)
             noise_R = noise(rng.key(seed, f"{purpose}/noise", attempt), batch, rows)
-            colours_TN = likeliest_colours(unroll(model, reading, noise_R, rows, rounds), rows)
+            colours_TN = likeliest_colours(unroll(model, encoding, noise_R, rows, rounds), rows)
             fewest_B, round_B = conflicts_by_round(colours_TN, batch).min(0)
             colours, starts = colours_TN.cpu().numpy(), batch.ptr.tolist()
             for b, i in enumerate(open_):
@@ -89,7 +89,7 @@ def raw_search(
                 old = best.get(i)
                 if old is None or conflicts < old.conflicts:
                     part = colours[t, starts[b] : starts[b + 1]].copy()
-                    best[i] = RawAnswer(part, conflicts, attempt + 1, t + 1, float(reading.chromatic_B[b]))
+                    best[i] = RawAnswer(part, conflicts, attempt + 1, t + 1, float(encoding.chromatic_B[b]))
                 else:
                     best[i] = replace(old, tries=attempt + 1)
             open_ = [i for i in open_ if best[i].conflicts]

@@ -19,7 +19,7 @@ from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.model import ColouringNet, RowLayout
-from ranks.workloads.graph_coloring.net.rows import read
+from ranks.workloads.graph_coloring.net.rows import encode
 from ranks.workloads.graph_coloring.net.sums import neighbour_sums, sum_rows
 
 DENSE_DENSITY, MOST_DENSE_NODES = 0.04, 4096
@@ -51,21 +51,21 @@ class GraphSearch:
         self.model, self.graph, self.device = model, graph, device
         batch = collate([graph], [0], [0], stop).to(device)
         with torch.no_grad():
-            reading = read(model, batch, stop)
-            self._told_NV = model.from_reader(reading.node_NH)
-        self._scale_N1 = reading.scale_N1
+            encoding = encode(model, batch, stop)
+            self._context_NV = model.from_encoder(encoding.node_NH)
+        self._scale_N1 = encoding.scale_N1
         self._edges_2E = batch.edges_2E
-        self.chromatic, self.difficulty = float(reading.chromatic_B[0]), float(reading.difficulty_B[0])
+        self.chromatic, self.difficulty = float(encoding.chromatic_B[0]), float(encoding.difficulty_B[0])
         density = 2 * graph.num_edges / max(1, graph.n * (graph.n - 1))
         self._entries = 2 * graph.num_edges
         if density >= DENSE_DENSITY and graph.n <= MOST_DENSE_NODES:
             self._entries = graph.n * graph.n
             adjacency_NN = torch.zeros(graph.n, graph.n, dtype=self._scale_N1.dtype, device=device)
             adjacency_NN[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1.0
-            self._near: Callable[[Tensor], Tensor] = lambda x_NF: adjacency_NN @ x_NF
+            self._aggregate: Callable[[Tensor], Tensor] = lambda x_NF: adjacency_NN @ x_NF
         else:
             sums = neighbour_sums(batch.edge_index_2D, graph.n)
-            self._near = lambda x_NF: sum_rows(x_NF, sums)
+            self._aggregate = lambda x_NF: sum_rows(x_NF, sums)
 
     def tries_at_once(self, k: int) -> int:
         """How many tries with k colours are run side by side."""
@@ -84,20 +84,20 @@ class GraphSearch:
         noise_SR = rng.normal(rng.key(seed, f"search/{k}", 0), each_S, n * k)
         noise_R = noise_SR.view(tries, n, k).transpose(0, 1).reshape(-1).to(self._scale_N1.dtype)
         layout = RowLayout(
-            near=lambda x: self._near(x.view(n, -1)).view(x.shape),
+            aggregate=lambda x: self._aggregate(x.view(n, -1)).view(x.shape),
             to_nodes=lambda x: x.view(n * tries, k, -1).mean(1),
             to_rows=lambda x: x[:, None].expand(-1, k, -1).reshape(n * tries * k, -1),
         )
-        told_NV = self._told_NV[:, None].expand(-1, tries, -1).reshape(n * tries, -1)
+        context_NV = self._context_NV[:, None].expand(-1, tries, -1).reshape(n * tries, -1)
         scale_R1 = self._scale_N1[:, None].expand(-1, tries * k, -1).reshape(-1, 1)
         colours: Tensor | None = None
         fewest_S, history = torch.full((tries,), self.graph.num_edges + 1, device=self.device), list[Tensor]()
         at_once = self.rounds_at_once(k, tries)
         with torch.no_grad():
-            state_RW = self.model.begin(noise_R)
+            state_RW = self.model.initial_state(noise_R)
             for first in range(0, rounds, at_once):
                 now = min(at_once, rounds - first)
-                logits_TR, state_RW = self.model.colour(state_RW, told_NV, scale_R1, layout, now, first)
+                logits_TR, state_RW = self.model.colour(state_RW, context_NV, scale_R1, layout, now, first)
                 colours_TNS = logits_TR.view(now, n, tries, k).argmax(-1)
                 conflicts_TS = torch.stack([self._conflicts(c_NS) for c_NS in colours_TNS])
                 history.append(conflicts_TS)

@@ -26,7 +26,7 @@ from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.parts import Stored, load
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.net.rows import read
+from ranks.workloads.graph_coloring.net.rows import encode
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs
@@ -145,7 +145,7 @@ def estimates(model: ColouringNet, stored: Stored, chosen_G: Ints) -> Numbers:
     """float64[G]: what the net's reader says."""
     graphs = StoredGraphs(stored, 0, torch.device("cpu"))
     with torch.no_grad():
-        parts = [read(model, graphs.gather(ids)).chromatic_B for ids in torch.from_numpy(chosen_G).split(200)]
+        parts = [encode(model, graphs.gather(ids)).chromatic_B for ids in torch.from_numpy(chosen_G).split(200)]
     return torch.cat(parts).double().numpy()
 
 
