@@ -37,7 +37,7 @@ from ranks.workloads.graph_coloring.net.decode import Noise, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, row_noise
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.ways import first_repaired, random_starts
+from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper
 from ranks.workloads.graph_coloring.training import build
 
 SEED, PURPOSE, COLOURS, SIZES = 2027, "ablation", 3, (50, 100)
@@ -109,7 +109,7 @@ def without_net(graphs: list[Graph]) -> int:
         itertools.islice(random_starts(g.n, COLOURS, seed_of("random", i)), REPAIRED_TRIES)
         for i, g in enumerate(graphs)
     ]
-    fixed = [first_repaired(g, COLOURS, seed_of("repair", i), starts[i]) for i, g in enumerate(graphs)]
+    fixed = [repair_until_proper(g, COLOURS, seed_of("repair", i), starts[i]) for i, g in enumerate(graphs)]
     return sum(found.conflicts == 0 for found in fixed)
 
 

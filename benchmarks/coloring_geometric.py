@@ -24,7 +24,7 @@ from measure import alternate, origin, ratios, shown, spread, write_result
 
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 from ranks.workloads.graph_coloring.training import build, burn_in, coloring_loss

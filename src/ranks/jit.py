@@ -1,14 +1,13 @@
-"""How kernels are compiled: by Numba, once for each version of our source, with the machine code kept on disk.
+"""Compilation of kernels by Numba, once for each version of our source, with the machine code cached on disk.
 
-Numba looks only at the file in which a cached function stands, so an edit of a function that it calls from another file
-would go unseen. Here the folders that hold jitted code form groups that call no other, and the folder of a group's
-cache is named by a hash over all its files, and this one: any edit there compiles the group afresh, and processes that
-compile at the same time write files of equal content and rename them into place. What a kernel that stands elsewhere
-calls (a game of yours, whose rules may lie in any file) is not known, so its machine code is not kept: it is compiled
-at each start.
+Numba checks only the file of a cached function. It would miss an edit of a function that is called from another file.
+Therefore the folders with jitted code form groups that do not call each other, and the name of a group's cache folder
+is a hash over all files of the group, this file and splitmix64.py. Any edit there compiles the group again. Processes
+that compile at the same time write files of equal content and rename them into place. A kernel outside these folders
+(a game of yours, whose rules may be in any file) is not cached: it is compiled at each start.
 
-Two traps, both of Numba: a cached function that calls itself crashes the second process that loads it, and uint64 with
-int64 silently becomes float64.
+Two pitfalls of Numba: a cached function that calls itself crashes the second process that loads it, and uint64 combined
+with int64 silently becomes float64.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ JITTED: tuple[Group, ...] = (
     ("chess/core", "search"),
     ("workloads/graph_coloring/graphs", "workloads/graph_coloring/classical"),
 )
-"""The folders that hold all jitted code of the package, in groups: what is jitted in one calls nothing outside it."""
+"""The folders with jitted code, in groups. Jitted code of a group calls nothing of ours outside it, except SHARED."""
+SHARED = ("jit.py", "splitmix64.py")
+"""Files of the package that jitted code of every group may use."""
 
 
 @functools.cache
 def cache_folder(group: Group) -> Path:
-    """Where the machine code of this version of a group is kept: $NUMBA_CACHE_DIR or ~/.cache/ranks, per version."""
+    """The cache folder of this version of a group, in $NUMBA_CACHE_DIR or ~/.cache/ranks."""
     digest = hashlib.sha256(numba.__version__.encode())
     jitted = sorted(path for folder in group for path in (PACKAGE / folder).rglob("*.py"))
-    for path in [*jitted, PACKAGE / "jit.py"]:
+    for path in [*jitted, *(PACKAGE / name for name in SHARED)]:
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME")
@@ -51,10 +52,10 @@ def cache_folder(group: Group) -> Path:
 
 
 def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
-    """Compile a function at once for one explicit signature, run without the GIL; cached on disk if it is our own.
+    """Compile a function now, for one explicit signature, to run without the GIL; cached on disk if it is our own.
 
-    With allocates=False it makes no arrays, and does not count references to those that it was given: each count is an
-    atomic instruction, and tuples of arrays make many of them.
+    With allocates=False it must create no arrays, and it does not count references to its arguments: each count is an
+    atomic instruction, and tuples of arrays need many of them.
     """
 
     def compile_it(function: F) -> F:
@@ -73,14 +74,14 @@ def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
 
 
 def group_of(source: Path) -> Group | None:
-    """The group of jitted folders in which a file stands, if it does."""
+    """The group of jitted folders that contains a file, or None."""
     return next((group for group in JITTED if any(source.is_relative_to(PACKAGE / folder) for folder in group)), None)
 
 
 def helper(function: F) -> F:
-    """A function that kernels call and Python cannot: it is compiled into them.
+    """A function for kernels to call; Python code cannot call it.
 
-    Numba would compile it once for each constant that it is called with; here a constant counts as its plain type.
+    Numba would compile it for each constant argument separately; here a constant counts as its plain type.
     """
     options: dict[str, Any] = {
         "nogil": True,
@@ -98,8 +99,8 @@ def helper(function: F) -> F:
     return cast(F, dispatcher)
 
 
-def part(function: F) -> F:
-    """A helper of kernels with allocates=False that always becomes part of its caller: many arguments cost nothing."""
+def inlined(function: F) -> F:
+    """A helper for kernels with allocates=False that is always inlined: many arguments cost nothing."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(F, numba.njit(**options)(function))
@@ -107,6 +108,6 @@ def part(function: F) -> F:
 
 @functools.cache
 def announce(group: Group) -> None:
-    """One line on stderr where the first compilation of a group is about to happen, since it takes seconds."""
+    """Print one line on stderr before the first compilation of a group, which takes seconds."""
     if not cache_folder(group).exists():
         print("ranks: compiling the kernels for this processor, once (some seconds)", file=sys.stderr, flush=True)

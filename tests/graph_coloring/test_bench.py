@@ -23,7 +23,7 @@ from ranks.workloads.graph_coloring.solving import bench as bench_file
 from ranks.workloads.graph_coloring.solving.bench import NET_WAYS, bench, chosen, read_instances
 from ranks.workloads.graph_coloring.solving.bench_report import Row, summary, table, told
 from ranks.workloads.graph_coloring.solving.best_known import BestKnown, read_best_known
-from ranks.workloads.graph_coloring.solving.net_ways import NetWays
+from ranks.workloads.graph_coloring.solving.net_solvers import NetWays
 from ranks.workloads.graph_coloring.solving.ways import CLASSICAL, CLIMBING_SHARE, Answer, descend
 from tests.graph_coloring import known
 from tests.graph_coloring.known import is_proper, queen

@@ -8,7 +8,7 @@ import pytest
 
 from ranks.workloads.graph_coloring.classical import tabucol as tabucol_module
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
-from ranks.workloads.graph_coloring.classical.conflicts import random_colours
+from ranks.workloads.graph_coloring.classical.colouring_state import random_colours
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first, num_colours
 from ranks.workloads.graph_coloring.classical.reduction import components, reduce
 from ranks.workloads.graph_coloring.classical.repair import repair

@@ -14,11 +14,11 @@ import pytest
 from ranks.workloads.graph_coloring.classical.exact import chromatic_number
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.families import FAMILIES, biregular
 from ranks.workloads.graph_coloring.data.items import SIZE_MIX, draw, draw_size
 from ranks.workloads.graph_coloring.data.labels import MEASURE_MOVES, bound_labels, full_labels, smallest_last
-from ranks.workloads.graph_coloring.data.made import MAX_EDGES, Made, random_graph, relabelled, unproven
+from ranks.workloads.graph_coloring.data.generators import MAX_EDGES, Made, random_graph, relabelled, unproven
 from ranks.workloads.graph_coloring.data.structured import mycielskian
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.graphs.features import node_features

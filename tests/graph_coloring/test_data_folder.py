@@ -20,15 +20,16 @@ from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import build, workers
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.data.items import draw
-from ranks.workloads.graph_coloring.data.made import random_graph, relabelled, unproven
-from ranks.workloads.graph_coloring.data.parts import Stored, load, read_manifest
+from ranks.workloads.graph_coloring.data.generators import random_graph, relabelled, unproven
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
+from ranks.workloads.graph_coloring.data.dataset_folder import load, read_manifest
 from ranks.workloads.graph_coloring.data.progress import alone
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.data.user_graphs import read_user_graph, split, user_files
-from ranks.workloads.graph_coloring.data.work import Entry, Task
+from ranks.workloads.graph_coloring.data.build_tasks import Entry, Task
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph

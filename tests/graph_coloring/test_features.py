@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.made import random_graph
+from ranks.workloads.graph_coloring.data.generators import random_graph
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.graphs import compiled_features
 from ranks.workloads.graph_coloring.graphs.features import FEATURES, OutOfTime, node_features, plain_features

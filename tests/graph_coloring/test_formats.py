@@ -16,7 +16,7 @@ from ranks.workloads.graph_coloring.graphs.checker import check_sol, problems
 from ranks.workloads.graph_coloring.graphs.dimacs import write_sol
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.graphs.read import graph_files, read_graph
-from ranks.workloads.graph_coloring.graphs.source import memory_estimate
+from ranks.workloads.graph_coloring.graphs.graph_text import memory_estimate
 
 PATH_OF_3 = "c a path\np edge 3 2\ne 1 2\ne 2 3\n"
 

@@ -23,11 +23,11 @@ from ranks.workloads.graph_coloring.classical.greedy import largest_first, num_c
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import work
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.data.items import draw
 from ranks.workloads.graph_coloring.data.labels import Labels, full_labels
-from ranks.workloads.graph_coloring.data.made import Made, random_graph, unproven
+from ranks.workloads.graph_coloring.data.generators import Made, random_graph, unproven
 from ranks.workloads.graph_coloring.data.parts import Row, load, pack
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph

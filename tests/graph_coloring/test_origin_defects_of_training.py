@@ -22,7 +22,7 @@ from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.stored import StoredGraphs
 from tests.engine.group import run_ranks
 from tests.engine.test_no_sync import Reads

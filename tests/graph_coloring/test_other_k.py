@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours, with_more_colours
+from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours, with_more_colours
 from ranks.workloads.graph_coloring.solving.ways import descend
 from tests.graph_coloring.known import queen, random_graph
 

@@ -16,7 +16,7 @@ from ranks.errors import UserError
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.parts import load
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted
 from ranks.workloads.graph_coloring.net.rows import encode

@@ -21,9 +21,9 @@ from ranks.workloads.graph_coloring.solving import ways
 from ranks.workloads.graph_coloring.solving.bench import bench
 from ranks.workloads.graph_coloring.solving.bench_report import Row, gaps, summary, worth_of_the_net
 from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
-from ranks.workloads.graph_coloring.solving.net_ways import NetWays
-from ranks.workloads.graph_coloring.solving.other_k import with_fewer_colours
-from ranks.workloads.graph_coloring.solving.ways import first_repaired, random_starts, restarted_tabucol, within
+from ranks.workloads.graph_coloring.solving.net_solvers import NetWays
+from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
+from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, restarted_tabucol, within
 from tests.graph_coloring.known import is_proper, queen
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "graph-coloring.md"

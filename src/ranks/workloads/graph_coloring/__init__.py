@@ -9,7 +9,7 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.graph_coloring.net.onnx_export import example_inputs, export_extra
-    from ranks.workloads.graph_coloring.solving.solution import solve
+    from ranks.workloads.graph_coloring.solving.networkx_solve import solve
     from ranks.workloads.graph_coloring.tables.table import table
     from ranks.workloads.graph_coloring.training import build, train
     from ranks.workloads.graph_coloring.validation import evaluate
@@ -23,7 +23,7 @@ _HOME = {
     "build": "training",
     "train": "training",
     "evaluate": "validation",
-    "solve": "solving.solution",
+    "solve": "solving.networkx_solve",
     "table": "tables.table",
     "example_inputs": "net.onnx_export",
     "export_extra": "net.onnx_export",

@@ -18,9 +18,9 @@ from ranks.engine.update.loss import Loss
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.config import Config, DataConfig
 from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.data.items import Purpose
-from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.losses import (

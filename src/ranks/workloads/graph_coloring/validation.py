@@ -16,8 +16,8 @@ from ranks.engine.update.evaluate import eval_mode, evaluate_by_shard
 from ranks.engine.update.loss import Loss
 from ranks.workloads.graph_coloring.config import Config, DataConfig
 from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.items import Purpose
-from ranks.workloads.graph_coloring.data.parts import load
 from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,

@@ -1,1 +1,2 @@
-"""What colours graphs without a net: greedy orders, TabuCol, exact search; compiled by Numba."""
+"""Classical colouring algorithms, compiled with Numba: greedy orders, TabuCol, repair, exact
+search."""

@@ -1,4 +1,4 @@
-"""Cliques: a lower bound of the chromatic number.
+"""Greedy cliques: the size of a clique is a lower bound of the chromatic number.
 
 Legend: N nodes, D directed edges.
 """
@@ -10,62 +10,74 @@ import numpy as np
 from ranks.jit import kernel
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
-MAX_LOOKS = 10_000_000
-"""Neighbours that are looked at before the search for a larger clique ends (some hundredths of a second)."""
+MAX_STEPS = 10_000_000
+"""Neighbours that the search reads before it stops (some hundredths of a second)."""
 
 
 def greedy_clique(graph: Graph) -> Ints:
-    """A clique, int64[its nodes] in rising order, grown greedily from one start after the other; the largest is kept.
+    """The nodes of a large clique, int64, sorted: the largest of the greedy cliques from many start
+    nodes.
 
-    Starts are all nodes by falling degree, unless their neighbours are too many (MAX_LOOKS) or too few to matter.
+    All nodes are start nodes, by descending degree, until a node has too few neighbours for a
+    larger clique, or until MAX_STEPS.
     """
     order_N = np.argsort(-graph.degrees(), kind="stable")
     clique_N = np.zeros(graph.n, np.int64)
-    size = _largest(*graph.csr(), order_N, MAX_LOOKS, clique_N)
+    size = _largest_greedy_clique(*graph.csr(), order_N, MAX_STEPS, clique_N)
     return np.sort(clique_N[:size])
 
 
 @kernel("int64(int32[::1], int32[::1], int64[::1], int64, int64[::1])")
-def _largest(starts: Ints32, near: Ints32, order_N: Ints, max_looks: int, best_N: Ints) -> int:
-    """The size of the clique that is the first of `best_N`. It takes, of the candidates (who know all its nodes), the
-    one who knows most of the others."""
+def _largest_greedy_clique(starts: Ints32, neighbours: Ints32, order_N: Ints, max_steps: int, best_N: Ints) -> int:
+    """Writes the largest clique to the beginning of `best_N`; returns its size.
+
+    Candidates are the nodes adjacent to all of the clique. The next node is the candidate that is
+    adjacent to most other candidates.
+    """
     n = len(order_N)
     clique, candidates, is_candidate_N = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    knows_N, met_N = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    best = turn = looks = 0
+    adjacent_N, mark_N = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    best = turn = steps = 0
     for start in order_N:
         num = starts[start + 1] - starts[start]
-        if num < best or looks > max_looks:
+        if num < best or steps > max_steps:
             break
+        # Candidates are the neighbours of the start node; count for each how many other candidates
+        # it is adjacent to.
         for j in range(num):
-            candidates[j] = near[starts[start] + j]
+            candidates[j] = neighbours[starts[start] + j]
             is_candidate_N[candidates[j]] = 1
         for j in range(num):
             u = candidates[j]
-            knows_N[u] = 0
+            adjacent_N[u] = 0
             for i in range(starts[u], starts[u + 1]):
-                knows_N[u] += is_candidate_N[near[i]]
-            looks += 2 * (starts[u + 1] - starts[u])
+                adjacent_N[u] += is_candidate_N[neighbours[i]]
+            steps += 2 * (starts[u + 1] - starts[u])
+
         clique[0], size = start, 1
         while num > 0:
+            # Add the best candidate to the clique.
             chosen = candidates[0]
             for j in range(1, num):
-                if knows_N[candidates[j]] > knows_N[chosen]:
+                if adjacent_N[candidates[j]] > adjacent_N[chosen]:
                     chosen = candidates[j]
             clique[size] = chosen
             size, turn = size + 1, turn + 1
+
+            # Keep only the candidates adjacent to it; the counts of their neighbours lose the
+            # removed ones.
             for i in range(starts[chosen], starts[chosen + 1]):
-                met_N[near[i]] = turn
+                mark_N[neighbours[i]] = turn
             num_left = 0
             for j in range(num):
                 u = candidates[j]
-                if met_N[u] == turn:
+                if mark_N[u] == turn:
                     candidates[num_left] = u
                     num_left += 1
                 else:
                     is_candidate_N[u] = 0
                     for i in range(starts[u], starts[u + 1]):
-                        knows_N[near[i]] -= 1
+                        adjacent_N[neighbours[i]] -= 1
             num = num_left
         if size > best:
             best = size

@@ -1,6 +1,8 @@
-"""Exact colouring by branch and bound, for graphs of some dozens of nodes (sparse ones: of some hundreds).
+"""Exact colouring by branch and bound, for graphs of some dozens of nodes (sparse graphs: some
+hundreds).
 
-Nodes of degree below k are taken away before, and parts that do not touch are searched apart; see branching.py.
+A search for k colours runs on the connected components of the k-core, one after the other; see
+branching.py.
 
 Legend: N nodes, C nodes of a core.
 """
@@ -12,31 +14,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.classical.branching import NONE, RUNNING, advance, plant
+from ranks.workloads.graph_coloring.classical.branching import EXHAUSTED, RUNNING, continue_search
+from ranks.workloads.graph_coloring.classical.branching_state import start_search
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
-from ranks.workloads.graph_coloring.classical.reduction import components, induced, reduce
+from ranks.workloads.graph_coloring.classical.reduction import connected_components, induced_subgraph, reduce_to_core
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
-BRANCHES_AT_ONCE = 1_000_000
-"""After so many Python may hear a Ctrl-C."""
-BRANCHES_AT_ONCE_BY_CLOCK = 2_000
-"""Between two looks at a clock: some milliseconds."""
+BRANCHES_PER_CALL = 1_000_000
+"""Branches of one kernel call; between calls Python can handle Ctrl-C."""
+TIMED_BRANCHES_PER_CALL = 2_000
+"""The same in a search with a time limit: some milliseconds."""
 NO_LIMIT = 1 << 62
 MAX_CORE = 20_000
-"""Nodes of a connected core above which no search is begun: its bits would fill the memory."""
+"""The largest connected core that is searched; the bitsets of a larger one would fill the memory."""
 TABUCOL_MOVES = 5_000
-"""For a colouring with one colour less."""
+"""Moves of TabuCol in the search for a colouring with one colour less."""
 
 
 class NodeLimit(Exception):
-    """The search looked at more nodes of its tree than it was allowed to."""
+    """The search reached its limit of branches, of time or of size before it had a result."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """low <= chromatic number <= high. `colours_N`: int64, a proper colouring with `high` colours."""
+    """Lower and upper bound of the chromatic number. `colours_N`: int64, a proper colouring with
+    `high` colours."""
 
     low: int
     high: int
@@ -44,15 +48,18 @@ class Bounds:
 
 
 def k_colour(graph: Graph, k: int, max_nodes: int | None = None) -> Ints | None:
-    """A proper colouring int64[N] with the colours 0..k-1, or none if there is none, which is then proven.
+    """A proper colouring int64[N] with the colours 0..k-1; None if there is none, which is then
+    proven.
 
-    Raises NodeLimit after `max_nodes` branches (colours given to nodes), or if a connected core is above MAX_CORE.
+    Raises NodeLimit after `max_nodes` branches (nodes of the search tree), or if a connected core
+    exceeds MAX_CORE.
     """
     return _search(graph, k, NO_LIMIT if max_nodes is None else max_nodes)[0]
 
 
 def chromatic_number(graph: Graph, max_nodes: int | None = None) -> int:
-    """The least number of colours, proven. An edgeless graph has 1, the empty graph 0. Raises NodeLimit."""
+    """The chromatic number, proven: 1 for a graph without edges, 0 for the empty graph. Raises
+    NodeLimit."""
     bounds = chromatic_bounds(graph, NO_LIMIT if max_nodes is None else max_nodes)
     if bounds.low < bounds.high:
         raise NodeLimit
@@ -60,10 +67,12 @@ def chromatic_number(graph: Graph, max_nodes: int | None = None) -> int:
 
 
 def chromatic_bounds(graph: Graph, max_nodes: int) -> Bounds:
-    """What is known of the chromatic number after at most `max_nodes` branches: low == high where it is proven.
+    """Bounds of the chromatic number after at most `max_nodes` branches; low == high if it is
+    proven.
 
-    From above: DSATUR, then TabuCol with one colour less each time it succeeds. From below: a clique, then the proof
-    that `low` colours are too few, for low, low + 1, ... A pure function of the arguments.
+    Upper bound: DSATUR, then TabuCol with one colour less each time it succeeds. Lower bound: a
+    clique, then the proof that `low` colours do not suffice, for low, low + 1, ... The result
+    depends on the arguments only.
     """
     colours_N = dsatur(graph)
     low, high = len(greedy_clique(graph)), num_colours(colours_N)
@@ -81,11 +90,12 @@ def chromatic_bounds(graph: Graph, max_nodes: int) -> Bounds:
     return Bounds(low, high, colours_N)
 
 
-def searched_upwards(graph: Graph, low: int, high: int, stop: Callable[[], bool]) -> tuple[int, Ints | None]:
-    """(low, none), and low is proven: no colouring has fewer colours; or (low, a colouring with so many).
+def search_upwards(graph: Graph, low: int, high: int, stop: Callable[[], bool]) -> tuple[int, Ints | None]:
+    """Searches for a colouring with low, low + 1, ..., high - 1 colours; `low` must be a lower
+    bound already.
 
-    Given that fewer than `low` colours are too few, it searches for colourings with low, low + 1, ..., high - 1
-    colours. It ends with the first, or where all are proven impossible, or soon after `stop` says so.
+    Returns (k, a colouring with k colours), or (a lower bound, None) if all these numbers are
+    proven impossible, or soon after `stop` returns true.
     """
     while low < high:
         try:
@@ -99,22 +109,22 @@ def searched_upwards(graph: Graph, low: int, high: int, stop: Callable[[], bool]
 
 
 def _by_tabucol(graph: Graph, k: int) -> Ints | None:
-    reduced = reduce(graph, k)
-    found = tabucol(reduced.core, k, seed=0, max_moves=TABUCOL_MOVES)
-    return reduced.extend(found.colours_N) if found.conflicts == 0 else None
+    reduction = reduce_to_core(graph, k)
+    found = tabucol(reduction.core, k, seed=0, max_moves=TABUCOL_MOVES)
+    return reduction.extend(found.colours_N) if found.conflicts == 0 else None
 
 
 def _search(graph: Graph, k: int, max_branches: int, stop: Callable[[], bool] | None = None) -> tuple[Ints | None, int]:
-    """(a colouring or none, branches made). Raises NodeLimit, also where `stop` says so after some branches."""
-    reduced = reduce(graph, k)
-    colours_C, branches = np.zeros(reduced.core.n, np.int64), 0
-    for nodes in components(reduced.core):
-        found, more = _search_connected(induced(reduced.core, nodes), k, max_branches - branches, stop)
+    """(a colouring or None, branches made). Raises NodeLimit, also soon after `stop` returns true."""
+    reduction = reduce_to_core(graph, k)
+    colours_C, branches = np.zeros(reduction.core.n, np.int64), 0
+    for nodes in connected_components(reduction.core):
+        found, more = _search_connected(induced_subgraph(reduction.core, nodes), k, max_branches - branches, stop)
         branches += more
         if found is None:
             return None, branches
         colours_C[nodes] = found
-    return reduced.extend(colours_C), branches
+    return reduction.extend(colours_C), branches
 
 
 def _search_connected(
@@ -125,16 +135,16 @@ def _search_connected(
         return None, 0
     if graph.n > MAX_CORE:
         raise NodeLimit
-    tree = plant(graph, k, clique)
-    branches, state = 0, RUNNING
-    at_once = BRANCHES_AT_ONCE if stop is None else BRANCHES_AT_ONCE_BY_CLOCK
-    while state == RUNNING:
+    state = start_search(graph, k, clique)
+    branches, status = 0, RUNNING
+    per_call = BRANCHES_PER_CALL if stop is None else TIMED_BRANCHES_PER_CALL
+    while status == RUNNING:
         if branches >= max_branches or (branches and stop is not None and stop()):
             raise NodeLimit
-        state, more = advance(tree, len(clique) - 1, min(at_once, max_branches - branches))
+        status, more = continue_search(state, len(clique) - 1, min(per_call, max_branches - branches))
         branches += more
-    if state == NONE:
+    if status == EXHAUSTED:
         return None, branches
     colours_N = np.zeros(graph.n, np.int64)
-    colours_N[tree.node_L] = tree.colour_L
+    colours_N[state.node_L] = state.colour_L
     return colours_N, branches

@@ -1,4 +1,5 @@
-"""What need not be searched: nodes that can be coloured last, whatever the others get; parts that do not touch.
+"""Reducing a graph before a search: nodes outside the k-core can be coloured last; components are
+independent.
 
 Legend: N nodes, C nodes of the core, P peeled nodes, D directed edges.
 """
@@ -16,20 +17,25 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """`core`: the k-core, where each node has k neighbours or more; `nodes_C`: its nodes, as numbered in `graph`."""
+class Reduction:
+    """The k-core of a graph, in which each node has k neighbours or more, and the nodes outside of
+    it.
+
+    `nodes_C`: the numbers in `graph` of the nodes of `core`.
+    """
 
     graph: Graph
     k: int
     core: Graph
     nodes_C: Ints
     peeled_P: Ints
-    """The other nodes, in the order in which they were taken away."""
+    """The nodes outside of the core, in the order of their removal."""
 
     def extend(self, core_colours_C: npt.ArrayLike) -> Ints:
-        """int64[N]: colours 0..k-1 of the core, and of the others, last peeled first, the lowest that is free.
+        """Extends a colouring of the core to the whole graph, int64[N], without new conflicts.
 
-        No conflict is added. ValueError where the colours are not one in 0..k-1 for each node of the core.
+        The colours are 0..k-1. The peeled nodes get the lowest free colour, the last removed first.
+        Raises ValueError if the colours are not one in 0..k-1 for each node of the core.
         """
         colours_C = np.asarray(core_colours_C, dtype=np.int64)
         if colours_C.shape != (self.core.n,) or (self.core.n and not 0 <= colours_C.min() <= colours_C.max() < self.k):
@@ -40,32 +46,35 @@ class Reduced:
         return colours_N
 
 
-def reduce(graph: Graph, k: int) -> Reduced:
-    """Takes away nodes of degree below k, again and again: the graph has a k-colouring where the core has one."""
+def reduce_to_core(graph: Graph, k: int) -> Reduction:
+    """The k-core: nodes of degree below k are removed until none is left. The graph is k-colourable
+    iff its core is."""
     peeled_P = _peel(*graph.csr(), k)
     keep_N = np.ones(graph.n, np.bool_)
     keep_N[peeled_P] = False
     nodes_C = np.flatnonzero(keep_N)
-    return Reduced(graph, k, induced(graph, nodes_C), nodes_C, peeled_P)
+    return Reduction(graph, k, induced_subgraph(graph, nodes_C), nodes_C, peeled_P)
 
 
-def components(graph: Graph) -> list[Ints]:
-    """The nodes of each connected part, in rising order; the parts by their lowest node."""
-    part_N = _parts(*graph.csr())
-    order = np.argsort(part_N, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(part_N))[:-1]) if graph.n else []
+def connected_components(graph: Graph) -> list[Ints]:
+    """The sorted nodes of each connected component; the components are ordered by their lowest
+    node."""
+    component_N = _components(*graph.csr())
+    order = np.argsort(component_N, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(component_N))[:-1]) if graph.n else []
 
 
-def induced(graph: Graph, nodes_C: Ints) -> Graph:
-    """The graph between nodes given in rising order, which are renamed 0..C-1."""
-    place_N = np.full(graph.n, -1)
-    place_N[nodes_C] = np.arange(len(nodes_C))
-    edges_E2 = place_N[graph.edges_E2]
+def induced_subgraph(graph: Graph, nodes_C: Ints) -> Graph:
+    """The subgraph on some nodes, given sorted; they are renumbered 0..C-1."""
+    new_N = np.full(graph.n, -1)
+    new_N[nodes_C] = np.arange(len(nodes_C))
+    edges_E2 = new_N[graph.edges_E2]
     return Graph(len(nodes_C), edges_E2[(edges_E2 >= 0).all(1)])
 
 
 @kernel("int64[::1](int32[::1], int32[::1], int64)")
-def _peel(starts: Ints32, near: Ints32, k: int) -> Ints:
+def _peel(starts: Ints32, neighbours: Ints32, k: int) -> Ints:
+    """The nodes outside of the k-core, in the order of their removal (a queue)."""
     n = len(starts) - 1
     degree_N, peeled, num_peeled = np.zeros(n, np.int64), np.zeros(n, np.int64), 0
     for v in range(n):
@@ -78,8 +87,8 @@ def _peel(starts: Ints32, near: Ints32, k: int) -> Ints:
         v = peeled[done]
         done += 1
         for i in range(starts[v], starts[v + 1]):
-            u = near[i]
-            if degree_N[u] == k:
+            u = neighbours[i]
+            if degree_N[u] == k:  # it falls below k now
                 peeled[num_peeled] = u
                 num_peeled += 1
             degree_N[u] -= 1
@@ -87,20 +96,21 @@ def _peel(starts: Ints32, near: Ints32, k: int) -> Ints:
 
 
 @kernel("int64[::1](int32[::1], int32[::1])")
-def _parts(starts: Ints32, near: Ints32) -> Ints:
+def _components(starts: Ints32, neighbours: Ints32) -> Ints:
+    """int64[N]: the number of each node's component, by depth-first search with a stack."""
     n = len(starts) - 1
-    part_N, waiting, num_parts = np.full(n, -1), np.zeros(n, np.int64), 0
+    component_N, stack, num_components = np.full(n, -1), np.zeros(n, np.int64), 0
     for root in range(n):
-        if part_N[root] >= 0:
+        if component_N[root] >= 0:
             continue
-        part_N[root], waiting[0], num_waiting = num_parts, root, 1
-        while num_waiting > 0:
-            num_waiting -= 1
-            v = waiting[num_waiting]
+        component_N[root], stack[0], stack_size = num_components, root, 1
+        while stack_size > 0:
+            stack_size -= 1
+            v = stack[stack_size]
             for i in range(starts[v], starts[v + 1]):
-                if part_N[near[i]] < 0:
-                    part_N[near[i]] = num_parts
-                    waiting[num_waiting] = near[i]
-                    num_waiting += 1
-        num_parts += 1
-    return part_N
+                if component_N[neighbours[i]] < 0:
+                    component_N[neighbours[i]] = num_components
+                    stack[stack_size] = neighbours[i]
+                    stack_size += 1
+        num_components += 1
+    return component_N

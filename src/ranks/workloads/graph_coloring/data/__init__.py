@@ -1,1 +1,1 @@
-"""The training graphs: families, labels, and the files that keep them."""
+"""The training graphs: graph families, labels, and the data set folders that hold them."""

@@ -1,8 +1,11 @@
-"""The families of graphs for training and validation.
+"""The graph families of training and validation.
 
-`threshold`: random graphs near the 3-colouring threshold, up to 120 nodes one edge from it; `planted`: a hidden
-colouring; `flat`: a hidden colouring, all degrees about equal; `queen`, `mycielski`, `kneser`: see structured.py;
-`interval`: intervals that overlap; `geometric`: points that are near each other; `random`: small, of any density.
+- threshold: random graphs near the 3-colouring threshold, up to 120 nodes exactly at it.
+- planted: random graphs with a planted colouring.
+- flat: a planted colouring, with about equal degrees.
+- queen, mycielski, kneser: see structured.py.
+- interval: interval graphs. geometric: random geometric graphs. random: small random graphs of any
+  density.
 
 Legend: N nodes, E undirected edges.
 """
@@ -14,37 +17,42 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.made import (
+from ranks.workloads.graph_coloring.data.generators import (
     Family,
-    Made,
-    hidden_colours,
+    GeneratedGraph,
     partite_graph,
     random_degree,
     random_graph,
+    random_num_colours,
     threshold_degree,
-    unproven,
+    without_bounds,
 )
 from ranks.workloads.graph_coloring.data.structured import kneser, mycielski, queen
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
-HARD_NODES = 120
-"""Up to here graphs are taken to the very threshold by exact search."""
+MAX_EXACT_NODES = 120
+"""Up to this size exact search adds edges until a graph is exactly at the threshold."""
 THRESHOLD_DEGREE = (3.5, 4.6)
-"""Average degrees of larger random graphs near the threshold, which lies at about 4.69."""
-EASY_NODES = 40
-"""Smaller graphs at the threshold are easy; they are drawn only where no larger ones are asked for."""
+"""Average degrees of larger random graphs near the threshold, which is about 4.69."""
+MIN_THRESHOLD_NODES = 40
+"""Smaller graphs at the threshold are easy; they are generated only if `max_nodes` allows no larger
+ones."""
 NEAR_SHARE, BEYOND_SHARE = 0.35, 0.15
-"""Of the threshold's graphs: shares that are only near it, and that have one edge too many."""
-HIDDEN_DEGREE = (0.6, 1.0)
-"""Average degrees of graphs with a hidden colouring, against the threshold of as many colours."""
+"""Shares of the threshold graphs that are only near the threshold, and that have one edge too many."""
+PLANTED_DEGREE = (0.6, 1.0)
+"""Average degree of graphs with a planted colouring, relative to the threshold of that number of
+colours."""
 
 
-def threshold(rng: np.random.Generator, n: int) -> Made:
-    """A 3-colourable graph that one more edge makes not 3-colourable; or with that edge; or one that is only near."""
+def threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A random graph at the 3-colouring threshold: 3-colourable, but not with one more edge.
+
+    Some graphs include that edge, so they need 4 colours; others are only near the threshold.
+    """
     kind = rng.random()
-    if n > HARD_NODES or kind < NEAR_SHARE:
+    if n > MAX_EXACT_NODES or kind < NEAR_SHARE:
         return near_threshold(rng, n)
-    # exact search is compiled by Numba, which a machine that makes no full labels need not have
+    # imported here because exact search needs Numba, which graphs with labels="bounds" do without
     from ranks.workloads.graph_coloring.classical.exact import k_colour
     from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 
@@ -52,59 +60,73 @@ def threshold(rng: np.random.Generator, n: int) -> Made:
     colours_N = k_colour(graph, 3)
     assert colours_N is not None
     if kind < 1 - BEYOND_SHARE:
-        return Made(graph, 3, 3, colours_N)
-    # pairs that all 3-colourings met so far colour alike; at least one pair is coloured alike by all there are
-    alike_P2 = rng.permutation(np.stack(np.triu_indices(n, 1), 1))
+        return GeneratedGraph(graph, 3, 3, colours_N)
+    # pairs of nodes that have the same colour in all 3-colourings found so far; for at least one
+    # pair this is always so
+    same_P2 = rng.permutation(np.stack(np.triu_indices(n, 1), 1))
     more, found = graph, colours_N
     while found is not None:
-        alike_P2 = alike_P2[found[alike_P2[:, 0]] == found[alike_P2[:, 1]]]
-        more = Graph.of(n, np.concatenate([graph.edges_E2, alike_P2[:1]]))
+        same_P2 = same_P2[found[same_P2[:, 0]] == found[same_P2[:, 1]]]
+        more = Graph.of(n, np.concatenate([graph.edges_E2, same_P2[:1]]))
         found = k_colour(more, 3)
     fourth_N = colours_N.copy()
-    fourth_N[alike_P2[0, 0]] = 3
-    return Made(more, 4, 4, fourth_N)
+    fourth_N[same_P2[0, 0]] = 3
+    return GeneratedGraph(more, 4, 4, fourth_N)
 
 
-def near_threshold(rng: np.random.Generator, n: int) -> Made:
-    """A random graph whose average degree lies below the 3-colouring threshold, by less than a quarter."""
-    return unproven(random_graph(rng, n, round(rng.uniform(*THRESHOLD_DEGREE) * n / 2)))
+def near_threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A random graph whose average degree is below the 3-colouring threshold, by less than a
+    quarter."""
+    return without_bounds(random_graph(rng, n, round(rng.uniform(*THRESHOLD_DEGREE) * n / 2)))
 
 
-def planted(rng: np.random.Generator, n: int) -> Made:
-    """A random graph with a hidden colouring of nearly equal classes; every second one with a clique of one node each,
-    so that its chromatic number is known."""
-    k = hidden_colours(rng, n)
-    num_edges = round(rng.uniform(*HIDDEN_DEGREE) * threshold_degree(k) * n / 2)
+def planted(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A random graph with a planted colouring of nearly equal classes.
+
+    Every second one contains a clique with one node of each class, so that its chromatic number is
+    known.
+    """
+    k = random_num_colours(rng, n)
+    num_edges = round(rng.uniform(*PLANTED_DEGREE) * threshold_degree(k) * n / 2)
     return partite_graph(rng, rng.permutation(np.arange(n) % k), num_edges, clique=bool(rng.random() < 0.5))
 
 
-def flat(rng: np.random.Generator, n: int) -> Made:
-    """A hidden colouring where nodes have about equally many neighbours in each other class (Culberson & Luo 1996,
-    "Exploring the k-colorable landscape with iterated greedy"): no node stands out by its degree."""
-    k = hidden_colours(rng, n)
+def flat(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A flat graph: a planted colouring in which each node has about as many neighbours in each
+    other class.
+
+    Culberson & Luo 1996, "Exploring the k-colorable landscape with iterated greedy". Degrees reveal
+    nothing.
+    """
+    k = random_num_colours(rng, n)
     class_N = rng.permutation(np.arange(n) % k)
     across = (n * n - (np.bincount(class_N) ** 2).sum()) / 2
-    density = min(1.0, rng.uniform(*HIDDEN_DEGREE) * threshold_degree(k) * n / 2 / across)
+    density = min(1.0, rng.uniform(*PLANTED_DEGREE) * threshold_degree(k) * n / 2 / across)
     members = [np.flatnonzero(class_N == c) for c in range(k)]
     pairs = [
         biregular(rng, members[b], members[c], round(density * len(members[b]) * len(members[c])))
         for c in range(k)
         for b in range(c)
     ]
-    return Made(Graph.of(n, np.concatenate(pairs)), 1, k, class_N)
+    return GeneratedGraph(Graph.of(n, np.concatenate(pairs)), 1, k, class_N)
 
 
 def biregular(rng: np.random.Generator, left_A: Ints, right_B: Ints, num_edges: int) -> Ints:
-    """int64[num_edges, 2]: different pairs; nodes of one side have as many as others, or one more."""
-    turn_E = np.arange(num_edges)
-    shift_E = turn_E // math.lcm(len(left_A), len(right_B))
-    left_E = rng.permutation(left_A)[turn_E % len(left_A)]
-    right_E = rng.permutation(right_B)[(turn_E + shift_E) % len(right_B)]
+    """int64[num_edges, 2]: different pairs; the degrees of the nodes of one side differ by at most
+    1."""
+    edge_E = np.arange(num_edges)
+    shift_E = edge_E // math.lcm(len(left_A), len(right_B))
+    left_E = rng.permutation(left_A)[edge_E % len(left_A)]
+    right_E = rng.permutation(right_B)[(edge_E + shift_E) % len(right_B)]
     return np.stack([left_E, right_E], 1)
 
 
-def interval(rng: np.random.Generator, n: int) -> Made:
-    """Random intervals, joined where they overlap: chromatic number = largest clique, reached from left to right."""
+def interval(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """An interval graph: nodes are adjacent if their random intervals overlap.
+
+    The chromatic number is the size of the largest clique; greedy colouring from left to right
+    reaches it.
+    """
     longest = random_degree(rng, n) / (n - 1)
     begin_N = np.sort(rng.random(n))
     end_N = begin_N + rng.uniform(0, longest, n)
@@ -115,34 +137,34 @@ def interval(rng: np.random.Generator, n: int) -> Made:
         c = next((c for c, free in enumerate(free_from) if free <= begin), len(free_from))
         free_from[c : c + 1] = [end]
         colours_N[v] = c
-    return Made(Graph.of(n, np.argwhere(overlap_NN)), len(free_from), len(free_from), colours_N)
+    return GeneratedGraph(Graph.of(n, np.argwhere(overlap_NN)), len(free_from), len(free_from), colours_N)
 
 
-def geometric(rng: np.random.Generator, n: int) -> Made:
-    """Random points of a square, joined where they are near each other."""
+def geometric(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A random geometric graph: points in a square, adjacent if they are close."""
     points_N2 = rng.random((n, 2))
     reach_square = random_degree(rng, n) / ((n - 1) * math.pi)
     square_NN = ((points_N2[:, None] - points_N2[None]) ** 2).sum(-1)
-    return unproven(Graph.of(n, np.argwhere(np.triu(square_NN < reach_square, 1))))
+    return without_bounds(Graph.of(n, np.argwhere(np.triu(square_NN < reach_square, 1))))
 
 
-def small_random(rng: np.random.Generator, n: int) -> Made:
-    """G(n, p) of any density from 0.1 to 0.9."""
+def small_random(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """An Erdos-Renyi graph G(n, p) of random density from 0.1 to 0.9."""
     present_NN = rng.random((n, n)) < rng.uniform(0.1, 0.9)
-    return unproven(Graph.of(n, np.argwhere(np.triu(present_NN, 1))))
+    return without_bounds(Graph.of(n, np.argwhere(np.triu(present_NN, 1))))
 
 
 FAMILIES: Mapping[str, Family] = {
-    "threshold": Family(threshold, least=EASY_NODES),
-    "planted": Family(planted, share=1.4),
+    "threshold": Family(threshold, min_nodes=MIN_THRESHOLD_NODES),
+    "planted": Family(planted, weight=1.4),
     "flat": Family(flat),
-    "queen": Family(queen, most=280),
-    "mycielski": Family(mycielski, share=0.8),
-    "kneser": Family(kneser, share=0.8),
-    "interval": Family(interval, share=0.8),
+    "queen": Family(queen, max_nodes=280),
+    "mycielski": Family(mycielski, weight=0.8),
+    "kneser": Family(kneser, weight=0.8),
+    "interval": Family(interval, weight=0.8),
     "geometric": Family(geometric),
-    "random": Family(small_random, most=60),
+    "random": Family(small_random, max_nodes=60),
 }
-"""In the order of the net's types."""
-WITHOUT_SEARCH: Mapping[str, Family] = {**FAMILIES, "threshold": Family(near_threshold, least=EASY_NODES)}
-"""The same, made without exact search."""
+"""In the order of the type logits of the net."""
+WITHOUT_SEARCH: Mapping[str, Family] = {**FAMILIES, "threshold": Family(near_threshold, min_nodes=MIN_THRESHOLD_NODES)}
+"""The same families without exact search, for a machine without Numba."""

@@ -1,7 +1,9 @@
-"""Hard 3-colourable graphs: random edges are added until no 3-colouring is left; the graph just before is the instance.
+"""Hard 3-colourable graphs: random edges are added until no 3-colouring exists; the graph before
+the last edge is hard.
 
-The construction follows the positives of Lemos et al. 2019 ("Graph colouring meets deep learning", arXiv 1903.04598)
-and Toenshoff et al. 2021 (RUN-CSP, arXiv 1909.08387). Each graph is a pure function of (seed, purpose, n, item id).
+The construction follows the positives of Lemos et al. 2019 ("Graph colouring meets deep learning",
+arXiv 1903.04598) and Toenshoff et al. 2021 (RUN-CSP, arXiv 1909.08387). Each graph depends on
+(seed, purpose, n, item) only.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from ranks.workloads.graph_coloring.classical.exact import k_colour
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 START_EDGES_PER_NODE = 1.5
-"""Below this a random graph is almost always 3-colourable, so the solver is first asked here."""
+"""With fewer edges a random graph is almost always 3-colourable, so the first exact search is here."""
 
 
 def hard_three_colourable(seed: int, purpose: str, n: int, item: int) -> Graph:
-    """A 3-colourable graph of n nodes that one more edge, the next one drawn, makes not 3-colourable."""
+    """A 3-colourable graph of n nodes that is not 3-colourable with the next random edge."""
     if n < 4:
         raise ValueError(f"every graph of {n} nodes is 3-colourable: give 4 nodes or more")
     rng = numpy_generator(seed, f"{purpose}/hard/{n}", 0, item)
@@ -38,7 +40,8 @@ def hard_three_colourable(seed: int, purpose: str, n: int, item: int) -> Graph:
 
 
 def _trimmed(n: int, pairs_P2: Ints) -> Graph:
-    """The rare case that the first edges already allow no 3-colouring: the longest prefix that does."""
+    """The rare case that the first edges already exclude a 3-colouring: the longest prefix that
+    allows one."""
     while k_colour(Graph.of(n, pairs_P2), 3) is None:
         pairs_P2 = pairs_P2[:-1]
     return Graph.of(n, pairs_P2)

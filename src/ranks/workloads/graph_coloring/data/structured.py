@@ -1,4 +1,4 @@
-"""Families with structure: queens on boards, Mycielskians, Kneser graphs.
+"""Structured graph families: queen graphs, Mycielskians, Kneser graphs.
 
 Legend: N nodes, E undirected edges.
 """
@@ -10,85 +10,98 @@ import math
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.made import MAX_EDGES, Made, partite_graph, unproven
+from ranks.workloads.graph_coloring.data.generators import MAX_EDGES, GeneratedGraph, partite_graph, without_bounds
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
-MOST_SQUARES_MORE = 1.2
-"""Boards have up to so many squares for each that is kept."""
-LONGEST_BOARD = 1.6
-"""A board is up to so many times its shorter side long, before it is rounded."""
-MYCIELSKI_BASE = 4
-"""Nodes of the smallest graph that Mycielskians are made of."""
-MOST_SUBSETS = 4
-"""A Kneser graph that nodes are taken from has up to so many times as many."""
-MOST_ELEMENTS = 50
+MAX_SQUARES_RATIO = 1.2
+"""The board has up to this many squares for each square that becomes a node."""
+MAX_ASPECT_RATIO = 1.6
+"""The maximum ratio of the sides of a board, before rounding."""
+MIN_MYCIELSKI_BASE = 4
+"""The smallest graph to which the Mycielskian is applied has this many nodes."""
+MAX_SUBSETS_RATIO = 4
+"""The whole Kneser graph has up to this many times the nodes of the subgraph that is taken from it."""
+MAX_ELEMENTS = 50
 
 
-def queen(rng: np.random.Generator, n: int) -> Made:
-    """Squares of a rectangular board, some taken away; joined where a queen moves from one to the other."""
+def queen(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """A queen graph: squares of a rectangular board, some removed, adjacent if a queen can move
+    between them."""
     side = math.sqrt(n)
-    rows = round(rng.uniform(side / math.sqrt(LONGEST_BOARD), side))
-    columns = max(math.ceil(n / rows), round(n * rng.uniform(1, MOST_SQUARES_MORE) / rows))
+    rows = round(rng.uniform(side / math.sqrt(MAX_ASPECT_RATIO), side))
+    columns = max(math.ceil(n / rows), round(n * rng.uniform(1, MAX_SQUARES_RATIO) / rows))
     row_N, column_N = np.divmod(rng.choice(rows * columns, size=n, replace=False), columns)
     lines = (row_N, column_N, row_N + column_N, row_N - column_N)
     same_NN = np.logical_or.reduce([line[:, None] == line[None, :] for line in lines])
-    return unproven(Graph.of(n, np.argwhere(np.triu(same_NN, 1))))
+    return without_bounds(Graph.of(n, np.argwhere(np.triu(same_NN, 1))))
 
 
-def mycielskian(made: Made) -> Made:
-    """The Mycielskian (Mycielski 1955): one colour more is needed, no larger clique arises (from 2 nodes on).
+def mycielskian(generated: GeneratedGraph) -> GeneratedGraph:
+    """The Mycielskian (Mycielski 1955): its chromatic number is higher by 1, its largest clique is
+    not larger.
 
-    Node v gets a twin n + v with the neighbours and the colour of v; all twins are joined to the new node 2n.
+    Node v gets a copy n + v with the neighbours and the colour of v; all copies are joined to the
+    new node 2n. (The clique of a single node is the exception: it grows to 2.)
     """
-    assert made.colours_N is not None
-    n, (u_E, v_E) = made.graph.n, made.graph.edges_E2.T
-    twin_N = np.arange(n, 2 * n)
-    ends = [(u_E, v_E), (u_E, v_E + n), (u_E + n, v_E), (twin_N, np.full(n, 2 * n))]
+    assert generated.colours_N is not None
+    n, (u_E, v_E) = generated.graph.n, generated.graph.edges_E2.T
+    copy_N = np.arange(n, 2 * n)
+    ends = [(u_E, v_E), (u_E, v_E + n), (u_E + n, v_E), (copy_N, np.full(n, 2 * n))]
     graph = Graph.of(2 * n + 1, np.concatenate([np.stack(pair, 1) for pair in ends]))
-    return Made(graph, made.low + 1, made.high + 1, np.concatenate([made.colours_N, made.colours_N, [made.high]]))
+    colours_2N = np.concatenate([generated.colours_N, generated.colours_N, [generated.high]])
+    return GeneratedGraph(graph, generated.low + 1, generated.high + 1, colours_2N)
 
 
-def mycielski(rng: np.random.Generator, n: int) -> Made:
-    """Mycielskians of Mycielskians of a random graph with known chromatic number."""
-    most = next(t for t in itertools.count(1) if base_nodes(n, t + 1) < MYCIELSKI_BASE or base_edges(n, t + 1) < n >> t)
-    times = int(rng.integers(1, most + 1))
+def mycielski(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """The Mycielskian, applied several times to a random graph with known chromatic number."""
+    max_times = next(
+        t for t in itertools.count(1) if base_nodes(n, t + 1) < MIN_MYCIELSKI_BASE or base_edges(n, t + 1) < n >> t
+    )
+    times = int(rng.integers(1, max_times + 1))
     base = base_nodes(n, times)
     k = int(rng.integers(2, 5))
     num_edges = round(rng.uniform(1, 3) * base)
-    made = partite_graph(rng, rng.permutation(np.arange(base) % k), min(num_edges, base_edges(n, times)), clique=True)
+    generated = partite_graph(
+        rng, rng.permutation(np.arange(base) % k), min(num_edges, base_edges(n, times)), clique=True
+    )
     for _ in range(times):
-        made = mycielskian(made)
-    return made
+        generated = mycielskian(generated)
+    return generated
 
 
 def base_nodes(n: int, times: int) -> int:
-    """Nodes of the graph whose Mycielskian, taken so many times, has n nodes or hardly fewer."""
+    """The number of nodes of a graph that has about n nodes, never more, after `times`
+    Mycielskians."""
     return ((n + 1) >> times) - 1
 
 
 def base_edges(n: int, times: int) -> int:
-    """Edges that it may have: a Mycielskian has three times the edges, and the nodes in addition."""
+    """The maximum number of edges of that graph. A Mycielskian of m edges and n nodes has 3 m + n
+    edges."""
     sizes = [((base_nodes(n, times) + 1) << i) - 1 for i in range(times)]
     return (MAX_EDGES - sum(size * 3 ** (times - 1 - i) for i, size in enumerate(sizes))) // 3**times
 
 
 def kneser_graphs(n: int) -> list[tuple[int, int]]:
-    """(a, b) of the Kneser graphs with n..4n nodes that leave few enough edges to n of their nodes."""
+    """(a, b) of all Kneser graphs K(a, b) with n..4n nodes of which n have at most MAX_EDGES edges
+    on average."""
     found: list[tuple[int, int]] = []
-    for a in range(5, MOST_ELEMENTS):
+    for a in range(5, MAX_ELEMENTS):
         for b in range(2, (a - 1) // 2 + 1):
             total = math.comb(a, b)
             share = n / total
-            if 1 / MOST_SUBSETS <= share <= 1 and total * math.comb(a - b, b) / 2 * share**2 <= MAX_EDGES:
+            if 1 / MAX_SUBSETS_RATIO <= share <= 1 and total * math.comb(a - b, b) / 2 * share**2 <= MAX_EDGES:
                 found.append((a, b))
     return found
 
 
-def kneser(rng: np.random.Generator, n: int) -> Made:
-    """n nodes of a Kneser graph K(a, b): sets of b out of a elements, joined where they share none.
+def kneser(rng: np.random.Generator, n: int) -> GeneratedGraph:
+    """n nodes of a Kneser graph K(a, b): sets of b out of a elements, adjacent if they are
+    disjoint.
 
-    The whole graph has chromatic number a - 2b + 2 (Lovasz 1978): sets are coloured by their least element, and those
-    that lie within the last 2b - 1 elements, of which any two meet, alike.
+    The whole graph has chromatic number a - 2b + 2 (Lovasz 1978): the colour of a set is its least
+    element, and all sets within the last 2b - 1 elements have the same colour, because any two of
+    them intersect.
     """
     choices = kneser_graphs(n)
     a, b = choices[int(rng.integers(len(choices)))]
@@ -96,7 +109,7 @@ def kneser(rng: np.random.Generator, n: int) -> Made:
     kept_NB = subsets[rng.permutation(len(subsets))[:n]]
     member_NA = np.zeros((n, a), dtype=np.int64)
     member_NA[np.arange(n)[:, None], kept_NB] = 1
-    apart_NN = member_NA @ member_NA.T == 0
+    disjoint_NN = member_NA @ member_NA.T == 0
     k = a - 2 * b + 2
     low = k if n == len(subsets) else 1
-    return Made(Graph.of(n, np.argwhere(np.triu(apart_NN, 1))), low, k, np.minimum(kept_NB[:, 0], k - 1))
+    return GeneratedGraph(Graph.of(n, np.argwhere(np.triu(disjoint_NN, 1))), low, k, np.minimum(kept_NB[:, 0], k - 1))

@@ -1,7 +1,8 @@
-"""A user's own graphs: the graph files of a folder, a fifth of them for validation.
+"""The graphs of a user: the graph files of a folder, a fifth of them for validation.
 
-A graph that lies there twice, edge for edge, is used once. Which side a graph is on is told by its Weisfeiler-Lehman
-hash, so that graphs which it cannot tell apart, such as copies with other node numbers, are on one side.
+A graph that occurs twice, edge for edge, is used once. Its Weisfeiler-Lehman hash decides whether a
+graph is for training or for validation, so renumbered copies of a graph are never split between the
+two.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import hashlib
 from pathlib import Path
 
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.data.duplicates import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.data.progress import say
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.read import graph_files, read_graph
 
 FAMILY = "user"
-LEAST_GRAPHS = 5
+MIN_GRAPHS = 5
 VALIDATION_SHARE = 0.2
-MOST_NAMED = 20
-"""Files that a message names; the rest are counted."""
+MAX_NAMED = 20
+"""A message names this many files and counts the rest."""
 
 
 def user_files(folder: Path) -> list[Path]:
@@ -30,13 +31,14 @@ def user_files(folder: Path) -> list[Path]:
         files = graph_files(folder)
     except OSError as error:
         raise UserError(asked, f"{folder}: {error.strerror or error}", "give a folder that can be read") from None
-    if len(files) < LEAST_GRAPHS:
-        raise UserError(asked, f"{len(files)} graph files in {folder}", f"give a folder with {LEAST_GRAPHS} or more")
+    if len(files) < MIN_GRAPHS:
+        raise UserError(asked, f"{len(files)} graph files in {folder}", f"give a folder with {MIN_GRAPHS} or more")
     return files
 
 
 def contents_hash(files: list[Path]) -> str:
-    """sha256 over the names and the bytes of all files; what cannot be read is empty here, and named by `split`."""
+    """sha256 of the names and contents of all files. An unreadable file counts as empty here;
+    `split` reports it."""
     digest = hashlib.sha256()
     for path in files:
         content = b""
@@ -47,57 +49,59 @@ def contents_hash(files: list[Path]) -> str:
 
 
 def read_user_graph(path: str | Path) -> Graph:
-    """The graph of a file, without its self-loops, which one printed line counts. Raises UserError."""
+    """The graph of a file, without its self-loops; one printed line counts them. Raises UserError."""
     return read_graph(path, drop_self_loops=True)
 
 
 def split(files: list[Path], folder: Path) -> tuple[list[int], list[int]]:
-    """(training, validation): places in `files`, each different graph once; prints what was left out.
+    """(training, validation): indices in `files`, each distinct graph once. Prints which files are
+    skipped.
 
-    Raises UserError, which names every file that is no graph.
+    Raises UserError that names every file that is no graph.
     """
     asked = f"--data.folder {folder}"
-    alike: dict[int, dict[bytes, int]] = {}
+    by_hash: dict[int, dict[bytes, int]] = {}
     bad: list[str] = []
     dropped: list[str] = []
-    for place, path in enumerate(files):
+    for index, path in enumerate(files):
         try:
             graph = read_user_graph(path)
         except UserError as error:
             bad.append(error.found)
             continue
-        known = alike.setdefault(weisfeiler_lehman_hash(graph), {})
-        first = known.setdefault(b"%d " % graph.n + graph.edges_E2.tobytes(), place)
-        if first != place:
+        known = by_hash.setdefault(weisfeiler_lehman_hash(graph), {})
+        first = known.setdefault(b"%d " % graph.n + graph.edges_E2.tobytes(), index)
+        if first != index:
             dropped.append(f"{path.name} is the same graph as {files[first].name}")
     if bad:
-        found = f"{len(bad)} of {len(files)} files cannot be used:\n       " + "\n       ".join(_named(bad))
-        raise UserError(asked, found, "mend these files or take them away; nothing was trained")
-    num_graphs = sum(map(len, alike.values()))
-    if num_graphs < LEAST_GRAPHS:
+        found = f"{len(bad)} of {len(files)} files are no valid graphs:\n       " + "\n       ".join(_first_lines(bad))
+        raise UserError(asked, found, "fix these files or remove them; nothing was trained")
+    num_graphs = sum(map(len, by_hash.values()))
+    if num_graphs < MIN_GRAPHS:
         found = f"{num_graphs} different graphs in {len(files)} files"
-        raise UserError(asked, found, f"give {LEAST_GRAPHS} different graphs or more")
-    for line in _named(dropped):
-        say(f"left out: {line}")
-    groups = [sorted(alike[key].values()) for key in sorted(alike)]
+        raise UserError(asked, found, f"give {MIN_GRAPHS} different graphs or more")
+    for line in _first_lines(dropped):
+        say(f"skipped: {line}")
+    groups = [sorted(by_hash[key].values()) for key in sorted(by_hash)]
     validation = _for_validation(groups, max(1, round(VALIDATION_SHARE * num_graphs)))
     chosen = set(validation)
-    return sorted(place for group in groups for place in group if place not in chosen), validation
+    return sorted(index for group in groups for index in group if index not in chosen), validation
 
 
 def _for_validation(groups: list[list[int]], num: int) -> list[int]:
-    """At most `num` graphs, whole groups with the lowest hashes; where each group is larger, a part of the first."""
+    """At most `num` graphs: whole groups, by ascending hash; if every group is larger, a part of
+    the first one."""
     chosen: list[int] = []
     for group in groups:
         if len(chosen) + len(group) <= num:
             chosen += group
     if not chosen:
         chosen = groups[0][:num]
-        say(f"{len(groups[0])} graphs that a hash cannot tell apart are on both sides of the split")
+        say(f"{len(groups[0])} graphs with the same hash are split between training and validation")
     return sorted(chosen)
 
 
-def _named(lines: list[str]) -> list[str]:
-    """The first MOST_NAMED lines, and how many more there are."""
-    more = len(lines) - MOST_NAMED
-    return lines[:MOST_NAMED] + ([f"and {more} more"] if more > 0 else [])
+def _first_lines(lines: list[str]) -> list[str]:
+    """The first MAX_NAMED lines, and the number of the others."""
+    more = len(lines) - MAX_NAMED
+    return lines[:MAX_NAMED] + ([f"and {more} more"] if more > 0 else [])

@@ -1,1 +1,1 @@
-"""Graphs, their files, and the checker of colourings. No net, no solver."""
+"""Graphs, graph files, node features, and the checker of colourings. No net, no solver."""

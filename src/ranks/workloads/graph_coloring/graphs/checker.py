@@ -1,6 +1,8 @@
-"""An independent checker of colourings: plain Python on edge pairs, no code shared with the solver or the reader.
+"""An independent checker of colourings, in plain Python. It shares no code with the solvers or the
+file readers.
 
-`problems` takes edges and colours as plain numbers; `check_sol` reads both files by itself.
+`problems` takes edges and colours as plain numbers; `check_sol` reads the `.col` and the `.sol`
+file itself.
 """
 
 from __future__ import annotations
@@ -13,7 +15,11 @@ from pathlib import Path
 def problems(
     num_nodes: int, edges: Iterable[Sequence[int]], colours: Sequence[int], max_colours: int | None
 ) -> list[str]:
-    """What is wrong with `colours` (one per node) for edges between nodes 0..num_nodes-1; empty where it is proper."""
+    """All faults of a colouring, as messages; empty if it is proper.
+
+    `colours`: one for each of the nodes 0..num_nodes-1. `max_colours`: how many colours are
+    allowed, if limited.
+    """
     found: list[str] = []
     if len(colours) != num_nodes:
         return [f"{len(colours)} colours for {num_nodes} nodes"]
@@ -27,18 +33,19 @@ def problems(
 
 
 def check_sol(col_path: str | Path, sol_path: str | Path) -> list[str]:
-    """What is wrong with a `.sol` file for a `.col` or `.col.gz` file; empty where the colouring is proper."""
+    """All faults of a `.sol` file for the graph of a `.col` or `.col.gz` file; empty if its
+    colouring is proper."""
     opener = gzip.open if str(col_path).endswith(".gz") else open
     with opener(col_path, "rt", encoding="latin-1") as file:
         graph = [line.split() for line in file]
     num_nodes = next(int(words[2]) for words in graph if words[:1] == ["p"])
     edges = [(int(words[1]) - 1, int(words[2]) - 1) for words in graph if words[:1] == ["e"]]
-    answer = [line.split() for line in Path(sol_path).read_text(encoding="utf-8").splitlines()]
-    status = [words for words in answer if words[:1] == ["s"]]
+    solution = [line.split() for line in Path(sol_path).read_text(encoding="utf-8").splitlines()]
+    status = [words for words in solution if words[:1] == ["s"]]
     if len(status) != 1 or status[0][1] != "col":
         return ["the .sol file holds no colouring"]
     colour_of: dict[int, int] = {}
-    for words in answer:
+    for words in solution:
         if words[:1] == ["l"]:
             if int(words[1]) in colour_of:
                 return [f"vertex {words[1]} is coloured twice"]
@@ -47,6 +54,6 @@ def check_sol(col_path: str | Path, sol_path: str | Path) -> list[str]:
         return [f"{len(colour_of)} vertices are coloured, the graph has 1..{num_nodes}"]
     k = int(status[0][2])
     if not all(1 <= c <= k for c in colour_of.values()):
-        return [f"a colour lies outside 1..{k}"]
+        return [f"a colour is outside 1..{k}"]
     pairs = [(u, v) for u, v in edges if u != v]
     return problems(num_nodes, pairs, [colour_of[v] for v in range(1, num_nodes + 1)], k)

@@ -17,14 +17,20 @@ Ints32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Graph:
-    """A simple undirected graph. `edges_E2`: int64[E, 2], each edge once with u < v, in rising order, no self-loop."""
+    """A simple undirected graph on the nodes 0..n-1.
+
+    `edges_E2`: int64[E, 2], each edge once with u < v, sorted, no self-loop.
+    """
 
     n: int
     edges_E2: Ints
 
     @classmethod
     def of(cls, n: int, pairs_P2: npt.ArrayLike) -> Graph:
-        """From pairs in either direction, repeats allowed. ValueError on a self-loop or a node outside 0..n-1."""
+        """The graph of pairs of nodes, in either direction, repeats allowed.
+
+        Raises ValueError for a self-loop or a node outside 0..n-1.
+        """
         pairs = np.asarray(pairs_P2, dtype=np.int64).reshape(-1, 2)
         if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
             raise ValueError(f"an edge names a node outside 0..{n - 1}")
@@ -38,25 +44,27 @@ class Graph:
         return len(self.edges_E2)
 
     def degrees(self) -> Ints:
-        """int64[N]."""
+        """int64[N]: the number of neighbours of each node."""
         return np.bincount(self.edges_E2.ravel(), minlength=self.n).astype(np.int64)
 
     def directed(self) -> tuple[Ints, Ints]:
-        """(source int64[D], target int64[D]): each edge in both directions, sorted by target, then by source."""
+        """(source int64[D], target int64[D]): each edge in both directions, sorted by target, then
+        by source."""
         u, v = self.edges_E2.T
         source, target = np.concatenate([u, v]), np.concatenate([v, u])
-        order = np.argsort(target, kind="stable")  # the sources of a target rise already: the lower, then the higher
+        order = np.argsort(target, kind="stable")  # the sources of each target are sorted already
         return source[order], target[order]
 
     def neighbours(self) -> list[Ints]:
-        """The neighbours of each node, in rising order."""
+        """The neighbours of each node, sorted."""
         source, _ = self.directed()
         return np.split(source, np.cumsum(self.degrees())[:-1]) if self.n else []
 
     def csr(self) -> tuple[Ints32, Ints32]:
-        """Compressed sparse rows (starts int32[N + 1], near int32[D]), made once; not to be changed.
+        """Adjacency in compressed sparse rows: (starts int32[N + 1], neighbours int32[D]). Cached;
+        do not modify.
 
-        The neighbours of v, in rising order, are near[starts[v] : starts[v + 1]].
+        The neighbours of v, sorted, are neighbours[starts[v] : starts[v + 1]].
         """
         return self._rows
 
@@ -67,6 +75,6 @@ class Graph:
         return starts.astype(np.int32), source.astype(np.int32)
 
     def conflicts(self, colours_N: npt.ArrayLike) -> int:
-        """Edges whose ends have one colour."""
+        """The number of edges whose ends have the same colour."""
         colours = np.asarray(colours_N)
         return int((colours[self.edges_E2[:, 0]] == colours[self.edges_E2[:, 1]]).sum())

@@ -1,6 +1,8 @@
-"""GraphML files: vertices in the order of their `node` elements, directed edges folded, all data left aside.
+"""Reading GraphML files. Vertices keep the order of their `node` elements; directions and
+attributes are ignored.
 
-Format: Brandes et al. 2002, "GraphML progress report". Nothing is expanded: a document type with entities is refused.
+Format: Brandes et al. 2002, "GraphML progress report". Entities are never expanded: a document type
+is rejected.
 """
 
 from __future__ import annotations
@@ -8,41 +10,45 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from ranks.workloads.graph_coloring.graphs.graph import Graph
-from ranks.workloads.graph_coloring.graphs.source import Source
+from ranks.workloads.graph_coloring.graphs.graph_text import GraphText
 
 
-def parse_graphml(source: Source) -> Graph:
-    """The graph of a GraphML text. Raises UserError."""
-    elements = _Elements(source)
+def parse_graphml(text: GraphText) -> Graph:
+    """The graph of a GraphML file. Raises UserError."""
+    elements = _Elements(text)
     parser = ElementTree.XMLParser(target=elements)
     try:
-        parser.feed(source.data)
+        parser.feed(text.data)
         parser.close()
     except ElementTree.ParseError as error:
-        source.refuse(error.position[0], "no well-formed XML", "write the file again, or fetch it again")
-    place = {name: number for number, name in enumerate(elements.nodes)}
-    if len(place) < len(elements.nodes):
-        source.refuse(None, "two nodes with one id", "give each node an id of its own")
+        text.fail(error.position[0], "not well-formed XML", "write the file again, or download it again")
+    index = {name: number for number, name in enumerate(elements.nodes)}
+    if len(index) < len(elements.nodes):
+        text.fail(None, "two nodes with one id", "give each node a different id")
     pairs: list[tuple[int, int]] = []
     num_loops = 0
     for u, v in elements.edges:
         for name in (u, v):
-            if name not in place:
-                source.refuse(None, f"an edge of node '{name[:40]}', which is not there", "add it, or drop the edge")
+            if name not in index:
+                text.fail(
+                    None,
+                    f"an edge of node '{name[:40]}', which is not in the graph",
+                    "add the node, or remove the edge",
+                )
         if u == v:
-            source.meet_self_loop(None, u)
+            text.check_self_loop(None, u)
             num_loops += 1
         else:
-            pairs.append((place[u], place[v]))
-    source.check_size(None, len(place), len(pairs))
-    return source.graph(len(place), pairs, num_loops)
+            pairs.append((index[u], index[v]))
+    text.check_size(None, len(index), len(pairs))
+    return text.graph(len(index), pairs, num_loops)
 
 
 class _Elements:
-    """What the parser tells: ids of nodes, and the two ends of each edge."""
+    """Parser target: collects the ids of nodes and the two ends of each edge."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, text: GraphText) -> None:
+        self.text = text
         self.nodes: list[str] = []
         self.edges: list[tuple[str, str]] = []
         self.graphs = 0
@@ -54,17 +60,17 @@ class _Elements:
             case "edge":
                 self.edges.append((attributes.get("source", ""), attributes.get("target", "")))
             case "hyperedge":
-                self.source.refuse(None, "a hyperedge", "only edges between two nodes can be coloured")
+                self.text.fail(None, "a hyperedge", "only edges between two nodes can be coloured")
             case "graph":
                 self.graphs += 1
                 if self.graphs > 1:
-                    self.source.refuse(None, "more than one graph", "write each graph into a file of its own")
+                    self.text.fail(None, "more than one graph", "write each graph into a separate file")
             case _:
                 pass
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
-        self.source.refuse(None, f"a document type ({name})", "remove the <!DOCTYPE ...> declaration")
+        self.text.fail(None, f"a document type ({name})", "remove the <!DOCTYPE ...> declaration")
 
     def close(self) -> None:
         if self.graphs == 0:
-            self.source.refuse(None, "no graph element", "give a GraphML file")
+            self.text.fail(None, "no graph element", "give a GraphML file")

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.parts import Stored
 from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, GraphBatch, Labels
 
 
@@ -21,7 +21,7 @@ class StoredGraphs:
     Graphs whose best colouring needs more than `max_colours` get no colours: they are read only.
     """
 
-    def __init__(self, stored: Stored, max_colours: int, device: torch.device) -> None:
+    def __init__(self, stored: GraphDataset, max_colours: int, device: torch.device) -> None:
         def on_device(values: npt.NDArray[np.generic], dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.from_numpy(np.array(values)).to(device).to(dtype)
 

@@ -1,1 +1,2 @@
-"""From a graph to the best colouring within a time: the pipeline and its commands."""
+"""Solvers with a time limit, the search for the best colouring of a graph, and the commands `solve`
+and `bench`."""

@@ -1,9 +1,10 @@
-"""The fewest colours that are known for public instances, and whether fewer are proven impossible.
+"""Best known numbers of colours of public instances, and whether they are proven to be the
+chromatic numbers.
 
-`best_known.csv` holds the DIMACS and COLOR02-04 instances. Values, nodes and edges are those of the repository
-Cyril-Grelier/gc_instances (`best_scores_gcp.txt`, `instance_info_gcp.csv`, MIT), but for queen15_15 and queen16_16
-(Vasquez 2006, "On the queen graph coloring problem"), qg.order30 (a row is a clique) and flat1000_76_0, whose 76
-colours were planted and are marked as not proven here.
+`best_known.csv` holds the DIMACS and COLOR02-04 instances. Values, nodes and edges are those of the
+repository Cyril-Grelier/gc_instances (`best_scores_gcp.txt`, `instance_info_gcp.csv`, MIT), except
+for queen15_15 and queen16_16 (Vasquez 2006, "On the queen graph coloring problem"), qg.order30 (a
+row is a clique) and flat1000_76_0, whose 76 colours were planted and count as not proven here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ COLUMNS = ("instance", "nodes", "edges", "best_known", "proven")
 
 @dataclass(frozen=True)
 class BestKnown:
-    """`proven`: no colouring has fewer colours. `nodes`, `edges`: of the graph that is meant, unique edges counted."""
+    """The best known colouring of an instance. `proven`: no colouring has fewer colours.
+
+    `nodes`, `edges`: the size of the graph, with each edge counted once; to recognise the instance.
+    """
 
     nodes: int
     edges: int
@@ -32,7 +36,8 @@ class BestKnown:
 
 
 def read_best_known(path: Path | None) -> dict[str, BestKnown]:
-    """By instance, from a CSV file with the columns `COLUMNS`, or from the shipped one. Raises UserError."""
+    """Best known values by instance, from a CSV file with the columns COLUMNS, or the shipped one.
+    Raises UserError."""
     asked = f"--best {path}"
     advice = f"give a CSV file with the columns {','.join(COLUMNS)}; proven is yes or no"
     try:

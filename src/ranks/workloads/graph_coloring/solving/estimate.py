@@ -1,4 +1,4 @@
-"""The net's estimate of the chromatic number, made possible."""
+"""The net's estimate of the chromatic number, restricted to what is possible."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 
 def bounded_estimate(graph: Graph, estimate: float) -> float:
-    """The estimate where it lies between the nodes of a clique and the colours of DSATUR's colouring; else the nearer
-    of the two. Both take milliseconds, and the chromatic number lies between them."""
+    """The estimate, clipped to the range from the size of a greedy clique to the number of colours
+    of DSATUR.
+
+    The chromatic number is in that range. Both bounds take milliseconds.
+    """
     return min(max(estimate, float(len(greedy_clique(graph)))), float(num_colours(dsatur(graph))))

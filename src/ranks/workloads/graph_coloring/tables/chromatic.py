@@ -23,7 +23,8 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.parts import Stored, load
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import encode
@@ -65,7 +66,7 @@ class ChromaticRow:
 class HeldOut:
     """What is asked of all ways. `dropped`: how many more there were, known to the net."""
 
-    stored: Stored
+    stored: GraphDataset
     chosen_G: Ints
     dropped: int
 
@@ -81,7 +82,7 @@ def held_out(quick: bool, training: TrainingGraphs) -> tuple[HeldOut, HeldOut]:
         seed=DATA_SEED, train_graphs=count, validation_graphs=1, unseen_graphs=count, max_nodes=MOST_NODES
     )
 
-    def chosen(stored: Stored) -> HeldOut:
+    def chosen(stored: GraphDataset) -> HeldOut:
         known_G = (stored.low_G == stored.high_G) & (stored.node_counts_G <= MOST_NODES)
         met_G = np.isin(stored.hash_G, training.hash_G)
         return HeldOut(stored, np.flatnonzero(known_G & ~met_G), int((known_G & met_G).sum()))
@@ -103,7 +104,7 @@ def chromatic_rows(
 
 
 def _rows(
-    families: str, model: ColouringNet, training: TrainingGraphs, stored: Stored, chosen_G: Ints
+    families: str, model: ColouringNet, training: TrainingGraphs, stored: GraphDataset, chosen_G: Ints
 ) -> list[ChromaticRow]:
     right_G = stored.high_G[chosen_G].astype(np.float64)
     graphs = [stored.graph(g) for g in chosen_G.tolist()]
@@ -141,7 +142,7 @@ def _by_tabucol(graph: Graph) -> float:
     return k
 
 
-def estimates(model: ColouringNet, stored: Stored, chosen_G: Ints) -> Numbers:
+def estimates(model: ColouringNet, stored: GraphDataset, chosen_G: Ints) -> Numbers:
     """float64[G]: what the net's reader says."""
     graphs = StoredGraphs(stored, 0, torch.device("cpu"))
     with torch.no_grad():

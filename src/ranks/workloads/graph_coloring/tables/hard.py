@@ -28,7 +28,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawAnswer, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.ways import first_repaired, random_starts, within
+from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, until_deadline
 
 SEED, PURPOSE, COLOURS = 2026, "table", 3
 TRIES, ROUNDS = 12, 64
@@ -104,7 +104,9 @@ def _size(n: int, num_graphs: int, trained: ColouringNet, untrained: ColouringNe
         row("random start, the same repair, the same tries", lambda: [_random(g, i, _so_many) for i, g in each]),
         row(
             f"random start, the same repair, {same}",
-            lambda: [_random(g, i, lambda starts: within(budget_s, starts, time.process_time)) for i, g in each],
+            lambda: [
+                _random(g, i, lambda starts: until_deadline(budget_s, starts, time.process_time)) for i, g in each
+            ],
         ),
     ]
     classical = row("DSATUR", lambda: [dsatur(g) for g in graphs])
@@ -133,13 +135,13 @@ def _repaired(model: ColouringNet, graph: Graph, item: int) -> Ints:
     search = GraphSearch(model, graph, torch.device("cpu"))
     key = rng.key(SEED, PURPOSE, item)
     starts = (search.run(COLOURS, key, range(number, number + 1), ROUNDS).colours_SN[0] for number in range(TRIES))
-    return first_repaired(graph, COLOURS, _seed("repair", item), starts).colours_N
+    return repair_until_proper(graph, COLOURS, _seed("repair", item), starts).colours_N
 
 
 def _random(graph: Graph, item: int, limited: Callable[[Iterator[Ints]], Iterator[Ints]]) -> Ints:
     """The same from random colours, as many as `limited` lets pass."""
     starts = limited(random_starts(graph.n, COLOURS, _seed("random", item)))
-    return first_repaired(graph, COLOURS, _seed("random repair", item), starts).colours_N
+    return repair_until_proper(graph, COLOURS, _seed("random repair", item), starts).colours_N
 
 
 def _so_many(starts: Iterator[Ints]) -> Iterator[Ints]:

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
-from ranks.workloads.graph_coloring.solving.bench import read_instances, run_all
-from ranks.workloads.graph_coloring.solving.bench_report import Row, worth_of_the_net
+from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, net_comparison
+from ranks.workloads.graph_coloring.solving.bench_run import read_instances, run_all
 from ranks.workloads.graph_coloring.solving.best_known import read_best_known
-from ranks.workloads.graph_coloring.solving.net_ways import NetWays
-from ranks.workloads.graph_coloring.solving.ways import CLASSICAL
+from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
 
 BUDGET_S, BUDGET_QUICK_S = 10.0, 1.0
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
@@ -40,14 +40,14 @@ def instance_table(net: LoadedNet, folder: Path, quick: bool) -> InstanceTable:
     """All instances of a folder in every way. Raises UserError."""
     instances = read_instances(folder, read_best_known(None))
     budget_s, csv = BUDGET_QUICK_S if quick else BUDGET_S, io.StringIO()
-    found = run_all(instances, CLASSICAL | NetWays(net.model).table(), budget_s, 1, csv)
+    found = run_all(instances, CLASSICAL_SOLVERS | NetSolvers(net.model).by_name(), budget_s, 1, csv)
     rows = [_row([row for row in found if row.instance == instance.name]) for instance in instances]
     facts = {"instances: seconds for each way": budget_s, "instances: torch threads": torch.get_num_threads()}
-    return InstanceTable(rows, facts | worth_of_the_net(found), csv.getvalue().splitlines())
+    return InstanceTable(rows, facts | net_comparison(found), csv.getvalue().splitlines())
 
 
-def _row(found: Sequence[Row]) -> dict[str, Any]:
-    one, of = found[0], {row.way: row for row in found}
+def _row(found: Sequence[BenchResult]) -> dict[str, Any]:
+    one, of = found[0], {row.solver: row for row in found}
     repaired, classical = of["net + repair"].colours, of["DSATUR"].colours
     assert classical is not None
     must_win = one.instance in BETTER_ON

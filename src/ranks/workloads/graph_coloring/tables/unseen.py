@@ -14,11 +14,11 @@ import torch
 
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
-from ranks.workloads.graph_coloring.data.parts import Stored
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.ways import first_repaired, random_starts
+from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper
 
 SEED, TRIES, ROUNDS = 2026, 4, 64
 GRAPHS, GRAPHS_QUICK = 20, 2
@@ -39,7 +39,7 @@ class UnseenRow:
     dsatur: int
 
 
-def unseen_rows(model: ColouringNet, stored: Stored, quick: bool) -> list[UnseenRow]:
+def unseen_rows(model: ColouringNet, stored: GraphDataset, quick: bool) -> list[UnseenRow]:
     """A row for each family: its first graphs, of any size, whose chromatic number is proven."""
     known_G = stored.low_G == stored.high_G
     rows: list[UnseenRow] = []
@@ -64,6 +64,8 @@ def _coloured(model: ColouringNet, graph: Graph, k: int, item: int) -> tuple[boo
         tries = search.run(k, seed, range(len(tried), len(tried) + 1), ROUNDS)
         tried.append(tries.colours_SN[0])
         raw = int(tries.conflicts_S[0]) == 0
-    repaired = first_repaired(graph, k, seed, tried).conflicts == 0
-    random = first_repaired(graph, k, seed, itertools.islice(random_starts(graph.n, k, seed), TRIES)).conflicts == 0
+    repaired = repair_until_proper(graph, k, seed, tried).conflicts == 0
+    random = (
+        repair_until_proper(graph, k, seed, itertools.islice(random_starts(graph.n, k, seed), TRIES)).conflicts == 0
+    )
     return raw, repaired, random, num_colours(dsatur(graph)) == k

@@ -1,6 +1,7 @@
-"""The text of a graph's file, and the rules that every format shares: what is refused, what is dropped, what is said.
+"""The text of a graph file, and the checks that all formats share: size limits, self-loops, error
+messages.
 
-Legend: N nodes, P pairs as they stand in the file.
+Legend: N nodes, P pairs of nodes as listed in the file.
 """
 
 from __future__ import annotations
@@ -20,47 +21,50 @@ from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 READ_BYTES_PER_EDGE = 120
-"""Peak memory of reading one edge line (tuple of integers, then arrays), measured with CPython 3.11."""
+"""Peak memory of reading one edge line (tuple of integers, then arrays), measured with CPython
+3.11."""
 SOLVE_BYTES_PER_NODE = 400
-"""Net state of one node and one colour: the widest layer's float32 values of one round, with room for copies."""
+"""State of the net for one node and one colour: the widest layer's float32 values of one round,
+with room for copies."""
 MAX_BYTES = 8 * 2**30
-"""Above this a graph is refused before anything is allocated for it."""
+"""A graph that needs more memory is rejected before anything is allocated for it."""
 MAX_TEXT_BYTES = 2**30
 """A text longer than this holds more edges than `MAX_BYTES` allows."""
 
 
 def memory_estimate(n: int, m: int, k: int = 3) -> int:
-    """Bytes that reading a graph of n nodes and m edges and colouring it with k colours takes at most."""
+    """Upper bound of the bytes needed to read a graph of n nodes and m edges and to colour it with
+    k colours."""
     return m * (READ_BYTES_PER_EDGE + 2 * 8 * 4) + n * k * SOLVE_BYTES_PER_NODE
 
 
 @dataclass(frozen=True)
-class Source:
-    """The unpacked bytes of a file, and how the file is called in messages."""
+class GraphText:
+    """The decompressed bytes of a graph file. `name`: how messages call the file."""
 
     name: str
     data: bytes
     drop_self_loops: bool
 
     @classmethod
-    def open(cls, path: str | Path, drop_self_loops: bool) -> Source:
-        """A file, packed by gzip or not, or standard input where `path` is '-'. Raises UserError."""
+    def open(cls, path: str | Path, drop_self_loops: bool) -> GraphText:
+        """Reads a file, gzip or plain, or standard input if `path` is '-'. Raises UserError."""
         is_stdin = str(path) == "-"
-        source = cls("standard input" if is_stdin else str(path), b"", drop_self_loops)
+        unread = cls("standard input" if is_stdin else str(path), b"", drop_self_loops)
         try:
             data = sys.stdin.buffer.read() if is_stdin else Path(path).read_bytes()
         except OSError as error:
-            source.refuse(None, error.strerror or str(error), "give a readable file, or - for standard input")
+            unread.fail(None, error.strerror or str(error), "give a readable file, or - for standard input")
         if data[:2] == b"\x1f\x8b":
             try:
                 data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_TEXT_BYTES + 1)
             except (OSError, EOFError, zlib.error):
-                source.refuse(None, "a damaged gzip file", "unpack it by hand to see what is left, or fetch it again")
+                unread.fail(None, "a damaged gzip file", "unpack it by hand to see what is left, or fetch it again")
         if len(data) > MAX_TEXT_BYTES:
-            source.refuse(None, f"more than {MAX_TEXT_BYTES / 2**30:g} GiB of text", "colour a part of the graph")
+            unread.fail(None, f"more than {MAX_TEXT_BYTES / 2**30:g} GiB of text", "colour a part of the graph")
         if b"\x00" in data[:4096]:
-            source.refuse(None, "bytes that are no text", "give a text file: .col, an edge list, .mtx or .graphml")
-        return cls(source.name, data.removeprefix(b"\xef\xbb\xbf"), drop_self_loops)
+            unread.fail(None, "bytes that are not text", "give a text file: .col, an edge list, .mtx or .graphml")
+        return cls(unread.name, data.removeprefix(b"\xef\xbb\xbf"), drop_self_loops)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """(line number from 1, words) of every line that is not blank."""
@@ -69,40 +73,40 @@ class Source:
             if words:
                 yield number, words
 
-    def refuse(self, line: int | None, found: str, do: str) -> NoReturn:
-        """End with what stands in the file, in which line, and what to do."""
+    def fail(self, line: int | None, found: str, do: str) -> NoReturn:
+        """Raises UserError: what is wrong in the file, in which line, and what to do."""
         where = self.name if line is None else f"{self.name}, line {line}"
         raise UserError(f"the graph in {self.name}", f"{where}: {found}", do)
 
     def integer(self, line: int, word: str) -> int:
-        """A whole number of at most 15 digits."""
+        """A word as a whole number of at most 15 digits. Raises UserError."""
         if not (word.isascii() and word.removeprefix("-").isdigit() and len(word) < 16):
-            self.refuse(line, f"'{word[:20]}' where a number belongs", "write whole numbers")
+            self.fail(line, f"'{word[:20]}' where a number is expected", "write whole numbers")
         return int(word)
 
-    def meet_self_loop(self, line: int | None, vertex: object) -> None:
-        """Refuse it, unless self-loops are to be dropped."""
+    def check_self_loop(self, line: int | None, vertex: object) -> None:
+        """Raises UserError for a self-loop, unless `drop_self_loops` is set."""
         if not self.drop_self_loops:
-            self.refuse(
+            self.fail(
                 line,
                 f"a self-loop at vertex {vertex}, which no colouring can satisfy",
                 "remove the edge, or give --drop-self-loops",
             )
 
     def check_size(self, line: int | None, n: int, m: int) -> None:
-        """Refuse an empty graph, and one that would not fit into memory."""
+        """Raises UserError for an empty graph, and for one that would not fit into memory."""
         if n == 0:
-            self.refuse(line, "a graph without vertices", "a graph to colour needs at least one")
+            self.fail(line, "a graph without vertices", "a graph to colour needs at least one")
         needed = memory_estimate(n, m)
         if needed > MAX_BYTES:
-            self.refuse(
+            self.fail(
                 line,
                 f"{n:,} vertices, {m:,} edges: about {needed / 2**30:.1f} GiB (limit {MAX_BYTES / 2**30:.0f} GiB)",
                 "colour a part of the graph",
             )
 
     def graph(self, n: int, pairs_P2: Sequence[tuple[int, int]], num_loops: int) -> Graph:
-        """The graph of pairs of nodes from 0; prints one line where self-loops were dropped."""
+        """The graph of pairs of nodes numbered from 0. Prints one line if self-loops were dropped."""
         if num_loops:
             print(f"{self.name}: {num_loops} self-loop{'s' if num_loops > 1 else ''} dropped", flush=True)
         return Graph.of(n, np.asarray(pairs_P2, dtype=np.int64))
