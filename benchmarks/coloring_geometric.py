@@ -26,7 +26,7 @@ from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.training import build, burn_in, coloring_loss
 
 BATCH, NUM_BATCHES, ITERATION, GOAL = 32, 4, 60, 1.5
@@ -37,7 +37,7 @@ class Sides:
 
     def __init__(self) -> None:
         cfg = coloring_config("cpu")
-        data = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, torch.device("cpu"))
+        data = DeviceGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, torch.device("cpu"))
         torch.manual_seed(0)
         self.cfg, self.ours = cfg, build(cfg)
         self.theirs = copy.deepcopy(self.ours)

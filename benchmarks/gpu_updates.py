@@ -18,7 +18,7 @@ from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, coloring_loss
 from ranks.workloads.graph_coloring.validation import evaluate
 
@@ -40,7 +40,7 @@ class Updates:
         engine = RunConfig(precision=precision, exact=exact, threads=THREADS)
         self.world = World.join(engine, device=device, workload="graph-coloring")
         cfg = coloring_config(device)
-        data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
+        data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
         graphs = stream(data, batch, self.world)
         optim = cfg.optim.resolve(global_batch=batch, updates=10_000)
         self.learner = Learner(load("graph-coloring").build(cfg), optim, self.world)
@@ -108,7 +108,7 @@ def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
     world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="graph-coloring")
     cfg = coloring_config(device)
     start = time.perf_counter()
-    data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     prepare(cfg.data, "validation")
     data_s = time.perf_counter() - start
     graphs = stream(data, cfg.global_batch, world)

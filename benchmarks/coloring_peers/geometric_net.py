@@ -13,7 +13,7 @@ from torch_geometric.utils import scatter, softmax
 
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
-from ranks.workloads.graph_coloring.net.losses import edge_nll, encoder_losses, soft_conflict, weighted
+from ranks.workloads.graph_coloring.net.losses import edge_nll, encoder_losses, soft_conflict, weighted_sum
 from ranks.workloads.graph_coloring.net.model import ColouringNet, NodeLayout, RowLayout
 
 
@@ -69,7 +69,7 @@ def loss(model: ColouringNet, batch: GraphBatch, noise_R: Tensor, cfg: Config, b
     graph_E = batch.node_graph_N[batch.edge_index_2D[1][batch.edge_index_2D[0] < batch.edge_index_2D[1]]]
     nll_TB = scatter(edge_nll(same_ET), graph_E, dim_size=len(batch), reduce="sum").T
     conflict_B = soft_conflict(nll_TB, cfg.discount, cfg.softening)
-    return weighted(conflict_B, encoder_losses(encoding, batch.labels), cfg.weights).sum()
+    return weighted_sum(conflict_B, encoder_losses(encoding, batch.labels), cfg.weights).sum()
 
 
 def edge_of(batch: GraphBatch) -> Tensor:

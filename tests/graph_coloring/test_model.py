@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
-from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, likeliest_colours, raw_search
+from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, argmax_colours, raw_search
 from ranks.workloads.graph_coloring.net.losses import (
     chromatic_loss,
     colour_probabilities,
@@ -226,7 +226,7 @@ def test_the_likeliest_colour_is_that_of_the_largest_logit() -> None:
     batch = batch_of(graphs_of([(3, 2), (2, 1), (2, 1)]), [4, 2, 0])
     rows = rows_of(batch)
     logits_TR = torch.randn(3, 16, dtype=torch.float64)
-    got = likeliest_colours(logits_TR, rows)
+    got = argmax_colours(logits_TR, rows)
     assert torch.equal(got[:, :3], logits_TR[:, :12].view(3, 3, 4).argmax(-1))
     assert torch.equal(got[:, 3:5], logits_TR[:, 12:].view(3, 2, 2).argmax(-1))
     assert got[:, 5:].eq(0).all()

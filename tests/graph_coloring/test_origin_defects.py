@@ -37,7 +37,7 @@ from ranks.workloads.graph_coloring.net import batch as batches
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
     conflict_nll,
-    one_colouring,
+    reference_cross_entropy,
     round_weights,
 )
 from ranks.workloads.graph_coloring.net.rows import rows_of
@@ -150,7 +150,7 @@ def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
     renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
     assert torch.allclose(conflict_nll(prob_RT, batch, rows), conflict_nll(renamed, batch, rows))
     reference_N = torch.randint(0, 3, (9,))
-    one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
+    one, other = (reference_cross_entropy(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
     assert abs(one - other) > 1e-3
     nats_TN = -prob_RT.view(9, 3, 2)[torch.arange(9), reference_N].log().T
     assert one == pytest.approx(float((round_weights(2, 0.9, nats_TN) * nats_TN.mean(1)).sum()))

@@ -23,7 +23,7 @@ from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from tests.engine.group import run_ranks
 from tests.engine.test_no_sync import Reads
 from tests.graph_coloring.batches import graphs_of
@@ -125,7 +125,7 @@ def test_validation_counted_some_graphs_twice_and_means_of_batches_alike(tmp_pat
 
 def test_five_numbers_were_read_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each .item() waits for the device. Here the loss reads none, forwards or backwards; one that does is noticed."""
-    data = StoredGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
+    data = DeviceGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
     graphs, net = data.gather(torch.arange(8)), workload.build(SMALL)
     monkeypatch.setattr(training, "burn_in", lambda *rest: 2)
     with Reads(net) as reads:

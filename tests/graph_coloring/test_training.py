@@ -18,9 +18,9 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, M
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.batch import collate
-from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted
+from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted_sum
 from ranks.workloads.graph_coloring.net.rows import encode
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.training import coloring_loss, report_uncoloured
 
 CPU = torch.device("cpu")
@@ -46,7 +46,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> pytest.MonkeyPatch:
 
 def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
     stored = load(prepare(SMALL.data, "train"))
-    data = StoredGraphs(stored, 4, CPU)
+    data = DeviceGraphs(stored, 4, CPU)
     ids = torch.tensor([5, 0, 17])
     batch = data.gather(ids)
     colours = [0 if stored.high_G[g] > 4 else max(2, int(stored.high_G[g])) for g in ids.tolist()]
@@ -86,19 +86,19 @@ def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_t
 
 
 def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
-    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+    data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     batch = data.gather(torch.arange(6))
     assert batch.labels is not None
     losses = encoder_losses(encode(workload.build(SMALL), batch), batch.labels)
     colours_B = torch.rand(6)
-    alone = weighted(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
+    alone = weighted_sum(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
     assert torch.equal(alone, colours_B)
-    both = weighted(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
+    both = weighted_sum(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
     assert torch.allclose(both, colours_B + 2 * losses["chromatic"])
 
 
 def test_bf16_is_near_fp32() -> None:
-    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+    data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     net, batch = workload.build(SMALL), data.gather(torch.arange(8))
     full = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
     with torch.autocast("cpu", torch.bfloat16):

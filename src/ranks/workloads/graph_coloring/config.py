@@ -23,14 +23,15 @@ class DataConfig:
     train_graphs: int = 12_000
     validation_graphs: int = 3_000
     unseen_graphs: int = 600
-    """Graphs of families and sizes that are not in training or validation; `ranks evaluate` reports them."""
+    """Graphs of families and sizes that are not in training or validation; only `ranks evaluate` uses them."""
     max_nodes: int = 1000
-    """Of 100 graphs 30 have 10-50 nodes, 40 up to 200, 25 up to 500, 5 up to 1000; larger graphs are left out."""
+    """Largest graph. Without it, 30 % have 10-50 nodes, 40 % up to 200, 25 % up to 500, 5 % up to 1,000."""
     min_nodes: int = MIN_NODES
+    """Smallest graph."""
     threshold_share: float = 0.25
-    """Share of graphs at the 3-colouring threshold, the hardest of their size; the other families share the rest."""
+    """Share of graphs near the 3-colouring threshold, the hardest of their size; the other families get the rest."""
     labels: Literal["full", "bounds"] = "full"
-    """full: chromatic numbers by search, difficulty by TabuCol. bounds: bounds by NumPy, in less time."""
+    """full: chromatic numbers by search, difficulty by TabuCol. bounds: only bounds, which takes less time."""
     folder: Path | None = free(None)
     """Train on the graph files in this folder instead; a fifth of them is the validation set."""
 
@@ -38,7 +39,9 @@ class DataConfig:
         counts = {name: vars(self)[name] for name in ("train_graphs", "validation_graphs", "unseen_graphs")}
         for name, count in counts.items():
             if count < 1:
-                raise UserError(f"--data.{name.replace('_', '-')} {count}", "no graph at all", "give 1 or more")
+                raise UserError(
+                    f"--data.{name.replace('_', '-')} {count}", "the set would have no graphs", "give 1 or more"
+                )
         if not MIN_NODES <= self.min_nodes <= self.max_nodes <= MAX_NODES:
             asked = f"--data.min-nodes {self.min_nodes} --data.max-nodes {self.max_nodes}"
             found = f"generated graphs have {MIN_NODES} to {MAX_NODES:,} nodes"
@@ -58,15 +61,15 @@ class ModelConfig:
     width: int = 64
     """Width of the recurrent layer: the size of the state of one node in one colour."""
     rounds: int = 16
-    """Rounds in one call of the exported network (solve and the tables run more); many rounds amplify rounding."""
+    """Rounds in one call of the exported network. `solve` and the tables run more rounds."""
     damping: float = 0.85
-    """Factor on messages in evaluation: below 1 the states settle less, and the search continues."""
+    """Factor on messages in evaluation. Below 1 the states settle less, so the search continues."""
     encoder_width: int = 512
     """Width of the graph encoder: the size of the state of one node."""
     encoder_rounds: int = 8
     """Rounds of message passing in the graph encoder."""
     layers: int = 1
-    """Recurrent layers that take turns in the rounds; with 1 all rounds share their weights."""
+    """Recurrent layers; the rounds use them in turn. With 1, all rounds share the same weights."""
 
     def __post_init__(self) -> None:
         sizes = self.width, self.rounds, self.encoder_width, self.encoder_rounds, self.layers
@@ -76,7 +79,7 @@ class ModelConfig:
                 f"--model.encoder-rounds {self.encoder_rounds} --model.layers {self.layers} "
                 f"--model.damping {self.damping}"
             )
-            raise UserError(asked, "sizes are 1 or more, damping is above 0", "raise them")
+            raise UserError(asked, "sizes must be 1 or more, damping above 0", "raise them")
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,18 @@ class TaskWeights:
         for name, value in vars(self).items():
             if not 0 <= value < float("inf"):
                 raise UserError(f"--weights.{name} {value}", "weights are not negative", "give 0 or more")
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """What the training and validation losses need; the fields of `Config` explain each of them."""
+
+    weights: TaskWeights
+    rounds: int
+    discount: float
+    softening: float
+    colour_loss: Literal["conflicts", "one-colouring"]
+    node_ids: bool
 
 
 @dataclass(frozen=True)
@@ -115,16 +130,17 @@ class Config:
     softening: float = 5.0
     """Negative log-likelihood of a graph's conflicts, in nats, above which the loss grows slowly."""
     max_colours: int = 32
-    """Graphs that need more colours only train the encoder: time and memory grow with the colours."""
+    """Graphs that need more colours train only the encoder. Time and memory grow with this number."""
     colour_loss: Literal["conflicts", "one-colouring"] = "conflicts"
-    """conflicts: no reference needed. one-colouring: imitate the stored colouring (for the ablation)."""
+    """conflicts: needs no reference. one-colouring: imitate the stored colouring (for the ablation)."""
     node_ids: bool = True
-    """Random numbers per node and colour; without them only per colour (for the ablation)."""
+    """Start from random numbers per node and colour; off: only per colour (for the ablation)."""
     eval_every: int = free(500)
     """Iterations between validations."""
     eval_graphs: int = 3000
     """Graphs per validation."""
     eval_rounds: int = 64
+    """Rounds per graph in validation."""
 
     def __post_init__(self) -> None:
         counts = self.global_batch, self.iterations, self.eval_every, self.eval_graphs, self.eval_rounds
@@ -138,11 +154,16 @@ class Config:
             found = "rounds and max-colours are 1 or more, burn-in 0 or more, softening above 0"
             raise UserError(asked, found, "raise them")
         if not 0 < self.discount <= 1:
-            raise UserError(f"--discount {self.discount}", "it lies in (0, 1]", "give 0.95, say")
+            raise UserError(f"--discount {self.discount}", "it must be above 0 and at most 1", "give 0.95, say")
+
+    @property
+    def loss_settings(self) -> LossSettings:
+        """The part of the settings that the losses need."""
+        return LossSettings(self.weights, self.rounds, self.discount, self.softening, self.colour_loss, self.node_ids)
 
 
 def small() -> Config:
-    """About 15 minutes on 2 CPU cores, plus the time to generate the graphs. The shipped weights use it."""
+    """About 15 minutes on 2 CPU cores, plus the time to generate the graphs; made the shipped weights."""
     return replace(
         Config(),
         data=DataConfig(
@@ -158,7 +179,7 @@ def small() -> Config:
 
 
 def demo() -> Config:
-    """About 3 minutes on 2 CPU cores, generating the graphs included."""
+    """About 3 minutes on 2 CPU cores, including the time to generate the graphs."""
     data = DataConfig(train_graphs=800, validation_graphs=100, unseen_graphs=60, max_nodes=60, threshold_share=0.5)
     return replace(small(), data=data, iterations=600, eval_every=150, eval_graphs=100)
 

@@ -1,10 +1,12 @@
-"""Training: colour graphs of many families without reference colourings, and predict what is known of them.
+"""Training: colour graphs of many families without reference colourings, and predict the chromatic
+number, the family and the difficulty of each graph.
 
-Legend: T rounds, R rows, N nodes, B graphs.
+Legend: T rounds, R rows (one for each node and colour), N nodes, B graphs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -16,7 +18,7 @@ from ranks.engine.sharding import rng
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.config import Config, DataConfig
+from ranks.workloads.graph_coloring.config import Config, DataConfig, LossSettings
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families import FAMILIES
@@ -27,16 +29,17 @@ from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
     conflict_nll,
     encoder_losses,
-    one_colouring,
+    reference_cross_entropy,
     soft_conflict,
-    weighted,
+    weighted_sum,
 )
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_noise, rows_of, unroll
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.validation import validate
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
+from ranks.workloads.graph_coloring.validation import graphs_on_device, validate
 
 NO_BURN_IN_BEFORE = 50
+"""The iteration of the first update with a burn-in."""
 
 
 def build(cfg: Config) -> ColouringNet:
@@ -45,38 +48,48 @@ def build(cfg: Config) -> ColouringNet:
     return ColouringNet(m.width, m.rounds, m.damping, m.encoder_width, m.encoder_rounds, len(FAMILIES), m.layers)
 
 
-def coloring_loss(model: ColouringNet, graphs: GraphBatch, *, cfg: Config, seed: int, iteration: int) -> Loss:
-    """All task losses of one update. An item is a graph; each graph is normalised on its own."""
+def coloring_loss(
+    model: ColouringNet, graphs: GraphBatch, *, settings: LossSettings, seed: int, iteration: int, burn_in: int = 0
+) -> Loss:
+    """The task losses, summed over graphs. Large and small graphs have the same weight.
+
+    `burn_in`: the rounds without gradients before the rounds of the loss; see `burn_in_rounds`.
+    """
     labels = graphs.labels
     assert labels is not None
     rows, encoding = rows_of(graphs), encode(model, graphs)
-    noise = row_noise if cfg.node_ids else colour_noise
-    noise_R = noise(rng.key(seed, "train/noise", iteration if cfg.node_ids else 0), graphs, rows)
-    logits_TR = unroll(model, encoding, noise_R, rows, cfg.rounds, burn_in(cfg.burn_in, seed, iteration))
+    noise = row_noise if settings.node_ids else colour_noise
+    noise_R = noise(rng.key(seed, "train/noise", iteration if settings.node_ids else 0), graphs, rows)
+    logits_TR = unroll(model, encoding, noise_R, rows, settings.rounds, burn_in)
     prob_RT = colour_probabilities(logits_TR, rows)
     nll_TB = conflict_nll(prob_RT, graphs, rows)
-    conflict_B = soft_conflict(nll_TB, cfg.discount, cfg.softening)
-    if cfg.colour_loss == "one-colouring":
-        conflict_B = one_colouring(prob_RT, labels.colours_N, graphs, rows, cfg.discount)
+    conflict_B = soft_conflict(nll_TB, settings.discount, settings.softening)
+    if settings.colour_loss == "one-colouring":
+        conflict_B = reference_cross_entropy(prob_RT, labels.colours_N, graphs, rows, settings.discount)
     others = encoder_losses(encoding, labels)
-    total_B = weighted(conflict_B, others, cfg.weights)
+    total_B = weighted_sum(conflict_B, others, settings.weights)
     return Loss(sum=total_B.sum(), count=len(graphs), conflict=conflict_B, conflict_nll=nll_TB[-1], **others)
 
 
-def burn_in(most: int, seed: int, iteration: int) -> int:
-    """The number of rounds without gradients in this update: 0 in the first updates, then random, 0 to `most`.
+def burn_in_rounds(max_rounds: int, seed: int, iteration: int) -> int:
+    """The number of rounds without gradients in this update: 0 in the first updates, then a random
+    number from 0 to `max_rounds`.
 
-    With a burn-in the network also learns from states in which its own search is stuck, like a pool of old states does
-    (Mordvintsev et al. 2020, "Growing neural cellular automata").
+    The burn-in gives the network states in which its own search is stuck, so it learns to continue
+    from them. A pool of old states has the same purpose in Mordvintsev et al. 2020, "Growing neural
+    cellular automata".
     """
     if iteration < NO_BURN_IN_BEFORE:
         return 0
     key = rng.key(seed, "lead-in", iteration)  # the purpose selects the random numbers: a new name would change them
-    return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, most + 1))
+    return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, max_rounds + 1))
 
 
 def report_uncoloured(purpose: Purpose, data: DataConfig, max_colours: int, world: World) -> None:
-    """Print a line if some graphs need more than `max_colours` colours. Raises UserError if all do."""
+    """Print a line if some graphs need more than `max_colours` colours. Raises UserError if all do.
+
+    Rank 0 prints it.
+    """
     high_G = load(prepare(data, purpose)).high_G
     num_above = int((high_G > max_colours).sum())
     if num_above == len(high_G):
@@ -92,18 +105,23 @@ def train(cfg: Config, world: World) -> Summary:
     """Train a network on generated graphs, or on your own."""
     report_uncoloured("train", cfg.data, cfg.max_colours, world)
     report_uncoloured("validation", cfg.data, cfg.max_colours, world)
-    graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    graphs = DeviceGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     batches = stream(graphs, cfg.global_batch, world)
+    validation = graphs_on_device(cfg.data, "validation", cfg.max_colours, world.device)
+    settings = cfg.loss_settings
+
+    def loss_at(iteration: int) -> Callable[[ColouringNet, GraphBatch], Loss]:
+        burn_in = burn_in_rounds(cfg.burn_in, world.seed, iteration)
+        return partial(coloring_loss, settings=settings, seed=world.seed, iteration=iteration, burn_in=burn_in)
+
     learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
-        usual = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=NO_BURN_IN_BEFORE)
-        step_s = learner.rehearse(usual, batches.at(run.iteration))
+        step_s = learner.rehearse(loss_at(NO_BURN_IN_BEFORE), batches.at(run.iteration))
         run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=step_s)
         for iteration in run.iterations(cfg.iterations):
-            loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
-            run.log(learner.step(loss, batches.at(iteration)))
+            run.log(learner.step(loss_at(iteration), batches.at(iteration)))
             if run.every(cfg.eval_every):
-                scores = validate(learner.model, cfg, world)
+                scores = validate(learner.model, validation, settings, world, cfg.eval_graphs, cfg.eval_rounds)
                 run.log(scores, prefix="val")
                 run.save(score=scores["loss"])
     return run.finish(export=learner.model)

@@ -1,19 +1,21 @@
 """The network: an encoder of graphs and a recurrent layer that colours them. It imports only torch.
 
-    node features  -> GraphEncoder: one state per node, the same weights in every round -> chromatic number, type,
-                          |  what it knows of each node                                    difficulty
-                          v
-    random numbers -> RecurrentLayer: one state per node and colour, the same weights in every round -> logits
+    node features  -> GraphEncoder (one state per node) -> chromatic number, type, difficulty
+                            |
+                            v  node states
+    random numbers -> RecurrentLayer (one state per node and colour) -> colour logits
 
-Under autocast the linear layers run in the narrow type. States, sums and logits keep the type of the inputs.
+Both use the same weights in every round, for every node and for every colour. So the network runs
+for any number of rounds and any K, and it is equivariant: a permutation of the nodes or of the
+colours permutes its output in the same way. Random numbers for each node and colour break the
+symmetry between equivalent nodes (Li et al. 2022, arXiv 2208.06975). The
+encoder does not see the colouring, but the losses of both parts train it. No label is an input.
 
-The same weights serve every round, node and colour, so the network runs for any number of rounds and any K. Permuting
-the colours permutes its answer, and so does permuting the nodes. Random numbers for each node and colour break the
-symmetry between equal nodes (Li et al. 2022, arXiv 2208.06975). The encoder gets no gradient from the colouring, and no
-label is an input.
+Under autocast the linear layers run in the lower precision. States, sums and logits keep the dtype
+of the inputs.
 
-Legend: N nodes, R rows (one for each node and colour it may take), D directed edges, B graphs, K colours, T rounds,
-F features, H width of the encoder, W width of the recurrent layer, V = 2W.
+Legend: N nodes, R rows (one for each node and allowed colour), D directed edges, B graphs,
+K colours, T rounds, F features, H width of the encoder, W width of the recurrent layer, V = 2W.
 """
 
 from __future__ import annotations
@@ -26,45 +28,56 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 NUM_FEATURES = 4
-"""Features of a node, raw counts: degree, core number, triangles, size of a clique found through the node."""
-Gather = Callable[[Tensor], Tensor]
+"""The features of a node are raw counts: degree, core number, triangles, size of a clique found that
+contains it."""
+Aggregation = Callable[[Tensor], Tensor]
+"""Sums, means, maxima or copies of rows."""
 
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """How nodes belong to graphs. `aggregate`: sums over neighbours [N, F] -> [N, F]; `to_graphs`: sums [N, F] ->
-    [B, F]; `largest`: maxima [N, F] -> [B, F]; `to_nodes`: copies [B, F] -> [N, F]."""
+    """The operations between nodes and graphs. Each form of a batch defines its own."""
 
-    aggregate: Gather
-    to_graphs: Gather
-    largest: Gather
-    to_nodes: Gather
+    aggregate: Aggregation
+    """[N, F] -> [N, F]: the sum over the neighbours of each node."""
+    to_graphs: Aggregation
+    """[N, F] -> [B, F]: the sum over the nodes of each graph."""
+    largest: Aggregation
+    """[N, F] -> [B, F]: the maximum over the nodes of each graph."""
+    to_nodes: Aggregation
+    """[B, F] -> [N, F]: a copy of the graph's row for each of its nodes."""
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How rows belong to nodes. `aggregate`: sums over the neighbours' rows of the same colour [R, F] -> [R, F];
-    `to_nodes`: means over a node's colours [R, F] -> [N, F]; `to_rows`: copies [N, F] -> [R, F]."""
+    """The operations between rows and nodes. Each form of a batch defines its own."""
 
-    aggregate: Gather
-    to_nodes: Gather
-    to_rows: Gather
+    aggregate: Aggregation
+    """[R, F] -> [R, F]: the sum over the neighbours' rows of the same colour."""
+    to_nodes: Aggregation
+    """[R, F] -> [N, F]: the mean over the colours of each node."""
+    to_rows: Aggregation
+    """[N, F] -> [R, F]: a copy of the node's row for each of its colours."""
 
 
 @dataclass(frozen=True)
 class GraphEncoding:
-    """The encoder's output: `node_NH` of nodes; of graphs `chromatic_B` (at least the clique found), `type_logits_BT`
-    and `difficulty_B` (log10(1 + TabuCol moves)); `scale_N1`: 1 / square root of the degree."""
+    """The output of the encoder."""
 
     node_NH: Tensor
+    """The state of each node."""
     scale_N1: Tensor
+    """1 / sqrt(degree) of each node, at most 1; it multiplies the aggregated messages."""
     chromatic_B: Tensor
+    """The estimated chromatic number, at least the size of the largest clique found."""
     type_logits_BT: Tensor
     difficulty_B: Tensor
+    """The estimated log10(1 + TabuCol moves)."""
 
 
 class RecurrentLayer(nn.Module):
-    """A gated recurrent unit (Cho et al. 2014) without its reset gate, with messages from neighbours as input."""
+    """A gated recurrent unit (Cho et al. 2014) without its reset gate; its input are messages from the
+    neighbours."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -73,9 +86,12 @@ class RecurrentLayer(nn.Module):
         self.from_neighbours = nn.Linear(width, 2 * width, bias=False)
         self.from_pooled = nn.Linear(width, 2 * width, bias=False)
 
-    def forward(self, state: Tensor, aggregate: Gather, scale: Tensor, pooled: Tensor) -> Tensor:
-        """The next state. `scale` multiplies the aggregated messages; `pooled` [..., 2 * width] is an input that all
-        parts of a graph (or all colours of a node) share."""
+    def forward(self, state: Tensor, aggregate: Aggregation, scale: Tensor, pooled: Tensor) -> Tensor:
+        """The next state.
+
+        `scale` multiplies the aggregated messages. `pooled` [..., 2 * width] is an additional input that
+        all nodes of a graph (or all colours of a node) share.
+        """
         messages = aggregate(F.silu(self.message(state))) * scale
         mixed = self.from_self(state) + self.from_neighbours(messages) + pooled
         keep, new = mixed.to(state.dtype).chunk(2, -1)
@@ -116,7 +132,10 @@ class GraphEncoder(nn.Module):
     def _summary(
         self, state_NH: Tensor, degree_N1: Tensor, num_nodes_B1: Tensor, clique_B1: Tensor, layout: NodeLayout
     ) -> Tensor:
-        """Mean and attention over nodes, and sizes. States are in -1..1, so the softmax needs no maximum."""
+        """The mean and an attention-weighted mean of the node states, and the size of the graph.
+
+        States are between -1 and 1, so the softmax does not subtract their maximum.
+        """
         weight_N1 = torch.exp(self.attention(state_NH))
         attended_BH = layout.to_graphs(weight_N1 * state_NH) / layout.to_graphs(weight_N1)
         degree_B1 = layout.to_graphs(degree_N1) / num_nodes_B1
@@ -128,9 +147,10 @@ class GraphEncoder(nn.Module):
 class ColouringNet(nn.Module):
     """Encodes graphs and colours them.
 
-    In evaluation mode the messages of the recurrent layer are multiplied by `damping`. Training makes the states
-    settle. With weaker messages they settle less, so the search continues and finds more proper colourings.
-    `layers`: 1 for shared weights; with more, the layers take turns.
+    In evaluation mode the messages of the recurrent layer are multiplied by `damping`. Training makes
+    the states converge. With weaker messages they converge less, so the search continues and finds
+    more proper colourings. `layers`: with 1, all rounds share the same weights; with more, the rounds
+    use the layers in turn.
     """
 
     def __init__(
@@ -160,9 +180,10 @@ class ColouringNet(nn.Module):
     def colour(
         self, state_RW: Tensor, context_NV: Tensor, scale_R1: Tensor, layout: RowLayout, rounds: int, first: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Logits float[T, R] after each of `rounds` rounds, starting with round `first`; and the last states.
+        """The logits float[T, R] after each of `rounds` rounds, and the last states float[R, W].
 
-        `context_NV`: the encoder's input to each node, `from_encoder(node_NH)`; `scale_R1`: its scale for each row.
+        `context_NV`: the encoder's input to each node, `from_encoder(node_NH)`. `scale_R1`: the encoder's
+        scale for each row. `first`: the number of the first round, from 0; it selects the layer.
         """
         scale_R1 = scale_R1 * (1.0 if self.training else self.damping)
         logits: list[Tensor] = []
@@ -177,11 +198,14 @@ class ColouringNet(nn.Module):
     def forward(
         self, node_features: Tensor, edge_index: Tensor, batch: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """`node_features` float[N, NUM_FEATURES + K] (raw counts, then standard normal noise of each colour),
-        `edge_index` int64[2, D] (both directions, any order), `batch` int64[N] (the graph of each node, rising) ->
-        colour logits [N, K] after `rounds` rounds, chromatic number [B], type logits [B, types], difficulty [B].
+        """The form of the network that is exported to ONNX; all graphs have the same number of colours.
 
-        Uses only operations that ONNX Runtime computes correctly.
+        `node_features`: float[N, NUM_FEATURES + K], raw counts, then standard normal noise for each
+        colour. `edge_index`: int64[2, D], both directions, in any order. `batch`: int64[N], the graph
+        of each node, non-decreasing. Returns colour logits [N, K] after `rounds` rounds, chromatic
+        number [B], type logits [B, types], difficulty [B].
+
+        It uses only operations that ONNX Runtime computes correctly.
         """
         source_D, target_D = edge_index
         noise_NK = node_features[:, NUM_FEATURES:]
@@ -189,7 +213,7 @@ class ColouringNet(nn.Module):
         num_graphs = int(batch.max()) + 1
 
         def aggregate(x_NF: Tensor) -> Tensor:
-            # One extra edge, to a row that is cut off: onnxruntime rejects a scatter of zero rows.
+            # An additional edge to a row that is cut off: onnxruntime rejects a scatter of zero rows.
             index_D = torch.cat([target_D, target_D.new_full((1,), num_nodes)])
             sent_DF = F.pad(x_NF[source_D], (0, 0, 0, 1))
             padded = x_NF.new_zeros(num_nodes + 1, x_NF.shape[1])

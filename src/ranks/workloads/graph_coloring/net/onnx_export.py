@@ -62,7 +62,7 @@ SHAPES: tuple[tuple[tuple[tuple[int, int], ...], int], ...] = (
 Inputs = tuple[Tensor, Tensor, Tensor]
 
 
-def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) -> Inputs:
+def random_inputs(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) -> Inputs:
     """Random graphs of the given (nodes, edges) as the model's three inputs, in float32."""
     graphs: list[Graph] = []
     for i, (n, num_edges) in enumerate(shapes):
@@ -76,7 +76,7 @@ def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) ->
 def example_inputs(model: nn.Module) -> Inputs:
     """A batch of three graphs and three colours, for export and for measuring."""
     del model
-    return inputs_of(SHAPES[1][0], SHAPES[1][1], 0)
+    return random_inputs(SHAPES[1][0], SHAPES[1][1], 0)
 
 
 def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
@@ -97,7 +97,7 @@ def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
 def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
     """The model as ONNX, weights inside; its metadata tell versions, commit, features, sha256 of the weights' file."""
     for package in ("onnx", "onnxscript"):
-        _needed(package)
+        _import_optional(package)
     any_size = torch.export.Dim.DYNAMIC
     free = ({0: any_size, 1: any_size}, {1: any_size}, {0: any_size})
     with _quiet():
@@ -159,11 +159,11 @@ def _quiet() -> Generator[None, None, None]:
 
 def compare(model: nn.Module, content: bytes) -> float:
     """The largest relative difference over `SHAPES`. Raises GaveUp above TOLERANCE, or where onnxruntime fails."""
-    runtime = _needed("onnxruntime")
+    runtime = _import_optional("onnxruntime")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst = 0.0
     for item, (shapes, num_colours) in enumerate(SHAPES):
-        inputs = inputs_of(shapes, num_colours, item)
+        inputs = random_inputs(shapes, num_colours, item)
         with torch.no_grad():
             expected = model(*inputs)
         feed = {name: value.numpy() for name, value in zip(INPUTS, inputs, strict=True)}
@@ -183,7 +183,7 @@ def compare(model: nn.Module, content: bytes) -> float:
     return worst
 
 
-def _needed(name: str) -> Any:
+def _import_optional(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:

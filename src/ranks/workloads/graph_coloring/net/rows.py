@@ -1,10 +1,10 @@
-"""The layout of a batch for the network: rows, their neighbours, and their random numbers.
+"""The rows of a batch: their order, their neighbours and their random numbers; and the network on them.
 
-The rows of node v, one for each colour it may take, are ptr_N[v] to ptr_N[v + 1] - 1. Graphs with different numbers of
-colours share a batch without padding.
+A row is a node with one of its allowed colours. The rows of node v are ptr_N[v] to ptr_N[v + 1] - 1,
+so graphs with different numbers of colours share a batch without padding.
 
-Legend: N nodes, D directed edges, E undirected edges, R rows, M directed edges x colours, P = M / 2 edges x colours,
-B graphs, T rounds, F features.
+Legend: N nodes, D directed edges, E undirected edges, R rows, M directed edges x colours,
+P = M / 2 edges x colours, B graphs, T rounds, F features.
 """
 
 from __future__ import annotations
@@ -21,24 +21,31 @@ from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.model import ColouringNet, GraphEncoding, NodeLayout, RowLayout
 from ranks.workloads.graph_coloring.net.sums import Sums, group_sums, neighbour_sums, sum_rows
 
-MOST_ROWS_BITS = 28
-"""A graph has fewer than 2^28 rows, so that (item, row) is one number."""
+MAX_ROWS_BITS = 28
+"""A graph has fewer than 2^28 rows, so (item, row) fits into one int64."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """`node_R`: the node of each row. `colours_N`: how many rows each node has. `ptr_N`: int64[N + 1].
-    `neighbours`: sums over the neighbours' rows of the same colour. `by_node`: sums over a node's rows."""
+    """Which rows belong to which node, and which rows are neighbours."""
 
     node_R: Tensor
+    """int64[R]: the node of each row."""
     colours_N: Tensor
+    """int64[N]: the number of rows of each node."""
     ptr_N: Tensor
+    """int64[N + 1]: the first row of each node, then the number of rows."""
     neighbours: Sums
+    """The sum over the neighbours' rows of the same colour."""
     by_node: Sums
+    """The sum over the rows of each node."""
 
 
 def _expand(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """(group, position in it) of each of `total` entries; group g has starts[g + 1] - starts[g] of them."""
+    """(group, position in the group) of each of `total` entries.
+
+    Group g has starts[g + 1] - starts[g] entries.
+    """
     each = torch.arange(total, device=starts.device)
     groups = torch.arange(len(starts) - 1, device=starts.device)
     group = torch.repeat_interleave(groups, starts.diff(), output_size=total)
@@ -46,6 +53,7 @@ def _expand(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
 
 
 def _ptr(counts: Tensor) -> Tensor:
+    """The start of each group, then the total."""
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
@@ -54,6 +62,7 @@ def rows_of(batch: GraphBatch) -> Rows:
     colours_N = batch.num_colours_B[batch.node_graph_N]
     ptr_N = _ptr(colours_N)
     node_R, colour_R = _expand(ptr_N, batch.num_rows)
+    # Row (v, c) has one entry for each edge into v: the row of the edge's source with the colour c.
     source_D = batch.edge_index_2D[0]
     edges = neighbour_sums(batch.edge_index_2D, len(colours_N))
     starts_R = _ptr(edges.starts.diff()[node_R])
@@ -65,7 +74,8 @@ def rows_of(batch: GraphBatch) -> Rows:
 
 
 def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
-    """The rows of both ends of each undirected edge and colour, int64[P] each; and the sums by edge."""
+    """(u_P, v_P, by_edge): the rows of both ends of each edge in each colour, and the sum over an edge's
+    colours."""
     starts_E = _ptr(rows.colours_N[batch.edges_2E[0]])
     edge_P, colour_P = _expand(starts_E, batch.num_entries // 2)
     u_P, v_P = (rows.ptr_N[end_E[edge_P]] + colour_P for end_E in batch.edges_2E)
@@ -73,21 +83,21 @@ def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
 
 
 def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: standard normal numbers, each keyed by (key, item of the graph, row within the graph)."""
+    """float[R]: standard normal numbers, keyed by (key, item of the graph, row within the graph)."""
     graph_R = batch.node_graph_N[rows.node_R]
     local_R = torch.arange(batch.num_rows, device=graph_R.device) - rows.ptr_N[batch.ptr[graph_R]]
-    id_R = (batch.item_B[graph_R] << MOST_ROWS_BITS) + local_R
+    id_R = (batch.item_B[graph_R] << MAX_ROWS_BITS) + local_R
     return rng.normal(key, id_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
 def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: one number per colour, the same for all nodes: no random node ids."""
+    """float[R]: one standard normal number per colour, the same for all nodes. For the ablation only."""
     colour_R = torch.arange(batch.num_rows, device=rows.node_R.device) - rows.ptr_N[rows.node_R]
     return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
 def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> GraphEncoding:
-    """The encoding of a batch. Raises OutOfTime when `stop` returns true before a round."""
+    """The encoding of a batch. Raises OutOfTime if `stop` returns true before a round."""
     neighbours = neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N))
     group = group_sums(batch.node_graph_N, len(batch))
 
@@ -112,7 +122,10 @@ def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = la
 def unroll(
     model: ColouringNet, encoding: GraphEncoding, noise_R: Tensor, rows: Rows, rounds: int, burn_in: int = 0
 ) -> Tensor:
-    """The logits float[T, R] of all rounds. `burn_in`: rounds before them, without gradients and logits."""
+    """The logits float[T, R] of `rounds` rounds.
+
+    `burn_in`: the number of rounds before them, which have neither gradients nor logits.
+    """
     colours_N1 = rows.colours_N[:, None].clamp(min=1).to(noise_R.dtype)
     layout = RowLayout(
         aggregate=lambda x: sum_rows(x, rows.neighbours),

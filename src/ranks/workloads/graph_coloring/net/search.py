@@ -22,7 +22,7 @@ from ranks.workloads.graph_coloring.net.model import ColouringNet, RowLayout
 from ranks.workloads.graph_coloring.net.rows import encode
 from ranks.workloads.graph_coloring.net.sums import neighbour_sums, sum_rows
 
-DENSE_DENSITY, MOST_DENSE_NODES = 0.04, 4096
+DENSE_DENSITY, MAX_DENSE_NODES = 0.04, 4096
 ROUNDS_AT_ONCE = 8
 WORK_AT_ONCE = 1_000_000_000
 """Between two looks at the clock: at most so many rounds, of so many multiplications together, but at least one."""
@@ -58,7 +58,7 @@ class GraphSearch:
         self.chromatic, self.difficulty = float(encoding.chromatic_B[0]), float(encoding.difficulty_B[0])
         density = 2 * graph.num_edges / max(1, graph.n * (graph.n - 1))
         self._entries = 2 * graph.num_edges
-        if density >= DENSE_DENSITY and graph.n <= MOST_DENSE_NODES:
+        if density >= DENSE_DENSITY and graph.n <= MAX_DENSE_NODES:
             self._entries = graph.n * graph.n
             adjacency_NN = torch.zeros(graph.n, graph.n, dtype=self._scale_N1.dtype, device=device)
             adjacency_NN[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1.0

@@ -30,7 +30,7 @@ class Sums:
         return Sums(self.back_index_M, self.back_starts, self.index_M, self.starts)
 
 
-def _wide(x_NF: Tensor) -> Tensor:
+def _at_least_float32(x_NF: Tensor) -> Tensor:
     """Sums are made in float32 or wider, also where the layers around them are narrower."""
     return (x_NF.float() if x_NF.dtype.itemsize < 4 else x_NF).contiguous()
 
@@ -39,12 +39,12 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_NF: Tensor, sums: Sums) -> Tensor:
         ctx.sums, ctx.dtype = sums, x_NF.dtype
-        return F.embedding_bag(sums.index_M, _wide(x_NF), sums.starts[:-1], mode="sum")
+        return F.embedding_bag(sums.index_M, _at_least_float32(x_NF), sums.starts[:-1], mode="sum")
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         sums: Sums = ctx.sums
-        grad_NF = F.embedding_bag(sums.back_index_M, _wide(grads[0]), sums.back_starts[:-1], mode="sum")
+        grad_NF = F.embedding_bag(sums.back_index_M, _at_least_float32(grads[0]), sums.back_starts[:-1], mode="sum")
         return grad_NF.to(ctx.dtype), None
 
 
@@ -54,7 +54,7 @@ def sum_rows(x_NF: Tensor, sums: Sums) -> Tensor:
     return out
 
 
-def starts_of(sorted_M: Tensor, num_rows: int) -> Tensor:
+def row_starts(sorted_M: Tensor, num_rows: int) -> Tensor:
     """int64[num_rows + 1]: where each row's entries begin in a sorted list of row numbers."""
     return torch.searchsorted(sorted_M, torch.arange(num_rows + 1, device=sorted_M.device))
 
@@ -62,14 +62,14 @@ def starts_of(sorted_M: Tensor, num_rows: int) -> Tensor:
 def neighbour_sums(edge_index_2D: Tensor, num_nodes: int) -> Sums:
     """For `edge_index_2D` sorted by target and holding both directions of each edge: it is its own transpose."""
     source_D, target_D = edge_index_2D
-    starts = starts_of(target_D, num_nodes)
+    starts = row_starts(target_D, num_nodes)
     return Sums(source_D, starts, source_D, starts)
 
 
 def group_sums(group_M: Tensor, num_groups: int) -> Sums:
     """Adds up rows by their group, int64[M] in rising order. Transposed, it copies a group's row to each."""
     each = torch.arange(len(group_M) + 1, device=group_M.device)
-    return Sums(each[:-1], starts_of(group_M, num_groups), group_M, each)
+    return Sums(each[:-1], row_starts(group_M, num_groups), group_M, each)
 
 
 def sum_by_graph(x_MF: Tensor, graph_M: Tensor, num_graphs: int) -> Tensor:

@@ -28,7 +28,7 @@ from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import encode
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs
 
@@ -144,7 +144,7 @@ def _by_tabucol(graph: Graph) -> float:
 
 def estimates(model: ColouringNet, stored: GraphDataset, chosen_G: Ints) -> Numbers:
     """float64[G]: what the net's reader says."""
-    graphs = StoredGraphs(stored, 0, torch.device("cpu"))
+    graphs = DeviceGraphs(stored, 0, torch.device("cpu"))
     with torch.no_grad():
         parts = [encode(model, graphs.gather(ids)).chromatic_B for ids in torch.from_numpy(chosen_G).split(200)]
     return torch.cat(parts).double().numpy()

@@ -25,7 +25,7 @@ from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.net.decode import RawAnswer, raw_search
+from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, until_deadline
@@ -121,12 +121,12 @@ def _judged(row: Row, bar: str, passed: bool) -> Row:
     return replace(row, bar=bar, passed=passed)
 
 
-def _raw(model: ColouringNet, graphs: Sequence[Graph]) -> list[RawAnswer]:
+def _raw(model: ColouringNet, graphs: Sequence[Graph]) -> list[RawColouring]:
     cpu = torch.device("cpu")
     return raw_search(model, graphs, COLOURS, seed=SEED, purpose=PURPOSE, tries=TRIES, rounds=ROUNDS, device=cpu)
 
 
-def _colours(answers: Sequence[RawAnswer]) -> Colourings:
+def _colours(answers: Sequence[RawColouring]) -> Colourings:
     return [a.colours_N for a in answers]
 
 

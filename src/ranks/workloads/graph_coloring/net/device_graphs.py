@@ -15,7 +15,7 @@ from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, GraphBatch, Labels
 
 
-class StoredGraphs:
+class DeviceGraphs:
     """A `Dataset` of graphs. Counts stand on the CPU too, so that no batch waits for the device.
 
     Graphs whose best colouring needs more than `max_colours` get no colours: they are read only.
@@ -53,14 +53,14 @@ class StoredGraphs:
         num_rows, num_entries = int((nodes_B * colours_B).sum()), int((2 * edges_B * colours_B).sum())
         first_node_B = nodes_B.cumsum(0) - nodes_B
         ptr = torch.cat([first_node_B, nodes_B.sum(0, keepdim=True)])
-        graph_N, node_N = _ranges(self.first_node_G[ids], nodes_B)
-        graph_E, edge_E = _ranges(self.first_edge_G[ids], edges_B)
+        graph_N, node_N = _expand_ranges(self.first_node_G[ids], nodes_B)
+        graph_E, edge_E = _expand_ranges(self.first_edge_G[ids], edges_B)
         moved = [t.to(self.device, non_blocking=True) for t in (ids, graph_N, node_N, graph_E, edge_E, ptr, colours_B)]
         ids, graph_N, node_N, graph_E, edge_E, ptr, colours_B = moved
         edges_2E = (self.edges_E2[edge_E].to(torch.int64) + ptr[graph_E][:, None]).T.contiguous()
         return GraphBatch(
             features_NF=self.features_NF[node_N],
-            edge_index_2D=both_ways(edges_2E, len(graph_N)),
+            edge_index_2D=both_directions(edges_2E, len(graph_N)),
             edges_2E=edges_2E,
             node_graph_N=graph_N,
             ptr=ptr,
@@ -79,14 +79,14 @@ class StoredGraphs:
         )
 
 
-def _ranges(starts_B: Tensor, counts_B: Tensor) -> tuple[Tensor, Tensor]:
+def _expand_ranges(starts_B: Tensor, counts_B: Tensor) -> tuple[Tensor, Tensor]:
     """(place in the batch, index into the set) of all entries of the ranges starts..starts + counts, on the CPU."""
     graph = torch.repeat_interleave(torch.arange(len(counts_B)), counts_B)
     first_B = counts_B.cumsum(0) - counts_B
     return graph, torch.arange(len(graph)) + (starts_B - first_B)[graph]
 
 
-def both_ways(edges_2E: Tensor, num_nodes: int) -> Tensor:
+def both_directions(edges_2E: Tensor, num_nodes: int) -> Tensor:
     """int64[2, 2E]: both directions of each edge, sorted by target, then by source."""
     source_D, target_D = torch.cat([edges_2E, edges_2E.flip(0)], 1)
     order_D = torch.argsort(target_D * num_nodes + source_D)
