@@ -25,6 +25,7 @@ from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.data.items import Purpose
 from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
     conflict_nll,
@@ -35,7 +36,6 @@ from ranks.workloads.graph_coloring.net.losses import (
 )
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_noise, rows_of, unroll
-from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.validation import graphs_on_device, validate
 
 NO_BURN_IN_BEFORE = 50

@@ -21,7 +21,8 @@ from ranks.workloads.graph_coloring.config import Config, DataConfig, LossSettin
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.items import Purpose
-from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, argmax_colours
+from ranks.workloads.graph_coloring.net.decode import argmax_colours, conflicts_by_round
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
     conflict_nll,
@@ -31,7 +32,6 @@ from ranks.workloads.graph_coloring.net.losses import (
 )
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_noise, rows_of, unroll
-from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 
 LAST_ROUNDS = 16
 """The colour loss is computed over this many last rounds."""

@@ -66,7 +66,9 @@ def soft_conflict(nll_TB: Tensor, discount: float, softening: float) -> Tensor:
     return (weight_T[:, None] * torch.log1p(nll_TB / softening)).sum(0)
 
 
-def reference_cross_entropy(prob_RT: Tensor, reference_N: Tensor, batch: GraphBatch, rows: Rows, discount: float) -> Tensor:
+def reference_cross_entropy(
+    prob_RT: Tensor, reference_N: Tensor, batch: GraphBatch, rows: Rows, discount: float
+) -> Tensor:
     """float[B]: cross-entropy with the stored colouring, mean over nodes. For the ablation only.
 
     The target is ill-posed: each graph has K! equivalent colourings, and this loss accepts only one.
