@@ -1,7 +1,8 @@
-"""The TabuCol of gcol (PyPI), as a process that waits: run by a Python that has gcol, never by the project's own.
+"""The TabuCol of gcol (PyPI) as a worker process, run by a Python interpreter that has gcol.
 
-Each line of input is a request {"graph", "n", "edges", "k", "moves", "seed"} (edges once for each graph), each line of
-output its answer {"conflicts"}. The first line of output is {"version"}, or {"missing"} with the reason.
+Each line of input is a request {"graph", "n", "edges", "k", "moves", "seed"} (n and edges only the
+first time), each line of output its response {"conflicts"}. The first line of output is
+{"version"}, or {"missing"} with the reason.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ def main() -> None:
     print(json.dumps({"version": version("gcol")}), flush=True)
     graphs = {}
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "edges" in asked:
-            graph = graphs[asked["graph"]] = nx.empty_graph(asked["n"])
-            graph.add_edges_from(asked["edges"])
-        graph = graphs[asked["graph"]]
-        random.seed(asked["seed"])
-        colour = gcol.min_cost_k_coloring(graph, asked["k"], weights_at="edges", it_limit=asked["moves"])
+        request = json.loads(line)
+        if "edges" in request:
+            graph = graphs[request["graph"]] = nx.empty_graph(request["n"])
+            graph.add_edges_from(request["edges"])
+        graph = graphs[request["graph"]]
+        random.seed(request["seed"])
+        colour = gcol.min_cost_k_coloring(graph, request["k"], weights_at="edges", it_limit=request["moves"])
         print(json.dumps({"conflicts": sum(colour[u] == colour[v] for u, v in graph.edges)}), flush=True)
 
 

@@ -1,8 +1,12 @@
-"""The same net as graph-coloring's, its message passing written with torch-geometric: same weights, same batches, same
-loss. Layers between the sums (linear maps, gates) are the same code, so what differs is how nodes, rows and edges are
-gathered and added up."""
+"""The net of graph-coloring with the message passing of torch-geometric: same weights, batches and
+loss.
 
-# N nodes, R rows (one for each node and colour), B graphs, M directed edges x colours, P edges x colours, F features
+The layers between the sums (linear maps, gates) are the same code. Only gathering and summing over
+nodes, rows and edges differ.
+"""
+
+# N nodes, R rows (one for each node and colour), B graphs, M directed edges x colours, P edges x
+# colours, F features
 
 from __future__ import annotations
 
@@ -73,7 +77,8 @@ def loss(model: ColouringNet, batch: GraphBatch, noise_R: Tensor, cfg: Config, b
 
 
 def edge_of(batch: GraphBatch) -> Tensor:
-    """int64[P]: the undirected edge of each pair of rows, for edges in the order of their higher end."""
+    """int64[P]: the undirected edge of each pair of rows, for edges in the order of their higher
+    end."""
     source_D, target_D = batch.edge_index_2D
     colours_E = batch.num_colours_B[batch.node_graph_N[target_D[source_D < target_D]]]
     return torch.repeat_interleave(colours_E)

@@ -1,9 +1,8 @@
-"""The ways to colour a graph within a time, the bench that compares them, and what it says."""
+"""The classical solvers, the bench that compares solvers, and its report."""
 
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,135 +13,52 @@ import pytest
 
 from ranks.cli.parse import call
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.classical.exact import k_colour
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
-from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
+from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
+from ranks.workloads.graph_coloring.net import weights_file
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving import bench as bench_file
-from ranks.workloads.graph_coloring.solving.bench import NET_WAYS, bench, chosen, read_instances
-from ranks.workloads.graph_coloring.solving.bench_report import Row, summary, table, told
+from ranks.workloads.graph_coloring.solving import net_solvers
+from ranks.workloads.graph_coloring.solving.bench import bench
+from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, log_line, summary, table
+from ranks.workloads.graph_coloring.solving.bench_run import (
+    NET_SOLVERS,
+    Instance,
+    choose_solvers,
+    measure,
+    read_instances,
+)
 from ranks.workloads.graph_coloring.solving.best_known import BestKnown, read_best_known
-from ranks.workloads.graph_coloring.solving.net_solvers import NetWays
-from ranks.workloads.graph_coloring.solving.ways import CLASSICAL, CLIMBING_SHARE, Answer, descend
-from tests.graph_coloring import known
-from tests.graph_coloring.known import is_proper, queen
-
-LONG_S = 1000.0
-"""A budget that no test here uses up."""
+from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult
+from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
+from tests.graph_coloring import example_graphs
+from tests.graph_coloring.example_graphs import is_proper, queen
+from tests.graph_coloring.fake_clock import FakeClock
 
 
 def random_graph(n: int, density: float) -> Graph:
-    return known.random_graph(np.random.default_rng(1), n, density)
+    return example_graphs.random_graph(np.random.default_rng(1), n, density)
 
 
-class Exact:
-    """An attempt that finds a proper colouring wherever there is one, and keeps what it was asked."""
-
-    def __init__(self, stop_below: int = 0) -> None:
-        self.asked: list[tuple[int, int, float, int]] = []
-        self.stop_below = stop_below
-
-    def __call__(self, core: Graph, k: int, allowed_s: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
-        self.asked.append((core.n, k, allowed_s, seed))
-        colours = k_colour(core, k) if k >= self.stop_below else None
-        if colours is None:
-            worst = np.zeros(core.n, dtype=np.int64)
-            return worst, core.conflicts(worst)
-        return np.asarray(colours), 0
-
-
-def test_descends_one_below_the_last_colouring_until_a_clique_ends_it() -> None:
-    graph = queen(5, 5)
-    attempt = Exact()
-    answer = descend(graph, LONG_S, 0, attempt, start=lambda graph: np.arange(graph.n))
-    asked = [k for _, k, _, _ in attempt.asked]
-    assert asked == sorted(set(asked), reverse=True)
-    assert 5 <= asked[-1] <= asked[0] < 24  # with 24 colours every node can be coloured last
-    assert answer.num_colours == 5
-    assert answer.optimal
-    assert is_proper(graph, answer.colours_N)
-    assert answer.conflicts == 0
-    assert 0 <= (answer.found_s or 0) <= answer.seconds
-
-
-def test_a_clique_ends_it_before_any_attempt() -> None:
-    attempt = Exact()
-    answer = descend(Graph.of(5, list(itertools.combinations(range(5), 2))), LONG_S, 0, attempt, start=dsatur)
-    assert (attempt.asked, answer.num_colours, answer.optimal) == ([], 5, True)
-
-
-def test_the_start_stands_where_nothing_better_is_found() -> None:
-    graph = queen(6, 6)
-    first = dsatur(graph)
-    answer = descend(graph, 0.02, 0, Exact(stop_below=99), start=dsatur)
-    assert answer.colours_N.tolist() == first.tolist()
-    assert (answer.conflicts, answer.optimal) == (0, False)
-
-
-def test_climbs_in_short_attempts_until_something_is_proper_then_descends_with_other_seeds() -> None:
-    graph = random_graph(30, 0.5)
-    attempt = Exact(stop_below=7)
-    answer = descend(graph, 0.5, 0, attempt, first_k=2)
-    tried = [k for _, k, _, _ in attempt.asked]
-    first = next(place for place, k in enumerate(tried) if k >= 7)
-    assert tried[: first + 1] == sorted(tried[: first + 1])
-    assert all(allowed <= 0.5 * CLIMBING_SHARE for _, _, allowed, _ in attempt.asked[: first + 1])
-    assert answer.num_colours == 7
-    again = [seed for _, k, _, seed in attempt.asked[first + 1 :] if k == 6]
-    assert len(again) > 1
-    assert len(set(again)) == len(again)
-
-
-def test_one_number_of_colours_alone() -> None:
-    graph = queen(5, 5)
-    attempt = Exact()
-    answer = descend(graph, LONG_S, 0, attempt, first_k=3, only_k=8)
-    assert [k for _, k, _, _ in attempt.asked] == [8]
-    assert (answer.conflicts, answer.num_colours <= 8) == (0, True)
-    impossible = descend(graph, LONG_S, 0, attempt, only_k=4)
-    assert len(attempt.asked) == 1
-    assert impossible.conflicts == graph.num_edges
-
-
-def test_attempts_see_only_what_cannot_be_coloured_last() -> None:
-    wheel = [(0, v) for v in range(1, 6)] + [(v, v % 5 + 1) for v in range(1, 6)]
-    tail = [(1, 6), (6, 7), (7, 8), (8, 6)]
-    graph = Graph.of(9, wheel + tail)
-    attempt = Exact()
-    answer = descend(graph, 0.02, 0, attempt, first_k=3)
-    assert {(nodes, k) for nodes, k, _, _ in attempt.asked} == {(6, 3)}
-    assert answer.num_colours == 4
-    assert answer.note == "by the reduction alone"
-    assert is_proper(graph, answer.colours_N)
-
-
-def test_the_best_attempt_is_given_where_none_is_proper() -> None:
-    graph = queen(5, 5)
-
-    def attempt(core: Graph, k: int, allowed_s: float, seed: int, known_C: Ints | None) -> tuple[Ints, int]:
-        colours = np.arange(core.n) % min(k, 4)
-        return colours, core.conflicts(colours)
-
-    answer = descend(graph, 0.02, 0, attempt, first_k=2, only_k=5)
-    assert answer.conflicts == graph.conflicts(answer.colours_N) > 0
-
-
-@pytest.mark.parametrize("title", CLASSICAL)
+@pytest.mark.parametrize("name", CLASSICAL_SOLVERS)
 @pytest.mark.parametrize(
     "graph", [Graph.of(1, []), Graph.of(4, []), queen(6, 6), random_graph(60, 0.3)], ids=["one", "four", "queens", "g"]
 )
-def test_classical_ways_are_proper_and_never_above_their_start(title: str, graph: Graph) -> None:
-    answer = CLASSICAL[title](graph, 0.05, 3)
-    assert is_proper(graph, answer.colours_N)
-    assert answer.conflicts == 0
-    if title == "TabuCol":
-        assert answer.num_colours <= len(set(dsatur(graph).tolist()))
-        assert answer.moves > 0 or answer.optimal
+def test_classical_solvers_are_proper_and_never_worse_than_their_start(
+    name: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FakeClock(tick_s=0.001).use(monkeypatch)
+    result = CLASSICAL_SOLVERS[name](graph, 0.05, 3)
+    assert is_proper(graph, result.colours_N)
+    assert result.conflicts == 0
+    if name == "TabuCol":
+        assert result.num_colours <= len(set(dsatur(graph).tolist()))
+        assert result.moves > 0 or result.optimal
 
 
-def test_the_net_has_the_ways_that_the_bench_names() -> None:
-    assert tuple(NetWays(ColouringNet(width=4)).table()) == NET_WAYS
+def test_the_net_has_the_solvers_that_the_bench_names() -> None:
+    assert tuple(NetSolvers(ColouringNet(width=4)).by_name()) == NET_SOLVERS
 
 
 def test_shipped_best_known_values_are_of_these_graphs() -> None:
@@ -166,7 +82,7 @@ BAD_BEST = {
 
 
 @pytest.mark.parametrize("text", BAD_BEST)
-def test_bad_best_known_files_are_refused(text: str, tmp_path: Path) -> None:
+def test_bad_best_known_files_are_rejected(text: str, tmp_path: Path) -> None:
     path = tmp_path / "best.csv"
     path.write_text(text)
     with pytest.raises(UserError, match=BAD_BEST[text]):
@@ -177,7 +93,8 @@ def test_bad_best_known_files_are_refused(text: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A queen graph under its public name, another graph under the name of one, a self-loop, and other files."""
+    """A queen graph under its public name, another graph under the name of one, a self-loop, and
+    other files."""
     place = tmp_path / "graphs"
     place.mkdir()
     graph = queen(5, 5)
@@ -191,11 +108,11 @@ def folder(tmp_path: Path) -> Path:
 
 def test_bench_from_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows_file, all_file = tmp_path / "rows.csv", tmp_path / "all.json"
-    flags = ["--budget", "0.02s", "--seeds", "2", "--ways", "dsatur,tabucol"]
+    flags = ["--budget", "0.02s", "--seeds", "2", "--solvers", "dsatur,tabucol"]
     code = call(bench, [str(folder), *flags, "--csv", str(rows_file), "--json", str(all_file)], prog="bench")
     assert code == 0
     out = capsys.readouterr().out
-    assert "left out, no graph files by their endings: README.md" in out
+    assert "skipped, no graph files by their suffixes: README.md" in out
     assert "1 self-loop dropped" in out
     assert "myciel3: the best known value is of a graph with 11 nodes, 20 edges; not used" in out
     assert "queen5_5: 25 nodes, 160 edges, clique 5, best known 5*" in out
@@ -204,7 +121,7 @@ def test_bench_from_the_command_line(folder: Path, tmp_path: Path, capsys: pytes
     assert "TabuCol alone has the fewest colours on: none" in out
     with rows_file.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["instance"], row["seed"], row["way"], row["colours"]) for row in rows[:4]] == [
+    assert [(row["instance"], row["seed"], row["solver"], row["colours"]) for row in rows[:4]] == [
         ("cycle", "0", "DSATUR", "3"),
         ("cycle", "0", "TabuCol", "3"),
         ("cycle", "1", "DSATUR", "3"),
@@ -212,26 +129,26 @@ def test_bench_from_the_command_line(folder: Path, tmp_path: Path, capsys: pytes
     ]
     found = json.loads(all_file.read_text())
     assert len(found["rows"]) == len(rows) == 12
-    assert found["made"]["budget_s"] == 0.02
-    assert {"date", "command", "commit", "versions", "hardware", "threads"} <= set(found["made"])
-    assert "weights" not in found["made"]
+    assert found["provenance"]["budget_s"] == 0.02
+    assert {"date", "command", "commit", "versions", "hardware", "threads"} <= set(found["provenance"])
+    assert "weights" not in found["provenance"]
 
 
-def answer_of(colours: list[int], conflicts: int) -> Answer:
-    return Answer(np.asarray(colours), conflicts, 0.0, 0.0)
+def result_of(colours: list[int], conflicts: int) -> SolverResult:
+    return SolverResult(np.asarray(colours), conflicts, 0.0, 0.0)
 
 
-def test_bench_tells_failures_and_refutes_claims(
+def test_bench_reports_failures_and_refutes_claims(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     net = SimpleNamespace(model=None, name="a net", sha256="f" * 64)
-    table = {
-        "net raw": lambda graph, budget_s, seed: answer_of([0] * graph.n, graph.num_edges),
-        "net + repair": lambda graph, budget_s, seed: answer_of([0] * graph.n, 0),
-        "net + TabuCol": lambda graph, budget_s, seed: answer_of(dsatur(graph).tolist(), 0),
+    solvers = {
+        "net raw": lambda graph, budget_s, seed: result_of([0] * graph.n, graph.num_edges),
+        "net + repair": lambda graph, budget_s, seed: result_of([0] * graph.n, 0),
+        "net + TabuCol": lambda graph, budget_s, seed: result_of(dsatur(graph).tolist(), 0),
     }
-    monkeypatch.setattr(bench_file, "load_net", lambda run: net)
-    monkeypatch.setattr(bench_file, "NetWays", lambda model: SimpleNamespace(table=lambda: table))
+    monkeypatch.setattr(weights_file, "load_net", lambda run: net)
+    monkeypatch.setattr(net_solvers, "NetSolvers", lambda model: SimpleNamespace(by_name=lambda: solvers))
     assert bench(folder / "cycle.edges", budget="0.02s") == 1
     out = capsys.readouterr().out
     assert "weights: a net, sha256 ffffffffffff" in out
@@ -241,7 +158,7 @@ def test_bench_tells_failures_and_refutes_claims(
     assert "net + TabuCol against TabuCol: better 0, equal 1, worse 0" in out
 
 
-def test_bench_refuses(folder: Path, tmp_path: Path) -> None:
+def test_bench_rejects_bad_arguments(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
         bench(tmp_path / "nowhere")
     with pytest.raises(UserError, match="no graph file in it"):
@@ -251,31 +168,35 @@ def test_bench_refuses(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a search needs time"):
         bench(folder, budget="0s")
     with pytest.raises(
-        UserError, match=r"no way is called tabu\n.*choose of largest-first,dsatur,tabucol,random-repair,net-raw"
+        UserError, match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,random-repair,net-raw"
     ):
-        bench(folder, ways=("dsatur", "tabu"))
+        bench(folder, solvers=("dsatur", "tabu"))
     with pytest.raises(UserError, match="--csv"):
-        bench(folder, ways=("dsatur",), csv=tmp_path / "no" / "rows.csv")
+        bench(folder, solvers=("dsatur",), csv=tmp_path / "no" / "rows.csv")
     (folder / "a.col").write_text("p edge 2 1\n")
     (folder / "b.mtx").write_text("x")
-    with pytest.raises(UserError, match=r"a\.col, line 1: 1 edges.*; .*b\.mtx, line 1: no MatrixMarket"):
-        bench(folder, ways=("dsatur",))
+    with pytest.raises(
+        UserError, match=r"a\.col, line 1: the p line says 1 edges.*; .*b\.mtx, line 1: no MatrixMarket"
+    ):
+        bench(folder, solvers=("dsatur",))
 
 
-def test_ways_are_chosen_by_plain_words() -> None:
-    assert chosen(()) == [*CLASSICAL, *NET_WAYS]
-    assert chosen(("net-repair", "dsatur")) == ["DSATUR", "net + repair"]
-    assert chosen(("Net + Repair,tabucol", "DSATUR")) == ["DSATUR", "TabuCol", "net + repair"]
+def test_solvers_are_chosen_by_name() -> None:
+    assert choose_solvers(()) == [*CLASSICAL_SOLVERS, *NET_SOLVERS]
+    assert choose_solvers(("net-repair", "dsatur")) == ["DSATUR", "net + repair"]
+    assert choose_solvers(("Net + Repair,tabucol", "DSATUR")) == ["DSATUR", "TabuCol", "net + repair"]
 
 
-def test_ways_may_be_given_several_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_solvers_may_be_given_several_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call(
-        bench, [str(folder / "cycle.edges"), "--ways", "TabuCol", "--ways", "dsatur", "--budget", "0.02s"], prog="bench"
+        bench,
+        [str(folder / "cycle.edges"), "--solvers", "TabuCol", "--solvers", "dsatur", "--budget", "0.02s"],
+        prog="bench",
     )
     assert "for each of: DSATUR, TabuCol;" in capsys.readouterr().out
 
 
-def test_files_of_one_stem_are_told_apart(tmp_path: Path) -> None:
+def test_files_with_the_same_stem_get_different_names(tmp_path: Path) -> None:
     for name in ("g.col", "g.edges", "h.col.gz"):
         text = "p edge 2 1\ne 1 2\n" if "col" in name else "1 2\n"
         (tmp_path / name).write_text(text)
@@ -286,19 +207,18 @@ def test_files_of_one_stem_are_told_apart(tmp_path: Path) -> None:
     ("spent_s", "note"), [(1.1, "optimal"), (1.25, "optimal; took 1.2 s"), (9.0, "optimal; took 9.0 s")]
 )
 def test_an_overrun_of_the_budget_is_noted(spent_s: float, note: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([0.0, spent_s])
-    clocks = SimpleNamespace(perf_counter=lambda: next(times), process_time=lambda: 0.0)
-    monkeypatch.setattr(bench_file, "time", clocks)
+    FakeClock(tick_s=spent_s).use(monkeypatch)
     graph = Graph.of(2, [(0, 1)])
 
-    def way(graph: Graph, budget_s: float, seed: int) -> Answer:
-        return Answer(np.arange(2), 0, 0.0, 0.0, optimal=True)
+    def solver(graph: Graph, budget_s: float, seed: int) -> SolverResult:
+        return SolverResult(np.arange(2), 0, 0.0, 0.0, optimal=True)
 
-    assert bench_file.measure(bench_file.Instance("a", graph, 2, None), "a way", way, 1.0, 0).note == note
+    assert measure(Instance("a", graph, 2, None), "a solver", solver, 1.0, 0).note == note
 
 
-def row(instance: str, way: str, colours: int | None, seed: int = 0, best: int | None = 9) -> Row:
-    return Row(instance, 64, 1728, 8, best, True, way, seed, colours, 0 if colours else 3, 2.0, 1.5, 0.25, 0, "")
+def row(instance: str, solver: str, colours: int | None, seed: int = 0, best: int | None = 9) -> BenchResult:
+    conflicts = 0 if colours else 3
+    return BenchResult(instance, 64, 1728, 8, best, True, solver, seed, colours, conflicts, 2.0, 1.5, 0.25, 0, "")
 
 
 def test_table_and_summary() -> None:
@@ -306,8 +226,8 @@ def test_table_and_summary() -> None:
         *(row("a", "DSATUR", 12, seed) for seed in range(3)),
         *(row("a", "TabuCol", colours, seed) for seed, colours in enumerate((9, 10, None))),
         *(row("a", "net raw", colours, seed) for seed, colours in enumerate((None, 11, None))),
-        *(row(name, way, 9, best=None) for name in ("b", "c") for way in ("DSATUR", "TabuCol", "net raw")),
-        *(row("d", way, None) for way in ("DSATUR", "TabuCol", "net raw")),
+        *(row(name, solver, 9, best=None) for name in ("b", "c") for solver in ("DSATUR", "TabuCol", "net raw")),
+        *(row("d", solver, None) for solver in ("DSATUR", "TabuCol", "net raw")),
     ]
     assert table(rows) == [
         "instance   n      m  clique  best     DSATUR    TabuCol   net raw  fewest",
@@ -328,6 +248,6 @@ def test_table_and_summary() -> None:
     ]
 
 
-def test_a_line_for_a_log() -> None:
-    line = told(Row("a", 9, 9, 2, 3, True, "TabuCol", 1, 4, 0, 2.0, 1.9, 0.0123, 3_000_000, "optimal"))
+def test_the_log_line() -> None:
+    line = log_line(BenchResult("a", 9, 9, 2, 3, True, "TabuCol", 1, 4, 0, 2.0, 1.9, 0.0123, 3_000_000, "optimal"))
     assert line == "  seed 1, TabuCol: 4 colours after 0.0123 s; in all 2 s, CPU 1.9 s, 1.50 M moves/s (optimal)"

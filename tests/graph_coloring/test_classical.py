@@ -1,4 +1,4 @@
-"""The compiled classical ways: against slow twins with the same random numbers, networkx, and known values."""
+"""The compiled classical algorithms: against reference implementations, networkx, and known values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ranks.workloads.graph_coloring.classical import tabucol as tabucol_module
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.colouring_state import random_colours
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first, num_colours
-from ranks.workloads.graph_coloring.classical.reduction import components, reduce
+from ranks.workloads.graph_coloring.classical.reduction import connected_components, reduce_to_core
 from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
-from tests.graph_coloring.known import QUEENS, is_proper, of_networkx, queen, random_graph
-from tests.graph_coloring.twin import Twin, draw
+from tests.graph_coloring.example_graphs import QUEENS, is_proper, of_networkx, queen, random_graph
+from tests.graph_coloring.fake_clock import FakeClock
+from tests.graph_coloring.reference_search import ReferenceSearch, randint
 
 RNG = np.random.default_rng(0)
 CASES = [
@@ -25,35 +26,46 @@ CASES = [
     (queen(6, 6), 6, 3),
     (of_networkx(nx.mycielski_graph(5)), 4, 4),
     (of_networkx(nx.complete_graph(9)), 3, 5),
-    (random_graph(np.random.default_rng(19), 8, 0.7), 4, 19),  # its repair succeeds after all conflicting nodes rested
+    (
+        random_graph(np.random.default_rng(19), 8, 0.7),
+        4,
+        19,
+    ),  # its repair succeeds after all conflicting nodes were tabu
     (random_graph(np.random.default_rng(32), 12, 0.5), 4, 32),  # so does this
 ]
 
 
 def random_start(graph: Graph, k: int, seed: int) -> list[int]:
-    return [draw(seed, v, k) for v in range(graph.n)]
+    return [randint(seed, v, k) for v in range(graph.n)]
 
 
 @pytest.mark.parametrize(("graph", "k", "seed"), CASES)
-def test_tabucol_moves_as_its_slow_twin(graph: Graph, k: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of 200 moves: the colours, the table of neighbours by colour, the list of conflicting nodes, the best."""
-    twin = Twin(graph, k, seed, random_start(graph, k, seed))
+def test_tabucol_makes_the_moves_of_the_reference(
+    graph: Graph, k: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compares after each of 200 moves: the colours, gamma, the list of conflicting nodes, and the
+    best colouring."""
+    reference = ReferenceSearch(graph, k, seed, random_start(graph, k, seed))
     compiled, seen = tabucol_module.search, 0
 
     def check(state, tabu_NK, ties_T, best_N, progress, *rest) -> None:
         nonlocal seen
         compiled(state, tabu_NK, ties_T, best_N, progress, *rest)
-        twin.tabucol_move()
-        assert state.colours_N.tolist() == twin.colours
-        assert state.gamma_NK.tolist() == [[twin.gamma(v, c) for c in range(k)] for v in range(graph.n)]
-        assert state.bad_N[: progress["num_bad"][0]].tolist() == twin.bad
-        assert progress["conflicts"][0] == twin.conflicts
+        reference.tabucol_move()
+        assert state.colours_N.tolist() == reference.colours
+        assert state.gamma_NK.tolist() == [[reference.gamma(v, c) for c in range(k)] for v in range(graph.n)]
+        assert state.conflicting_N[: progress["num_conflicting"][0]].tolist() == reference.conflicting
+        assert progress["conflicts"][0] == reference.conflicts
         seen += 1
 
     monkeypatch.setattr(tabucol_module, "search", check)
-    monkeypatch.setattr(tabucol_module, "LOOKS_AT_ONCE", 1)
+    monkeypatch.setattr(tabucol_module, "EVALUATIONS_PER_CALL", 1)
     found = tabucol(graph, k, seed, max_moves=200)
-    assert (found.colours_N.tolist(), found.conflicts, found.moves) == (twin.best_colours, twin.best, twin.move)
+    assert (found.colours_N.tolist(), found.conflicts, found.moves) == (
+        reference.best_colours,
+        reference.best,
+        reference.move,
+    )
     assert found.conflicts == graph.conflicts(found.colours_N)
     assert seen == found.moves
     assert seen == 200 or found.conflicts == 0
@@ -64,23 +76,27 @@ def test_tabucol_moves_as_its_slow_twin(graph: Graph, k: int, seed: int, monkeyp
 
 @pytest.mark.parametrize(("graph", "k", "seed"), CASES)
 @pytest.mark.parametrize("max_moves", [None, 0, 7])
-def test_repair_moves_as_its_slow_twin(graph: Graph, k: int, seed: int, max_moves: int | None) -> None:
-    """The twin fails where a node without conflict is moved."""
+def test_repair_makes_the_moves_of_the_reference(graph: Graph, k: int, seed: int, max_moves: int | None) -> None:
+    """The reference raises an error if a node without conflict is moved."""
     start = random_start(graph, k, seed)
-    twin = Twin(graph, k, seed, list(start))
-    while twin.conflicts and twin.move < (2 * graph.n if max_moves is None else max_moves):
-        twin.repair_move()
-    fixed = repair(graph, k, start, seed, max_moves)
-    assert (fixed.colours_N.tolist(), fixed.conflicts, fixed.changes) == (twin.best_colours, twin.best, twin.best_move)
+    reference = ReferenceSearch(graph, k, seed, list(start))
+    while reference.conflicts and reference.move < (2 * graph.n if max_moves is None else max_moves):
+        reference.repair_move()
+    repaired = repair(graph, k, start, seed, max_moves)
+    assert (repaired.colours_N.tolist(), repaired.conflicts, repaired.changes) == (
+        reference.best_colours,
+        reference.best,
+        reference.best_move,
+    )
 
 
 def test_repair_stays_within_its_bounds() -> None:
     for seed in range(20):
         graph = random_graph(np.random.default_rng(seed), 40, 0.11)
         start = np.array(random_start(graph, 3, seed))
-        fixed = repair(graph, 3, start, seed, max_moves=15)
-        assert fixed.conflicts == graph.conflicts(fixed.colours_N) <= graph.conflicts(start)
-        assert int((fixed.colours_N != start).sum()) <= fixed.changes <= 15
+        repaired = repair(graph, 3, start, seed, max_moves=15)
+        assert repaired.conflicts == graph.conflicts(repaired.colours_N) <= graph.conflicts(start)
+        assert int((repaired.colours_N != start).sum()) <= repaired.changes <= 15
         proper = dsatur(graph)
         again = repair(graph, num_colours(proper), proper, seed)
         assert again.changes == 0
@@ -91,11 +107,11 @@ def test_repair_stays_within_its_bounds() -> None:
     assert repair(Graph.of(0, []), 3, [], 0).conflicts == 0
 
 
-def test_repair_leaves_nodes_without_conflict_alone() -> None:
+def test_repair_does_not_change_nodes_without_conflict() -> None:
     graph = Graph.of(6, [(0, 1), (2, 3), (4, 5)])
-    fixed = repair(graph, 3, [0, 0, 1, 2, 0, 2], 0)
-    assert fixed.changes == 1
-    assert fixed.colours_N[2:].tolist() == [1, 2, 0, 2]
+    repaired = repair(graph, 3, [0, 0, 1, 2, 0, 2], 0)
+    assert repaired.changes == 1
+    assert repaired.colours_N[2:].tolist() == [1, 2, 0, 2]
 
 
 @pytest.mark.parametrize(("board", "best"), [(5, 5), (6, 7), (7, 7)])
@@ -111,10 +127,12 @@ def test_tabucol_colours_queens(board: int, best: int) -> None:
     assert (again.moves, again.colours_N.tolist()) == (0, result.colours_N.tolist())
 
 
-def test_tabucol_ends_in_time_and_refuses_what_it_cannot_start_from() -> None:
+def test_tabucol_stops_at_its_limits_and_rejects_bad_arguments() -> None:
     hopeless = of_networkx(nx.complete_graph(30))
-    assert tabucol(hopeless, 3, 0, max_s=0.02).moves > 0
-    assert tabucol(hopeless, 3, 0, max_s=0.0).moves == 0
+    clock = FakeClock(tick_s=0.005)
+    assert tabucol(hopeless, 3, 0, max_s=0.02, clock=clock).moves > 0
+    assert clock.readings == 6, "start, three calls within 0.02 s, the end, the seconds of the result"
+    assert tabucol(hopeless, 3, 0, max_s=0.0, clock=FakeClock()).moves == 0
     assert tabucol(hopeless, 1, 0, max_moves=9).conflicts == 435
     assert tabucol(Graph.of(0, []), 2, 0, max_moves=9).moves == 0
     with pytest.raises(ValueError, match="max_moves or max_s"):
@@ -126,7 +144,7 @@ def test_tabucol_ends_in_time_and_refuses_what_it_cannot_start_from() -> None:
             tabucol(hopeless, 3, 0, max_moves=1, start_N=start_N)
 
 
-def test_random_colours_are_even() -> None:
+def test_random_colours_are_uniform() -> None:
     counts = np.bincount(random_colours(30_000, 7, 1), minlength=7)
     assert len(counts) == 7
     assert abs(counts - 30_000 / 7).max() < 250
@@ -134,21 +152,21 @@ def test_random_colours_are_even() -> None:
 
 
 def slow_dsatur(graph: Graph) -> list[int]:
-    near = [row.tolist() for row in graph.neighbours()]
+    neighbours = [row.tolist() for row in graph.neighbours()]
     colours: dict[int, int] = {}
 
     def rank(v: int) -> tuple[int, int, int]:
-        seen = {colours[u] for u in near[v] if u in colours}
-        return len(seen), sum(u not in colours for u in near[v]), -v
+        seen = {colours[u] for u in neighbours[v] if u in colours}
+        return len(seen), sum(u not in colours for u in neighbours[v]), -v
 
     while len(colours) < graph.n:
         v = max((v for v in range(graph.n) if v not in colours), key=rank)
-        seen = {colours[u] for u in near[v] if u in colours}
+        seen = {colours[u] for u in neighbours[v] if u in colours}
         colours[v] = min(set(range(graph.n)) - seen)
     return [colours[v] for v in range(graph.n)]
 
 
-def test_greedy_ways_are_those_of_the_books() -> None:
+def test_greedy_colourings_equal_networkx_and_a_slow_dsatur() -> None:
     rng = np.random.default_rng(4)
     for _ in range(60):
         n = int(rng.integers(1, 40))
@@ -156,26 +174,27 @@ def test_greedy_ways_are_those_of_the_books() -> None:
         assert dsatur(graph).tolist() == slow_dsatur(graph)
         source = nx.empty_graph(n)
         source.add_edges_from(graph.edges_E2.tolist())
-        theirs = nx.greedy_color(source, "largest_first")
-        assert largest_first(graph).tolist() == [theirs[v] for v in range(n)]
+        expected = nx.greedy_color(source, "largest_first")
+        assert largest_first(graph).tolist() == [expected[v] for v in range(n)]
     assert dsatur(Graph.of(0, [])).tolist() == largest_first(Graph.of(0, [])).tolist() == []
     many = of_networkx(nx.complete_graph(130))
     assert num_colours(dsatur(many)) == num_colours(largest_first(many)) == 130
 
 
-def test_greedy_ways_on_queens_and_mycielski_graphs() -> None:
-    """Largest-first as in the tables of others; DSATUR, whose ties differ from networkx's, is no worse in sum."""
+def test_greedy_colourings_of_queens_and_mycielski_graphs() -> None:
+    """Largest-first has the published values. DSATUR breaks ties differently from networkx, but is
+    not worse in sum."""
     graphs = [queen(*board) for board in QUEENS]
     assert [num_colours(largest_first(graph)) for graph in graphs] == [7, 9, 12, 13, 15, 15, 17, 17]
     ours = [num_colours(dsatur(graph)) for graph in graphs]
     assert ours == [5, 9, 10, 13, 12, 14, 14, 14]
-    theirs = []
+    expected = []
     for graph in graphs:
         assert is_proper(graph, dsatur(graph))
         source = nx.empty_graph(graph.n)
         source.add_edges_from(graph.edges_E2.tolist())
-        theirs.append(len(set(nx.greedy_color(source, "DSATUR").values())))
-    assert sum(ours) <= sum(theirs)
+        expected.append(len(set(nx.greedy_color(source, "DSATUR").values())))
+    assert sum(ours) <= sum(expected)
     for k in range(2, 9):
         graph = of_networkx(nx.mycielski_graph(k))
         assert num_colours(largest_first(graph)) == num_colours(dsatur(graph)) == k
@@ -193,14 +212,14 @@ def test_cliques_are_the_largest_of_small_graphs() -> None:
     assert greedy_clique(Graph.of(0, [])).tolist() == []
 
 
-def test_the_core_is_networkx_s_and_its_colouring_grows_to_the_graph() -> None:
+def test_the_core_equals_networkx_and_its_colouring_extends_to_the_graph() -> None:
     rng = np.random.default_rng(6)
     for _ in range(60):
         graph = random_graph(rng, 40, rng.uniform(0.02, 0.3))
         source = nx.empty_graph(graph.n)
         source.add_edges_from(graph.edges_E2.tolist())
         k = int(rng.integers(1, 7))
-        reduced = reduce(graph, k)
+        reduced = reduce_to_core(graph, k)
         core = nx.k_core(source, k)
         assert reduced.nodes_C.tolist() == sorted(core)
         assert reduced.core.num_edges == core.number_of_edges()
@@ -212,13 +231,13 @@ def test_the_core_is_networkx_s_and_its_colouring_grows_to_the_graph() -> None:
         assert set(colours_N.tolist()) <= set(range(k))
 
 
-def test_a_core_may_be_nothing_or_everything() -> None:
+def test_a_core_may_be_empty_or_the_whole_graph() -> None:
     tree = of_networkx(nx.balanced_tree(2, 4))
-    nothing = reduce(tree, 2)
+    nothing = reduce_to_core(tree, 2)
     assert (nothing.core.n, nothing.core.num_edges) == (0, 0)
     assert is_proper(tree, nothing.extend([]), 2)
     board = queen(5, 5)
-    everything = reduce(board, 5)
+    everything = reduce_to_core(board, 5)
     assert everything.core.edges_E2.tolist() == board.edges_E2.tolist()
     assert everything.nodes_C.tolist() == list(range(25))
     assert everything.extend(dsatur(board)).tolist() == dsatur(board).tolist()
@@ -227,10 +246,10 @@ def test_a_core_may_be_nothing_or_everything() -> None:
             everything.extend(wrong)
 
 
-def test_components_are_networkx_s() -> None:
+def test_components_equal_networkx() -> None:
     rng = np.random.default_rng(7)
     for _ in range(30):
         source = nx.gnp_random_graph(40, rng.uniform(0, 0.08), seed=int(rng.integers(999)))
-        ours = [part.tolist() for part in components(of_networkx(source))]
+        ours = [part.tolist() for part in connected_components(of_networkx(source))]
         assert ours == sorted(sorted(part) for part in nx.connected_components(source))
-    assert components(Graph.of(0, [])) == []
+    assert connected_components(Graph.of(0, [])) == []

@@ -1,4 +1,5 @@
-"""The folder that keeps the data: built once, by any number of processes, whatever happens; a user's own graphs."""
+"""The data set folder: built once, by any number of processes, despite interruptions; and the
+graphs of a user."""
 
 from __future__ import annotations
 
@@ -18,23 +19,23 @@ import pytest
 from ranks.errors import UserError
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data import build, workers
+from ranks.workloads.graph_coloring.data import build, worker_pool
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.items import draw
-from ranks.workloads.graph_coloring.data.generators import random_graph, relabelled, unproven
+from ranks.workloads.graph_coloring.data.build_tasks import BuildTask, Entry
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.dataset_folder import load, read_manifest
-from ranks.workloads.graph_coloring.data.progress import alone
+from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.file_lock import file_lock
+from ranks.workloads.graph_coloring.data.generators import random_graph, relabelled, without_bounds
+from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.data.user_graphs import read_user_graph, split, user_files
-from ranks.workloads.graph_coloring.data.build_tasks import Entry, Task
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.read import read_graph
-from tests.graph_coloring.known import of_networkx, write_col
+from tests.graph_coloring.example_graphs import of_networkx, write_col
 
 SMALL = DataConfig(train_graphs=45, validation_graphs=15, unseen_graphs=15, max_nodes=30)
 
@@ -45,7 +46,8 @@ def is_proper(graph: Graph, colours: np.ndarray, k: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache for this test's data sets; machine code stays where it is, so that workers find it compiled."""
+    """A cache for this test's data sets; machine code stays where it is, so that worker_pool find
+    it compiled."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "GRAPHS_PER_PART", 10)
@@ -60,7 +62,7 @@ def all_three() -> list[Path]:
     return [prepare(SMALL, purpose, 1) for purpose in ("train", "validation", "unseen")]
 
 
-def test_a_data_set_is_whole_different_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_sets_are_complete_and_share_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = all_three()
     sets = [load(folder) for folder in folders]
     assert [len(stored) for stored in sets] == [45, 15, 15]
@@ -80,7 +82,7 @@ def test_a_data_set_is_whole_different_and_its_own(monkeypatch: pytest.MonkeyPat
     assert set(sets[2].families) == set(UNSEEN)
     assert sets[0].node_counts_G.max() <= SMALL.max_nodes
 
-    monkeypatch.setattr(build, "_build", lambda *a: pytest.fail("built again"))
+    monkeypatch.setattr(build, "WorkerPool", lambda *a: pytest.fail("built again"))
     assert all_three() == folders
 
 
@@ -90,38 +92,36 @@ def test_two_processes_make_the_same_bytes(own_cache: Path, monkeypatch: pytest.
     assert contents(prepare(SMALL, "train", 2)) == one
 
 
-def test_an_interrupted_build_is_not_taken_for_whole_and_goes_on(
-    own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_build_is_resumed(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = prepare(SMALL, "train", 1)
     whole = contents(folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "other"))
-    made: list[int] = []
+    built: list[int] = []
 
-    def interrupted(job: Any, task: Task) -> list[int]:
+    def interrupted(job: Any, task: BuildTask) -> list[int]:
         if task.number == 2:
             raise KeyboardInterrupt
-        made.extend([] if task.number is None else [task.number])
-        return carry_out(job, task)
+        built.extend([] if task.number is None else [task.number])
+        return run_task(job, task)
 
-    carry_out = workers.carry_out
-    monkeypatch.setattr(workers, "carry_out", interrupted)
+    run_task = worker_pool.run_task
+    monkeypatch.setattr(worker_pool, "run_task", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepare(SMALL, "train", 1)
-    assert made == [0, 1]
+    assert built == [0, 1]
     assert not (own_cache / "other" / "ranks" / "graph-coloring" / folder.name).exists()
 
-    def counted(job: Any, task: Task) -> list[int]:
-        made.append(-1 if task.number is None else task.number)
-        return carry_out(job, task)
+    def counted(job: Any, task: BuildTask) -> list[int]:
+        built.append(-1 if task.number is None else task.number)
+        return run_task(job, task)
 
-    monkeypatch.setattr(workers, "carry_out", counted)
+    monkeypatch.setattr(worker_pool, "run_task", counted)
     assert contents(prepare(SMALL, "train", 1)) == whole
-    assert sorted(made) == [0, 1, 2, 3, 4]
+    assert sorted(built) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("name", ["part-0001.safetensors", "plan.json", "manifest.json"])
-def test_what_is_damaged_is_named_and_made_again(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_files_are_named_and_built_again(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = prepare(SMALL, "train", 1)
     whole = contents(folder)
     content = bytearray(whole[name])
@@ -134,36 +134,37 @@ def test_what_is_damaged_is_named_and_made_again(name: str, capsys: pytest.Captu
     assert contents(folder) == whole
 
 
-def test_a_graph_that_was_met_is_drawn_again_for_the_later_item() -> None:
+def test_a_duplicate_is_replaced_for_the_later_item() -> None:
     class Hashes:
-        """Items 1 and 3 share a graph, so do 0 and what was met before; item 3's second graph is item 4's."""
+        """Items 1 and 3 are equal; item 0 is in an earlier data set; the second graph of item 3 is
+        item 4."""
 
         def __init__(self) -> None:
             self.key = {(0, 0): 99, (0, 1): 10, (1, 0): 1, (2, 0): 2, (3, 0): 1, (3, 1): 4, (3, 2): 3, (4, 0): 4}
 
-        def each(self, tasks: Sequence[Task]) -> Any:
+        def each(self, tasks: Sequence[BuildTask]) -> Any:
             for place in reversed(range(len(tasks))):
                 yield place, [self.key.get(entry, 1) for entry in tasks[place].entries]
 
     class SameAgain:
-        def each(self, tasks: Sequence[Task]) -> Any:
+        def each(self, tasks: Sequence[BuildTask]) -> Any:
             return enumerate([[7] * len(task.entries) for task in tasks])
 
-    job: Any = build.Job(SMALL, "train", Path())
-    found: list[Entry] = build._different(job, Hashes(), 5, {99})  # type: ignore[arg-type]
+    job: Any = build.BuildJob(SMALL, "train", Path())
+    found: list[Entry] = build.distinct_entries(job, Hashes(), 5, {99})  # type: ignore[arg-type]
     assert found == [(0, 1), (1, 0), (2, 0), (3, 2), (4, 0)]
     with pytest.raises(UserError, match="only 1 different graphs"):
-        build._different(job, SameAgain(), 3, set())  # type: ignore[arg-type]
+        build.distinct_entries(job, SameAgain(), 3, set())  # type: ignore[arg-type]
 
 
-def test_one_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_process_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     order: list[str] = []
 
     def other() -> None:
-        with alone(tmp_path / "lock", "graphs"):
+        with file_lock(tmp_path / "lock", "graphs"):
             order.append("other")
 
-    with alone(tmp_path / "lock", "graphs"):
+    with file_lock(tmp_path / "lock", "graphs"):
         thread = threading.Thread(target=other)
         thread.start()
         deadline = time.monotonic() + 10
@@ -190,9 +191,9 @@ def test_labels_by_bounds_need_no_numba(tmp_path: Path) -> None:
     assert (stored.low_G <= stored.high_G).all()
 
 
-def test_a_worker_answers_errors_and_ends_with_its_input() -> None:
-    job = build.Job(SMALL, "train", Path("/nonexistent"))
-    command = [sys.executable, "-m", workers.__name__]
+def test_a_worker_reports_errors_and_exits_with_its_input() -> None:
+    job = build.BuildJob(SMALL, "train", Path("/nonexistent"))
+    command = [sys.executable, "-m", worker_pool.__name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -200,7 +201,7 @@ def test_a_worker_answers_errors_and_ends_with_its_input() -> None:
         worker.stdin.write('{"entries": [[0, 0]], "number": null}\n')
         worker.stdin.flush()
         assert "FileNotFoundError" in json.loads(worker.stdout.readline())["error"]
-        key = weisfeiler_lehman_hash(draw(SMALL, "train", 0, 0)[1].graph)
+        key = weisfeiler_lehman_hash(generate_item(SMALL, "train", 0, 0)[1].graph)
         assert json.loads(worker.stdout.readline()) == {"hashes": [key]}
         worker.stdin.close()
         assert worker.wait(timeout=60) == 0
@@ -215,14 +216,12 @@ def user_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_users_folder_is_split_and_each_graph_used_once(
-    user_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_user_folder_is_split_and_each_graph_used_once(user_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(5)
     write_col(user_folder / "g3_again.col", random_graph(np.random.default_rng(3), 15, 23))
     data = DataConfig(folder=user_folder)
-    sets: list[Stored] = [load(prepare(data, purpose, 1)) for purpose in ("train", "validation")]
-    assert "left out: g3_again.col is the same graph as g3.col" in capsys.readouterr().err
+    sets: list[GraphDataset] = [load(prepare(data, purpose, 1)) for purpose in ("train", "validation")]
+    assert "skipped: g3_again.col is the same graph as g3.col" in capsys.readouterr().err
     assert [len(stored) for stored in sets] == [8, 2]
     assert sets[0].families == ("user",)
     assert sorted(np.concatenate([stored.node_counts_G for stored in sets]).tolist()) == list(range(12, 22))
@@ -232,19 +231,17 @@ def test_a_users_folder_is_split_and_each_graph_used_once(
     assert prepare(data, "train", 1) != first
 
 
-def test_a_copy_with_other_numbers_is_on_the_same_side(user_folder: Path) -> None:
+def test_a_renumbered_copy_is_on_the_same_side(user_folder: Path) -> None:
     for i in range(10):
         graph = random_graph(np.random.default_rng(i), 12 + i, 20 + i)
-        write_col(user_folder / f"h{i}.col", relabelled(np.random.default_rng(50 + i), unproven(graph)).graph)
+        write_col(user_folder / f"h{i}.col", relabelled(np.random.default_rng(50 + i), without_bounds(graph)).graph)
     files = user_files(user_folder)
     train, validation = ([files[place].stem[1] for place in side] for side in split(files, user_folder))
     assert (len(train), len(validation)) == (16, 4)
     assert not set(train) & set(validation)
 
 
-def test_graphs_that_a_hash_cannot_tell_apart_are_still_different(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graphs_with_equal_hashes_are_still_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """20 random graphs in which each node has 4 neighbours: one hash, twenty graphs."""
     for i in range(20):
         write_col(tmp_path / f"{i}.col", of_networkx(nx.random_regular_graph(4, 16, seed=i)))
@@ -252,11 +249,11 @@ def test_graphs_that_a_hash_cannot_tell_apart_are_still_different(
     assert len({weisfeiler_lehman_hash(read_graph(path)) for path in files}) == 1
     train, validation = split(files, tmp_path)
     assert (len(train), len(validation)) == (16, 4)
-    assert "20 graphs that a hash cannot tell apart are on both sides" in capsys.readouterr().err
+    assert "20 graphs with the same hash are split between" in capsys.readouterr().err
     assert split(files, tmp_path) == (train, validation)
 
 
-def test_self_loops_of_a_users_graphs_are_dropped_and_told(
+def test_self_loops_of_user_graphs_are_dropped_and_counted(
     user_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = user_folder / "g2.col"
@@ -266,7 +263,7 @@ def test_self_loops_of_a_users_graphs_are_dropped_and_told(
     assert read_user_graph(path).num_edges == 22
 
 
-def test_all_bad_files_of_a_user_are_named_at_once(user_folder: Path) -> None:
+def test_all_bad_user_files_are_named(user_folder: Path) -> None:
     (user_folder / "g2.col").write_text("p edge 2 1\ne 1 3\n")
     (user_folder / "g7.col").write_text("no graph\n")
     with pytest.raises(UserError) as caught:
@@ -277,7 +274,7 @@ def test_all_bad_files_of_a_user_are_named_at_once(user_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("prepared", "message"), [("empty", "0 graph files"), ("missing", "No such file"), ("alike", "4 different graphs")]
 )
-def test_too_few_graphs_of_a_user_are_refused(prepared: str, message: str, tmp_path: Path) -> None:
+def test_too_few_user_graphs_are_rejected(prepared: str, message: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     if prepared != "missing":
         folder.mkdir()
@@ -291,6 +288,6 @@ def test_too_few_graphs_of_a_user_are_refused(prepared: str, message: str, tmp_p
 @pytest.mark.parametrize(
     "bad", [{"train_graphs": 0}, {"unseen_graphs": -1}, {"max_nodes": 9}, {"max_nodes": 1001}, {"threshold_share": 1.1}]
 )
-def test_bad_settings_are_refused(bad: dict[str, int]) -> None:
+def test_bad_settings_are_rejected(bad: dict[str, int]) -> None:
     with pytest.raises(UserError, match=next(iter(bad)).replace("_", "-")):
         DataConfig(**bad)  # type: ignore[arg-type]

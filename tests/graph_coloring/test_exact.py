@@ -1,4 +1,4 @@
-"""Graphs, exact colouring and hard instances: against brute force, known numbers, and themselves."""
+"""Graphs, exact colouring and hard instances: against brute force and known chromatic numbers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ranks.workloads.graph_coloring.classical.exact import (
     chromatic_bounds,
     chromatic_number,
     k_colour,
-    searched_upwards,
+    search_upwards,
 )
 from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.graph import Graph
-from tests.graph_coloring.known import brute_force, is_proper, of_networkx, partitions, queen, random_graph
+from tests.graph_coloring.example_graphs import brute_force, is_proper, of_networkx, partitions, queen, random_graph
 
 
 def test_graph_normalises_pairs() -> None:
@@ -35,19 +35,19 @@ def test_graph_normalises_pairs() -> None:
     assert Graph.of(0, []).neighbours() == []
 
 
-def test_rows_hold_the_neighbours() -> None:
+def test_csr_holds_the_neighbours() -> None:
     graph = random_graph(np.random.default_rng(0), 30, 0.2)
-    starts, near = graph.csr()
-    assert starts.dtype == near.dtype == np.int32
-    assert [near[a:b].tolist() for a, b in itertools.pairwise(starts)] == [a.tolist() for a in graph.neighbours()]
+    starts, neighbours = graph.csr()
+    assert starts.dtype == neighbours.dtype == np.int32
+    assert [neighbours[a:b].tolist() for a, b in itertools.pairwise(starts)] == [a.tolist() for a in graph.neighbours()]
     assert [a.tolist() for a in Graph.of(0, []).csr()] == [[0], []]
 
 
 def test_exact_equals_brute_force_on_all_1253_small_graphs() -> None:
-    parted = [partitions(n) for n in range(8)]
+    all_partitions = [partitions(n) for n in range(8)]
     for source in nx.graph_atlas_g():
         graph = of_networkx(source)
-        chi = brute_force(graph, parted[graph.n])
+        chi = brute_force(graph, all_partitions[graph.n])
         bounds = chromatic_bounds(graph, 10_000)
         assert (bounds.low, bounds.high) == (chi, chi)
         assert is_proper(graph, bounds.colours_N, chi)
@@ -89,8 +89,9 @@ def test_exact_on_queens(board: int, chi: int) -> None:
     assert chromatic_number(queen(board, board)) == chi
 
 
-def test_twins_of_all_nodes_change_nothing() -> None:
-    """Each node three times: the graph needs as many colours, and fills two words of 64 nodes in place of one."""
+def test_copies_of_all_nodes_do_not_change_chi() -> None:
+    """Each node three times: the chromatic number is the same, and the bitsets have two words
+    instead of one."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         graph = random_graph(rng, 30, rng.uniform(0.2, 0.9))
@@ -109,7 +110,7 @@ def test_adding_an_edge_never_lowers_chi_and_a_union_takes_the_larger() -> None:
         assert chromatic_number(union) == max(chromatic_number(a), chromatic_number(b))
 
 
-def test_new_names_change_nothing() -> None:
+def test_relabelling_does_not_change_chi() -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         graph = random_graph(rng, 45, 0.5)
@@ -119,20 +120,20 @@ def test_new_names_change_nothing() -> None:
 
 @pytest.fixture
 def branches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The branches of each stretch of a search."""
+    """The number of branches of each kernel call of a search."""
     made: list[int] = []
-    compiled = exact.advance
+    compiled = exact.continue_search
 
     def counted(*arguments: Any) -> tuple[int, int]:
         state, more = compiled(*arguments)
         made.append(more)
         return state, more
 
-    monkeypatch.setattr(exact, "advance", counted)
+    monkeypatch.setattr(exact, "continue_search", counted)
     return made
 
 
-def test_exact_gives_up_at_its_limit(branches: list[int]) -> None:
+def test_exact_search_stops_at_its_limit(branches: list[int]) -> None:
     graph = of_networkx(nx.mycielski_graph(6))
     with pytest.raises(NodeLimit):
         chromatic_number(graph, max_nodes=50)
@@ -152,21 +153,21 @@ def test_exact_gives_up_at_its_limit(branches: list[int]) -> None:
     assert widths[0] > widths[-1] == 0
 
 
-def test_a_search_upwards_ends_with_a_colouring_a_proof_or_the_clock(branches: list[int]) -> None:
+def test_search_upwards_returns_a_colouring_or_a_proof_or_stops(branches: list[int]) -> None:
     board = queen(6, 6)
-    low, colours_N = searched_upwards(board, 6, 9, lambda: False)
+    low, colours_N = search_upwards(board, 6, 9, lambda: False)
     assert low == 7
     assert colours_N is not None
     assert is_proper(board, colours_N, 7)
-    assert searched_upwards(board, 6, 7, lambda: False) == (7, None)
-    assert searched_upwards(board, 9, 9, lambda: False) == (9, None)
+    assert search_upwards(board, 6, 7, lambda: False) == (7, None)
+    assert search_upwards(board, 9, 9, lambda: False) == (9, None)
     branches.clear()
-    assert searched_upwards(queen(9, 9), 9, 12, lambda: True) == (9, None)
-    assert 0 < sum(branches) <= exact.BRANCHES_AT_ONCE_BY_CLOCK, "a search ends soon, but small ones end at all"
+    assert search_upwards(queen(9, 9), 9, 12, lambda: True) == (9, None)
+    assert 0 < sum(branches) <= exact.TIMED_BRANCHES_PER_CALL, "it stops after one call"
 
 
-def test_the_search_is_no_larger_than_it_was(branches: list[int]) -> None:
-    """Where ties between equal nodes go to the larger degree it takes 1.3 to 2.2 times as many branches."""
+def test_the_search_tree_is_not_larger_than_before(branches: list[int]) -> None:
+    """With ties broken by degree instead of PASS it takes 1.3 to 2.2 times as many branches."""
     random = random_graph(np.random.default_rng(1), 60, 0.7)
     cases = ((queen(8, 8), 9, 710_370), (of_networkx(nx.mycielski_graph(6)), 6, 222_663), (random, 15, 134_741))
     for graph, chi, most in cases:
@@ -175,11 +176,11 @@ def test_the_search_is_no_larger_than_it_was(branches: list[int]) -> None:
         assert 0 < sum(branches) <= most
 
 
-def test_pauses_of_the_search_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pausing_the_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(np.random.default_rng(3), 40, 0.5)
     chi = chromatic_number(graph)
     whole = k_colour(graph, chi)
-    monkeypatch.setattr(exact, "BRANCHES_AT_ONCE", 7)
+    monkeypatch.setattr(exact, "BRANCHES_PER_CALL", 7)
     in_parts = k_colour(graph, chi)
     assert whole is not None
     assert in_parts is not None
@@ -205,7 +206,8 @@ def test_hard_graphs_are_three_colourable_and_one_more_edge_is_too_many() -> Non
     [(4, "f1bb6407f0811d04"), (5, "ec3d655ade9c2858"), (30, "b1a5c793e8050490"), (100, "f4bb4c0d03680ca6")],
 )
 def test_hard_graphs_stay_the_same(n: int, sha256: str) -> None:
-    """They are named by their seeds alone: another way to the same proofs must give the same graphs."""
+    """They are identified by their seeds alone, so a change of the exact search must not change
+    them."""
     digest = hashlib.sha256()
     for item in range(20):
         digest.update(hard_three_colourable(3, "test", n, item).edges_E2.astype("<i8").tobytes())

@@ -1,4 +1,4 @@
-"""Reading graphs by the rules of each format; writing .sol files; networkx; the checker."""
+"""Reading graph files of each format, writing .sol files, networkx graphs, and the checker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.checker import check_sol, problems
 from ranks.workloads.graph_coloring.graphs.dimacs import write_sol
+from ranks.workloads.graph_coloring.graphs.graph_text import memory_estimate
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.graphs.read import graph_files, read_graph
-from ranks.workloads.graph_coloring.graphs.graph_text import memory_estimate
 
 PATH_OF_3 = "c a path\np edge 3 2\ne 1 2\ne 2 3\n"
 
@@ -40,16 +40,16 @@ BAD = {
     "empty file": ("", "no p line"),
     "edge before p line": ("e 1 2\np edge 3 1\n", "line 1: an edge before the p line"),
     "two p lines": ("p edge 3 1\np edge 3 1\ne 1 2\n", "line 2: a second p line"),
-    "too few edges": ("p edge 3 5\ne 1 2\ne 2 3\n", "line 1: 5 edges are promised"),
-    "too many edges": ("p edge 3 1\ne 1 2\ne 2 3\n", "line 1: 1 edges are promised"),
+    "too few edges": ("p edge 3 5\ne 1 2\ne 2 3\n", "line 1: the p line says 5 edges"),
+    "too many edges": ("p edge 3 1\ne 1 2\ne 2 3\n", "line 1: the p line says 1 edges"),
     "vertex 0": ("p edge 3 1\ne 0 1\n", "line 2: vertex 0"),
     "vertex above n": ("c\np edge 3 1\ne 1 4\n", "line 3: vertex 4"),
     "negative vertex": ("p edge 3 1\ne -1 2\n", "vertex -1"),
     "self-loop": ("p edge 3 2\ne 1 2\ne 3 3\n", "line 3: a self-loop at vertex 3"),
     "empty graph": ("p edge 0 0\n", "a graph without vertices"),
-    "words for numbers": ("p edge 3 1\ne one two\n", "'one' where a number belongs"),
-    "a fraction": ("p edge 3 1\ne 1.5 2\n", "'1.5' where a number belongs"),
-    "a number too long": ("p edge 99999999999999999999 1\n", "where a number belongs"),
+    "words for numbers": ("p edge 3 1\ne one two\n", "'one' where a number is expected"),
+    "a fraction": ("p edge 3 1\ne 1.5 2\n", "'1.5' where a number is expected"),
+    "a number too long": ("p edge 99999999999999999999 1\n", "where a number is expected"),
     "three ends": ("p edge 3 1\ne 1 2 3\n", "line 2: an edge line with 3 numbers"),
     "short p line": ("p edge 3\n", "line 1: a p line that reads 'p edge 3'"),
     "another problem": ("p cnf 3 1\n", "a p line that reads"),
@@ -69,7 +69,7 @@ def test_reads(case: str, packed: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_refuses_and_names_file_and_line(case: str, tmp_path: Path) -> None:
+def test_bad_files_are_rejected_with_file_and_line(case: str, tmp_path: Path) -> None:
     text, found = BAD[case]
     path = tmp_path / "g.col"
     path.write_text(text)
@@ -79,19 +79,19 @@ def test_refuses_and_names_file_and_line(case: str, tmp_path: Path) -> None:
     assert str(path) in refusal.value.found
 
 
-def test_other_refusals(tmp_path: Path) -> None:
+def test_other_bad_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"binary DIMACS"):
         read_graph(tmp_path / "g.col.b")
     with pytest.raises(UserError, match=r"No such file"):
         read_graph(tmp_path / "missing.col")
-    with pytest.raises(UserError, match=r"the ending \.graph, which names no format"):
+    with pytest.raises(UserError, match=r"the suffix \.graph, which is no known graph format"):
         read_graph(tmp_path / "metis.graph")
     packed = tmp_path / "g.col.gz"
     packed.write_bytes(gzip.compress(PATH_OF_3.encode())[:-12])
     with pytest.raises(UserError, match=r"damaged gzip"):
         read_graph(packed)
     packed.write_bytes(b"PK\x00\x00")
-    with pytest.raises(UserError, match=r"bytes that are no text"):
+    with pytest.raises(UserError, match=r"bytes that are not text"):
         read_graph(packed)
     plain = tmp_path / "g.col"
     plain.write_text(PATH_OF_3)
@@ -111,23 +111,21 @@ PIPED = {
 
 @pytest.mark.parametrize("form", PIPED)
 @pytest.mark.parametrize("packed", [False, True])
-def test_standard_input_is_told_by_its_first_statement(
-    form: str, packed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_format_of_standard_input_is_detected(form: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data = gzip.compress(PIPED[form].encode()) if packed else PIPED[form].encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     graph = read_graph("-")
     assert (graph.n, graph.edges_E2.tolist()) == (3, [[0, 1], [1, 2]])
 
 
-def test_drops_self_loops_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_self_loops_are_dropped_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "g.col"
     path.write_text("p edge 3 6\ne 1 2\ne 2 1\ne 2 3\ne 3 2\ne 3 3\ne 3 3\n")
     assert read_graph(path, drop_self_loops=True).num_edges == 2
     assert capsys.readouterr().out == f"{path}: 2 self-loops dropped\n"
 
 
-def test_a_million_vertices_pass_the_estimate_where_memory_allows(tmp_path: Path) -> None:
+def test_a_million_vertices_pass_the_memory_estimate(tmp_path: Path) -> None:
     assert memory_estimate(1_000_000, 1_000) < 2 * 2**30
     path = tmp_path / "g.col"
     path.write_text("p edge 1000000 1\ne 1 1000000\n")
@@ -144,7 +142,7 @@ EDGE_LISTS = {
 
 @pytest.mark.parametrize("case", EDGE_LISTS)
 @pytest.mark.parametrize("name", ["g.edges", "g.txt", "g.csv.gz"])
-def test_edge_lists_say_where_they_count_from(
+def test_edge_lists_print_their_first_vertex_number(
     case: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, n, said = EDGE_LISTS[case]
@@ -157,11 +155,11 @@ def test_edge_lists_say_where_they_count_from(
     assert printed.count("\n") == 1
 
 
-def test_the_base_of_an_edge_list_can_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_base_of_an_edge_list_can_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "g.edges"
     path.write_text("1 2\n2 3\n")
     assert read_graph(path, base=0).n == 4
-    assert "count from 0 (as told); the .sol file counts from 1" in capsys.readouterr().out
+    assert "count from 0 (given by --base); the .sol file counts from 1" in capsys.readouterr().out
     assert read_graph(path, base=1).n == 3
     path.write_text("0 1\n")
     with pytest.raises(UserError, match=r"line 1: vertex 0"):
@@ -191,9 +189,9 @@ def graphml(inner: str) -> str:
 
 
 BAD_OTHERS = {
-    "three numbers.edges": ("1 2\n1 2 3\n", "line 2: 3 words where two vertex numbers belong"),
-    "heading.csv": ("source,target\n1,2\n", "line 1: 'source' where a number belongs"),
-    "fraction.txt": ("1 2.5\n", "'2.5' where a number belongs"),
+    "three numbers.edges": ("1 2\n1 2 3\n", "line 2: 3 words where two vertex numbers are expected"),
+    "heading.csv": ("source,target\n1,2\n", "line 1: 'source' where a number is expected"),
+    "fraction.txt": ("1 2.5\n", "'2.5' where a number is expected"),
     "negative.edges": ("1 -2\n", "line 1: vertex -2"),
     "loop.edges": ("0 1\n2 2\n", "line 2: a self-loop at vertex 2"),
     "empty.edges": ("# nothing\n", "no edges"),
@@ -203,15 +201,15 @@ BAD_OTHERS = {
     "oblong.mtx": (MATRIX.format("pattern general", "3 4 1\n2 1\n"), "line 3: a matrix of 3 x 4"),
     "no size.mtx": (MATRIX.format("pattern general", ""), "no size line"),
     "short size.mtx": (MATRIX.format("pattern general", "3 3\n"), "line 3: a size line with 2 words"),
-    "cut.mtx": (MATRIX.format("pattern general", "3 3 2\n2 1\n"), "2 entries are promised, the file has 1"),
+    "cut.mtx": (MATRIX.format("pattern general", "3 3 2\n2 1\n"), "the size line says 2 entries, the file has 1"),
     "no value.mtx": (MATRIX.format("real general", "3 3 1\n2 1\n"), "line 4: 2 words in an entry of a real matrix"),
     "outside.mtx": (MATRIX.format("pattern general", "3 3 1\n4 1\n"), "line 4: vertex 4"),
     "diagonal.mtx": (MATRIX.format("pattern general", "3 3 1\n2 2\n"), "line 4: a self-loop at vertex 2"),
     "empty.mtx": (MATRIX.format("pattern general", "0 0 0\n"), "a graph without vertices"),
-    "cut.graphml": ("<graphml><graph>\n<node id='a'>", "line 2: no well-formed XML"),
+    "cut.graphml": ("<graphml><graph>\n<node id='a'>", "line 2: not well-formed XML"),
     "other.graphml": ("<svg/>", "no graph element"),
-    "stranger.graphml": (graphml("<node id='a'/><edge source='a' target='b'/>"), "an edge of node 'b'"),
-    "twins.graphml": (graphml("<node id='a'/><node id='a'/>"), "two nodes with one id"),
+    "unknown node.graphml": (graphml("<node id='a'/><edge source='a' target='b'/>"), "an edge of node 'b'"),
+    "duplicates.graphml": (graphml("<node id='a'/><node id='a'/>"), "two nodes with one id"),
     "loop.graphml": (graphml("<node id='a'/><edge source='a' target='a'/>"), "a self-loop at vertex a"),
     "hyper.graphml": (graphml("<node id='a'/><hyperedge/>"), "a hyperedge"),
     "two.graphml": ("<graphml><graph/><graph/></graphml>", "more than one graph"),
@@ -221,7 +219,7 @@ BAD_OTHERS = {
 
 
 @pytest.mark.parametrize("name", BAD_OTHERS)
-def test_other_formats_refuse_and_name_the_file(name: str, tmp_path: Path) -> None:
+def test_bad_files_of_other_formats_are_rejected_by_name(name: str, tmp_path: Path) -> None:
     text, found = BAD_OTHERS[name]
     path = tmp_path / name
     path.write_text(text)
@@ -249,7 +247,7 @@ def test_self_loops_of_other_formats_can_be_dropped(
     assert graph.edges_E2.tolist() == [[0, 1], [1, 2]]
 
 
-def test_what_networkx_writes_is_read_back(tmp_path: Path) -> None:
+def test_files_written_by_networkx_are_read(tmp_path: Path) -> None:
     petersen = nx.relabel_nodes(nx.petersen_graph(), {v: f"v{9 - v}" for v in range(10)})
     nx.write_graphml(petersen, tmp_path / "g.graphml")
     nx.write_edgelist(nx.petersen_graph(), tmp_path / "g.edges", data=False)
@@ -260,7 +258,7 @@ def test_what_networkx_writes_is_read_back(tmp_path: Path) -> None:
         assert (graph.n, graph.edges_E2.tolist()) == (10, expected.edges_E2.tolist())
 
 
-def test_from_networkx_folds_and_refuses() -> None:
+def test_from_networkx_merges_edges_and_rejects_self_loops() -> None:
     directed = nx.MultiDiGraph([("b", "a"), ("a", "b"), ("a", "b"), ("a", (1, 2))])
     graph, names = from_networkx(directed)
     assert names == ["b", "a", (1, 2)]
@@ -274,14 +272,14 @@ def test_from_networkx_folds_and_refuses() -> None:
         from_networkx([(0, 1)])
 
 
-def test_a_folder_yields_graphs_by_their_endings(tmp_path: Path) -> None:
+def test_graph_files_are_chosen_by_suffix(tmp_path: Path) -> None:
     for name in ("b.col", "a.mtx.gz", "c.edges", "README.md", "best.csv", "notes.txt", "d.col.b"):
         (tmp_path / name).touch()
     (tmp_path / "folder.col").mkdir()
     assert [path.name for path in graph_files(tmp_path)] == ["a.mtx.gz", "b.col", "c.edges", "d.col.b"]
 
 
-def test_sol_is_read_back_by_the_checker(tmp_path: Path) -> None:
+def test_the_checker_reads_written_sol_files(tmp_path: Path) -> None:
     col, sol = tmp_path / "g.col", tmp_path / "g.sol"
     col.write_text(PATH_OF_3)
     write_sol(sol, np.array([7, 3, 7]), ["two\nlines"])
@@ -294,7 +292,7 @@ def test_sol_is_read_back_by_the_checker(tmp_path: Path) -> None:
         write_sol(tmp_path / "no" / "g.sol", None)
 
 
-SOL_FAULTS = {
+BAD_SOLUTIONS = {
     "conflict": ("s col 2\nl 1 1\nl 2 1\nl 3 2\n", "both ends have colour 1"),
     "missing vertex": ("s col 2\nl 1 1\nl 2 2\n", "2 vertices are coloured"),
     "colour out of range": ("s col 2\nl 1 1\nl 2 3\nl 3 1\n", "outside 1..2"),
@@ -302,9 +300,9 @@ SOL_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("case", SOL_FAULTS)
+@pytest.mark.parametrize("case", BAD_SOLUTIONS)
 def test_checker_finds(case: str, tmp_path: Path) -> None:
-    text, found = SOL_FAULTS[case]
+    text, found = BAD_SOLUTIONS[case]
     col, sol = tmp_path / "g.col", tmp_path / "g.sol"
     col.write_text(PATH_OF_3)
     sol.write_text(text)

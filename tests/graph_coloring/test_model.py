@@ -28,7 +28,7 @@ from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_no
 from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.net.sums import group_sums, neighbour_sums, sum_rows
 from tests.graph_coloring.batches import batch_of, graphs_of
-from tests.graph_coloring.known import union
+from tests.graph_coloring.example_graphs import union
 
 CPU = torch.device("cpu")
 

@@ -1,5 +1,6 @@
-"""The defects of the program that this workload follows, each as a test that this one has not got it: labels and data,
-the loss, and files. Those of its training are in test_origin_defects_of_training.py.
+"""The defects of the program that this workload follows, each as a test that this one has not got
+it: labels and data, the loss, and files. Those of its training are in
+test_origin_defects_of_training.py.
 
 They stand in the order of docs/graph-coloring.md, "The program this one follows".
 """
@@ -21,14 +22,15 @@ from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.classical.greedy import largest_first, num_colours
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data import work
+from ranks.workloads.graph_coloring.data import build_tasks
 from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
+from ranks.workloads.graph_coloring.data.dataset import LabelledGraph, pack
+from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.items import draw
+from ranks.workloads.graph_coloring.data.generators import GeneratedGraph, random_graph, without_bounds
+from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.labels import Labels, full_labels
-from ranks.workloads.graph_coloring.data.generators import Made, random_graph, unproven
-from ranks.workloads.graph_coloring.data.parts import Row, load, pack
+from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
@@ -48,19 +50,20 @@ pytestmark = pytest.mark.usefixtures("data_cache")
 
 
 def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features 8-15 were the type, which the net was to guess: it was right in 100 %. Here a data set that is made with
-    other labels and other numbers of its families has the same features, and none of them is a label."""
+    """Features 8-15 were the type, which the net was to guess: it was right in 100 %. Here a data
+    set that is made with other labels and other numbers of its families has the same features, and
+    none of them is a label."""
     stored = load(prepare(SMALL.data, "train", 1))
     graph_N = np.repeat(np.arange(len(stored)), stored.node_counts_G)
     labels = [v[graph_N] for v in (stored.family_G, stored.low_G, stored.high_G, stored.difficulty_G)]
     for column_N in stored.features_NF.T:
         assert not any((column_N == label_N).all() for label_N in [*labels, stored.colours_N])
 
-    def others(made: Made) -> Labels:
-        return Labels(1, made.graph.n, np.arange(made.graph.n), 9.0)
+    def others(generated: GeneratedGraph) -> Labels:
+        return Labels(1, generated.graph.n, np.arange(generated.graph.n), 9.0)
 
-    monkeypatch.setattr(work, "full_labels", others)
-    monkeypatch.setattr(work.Job, "families", property(lambda job: list(FAMILIES)[::-1]))
+    monkeypatch.setattr(build_tasks, "full_labels", others)
+    monkeypatch.setattr(build_tasks.BuildJob, "families", property(lambda job: list(FAMILIES)[::-1]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with other labels"))
     other = load(prepare(SMALL.data, "train", 1))
     assert other.edges_E2.tobytes() == stored.edges_E2.tobytes()
@@ -70,31 +73,35 @@ def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch:
 
 
 def test_chromatic_numbers_were_those_of_a_greedy_colouring() -> None:
-    """Largest-first counts were called chromatic numbers: 34 for 14, 23 for 17. Here its worst case, 8 for 2, has 2."""
+    """Largest-first counts were called chromatic numbers: 34 for 14, 23 for 17. Here its worst
+    case, 8 for 2, has 2."""
     crown = Graph.of(16, [(2 * u, 2 * v + 1) for u in range(8) for v in range(8) if u != v])
-    labels = full_labels(unproven(crown))
+    labels = full_labels(without_bounds(crown))
     assert num_colours(largest_first(crown)) == 8
     assert (labels.low, labels.high) == (2, 2)
 
 
 def test_difficulty_was_a_formula() -> None:
-    """It was computed from nodes, density, colours and type. Here it is measured: it differs where these agree."""
-    labels = [full_labels(unproven(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
+    """It was computed from nodes, density, colours and type. Here it is measured: it differs where
+    these agree."""
+    labels = [full_labels(without_bounds(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
     most = max((label.high for label in labels), key=[label.high for label in labels].count)
     measured = {label.difficulty for label in labels if label.high == most}
     assert len(measured) > 2
 
 
 def test_a_thousand_mycielskians_were_five_graphs_on_both_sides_of_the_split() -> None:
-    """Exact copies stood in training and validation. Here no graph is met twice, not even as a copy with other numbers,
-    though the first draws would have it so."""
+    """Exact copies stood in training and validation. Here no graph is met twice, not even as a copy
+    with other numbers, though the first attempts contain duplicates."""
     data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
     train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
-    first_draws = [weisfeiler_lehman_hash(draw(data, "validation", item, 0)[1].graph) for item in range(150)]
-    assert set(first_draws) & set(train.hash_G.tolist())
+    first_attempts = [
+        weisfeiler_lehman_hash(generate_item(data, "validation", item, 0)[1].graph) for item in range(150)
+    ]
+    assert set(first_attempts) & set(train.hash_G.tolist())
     every = [*train.hash_G.tolist(), *validation.hash_G.tolist()]
     assert len(set(every)) == 450
-    made = [FAMILIES["mycielski"].make(np.random.default_rng(seed), 47).graph for seed in range(40)]
+    made = [FAMILIES["mycielski"].generate(np.random.default_rng(seed), 47).graph for seed in range(40)]
     assert len({weisfeiler_lehman_hash(graph) for graph in made}) > 20
 
 
@@ -108,7 +115,8 @@ def test_feature_7_was_feature_0() -> None:
 
 
 def test_a_graph_without_edges_was_not_a_number() -> None:
-    """It divided by 0. Here such graphs have a finite loss and finite gradients, alone and beside others."""
+    """It divided by 0. Here such graphs have a finite loss and finite gradients, alone and beside
+    others."""
     for sizes in ([(1, 0)], [(5, 0), (1, 0)], [(9, 14), (4, 0)]):
         graphs = graphs_of(sizes)
         assert all(np.isfinite(node_features(graph)).all() for graph in graphs)
@@ -129,7 +137,8 @@ def labelled(graphs: list[Graph]) -> batches.GraphBatch:
 
 
 def test_an_empty_graph_was_a_self_loop(tmp_path: Path) -> None:
-    """No edges were read as an edge from node 0 to itself. Here there are none, and no nodes are refused."""
+    """No edges were read as an edge from node 0 to itself. Here there are none, and no nodes are
+    refused."""
     path = tmp_path / "g.col"
     path.write_text("p edge 3 0\n")
     assert read_graph(path).num_edges == 0
@@ -142,8 +151,9 @@ def test_an_empty_graph_was_a_self_loop(tmp_path: Path) -> None:
 
 
 def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
-    """A cross-entropy against one colouring, never a count of conflicts. Here renaming the colours leaves the loss (but
-    not that of the ablation, which does as the origin did), and a conflict raises it."""
+    """A cross-entropy against one colouring, never a count of conflicts. Here renaming the colours
+    leaves the loss (but not that of the ablation, which does as the origin did), and a conflict
+    raises it."""
     batch = batch_of(graphs_of([(9, 14)]), 3)
     rows = rows_of(batch)
     prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
@@ -165,16 +175,18 @@ def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
 
 
 def test_a_graph_was_stored_as_a_matrix_in_json() -> None:
-    """n x n numbers of text for each. Here a sparse graph of 1,000 nodes takes some bytes an edge, nothing a pair."""
+    """n x n numbers of text for each. Here a sparse graph of 1,000 nodes takes some bytes an edge,
+    nothing a pair."""
     graph = random_graph(np.random.default_rng(0), 1000, 2000)
     labels = Labels(1, 1000, np.arange(1000), 0.0)
-    size = len(pack([Row(graph, node_features(graph), labels, 0, 0)]))
+    size = len(pack([LabelledGraph(graph, node_features(graph), labels, 0, 0)]))
     assert size < 4 * 2000 + 20 * 1000 + 2000 < 1000 * 1000 / 30
 
 
 def test_the_onnx_file_had_neither_the_inputs_nor_the_outputs_that_its_consumer_used(shipped: Path) -> None:
-    """One input, an object of a library; no free sizes; [B] numbers where logits were read. Here the contract stands in
-    the file, as names and sizes; test_onnx.py feeds it graphs of many sizes."""
+    """One input, an object of a library; no free sizes; [B] numbers where logits were read. Here
+    the contract stands in the file, as names and sizes; test_onnx.py feeds it graphs of many sizes.
+    """
     model = onnx.load(shipped / "model.onnx")
     onnx.checker.check_model(model)
     sizes = {

@@ -13,14 +13,14 @@ from ranks.errors import UserError
 from ranks.workloads import WORKLOADS, load
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
+from ranks.workloads.graph_coloring.graphs import read
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving import solution
-from ranks.workloads.graph_coloring.solving import solve as solve_file
-from ranks.workloads.graph_coloring.solving.solution import by_net
+from ranks.workloads.graph_coloring.solving import best_colouring
+from ranks.workloads.graph_coloring.solving.best_colouring import by_net
 from ranks.workloads.graph_coloring.solving.solve import solve
-from tests.graph_coloring.known import LARGE, is_proper, of_networkx, queen, random_graph, union, write_col
+from tests.graph_coloring.example_graphs import LARGE, is_proper, of_networkx, queen, random_graph, union, write_col
 
 C5 = Graph.of(5, [(v, (v + 1) % 5) for v in range(5)])
 
@@ -35,10 +35,10 @@ def large(tmp_path: Path) -> Path:
     return write_col(tmp_path / "large.col", LARGE)
 
 
-def test_solves_and_says_how(
+def test_solve_prints_how_it_found_the_colouring(
     large: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(solution, "READ_SHARE", 1.0)
+    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
     sol = tmp_path / "g.sol"
     assert solve(str(large), run=run, budget="1s", out=sol) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -71,13 +71,13 @@ SETTLED: dict[str, tuple[Graph, int | None, str, str]] = {
     "an odd cycle": (
         C5,
         None,
-        "3 colours, conflicts 0, optimal: an exhaustive search with 2 colours found none",
+        "3 colours, conflicts 0, optimal: an exact search with 2 colours found none",
         "DSATUR",
     ),
-    "Petersen": (of_networkx(nx.petersen_graph()), None, "optimal: an exhaustive search with 2 colours", "DSATUR"),
-    "a board": (queen(6, 6), None, "7 colours, conflicts 0, optimal: an exhaustive search with 6", "exhaustive search"),
+    "Petersen": (of_networkx(nx.petersen_graph()), None, "optimal: an exact search with 2 colours", "DSATUR"),
+    "a board": (queen(6, 6), None, "7 colours, conflicts 0, optimal: an exact search with 6", "exact search"),
     "as many as DSATUR": (queen(6, 6), 9, "(allowed: 9), conflicts 0", "DSATUR"),
-    "fewer than DSATUR": (queen(6, 6), 8, "(allowed: 8), conflicts 0", "exhaustive search"),
+    "fewer than DSATUR": (queen(6, 6), 8, "(allowed: 8), conflicts 0", "exact search"),
     "below a clique": (
         Graph.of(3, [(0, 1), (0, 2), (1, 2)]),
         2,
@@ -87,19 +87,19 @@ SETTLED: dict[str, tuple[Graph, int | None, str, str]] = {
     "a Mycielskian": (
         of_networkx(nx.mycielski_graph(5)),
         4,
-        "proven impossible with 4 colours: an exhaustive search with 4 colours found none",
+        "proven impossible with 4 colours: an exact search with 4 colours found none",
         "",
     ),
 }
 
 
 @pytest.mark.parametrize("case", SETTLED)
-def test_what_can_be_proven_is_settled_at_once(
+def test_small_graphs_are_settled_without_the_net(
     case: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Long before a budget of 10 s, and without the net."""
     graph, k, said, found_by = SETTLED[case]
-    monkeypatch.setattr(solution, "searched", lambda *rest: pytest.fail("the net was asked"))
+    monkeypatch.setattr(best_colouring, "by_pipeline", lambda *rest: pytest.fail("the net was asked"))
     col, sol = write_col(tmp_path / "g.col", graph), tmp_path / "g.sol"
     assert solve(str(col), run=run, k=k, out=sol) == (0 if found_by else 1)
     out, written = capsys.readouterr().out, sol.read_text()
@@ -113,7 +113,7 @@ def test_what_can_be_proven_is_settled_at_once(
         assert written.endswith("s UNKNOWN\n")
 
 
-def test_the_number_of_colours_is_chi_of_a_union_the_larger_and_never_falls_with_an_edge(run: str) -> None:
+def test_chi_of_a_union_is_the_larger_and_an_edge_never_lowers_chi(run: str) -> None:
     rng = np.random.default_rng(0)
     net = load_net(run)
 
@@ -130,7 +130,7 @@ def test_the_number_of_colours_is_chi_of_a_union_the_larger_and_never_falls_with
         assert chi(a) <= chi(Graph.of(20, [*a.edges_E2.tolist(), (u, v)])) <= chi(a) + 1
 
 
-def test_no_net_is_dsatur_by_name(queen5: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_net_uses_dsatur(queen5: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert solve(str(queen5), no_net=True) == 0
     out = capsys.readouterr().out
     assert out.startswith("DSATUR, no net")
@@ -143,7 +143,7 @@ def test_no_net_is_dsatur_by_name(queen5: Path, capsys: pytest.CaptureFixture[st
     assert "s UNKNOWN" in out
 
 
-def test_what_is_dropped_is_said(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dropped_self_loops_are_printed(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "g.col"
     path.write_text("p edge 2 2\ne 1 2\ne 2 2\n")
     assert solve(str(path), run=run, drop_self_loops=True) == 0
@@ -152,7 +152,7 @@ def test_what_is_dropped_is_said(tmp_path: Path, run: str, capsys: pytest.Captur
     assert captured.err == ""
 
 
-def test_a_colouring_on_standard_output_stands_alone(
+def test_standard_output_holds_the_colouring_only(
     queen5: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "g.svg"
@@ -189,14 +189,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_refuses_before_it_searches(case: str, queen5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_arguments_are_rejected_before_the_graph_is_read(
+    case: str, queen5: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flags, found = BAD[case]
-    monkeypatch.setattr(solve_file, "read_graph", lambda *rest, **options: pytest.fail("the graph was read"))
+    monkeypatch.setattr(read, "read_graph", lambda *rest, **options: pytest.fail("the graph was read"))
     with pytest.raises(UserError, match=found):
         solve(str(queen5), **flags)
 
 
-def test_damaged_and_foreign_weights_are_refused(run: str) -> None:
+def test_damaged_and_foreign_weights_are_rejected(run: str) -> None:
     export = Path(run) / "export"
     raw = bytearray((export / "model.safetensors").read_bytes())
     raw[-1] ^= 1
@@ -208,7 +210,7 @@ def test_damaged_and_foreign_weights_are_refused(run: str) -> None:
         load_net(run)
 
 
-def test_networkx_graphs_are_coloured_by_their_own_names(run: str) -> None:
+def test_networkx_graphs_are_coloured_by_their_nodes(run: str) -> None:
     graph = nx.relabel_nodes(nx.mycielski_graph(4), {v: f"node {v}" for v in range(11)})
     found = workload.solve(graph, budget_s=2.0, run=run)
     assert found is not None
@@ -231,12 +233,12 @@ def test_networkx_graphs_are_coloured_by_their_own_names(run: str) -> None:
         ({"seed": 0.5}, r"seed=0\.5\nfound: a float"),
     ],
 )
-def test_python_refuses_what_is_no_such_number(asked: dict[str, Any], found: str) -> None:
+def test_python_rejects_arguments_of_wrong_type_or_value(asked: dict[str, Any], found: str) -> None:
     with pytest.raises(UserError, match=found):
         workload.solve(nx.petersen_graph(), **asked)
 
 
-def test_numbers_of_numpy_are_numbers(run: str) -> None:
+def test_numbers_of_numpy_are_accepted(run: str) -> None:
     found = workload.solve(nx.petersen_graph(), k=np.int64(3), budget_s=np.float32(2), seed=np.uint8(1), run=run)
     assert found is not None
     assert found.num_colors == 3

@@ -1,8 +1,8 @@
-"""What is given when the time is short, or when the net finds nothing better; and that the time is kept."""
+"""Solving with little time, or with a net that finds nothing better; and stopping at the time
+limit."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,47 +13,50 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving import solution
-from ranks.workloads.graph_coloring.solving.solution import by_net
+from ranks.workloads.graph_coloring.solving import best_colouring
+from ranks.workloads.graph_coloring.solving.best_colouring import by_net
+from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult
 from ranks.workloads.graph_coloring.solving.solve import solve
-from ranks.workloads.graph_coloring.solving.ways import Answer
-from tests.graph_coloring.known import LARGE, is_proper, random_graph, write_col
+from tests.graph_coloring.example_graphs import LARGE, is_proper, random_graph, write_col
+from tests.graph_coloring.fake_clock import FakeClock
 
 C5 = Graph.of(5, [(v, (v + 1) % 5) for v in range(5)])
 
 
-def test_never_worse_than_dsatur_and_it_says_so(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the net finds nothing the answer is DSATUR's, and bears its name."""
-    most, helpless = num_colours(dsatur(LARGE)), Answer(np.zeros(LARGE.n, dtype=np.int64), LARGE.num_edges, 0.1, 0.1)
-    poor = Answer(np.arange(LARGE.n), 0, 0.1, 0.1)
-    monkeypatch.setattr(solution, "READ_SHARE", 1.0)
-    for answer in (helpless, poor):
-        monkeypatch.setattr(solution.NetWays, "pipeline", lambda *rest, answer=answer: answer)
-        found = by_net(LARGE, load_net(run), k=None, budget_s=0.2, seed=0)
+def test_never_worse_than_dsatur(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the net finds nothing better, the result is DSATUR's, and says so."""
+    most = num_colours(dsatur(LARGE))
+    helpless = SolverResult(np.zeros(LARGE.n, dtype=np.int64), LARGE.num_edges, 0.1, 0.1)
+    poor = SolverResult(np.arange(LARGE.n), 0, 0.1, 0.1)
+    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
+    for result in (helpless, poor):
+        monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest, result=result: result)
+        found = by_net(LARGE, load_net(run), k=None, budget_s=10.0, seed=0)
         assert (found.found_by, found.num_colours, found.conflicts) == ("DSATUR", most, 0)
-        assert found.told is not None
+        assert found.report is not None
 
 
-def test_a_greedy_colouring_is_called_one(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proper colouring that no part of the pipeline claims was made by giving colours to what was left."""
-    answer = Answer(dsatur(LARGE), 0, 0.1, 0.1)
-    monkeypatch.setattr(solution, "READ_SHARE", 1.0)
-    monkeypatch.setattr(solution.NetWays, "pipeline", lambda *rest: answer)
-    assert by_net(LARGE, load_net(run), k=None, budget_s=0.2, seed=0).found_by == "a greedy colouring"
+def test_a_greedy_colouring_is_reported_as_one(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proper colouring that no component of the pipeline claims was completed greedily."""
+    result = SolverResult(dsatur(LARGE), 0, 0.1, 0.1)
+    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
+    monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest: result)
+    assert by_net(LARGE, load_net(run), k=None, budget_s=10.0, seed=0).found_by == "a greedy colouring"
 
 
-def test_a_net_that_could_not_even_read_the_graph_in_time_is_left_out(
-    run: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(solution, "READ_SHARE", 0.0)
-    monkeypatch.setattr(solution, "MOST_EXACT_NODES", 0)
-    monkeypatch.setattr(solution.NetWays, "pipeline", lambda *rest: pytest.fail("the net was asked"))
+def test_the_net_is_skipped_if_encoding_the_graph_takes_too_long(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 0.0)
+    monkeypatch.setattr(best_colouring, "MAX_EXACT_NODES", 0)
+    monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest: pytest.fail("the net was asked"))
     fewer = num_colours(dsatur(LARGE)) - 1
+    net = load_net(run)
     for k in (None, fewer):
-        found = by_net(LARGE, load_net(run), k=k, budget_s=1.0, seed=0)
-        assert (found.found_by, found.conflicts, found.told) == ("TabuCol", 0, None)
+        with monkeypatch.context() as patch:
+            FakeClock(tick_s=0.001).use(patch)
+            found = by_net(LARGE, net, k=k, budget_s=1.0, seed=0)
+        assert (found.found_by, found.conflicts, found.report) == ("TabuCol", 0, None)
         assert is_proper(LARGE, found.colours_N, fewer)
-        assert "to read the graph" in found.without_net
+        assert "encoding the graph" in found.without_net
         assert 0 < found.found_s <= found.seconds
 
 
@@ -62,7 +65,7 @@ def test_a_net_that_could_not_even_read_the_graph_in_time_is_left_out(
 def test_no_time_is_too_short_for_a_proper_colouring(
     graph: Graph, run: str, tmp_path: Path, budget: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither of the two is settled by DSATUR and a clique."""
+    """DSATUR and a clique settle neither of the two graphs."""
     col, sol = write_col(tmp_path / "g.col", graph), tmp_path / "g.sol"
     assert num_colours(dsatur(graph)) > len(greedy_clique(graph))
     assert solve(str(col), run=run, budget=budget, out=sol) == 0
@@ -72,12 +75,19 @@ def test_no_time_is_too_short_for_a_proper_colouring(
 
 
 @pytest.mark.parametrize(("n", "density"), [(800, 0.9), (6000, 0.004)], ids=["dense", "sparse"])
-def test_a_budget_is_kept(n: int, density: float, run: str) -> None:
-    """By NumPy's features alone the dense graph took ten times as long, before a first try."""
+@pytest.mark.parametrize("jump_after", [8, 12, 20])
+def test_every_phase_stops_at_the_time_limit(
+    n: int, density: float, jump_after: int, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is over after some readings of the clock, in different phases; then few more
+    readings follow.
+
+    test_features.py and the constants of the searches limit the work between two readings.
+    """
     graph = random_graph(np.random.default_rng(1), n, density)
     net = load_net(run)
     by_net(C5, net, k=None, budget_s=0.1, seed=0)
-    begin = time.process_time()
+    clock = FakeClock(jump_after=jump_after).use(monkeypatch)
     found = by_net(graph, net, k=None, budget_s=0.5, seed=0)
     assert found.conflicts == 0
-    assert time.process_time() - begin < 1.5
+    assert clock.readings < jump_after + 30

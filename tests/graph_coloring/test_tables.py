@@ -16,15 +16,16 @@ import pytest
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.config import small
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
+from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
-from ranks.workloads.graph_coloring.data.items import draw
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net
-from ranks.workloads.graph_coloring.solving.bench_report import Row
+from ranks.workloads.graph_coloring.solving.bench_report import BenchResult
 from ranks.workloads.graph_coloring.tables import chromatic, hard, instances, unseen
 from ranks.workloads.graph_coloring.tables.table import TableSizes, make_table
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs, read_training_graphs
-from tests.graph_coloring.known import queen
+from tests.graph_coloring.example_graphs import queen
 
 NO_GRAPHS = TrainingGraphs(np.zeros(0, np.uint64), np.array([0, 0, 0, 2, 1]), "")
 """No training graphs; the mean chromatic number is 10 / 3."""
@@ -116,7 +117,7 @@ def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
     config = json.loads((SHIPPED / "config.json").read_text(encoding="utf-8"))
     assert training.weights_sha256 == config["weights_sha256"]
     assert len(np.unique(training.hash_G)) == len(training.hash_G) == small().data.train_graphs
-    drawn = [draw(small().data, "train", item, 0)[1].graph for item in (0, 1, 2, 3999, 7998, 7999)]
+    drawn = [generate_item(small().data, "train", item, 0)[1].graph for item in (0, 1, 2, 3999, 7998, 7999)]
     assert np.isin([weisfeiler_lehman_hash(graph) for graph in drawn], training.hash_G).all()
     assert not np.isin(weisfeiler_lehman_hash(Graph.of(2, [(0, 1)])), training.hash_G)
     assert 0.9 * len(training.hash_G) < training.counts_K.sum() <= len(training.hash_G)
@@ -130,7 +131,8 @@ def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
 def test_net_with_repair_is_compared_with_dsatur(instance: str, repaired: int | None, passed: bool) -> None:
     colours = {"largest-first": 13, "DSATUR": 12, "TabuCol": 11, "net + repair": repaired, "net + TabuCol": 11}
     found = [
-        Row(instance, 64, 728, 8, 9, True, name, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "") for name, c in colours.items()
+        BenchResult(instance, 64, 728, 8, 9, True, name, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "")
+        for name, c in colours.items()
     ]
     row = instances.instance_row(found)
     assert row["passed"] is passed

@@ -69,7 +69,7 @@ def tabucol(
     max_moves: int | None = None,
     max_s: float | None = None,
     start_N: npt.ArrayLike | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] | None = None,
 ) -> TabuResult:
     """Searches from random colours, or from `start_N`, until no edge conflicts or a limit is
     reached.
@@ -80,6 +80,7 @@ def tabucol(
     """
     if max_moves is None and max_s is None:
         raise ValueError("tabucol needs max_moves or max_s")
+    clock = clock or time.perf_counter
     start_s = clock()
     deadline = start_s + max_s if max_s is not None else float("inf")
     state, conflicts, num_conflicting = initial_state(graph, k, seed, start_N)

@@ -29,10 +29,9 @@ def random_starts(n: int, k: int, seed: int) -> Iterator[Ints]:
         yield random_colours(n, k, key(seed, "random start", number) & (2**63 - 1)).astype(np.int64)
 
 
-def until_deadline(
-    seconds: float, starts: Iterable[Ints], clock: Callable[[], float] = time.perf_counter
-) -> Iterator[Ints]:
+def until_deadline(seconds: float, starts: Iterable[Ints], clock: Callable[[], float] | None = None) -> Iterator[Ints]:
     """The starts that are asked for before the time is over, at least one."""
+    clock = clock or time.perf_counter
     deadline = clock() + seconds
     for start_N in starts:
         yield start_N

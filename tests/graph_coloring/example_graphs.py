@@ -1,4 +1,4 @@
-"""Graphs to try things on, and slow and obvious answers about them."""
+"""Example graphs for tests, and brute-force functions on graphs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ QUEENS = ((5, 5), (6, 6), (7, 7), (8, 8), (9, 9), (8, 12), (10, 10), (11, 11))
 
 
 def of_networkx(source: nx.Graph) -> Graph:
-    place = {name: number for number, name in enumerate(source)}
-    return Graph.of(len(place), np.array([(place[u], place[v]) for u, v in source.edges], np.int64).reshape(-1, 2))
+    index = {name: number for number, name in enumerate(source)}
+    return Graph.of(len(index), np.array([(index[u], index[v]) for u, v in source.edges], np.int64).reshape(-1, 2))
 
 
 def to_networkx(graph: Graph) -> nx.Graph:
@@ -30,13 +30,13 @@ def random_graph(rng: np.random.Generator, n: int, density: float) -> Graph:
 
 
 def union(*graphs: Graph) -> Graph:
-    """The graphs side by side: no edge joins one to another."""
+    """The disjoint union of graphs."""
     starts = np.cumsum([0, *(graph.n for graph in graphs)])
     return Graph.of(int(starts[-1]), np.concatenate([g.edges_E2 + s for g, s in zip(graphs, starts, strict=False)]))
 
 
 def queen(rows: int, columns: int) -> Graph:
-    """Squares of a board, joined where a queen goes from one to the other."""
+    """The queen graph of a board: squares are adjacent if a queen can move between them."""
     squares = enumerate(itertools.product(range(rows), range(columns)))
     attacks = [
         (i, j)
@@ -47,7 +47,8 @@ def queen(rows: int, columns: int) -> Graph:
 
 
 def partitions(n: int) -> np.ndarray:
-    """All ways to part n nodes into classes, a row for each; classes are numbered in the order of their first nodes."""
+    """All partitions of n nodes into classes, one per row; classes are numbered in the order of
+    their first nodes."""
     rows = [()]
     for _ in range(n):
         rows = [(*row, c) for row in rows for c in range(max(row, default=-1) + 2)]
@@ -55,7 +56,7 @@ def partitions(n: int) -> np.ndarray:
 
 
 def brute_force(graph: Graph, partitions_RN: np.ndarray) -> int:
-    """The chromatic number: the fewest classes of all partitions that join no neighbours."""
+    """The chromatic number: the fewest classes of a partition without adjacent nodes in one class."""
     u, v = graph.edges_E2.T
     proper_R = (partitions_RN[:, u] != partitions_RN[:, v]).all(1)
     return int((partitions_RN[proper_R].max(1, initial=-1) + 1).min())
@@ -73,4 +74,4 @@ def write_col(path: Path, graph: Graph) -> Path:
 
 
 LARGE = random_graph(np.random.default_rng(0), 250, 0.5)
-"""Too large for an exhaustive search to settle it in a second; DSATUR needs 36 colours, TabuCol finds 29 at once."""
+"""Too large for an exact search; DSATUR needs 36 colours, TabuCol finds 29 at once."""

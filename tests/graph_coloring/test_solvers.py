@@ -1,4 +1,5 @@
-"""What the ways share: starts, restarts, and the net's estimate within its bounds."""
+"""Starts and restarts of the solvers, the bounded estimate of the net, and comparisons in the
+report."""
 
 from __future__ import annotations
 
@@ -17,14 +18,19 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving import ways
+from ranks.workloads.graph_coloring.solving import restarts
 from ranks.workloads.graph_coloring.solving.bench import bench
-from ranks.workloads.graph_coloring.solving.bench_report import Row, gaps, summary, worth_of_the_net
-from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
-from ranks.workloads.graph_coloring.solving.net_solvers import NetWays
+from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, gaps, net_comparison, summary
 from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
-from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, restarted_tabucol, within
-from tests.graph_coloring.known import is_proper, queen
+from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
+from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.restarts import (
+    random_starts,
+    repair_until_proper,
+    restarted_tabucol,
+    until_deadline,
+)
+from tests.graph_coloring.example_graphs import is_proper, queen
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "graph-coloring.md"
 TRIANGLE, CYCLE = Graph.of(3, [(0, 1), (0, 2), (1, 2)]), Graph.of(5, [(v, (v + 1) % 5) for v in range(5)])
@@ -41,42 +47,46 @@ TRIANGLE, CYCLE = Graph.of(3, [(0, 1), (0, 2), (1, 2)]), Graph.of(5, [(v, (v + 1
         (Graph.of(4, []), 5.0, 1.0),
     ],
 )
-def test_an_estimate_lies_between_a_clique_and_dsatur(graph: Graph, estimate: float, bounded: float) -> None:
+def test_the_estimate_is_clipped_to_a_clique_and_dsatur(graph: Graph, estimate: float, bounded: float) -> None:
     assert bounded_estimate(graph, estimate) == bounded
 
 
-def test_a_search_begins_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_starts_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    net = NetWays(ColouringNet(width=4, encoder_width=4).eval())
+    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
     asked: list[int] = []
 
     def attempt(core: Graph, k: int, seconds: float, seed: int, known_C: Any) -> tuple[Any, int]:
         asked.append(k)
         return dsatur(core), 0
 
-    monkeypatch.setattr(net, "_raw", attempt)
+    monkeypatch.setattr(net, "raw_attempt", attempt)
     for graph in (TRIANGLE, CYCLE, queen(6, 6)):
         asked.clear()
         net.raw(graph, 0.5, 0)
-        assert asked[0] == round(net.told.chromatic)
-        assert len(np.unique(dsatur(graph))) >= net.told.chromatic >= 2
+        assert asked[0] == round(net.report.chromatic)
+        assert len(np.unique(dsatur(graph))) >= net.report.chromatic >= 2
 
 
-def test_starts_end_with_the_time_after_one_at_least() -> None:
+def test_starts_end_at_the_deadline_after_at_least_one() -> None:
     clock = iter([0.0, 0.4, 0.9, 1.0, 1.1]).__next__
-    assert [int(start[0]) for start in within(1.0, (np.array([i]) for i in itertools.count()), clock)] == [0, 1, 2]
+    assert [int(start[0]) for start in until_deadline(1.0, (np.array([i]) for i in itertools.count()), clock)] == [
+        0,
+        1,
+        2,
+    ]
     late = iter([0.0, 7.0]).__next__
-    assert len(list(within(1.0, random_starts(5, 3, 0), late))) == 1
+    assert len(list(until_deadline(1.0, random_starts(5, 3, 0), late))) == 1
 
 
-def test_random_starts_are_keyed_and_differ() -> None:
+def test_random_starts_depend_on_the_seed_and_differ() -> None:
     one, again = (list(itertools.islice(random_starts(40, 3, 5), 3)) for _ in range(2))
     assert [start.tolist() for start in one] == [start.tolist() for start in again]
     assert len({tuple(start.tolist()) for start in one}) == 3
     assert set(np.concatenate(one).tolist()) == {0, 1, 2}
 
 
-def test_the_first_start_that_its_repair_makes_proper_ends_it() -> None:
+def test_repair_stops_at_the_first_proper_start() -> None:
     graph = queen(5, 5)
     asked: list[int] = []
 
@@ -85,16 +95,16 @@ def test_the_first_start_that_its_repair_makes_proper_ends_it() -> None:
             asked.append(number)
             yield start
 
-    found = first_repaired(graph, 7, 3, starts())
+    found = repair_until_proper(graph, 7, 3, starts())
     assert found.conflicts == 0
     assert is_proper(graph, found.colours_N)
     assert asked == list(range(len(asked)))
-    raw = first_repaired(graph, 4, 3, itertools.islice(random_starts(graph.n, 4, 1), 20), max_moves=0)
+    raw = repair_until_proper(graph, 4, 3, itertools.islice(random_starts(graph.n, 4, 1), 20), max_moves=0)
     counts = [graph.conflicts(start) for start in itertools.islice(random_starts(graph.n, 4, 1), 20)]
     assert (raw.conflicts, raw.changes) == (min(counts), 0)
 
 
-def test_tabucol_and_the_nets_tabucol_differ_in_their_further_starts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tabucol_with_and_without_the_net_differ_only_in_further_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, k = queen(5, 5), 6
     known = np.arange(graph.n)
     asked: list[tuple[list[int], int]] = []
@@ -103,42 +113,43 @@ def test_tabucol_and_the_nets_tabucol_differ_in_their_further_starts_alone(monke
         asked.append((start_N.tolist(), max_moves))
         return TabuResult(start_N, 0 if len(asked) == 3 else 1, 10, 0.0)
 
-    monkeypatch.setattr(ways, "tabucol", hopeless)
-    best, made = restarted_tabucol(graph, k, 100.0, 0, known, random_starts(graph.n, k, 9))
-    assert (best.conflicts, made) == (0, 30)
+    monkeypatch.setattr(restarts, "tabucol", hopeless)
+    best, moves = restarted_tabucol(graph, k, 100.0, 0, known, random_starts(graph.n, k, 9))
+    assert (best.conflicts, moves) == (0, 30)
     assert asked[0][0] == with_fewer_colours(graph, known, k).tolist()
     randoms = [start.tolist() for start in itertools.islice(random_starts(graph.n, k, 9), 2)]
     assert [start for start, _ in asked[1:]] == randoms
-    assert [moves for _, moves in asked] == [ways.FIRST_MOVES_PER_NODE * graph.n * 2**i for i in range(3)]
+    assert [moves for _, moves in asked] == [restarts.FIRST_MOVES_PER_NODE * graph.n * 2**i for i in range(3)]
 
     of_classical = list(asked)
     asked.clear()
     torch.manual_seed(0)
-    net = NetWays(ColouringNet(width=4, encoder_width=4).eval())
-    net._tabucol(graph, k, 100.0, 0, known)
+    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
+    net.tabucol_attempt(graph, k, 100.0, 0, known)
     assert asked[0] == of_classical[0]
     assert [moves for _, moves in asked] == [moves for _, moves in of_classical]
-    assert (net.told.moves, net.told.found_by) == (30, "net + TabuCol")
+    assert (net.report.moves, net.report.found_by) == (30, "net + TabuCol")
 
     asked.clear()
     restarted_tabucol(graph, k, 100.0, 0, None, random_starts(graph.n, k, 9))
     assert [start for start, _ in asked[:2]] == randoms
 
 
-def row(instance: str, way: str, colours: int | None, best: int | None = 9) -> Row:
-    return Row(instance, 64, 1728, 8, best, True, way, 0, colours, 0 if colours else 3, 2.0, 1.5, 0.25, 0, "")
+def row(instance: str, solver: str, colours: int | None, best: int | None = 9) -> BenchResult:
+    conflicts = 0 if colours else 3
+    return BenchResult(instance, 64, 1728, 8, best, True, solver, 0, colours, conflicts, 2.0, 1.5, 0.25, 0, "")
 
 
 ROWS = [
-    row(instance, way, colours)
+    row(instance, solver, colours)
     for instance, found in {"queen8_8": (10, 11), "queen9_9": (9, 9), "le450": (None, 12), "anna": (11, None)}.items()
-    for way, colours in zip(("net + repair", "random + repair"), found, strict=True)
+    for solver, colours in zip(("net + repair", "random + repair"), found, strict=True)
 ]
 
 
-def test_what_the_net_is_worth_is_told_by_name() -> None:
-    told = worth_of_the_net([*ROWS, row("queen8_8", "TabuCol", 9), row("queen8_8", "net + TabuCol", 9)])
-    assert told == {
+def test_the_net_is_compared_by_instance() -> None:
+    comparison = net_comparison([*ROWS, row("queen8_8", "TabuCol", 9), row("queen8_8", "net + TabuCol", 9)])
+    assert comparison == {
         "net + repair against random + repair": "fewer colours on 2 (queen8_8, anna); as many colours on 1 (queen9_9); "
         "more colours on 1 (le450)",
         "net + TabuCol against TabuCol": "fewer colours on 0 (none); as many colours on 1 (queen8_8); "
@@ -147,7 +158,7 @@ def test_what_the_net_is_worth_is_told_by_name() -> None:
     assert summary(ROWS)[-1] == "net + repair against random + repair: better 2, equal 1, worse 1 (le450)"
 
 
-def test_gaps_are_told_by_family_and_way() -> None:
+def test_gaps_by_family_and_solver() -> None:
     found = gaps([*ROWS, row("queen10_10", "net + repair", 12, best=None)])
     assert list(found) == [
         "queen, net + repair",
@@ -167,18 +178,18 @@ def col(path: Path, graph: Graph) -> None:
 def test_bench_draws_its_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     col(tmp_path / "queen5_5.col", queen(5, 5))
     picture = tmp_path / "gaps.png"
-    assert bench(tmp_path / "queen5_5.col", budget="0.02s", ways=("dsatur", "tabucol"), plot=picture) == 0
+    assert bench(tmp_path / "queen5_5.col", budget="0.02s", solvers=("dsatur", "tabucol"), plot=picture) == 0
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert f"plot: {picture}" in capsys.readouterr().out
 
 
-def test_a_plot_that_cannot_be_drawn_is_refused_before_the_bench(tmp_path: Path) -> None:
+def test_a_plot_that_cannot_be_drawn_is_rejected_before_the_bench(tmp_path: Path) -> None:
     col(tmp_path / "mine.col", CYCLE)
     col(tmp_path / "queen5_5.col", queen(5, 5))
     with pytest.raises(UserError, match="--best"):
-        bench(tmp_path / "mine.col", ways=("dsatur",), plot=tmp_path / "gaps.png")
+        bench(tmp_path / "mine.col", solvers=("dsatur",), plot=tmp_path / "gaps.png")
     with pytest.raises(UserError, match="can be written"):
-        bench(tmp_path, ways=("dsatur",), plot=tmp_path / "no" / "gaps.png")
+        bench(tmp_path, solvers=("dsatur",), plot=tmp_path / "no" / "gaps.png")
 
 
 def test_the_page_plots_conflicts_over_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
