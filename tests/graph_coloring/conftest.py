@@ -1,4 +1,4 @@
-"""A small untrained net and its export; the export of the net that ships with the package, made once."""
+"""Fixtures: the export of a small untrained network, the export of the shipped network, a data cache."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def small_net() -> ColouringNet:
 
 @pytest.fixture
 def run(tmp_path: Path) -> str:
-    """The folder of a run that has exported the net."""
+    """The folder of a run whose export is `small_net`."""
     export_model(small_net(), tmp_path / "run" / "export")
     return str(tmp_path / "run")
 
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an export of the shipped net, with model.onnx."""
+    """The folder of an export of the shipped network, with model.onnx; made once per session."""
     model, folder = load_net(None).model, tmp_path_factory.mktemp("shipped") / "export"
     export_model(model, folder)
     assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
@@ -40,7 +40,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for this file's data sets; machine code stays where it is, so that other processes find it compiled."""
+    """A folder for the data sets of one test module. Compiled kernels stay in their usual folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
         folder = tmp_path_factory.mktemp("cache")

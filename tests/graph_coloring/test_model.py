@@ -1,4 +1,4 @@
-"""The net: its invariances, its gradient, its forms, its losses and raw answers."""
+"""The network: invariances, gradients, the forms of its input, losses and raw colourings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
-from ranks.workloads.graph_coloring.net.decode import conflicts_by_round, argmax_colours, raw_search
+from ranks.workloads.graph_coloring.net.decode import argmax_colours, conflicts_by_round, raw_search
 from ranks.workloads.graph_coloring.net.losses import (
     chromatic_loss,
     colour_probabilities,
@@ -50,7 +50,7 @@ def heads(encoding: GraphEncoding) -> Tensor:
     return torch.cat([encoding.chromatic_B[:, None], encoding.type_logits_BT, encoding.difficulty_B[:, None]], 1)
 
 
-def test_a_batch_equals_its_graphs_one_by_one(net: ColouringNet) -> None:
+def test_a_batch_gives_the_same_output_as_its_graphs_one_by_one(net: ColouringNet) -> None:
     graphs, k = graphs_of([(9, 14), (1, 0), (20, 45), (5, 0), (7, 12)]), [4, 2, 3, 0, 6]
     batch = batch_of(graphs, k)
     together, encoding = run(net, batch)
@@ -60,7 +60,7 @@ def test_a_batch_equals_its_graphs_one_by_one(net: ColouringNet) -> None:
     assert torch.allclose(heads(encoding), torch.cat([heads(a[1]) for a in alone]), atol=1e-10)
 
 
-def test_noise_belongs_to_a_graph_not_to_its_batch() -> None:
+def test_the_noise_of_a_graph_does_not_depend_on_its_batch() -> None:
     graphs = graphs_of([(9, 14), (6, 5)])
     batch = batch_of(graphs, [3, 4])
     alone = replace(batch_of([graphs[1]], 4), item_B=torch.tensor([1]))
@@ -69,17 +69,17 @@ def test_noise_belongs_to_a_graph_not_to_its_batch() -> None:
     assert torch.equal(fixed, fixed[:1].expand(6, 4))
 
 
-def test_renaming_colours_renames_the_answer(net: ColouringNet) -> None:
+def test_the_output_is_equivariant_to_permutations_of_colours(net: ColouringNet) -> None:
     batch = batch_of(graphs_of([(12, 20), (7, 9)]), 5)
     order = torch.tensor([3, 0, 4, 1, 2])
     noise_R = row_noise(7, batch, rows_of(batch))
     logits, encoding = run(net, batch)
-    renamed, same = run(net, batch, noise_R.view(-1, 5)[:, order].reshape(-1))
-    assert torch.allclose(renamed.view(5, -1, 5), logits.view(5, -1, 5)[:, :, order], atol=1e-12)
+    permuted, same = run(net, batch, noise_R.view(-1, 5)[:, order].reshape(-1))
+    assert torch.allclose(permuted.view(5, -1, 5), logits.view(5, -1, 5)[:, :, order], atol=1e-12)
     assert torch.equal(heads(same), heads(encoding))
 
 
-def test_renumbering_nodes_renumbers_the_answer(net: ColouringNet) -> None:
+def test_the_output_is_equivariant_to_permutations_of_nodes(net: ColouringNet) -> None:
     graph = graphs_of([(15, 30)])[0]
     batch = batch_of([graph], 3)
     noise = row_noise(7, batch, rows_of(batch)).view(15, 3)
@@ -93,7 +93,7 @@ def test_renumbering_nodes_renumbers_the_answer(net: ColouringNet) -> None:
     assert not torch.allclose(other, logits, atol=1e-3)
 
 
-def test_all_forms_agree_in_any_edge_order(net: ColouringNet) -> None:
+def test_the_exported_form_agrees_in_any_edge_order(net: ColouringNet) -> None:
     batch = batch_of(graphs_of([(9, 14), (1, 0), (20, 45)]), 3)
     logits, encoding = run(net, batch)
     shuffled = batch.edge_index_2D[:, torch.randperm(batch.edge_index_2D.shape[1])]
@@ -118,7 +118,7 @@ def test_the_search_of_one_graph_agrees_with_the_batch(net: ColouringNet, size: 
         assert search.chromatic == pytest.approx(float(encode(net, batch).chromatic_B[0]), rel=1e-5)
 
 
-def test_damping_holds_in_evaluation_only_and_the_burn_in_has_no_gradient(net: ColouringNet) -> None:
+def test_damping_applies_only_in_evaluation_and_the_burn_in_has_no_gradient(net: ColouringNet) -> None:
     batch = batch_of(graphs_of([(9, 14)]), 3)
     damped, _ = run(net, batch)
     net.damping = 1.0
@@ -134,7 +134,7 @@ def test_damping_holds_in_evaluation_only_and_the_burn_in_has_no_gradient(net: C
     assert net.colour_head.weight.grad is not None
 
 
-def test_several_cells_take_turns() -> None:
+def test_rounds_use_several_layers_in_turn() -> None:
     torch.manual_seed(1)
     net = ColouringNet(width=4, encoder_width=4, encoder_rounds=1, layers=3).double().eval()
     batch = batch_of(graphs_of([(9, 14)]), 3)
@@ -150,11 +150,11 @@ def test_several_cells_take_turns() -> None:
 def test_sums_of_rows_have_the_right_gradient() -> None:
     batch = batch_of(graphs_of([(6, 8), (3, 0)]), 2)
     x = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
-    near, graph = neighbour_sums(batch.edge_index_2D, 9), group_sums(batch.node_graph_N, 2)
+    neighbours, graph = neighbour_sums(batch.edge_index_2D, 9), group_sums(batch.node_graph_N, 2)
     adjacency = torch.zeros(9, 9, dtype=torch.float64)
     adjacency[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1
-    assert torch.allclose(sum_rows(x, near), adjacency @ x)
-    assert torch.autograd.gradcheck(lambda v: sum_rows(v, near), (x,))
+    assert torch.allclose(sum_rows(x, neighbours), adjacency @ x)
+    assert torch.autograd.gradcheck(lambda v: sum_rows(v, neighbours), (x,))
     assert torch.autograd.gradcheck(lambda v: sum_rows(v, graph), (x,))
     y = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
     assert torch.equal(sum_rows(y, graph.transposed), y[batch.node_graph_N])
@@ -170,12 +170,12 @@ def test_the_neighbours_of_rows_are_those_of_the_same_colour() -> None:
     first = 0
     for graph, colours in zip(graphs, k, strict=True):
         part = x[first : first + graph.n * colours].view(graph.n, colours, 2)
-        want = torch.stack([part[torch.from_numpy(near)].sum(0) for near in graph.neighbours()])
+        want = torch.stack([part[torch.from_numpy(nodes)].sum(0) for nodes in graph.neighbours()])
         assert torch.allclose(got[first : first + graph.n * colours].view(part.shape), want)
         first += graph.n * colours
 
 
-def test_loss_is_by_graph_and_needs_no_reference() -> None:
+def test_the_colour_loss_of_each_graph_is_as_computed_by_hand() -> None:
     graphs = [Graph.of(3, [(0, 1), (1, 2)]), Graph.of(2, [(0, 1)]), Graph.of(2, [])]
     batch = batch_of(graphs, [3, 2, 3])
     rows = rows_of(batch)
@@ -197,8 +197,8 @@ def test_loss_is_by_graph_and_needs_no_reference() -> None:
 
 
 def test_chromatic_loss_is_zero_inside_the_known_interval() -> None:
-    guess = torch.tensor([2.0, 3.5, 7.0, 2.5])
-    loss = chromatic_loss(guess, torch.tensor([3.0, 3.0, 3.0, 3.0]), torch.tensor([3.0, 4.0, 4.0, 9.0]))
+    estimate = torch.tensor([2.0, 3.5, 7.0, 2.5])
+    loss = chromatic_loss(estimate, torch.tensor([3.0, 3.0, 3.0, 3.0]), torch.tensor([3.0, 4.0, 4.0, 9.0]))
     assert loss.tolist() == pytest.approx([0.5, 0.0, 2.5, 0.125])
 
 
@@ -211,7 +211,7 @@ def test_type_and_difficulty_losses() -> None:
     assert loss.tolist() == pytest.approx([0.125, 2.5, 0.0])
 
 
-def test_conflicts_are_counted_as_by_hand() -> None:
+def test_conflicts_by_round_equal_the_conflicts_of_each_graph() -> None:
     graphs = graphs_of([(9, 14), (4, 0), (12, 30)])
     batch = batch_of(graphs, 3)
     colours = torch.randint(0, 3, (4, 25))
@@ -222,7 +222,7 @@ def test_conflicts_are_counted_as_by_hand() -> None:
             assert counted[t, b] == graph.conflicts(colours[t, starts[b] : starts[b + 1]].numpy())
 
 
-def test_the_likeliest_colour_is_that_of_the_largest_logit() -> None:
+def test_argmax_colours_have_the_largest_logits() -> None:
     batch = batch_of(graphs_of([(3, 2), (2, 1), (2, 1)]), [4, 2, 0])
     rows = rows_of(batch)
     logits_TR = torch.randn(3, 16, dtype=torch.float64)
@@ -232,7 +232,7 @@ def test_the_likeliest_colour_is_that_of_the_largest_logit() -> None:
     assert got[:, 5:].eq(0).all()
 
 
-def test_raw_search_reports_the_conflicts_it_left(net: ColouringNet) -> None:
+def test_raw_search_reports_the_conflicts_of_its_colourings(net: ColouringNet) -> None:
     graphs = graphs_of([(9, 12), (1, 0), (16, 70)])
     answers = raw_search(net.float(), graphs, 3, seed=0, purpose="test", tries=3, rounds=8, device=CPU)
     for graph, answer in zip(graphs, answers, strict=True):
@@ -241,8 +241,8 @@ def test_raw_search_reports_the_conflicts_it_left(net: ColouringNet) -> None:
     assert (answers[2].conflicts > 0, answers[2].tries) == (True, 3)
 
 
-def test_conflicts_of_a_union_add_up_and_an_edge_more_never_lowers_them(net: ColouringNet) -> None:
-    """Of the net's raw answers."""
+def test_conflicts_add_up_over_components_and_edges(net: ColouringNet) -> None:
+    """The conflicts of a disjoint union are the sum of its parts, and another edge never lowers them."""
     graphs = graphs_of([(20, 70), (14, 50), (9, 30)])
     search = GraphSearch(net.float(), union(*graphs), CPU)
     found = search.run(3, 1, range(6), 8)

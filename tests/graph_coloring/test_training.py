@@ -1,4 +1,4 @@
-"""Training from stored graphs to an export, evaluation, and what a batch is cut out of."""
+"""Training on stored graphs, evaluation, export, and the batches of `DeviceGraphs`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, M
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.batch import collate
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted_sum
 from ranks.workloads.graph_coloring.net.rows import encode
-from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
-from ranks.workloads.graph_coloring.training import coloring_loss, report_uncoloured
+from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss, report_uncoloured
 
 CPU = torch.device("cpu")
 SMALL = Config(
@@ -44,7 +44,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> pytest.MonkeyPatch:
         yield patch
 
 
-def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
+def test_a_gathered_batch_equals_the_collated_graphs() -> None:
     stored = load(prepare(SMALL.data, "train"))
     data = DeviceGraphs(stored, 4, CPU)
     ids = torch.tensor([5, 0, 17])
@@ -64,7 +64,7 @@ def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
         assert (labels.low_B[b], labels.high_B[b]) == (known.low, known.high)
 
 
-def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_trained(
+def test_graphs_with_too_many_colours_are_reported_and_rejected_if_all_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = World.join(RunConfig(runs_dir=tmp_path, threads=1), device="cpu")
@@ -72,10 +72,8 @@ def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_t
         for purpose in ("train", "validation"):
             high_G = load(prepare(SMALL.data, purpose)).high_G
             report_uncoloured(purpose, SMALL.data, 3, world)
-            said = (
-                f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs are only read: they need more than 3 colours"
-            )
-            assert said in capsys.readouterr().err
+            line = f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs train only the encoder: "
+            assert f"{line}they need more than 3 colours" in capsys.readouterr().err
             report_uncoloured(purpose, SMALL.data, int(high_G.max()), world)
             assert capsys.readouterr().err == ""
         with pytest.raises(UserError, match=r"--max-colours 1\n.*all 24 train graphs need more colours, 2 or more"):
@@ -85,7 +83,7 @@ def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
+def test_a_task_with_weight_zero_does_not_change_the_loss() -> None:
     data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     batch = data.gather(torch.arange(6))
     assert batch.labels is not None
@@ -97,12 +95,13 @@ def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
     assert torch.allclose(both, colours_B + 2 * losses["chromatic"])
 
 
-def test_bf16_is_near_fp32() -> None:
+def test_the_loss_in_bfloat16_is_close_to_float32() -> None:
     data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     net, batch = workload.build(SMALL), data.gather(torch.arange(8))
-    full = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+    settings = SMALL.loss_settings
+    full = coloring_loss(net, batch, settings=settings, seed=0, iteration=0).sum
     with torch.autocast("cpu", torch.bfloat16):
-        narrow = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+        narrow = coloring_loss(net, batch, settings=settings, seed=0, iteration=0).sum
     narrow.backward()
     assert narrow.dtype == torch.float32
     assert narrow.item() == pytest.approx(full.item(), rel=0.02)
@@ -110,13 +109,13 @@ def test_bf16_is_near_fp32() -> None:
 
 
 @pytest.mark.parametrize("ablation", [{}, {"colour_loss": "one-colouring"}, {"node_ids": False}])
-def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object]) -> None:
+def test_a_run_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object]) -> None:
     cfg = Config(**{**vars(SMALL), **ablation})
     world = World.join(RunConfig(runs_dir=tmp_path, name="gc", threads=1), device="cpu")
     world.workload = "graph-coloring"
     try:
         summary = workload.train(cfg, world)
-        again = workload.evaluate(workload.build(cfg), cfg, world)
+        metrics = workload.evaluate(workload.build(cfg), cfg, world)
     finally:
         world.leave()
     assert (summary.iteration, summary.complete) == (4, True)
@@ -127,14 +126,20 @@ def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object
     assert 0 <= rows[-1]["val/solved"] <= 1
     scores = {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right", "difficulty_error"}
     unseen = {f"unseen/{name}" for name in ("solved", "conflicts", "chromatic_error", "chromatic_exact")}
-    assert set(again) == scores | unseen
-    assert all(math.isfinite(again[name]) for name in unseen)
-    assert not [name for row in rows for name in row if "unseen" in name], "nothing is chosen by unseen families"
+    assert set(metrics) == scores | unseen
+    assert all(math.isfinite(metrics[name]) for name in unseen)
+    assert not [name for row in rows for name in row if "unseen" in name], "unseen families must not influence training"
     arguments = json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"]
     assert (arguments["width"], arguments["encoder_width"], arguments["num_types"]) == (8, 8, 9)
 
 
-def test_the_presets_have_the_sizes_they_promise() -> None:
+def test_a_burn_in_starts_after_the_first_updates() -> None:
+    assert {burn_in_rounds(48, 0, iteration) for iteration in range(NO_BURN_IN_BEFORE)} == {0}
+    later = [burn_in_rounds(48, 0, iteration) for iteration in range(NO_BURN_IN_BEFORE, 1000)]
+    assert (min(later), max(later)) == (0, 48)
+
+
+def test_presets_have_the_documented_sizes() -> None:
     sizes = {name: sum(p.numel() for p in workload.build(make()).parameters()) for name, make in PRESETS.items()}
     assert sizes["full"] == pytest.approx(2.5e6, rel=0.03)
     assert sizes["small"] < 60_000

@@ -15,7 +15,7 @@ import io
 import logging
 import os
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -80,20 +80,26 @@ def example_inputs(model: nn.Module) -> Inputs:
 
 
 def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
+    """The additional files of `ranks export`: `model.onnx`; see `write_onnx`."""
+    del cfg
+    return [write_onnx(model, folder)]
+
+
+def write_onnx(model: nn.Module, folder: Path, to_onnx: Callable[[nn.Module, str], bytes] | None = None) -> Path:
     """Write `model.onnx` into the folder of `model.safetensors`, with the sha256 of that file.
 
-    Raises GaveUp and writes nothing if onnxruntime and torch disagree.
+    Raises GaveUp and writes nothing if onnxruntime and torch disagree. `to_onnx`: by default
+    `onnx_bytes`.
     """
-    del cfg
     weights_sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     model = copy.deepcopy(model).to("cpu", torch.float32).eval()
-    content = onnx_bytes(model, weights_sha256)
+    content = (to_onnx or onnx_bytes)(model, weights_sha256)
     compare(model, content)
     path = folder / "model.onnx"
     temporary = folder / f".model.onnx.tmp-{os.getpid()}"
     temporary.write_bytes(content)
     os.replace(temporary, path)
-    return [path]
+    return path
 
 
 def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
