@@ -3,11 +3,12 @@
     python benchmarks/coloring_ablation.py      half an hour on 2 cores, and the time to generate the graphs
     python benchmarks/coloring_ablation.py --iterations 40 --graphs 20     a quick check that it works
 
-`ranks train graph-coloring --preset small` trains each variant with the same data, seed and number of
-updates. Each variant then colours new hard 3-colourable graphs of 50 and 100 nodes, without repair
-(raw) and with the same repair. The budget is equal: for the raw result 768 rounds per graph, in tries of
-64 rounds (6 rounds for the variant without recurrence); for the repaired result 12 more tries, each with
-a repair. The last row repairs twelve random colourings: the same number of tries, far less time.
+`ranks train graph-coloring --preset small` trains each variant with the same data, seed and number
+of updates. Each variant then colours new hard 3-colourable graphs of 50 and 100 nodes, without
+repair (raw) and with the same repair. The budget is equal: for the raw result 768 rounds per graph,
+in tries of 64 rounds (6 rounds for the variant without recurrence); for the repaired result 12 more
+tries, each with a repair. The last row repairs twelve random colourings: the same number of tries,
+far less time.
 
 Writes benchmarks/results/coloring_ablation_DATE.json.
 """

@@ -4,9 +4,9 @@
     python benchmarks/coloring_geometric.py [--quick]          2 minutes on 2 cores without other work
 
 Both have the same weights, batches and noise, and run alternately in one process. First the script
-checks that their gradients are equal up to rounding. A measured update is: compute the index arrays of
-the batch, forward pass, backward pass; no optimizer step. The deterministic mode that the engine sets on
-the CPU is off for both. Writes benchmarks/results/coloring_geometric_DATE.json.
+checks that their gradients are equal up to rounding. A measured update is: compute the index arrays
+of the batch, forward pass, backward pass; no optimizer step. The deterministic mode that the engine
+sets on the CPU is off for both. Writes benchmarks/results/coloring_geometric_DATE.json.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Speed of graph-coloring updates with the data on the device, and the calls in which the host waits for it."""
+"""Speed of graph-coloring updates with the data on the device, and the calls in which the host
+waits for it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LEAST_BLOCKS, MOST_BLOCKS, BLOCK_UPDATES, MEASURED_S = 3, 50, 4, 6.0
 
 
 def coloring_config(device: str) -> Any:
-    """The preset full on a GPU; small with fewer graphs on the CPU. Both with labels that are quick to compute."""
+    """The preset full on a GPU; small with fewer graphs on the CPU. Both with labels that are quick
+    to compute."""
     gpu = device.startswith("cuda")
     cfg = load("graph-coloring").PRESETS["full" if gpu else "small"]()
     few: dict[str, int] = {} if gpu else {"train_graphs": 600, "validation_graphs": 100}
@@ -82,7 +84,7 @@ def batches_of(step: StepBatch[Any], exact: bool) -> list[Any]:
 
 
 def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> dict[str, Any]:
-    """Updates per second, and the seconds to gather a batch, measured apart."""
+    """Updates per second; the seconds to gather a batch are measured separately."""
     updates = Updates(device, precision, batch, exact)
     updates.block()
     if updates.world.device.type == "cuda":
@@ -104,7 +106,8 @@ def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> di
 
 
 def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
-    """The seconds of whole epochs of training and evaluation; 100 epochs are extrapolated from fewer.
+    """The seconds of whole epochs of training and evaluation; 100 epochs are extrapolated from
+    fewer.
 
     On a GPU 12,000 + 3,000 graphs of 10 to 1,000 nodes; on the CPU fewer and smaller graphs.
     """

@@ -3,9 +3,10 @@
     ranks export RUN                                          # writes model.onnx and other files
     python examples/color_with_onnx.py model.onnx graph.col > graph.sol
 
-Inputs of model.onnx: `node_features` float32[N, F + K] (F counts of each node, then K standard normal
-numbers), `edge_index` int64[2, D] (each edge in both directions), `batch` int64[N] (the graph of each
-node). Outputs: `color_logits` [N, K], `chromatic` [B], `graph_type_logits` [B, types], `difficulty` [B].
+Inputs of model.onnx: `node_features` float32[N, F + K] (F counts of each node, then K standard
+normal numbers), `edge_index` int64[2, D] (each edge in both directions), `batch` int64[N] (the
+graph of each node). Outputs: `color_logits` [N, K], `chromatic` [B], `graph_type_logits` [B,
+types], `difficulty` [B].
 
 Legend: N nodes, D directed edges, K colours, F features, B graphs (here one).
 """
@@ -61,7 +62,8 @@ def read_col(path: Path) -> Bools:
 
 
 def core_numbers(adjacency: Bools) -> Ints:
-    """int64[N]: for each node, the largest k such that it is in a subgraph with minimum degree k."""
+    """int64[N]: for each node, the largest k such that it is in a subgraph with minimum degree
+    k."""
     degree, core, left, k = (
         adjacency.sum(1),
         np.zeros(len(adjacency), dtype=np.int64),

@@ -1,7 +1,9 @@
-"""Fixtures: the export of a small untrained network, the export of the shipped network, a data cache."""
+"""Fixtures: the export of a small untrained network, the export of the shipped network, a data
+cache."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.file_lock import file_lock
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.weights_file import load_net
@@ -31,16 +34,25 @@ def run(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an export of the shipped network, with model.onnx; made once per session."""
-    model, folder = load_net(None).model, tmp_path_factory.mktemp("shipped") / "export"
-    export_model(model, folder)
-    assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
+    """The folder of an export of the shipped network, with model.onnx.
+
+    The export takes long, so the first test process makes it and the others wait for it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the folder that all workers share
+    folder = base / "shipped" / "export"
+    with file_lock(base / "shipped.lock", "the export of the shipped network"):
+        if not (folder / "model.onnx").exists():
+            model = load_net(None).model
+            export_model(model, folder)
+            assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
     return folder
 
 
 @pytest.fixture(scope="module")
 def data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for the data sets of one test module. Compiled kernels stay in their usual folder."""
+    """A folder for the data sets of one test module. Compiled kernels stay in their usual
+    folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
         folder = tmp_path_factory.mktemp("cache")

@@ -242,7 +242,8 @@ def test_raw_search_reports_the_conflicts_of_its_colourings(net: ColouringNet) -
 
 
 def test_conflicts_add_up_over_components_and_edges(net: ColouringNet) -> None:
-    """The conflicts of a disjoint union are the sum of its parts, and another edge never lowers them."""
+    """The conflicts of a disjoint union are the sum of its parts, and another edge never lowers
+    them."""
     graphs = graphs_of([(20, 70), (14, 50), (9, 30)])
     search = GraphSearch(net.float(), union(*graphs), CPU)
     found = search.run(3, 1, range(6), 8)

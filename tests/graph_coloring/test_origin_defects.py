@@ -1,8 +1,8 @@
 """Regression tests for the defects of the program that this workload follows: labels and data, the
 loss, and files.
 
-Each docstring names the defect of that program, "the origin". The defects of its training loop are in
-test_origin_defects_of_training.py.
+Each docstring names the defect of that program, "the origin". The defects of its training loop are
+in test_origin_defects_of_training.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ pytestmark = pytest.mark.usefixtures("data_cache")
 
 
 def test_no_label_is_among_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The origin: features 8-15 were the type, which the network had to predict; its accuracy was 100 %.
+    """The origin: features 8-15 were the type, which the network had to predict; its accuracy was
+    100 %.
 
     A data set with other labels and other family numbers has the same features."""
     stored = load(prepare(SMALL.data, "train", 1))

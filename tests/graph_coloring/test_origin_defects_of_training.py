@@ -1,5 +1,6 @@
-"""Regression tests for the defects of the program that this workload follows, "the origin": decisions of
-one rank, validation, reads in a step, and checkpoints. test_origin_defects.py has the others.
+"""Regression tests for the defects of the program that this workload follows, "the origin":
+decisions of one rank, validation, reads in a step, and checkpoints. test_origin_defects.py has the
+others.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def small_run(tmp_path: Path) -> RunConfig:
 
 
 def on_each_training_batch(call: Callable[[Tensor], None]) -> None:
-    """Call a function with the node features of every batch that a network encodes in training mode."""
+    """Call a function with the node features of every batch that a network encodes in training
+    mode."""
 
     def hook(module: nn.Module, inputs: Any) -> None:
         if isinstance(module, GraphEncoder) and module.training:
@@ -70,10 +72,11 @@ def rates_and_end(world: World, cache: str) -> tuple[list[float], float, str, di
 
 
 def test_all_ranks_use_the_same_learning_rates(data_cache: Path, tmp_path: Path) -> None:
-    """The origin: ReduceLROnPlateau stepped on rank 0 only, so the learning rates of the ranks differed.
+    """The origin: ReduceLROnPlateau stepped on rank 0 only, so the learning rates of the ranks
+    differed.
 
-    The rate is a function of the update. All ranks end with the same weights and metrics, though each
-    rank has its own graphs."""
+    The rate is a function of the update. All ranks end with the same weights and metrics, though
+    each rank has its own graphs."""
     for purpose in ("train", "validation"):
         prepare(SMALL.data, purpose, 1)
     first, second = run_ranks(2, rates_and_end, str(data_cache), config=small_run(tmp_path), tmp_path=tmp_path)
@@ -84,7 +87,8 @@ def test_all_ranks_use_the_same_learning_rates(data_cache: Path, tmp_path: Path)
 
 
 def stopped_at(world: World, cache: str) -> tuple[int, int]:
-    """(signal, number of batches that this rank encoded) of a training; only rank 1 gets a SIGTERM."""
+    """(signal, number of batches that this rank encoded) of a training; only rank 1 gets a
+    SIGTERM."""
     os.environ["XDG_CACHE_HOME"] = cache
     world.workload = "graph-coloring"
     batches = 0
@@ -104,7 +108,8 @@ def stopped_at(world: World, cache: str) -> tuple[int, int]:
 
 
 def test_all_ranks_stop_at_the_same_iteration(data_cache: Path, tmp_path: Path) -> None:
-    """The origin: rank 0 left the loop early, and the other ranks waited for it until a time-out."""
+    """The origin: rank 0 left the loop early, and the other ranks waited for it until a
+    time-out."""
     for purpose in ("train", "validation"):
         prepare(SMALL.data, purpose, 1)
     ends = run_ranks(2, stopped_at, str(data_cache), config=small_run(tmp_path), tmp_path=tmp_path)

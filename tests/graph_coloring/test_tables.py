@@ -1,4 +1,5 @@
-"""The tables of `ranks prove table` with a small untrained network: their counts, and that bars can fail."""
+"""The tables of `ranks prove table` with a small untrained network: their counts, and that bars can
+fail."""
 
 from __future__ import annotations
 

@@ -16,22 +16,22 @@ MIN_NODES, MAX_NODES = 10, 1000
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The graphs to train on. They are generated once and cached; runs with equal settings share them."""
+    """The graphs to train on. They are generated once; runs with equal settings share them."""
 
     seed: int = 0
     """Seed of the generated graphs. The run's --seed does not change them."""
     train_graphs: int = 12_000
     validation_graphs: int = 3_000
     unseen_graphs: int = 600
-    """Graphs of families and sizes that are not in training or validation; only `ranks evaluate` uses them."""
+    """Graphs of families and sizes that are not in training; only `ranks evaluate` uses them."""
     max_nodes: int = 1000
-    """Largest graph. Without it, 30 % have 10-50 nodes, 40 % up to 200, 25 % up to 500, 5 % up to 1,000."""
+    """Largest graph. By default 30 % have 10-50 nodes, 40 % up to 200, 25 % up to 500, 5 % more."""
     min_nodes: int = MIN_NODES
     """Smallest graph."""
     threshold_share: float = 0.25
-    """Share of graphs near the 3-colouring threshold, the hardest of their size; the other families get the rest."""
+    """Share of graphs near the 3-colouring threshold, the hardest ones; other families get the rest."""
     labels: Literal["full", "bounds"] = "full"
-    """full: chromatic numbers by search, difficulty by TabuCol. bounds: only bounds, which takes less time."""
+    """full: chromatic numbers by search, difficulty by TabuCol. bounds: only bounds, in less time."""
     folder: Path | None = free(None)
     """Train on the graph files in this folder instead; a fifth of them is the validation set."""
 
@@ -124,15 +124,15 @@ class Config:
     rounds: int = 16
     """Rounds of message passing with gradients in each update."""
     burn_in: int = 48
-    """Largest number of rounds without gradients before them; the number is random in each update."""
+    """Most rounds without gradients before them; the number is random in each update."""
     discount: float = 0.95
     """Weight of a round in the loss, relative to the next round."""
     softening: float = 5.0
-    """Negative log-likelihood of a graph's conflicts, in nats, above which the loss grows slowly."""
+    """Negative log-likelihood of a graph in nats; the loss grows only slowly above it."""
     max_colours: int = 32
-    """Graphs that need more colours train only the encoder. Time and memory grow with this number."""
+    """Graphs that need more colours train only the encoder. Time and memory grow with it."""
     colour_loss: Literal["conflicts", "one-colouring"] = "conflicts"
-    """conflicts: needs no reference. one-colouring: imitate the stored colouring (for the ablation)."""
+    """conflicts: needs no reference. one-colouring: imitate a stored colouring, for the ablation."""
     node_ids: bool = True
     """Start from random numbers per node and colour; off: only per colour (for the ablation)."""
     eval_every: int = free(500)
@@ -163,7 +163,7 @@ class Config:
 
 
 def small() -> Config:
-    """About 15 minutes on 2 CPU cores, plus the time to generate the graphs; made the shipped weights."""
+    """The shipped weights: 15 minutes on 2 CPU cores, plus the time to generate the graphs."""
     return replace(
         Config(),
         data=DataConfig(
@@ -185,4 +185,4 @@ def demo() -> Config:
 
 
 PRESETS: dict[str, Callable[[], Config]] = {"full": Config, "small": small, "demo": demo}
-"""full: about 2.5 million parameters, 100 epochs of 12,000 graphs of up to 1,000 nodes, for a GPU."""
+"""full: 2.5 million parameters, 100 epochs of 12,000 graphs of up to 1,000 nodes, for a GPU."""

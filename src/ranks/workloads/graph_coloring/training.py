@@ -81,7 +81,8 @@ def burn_in_rounds(max_rounds: int, seed: int, iteration: int) -> int:
     """
     if iteration < NO_BURN_IN_BEFORE:
         return 0
-    key = rng.key(seed, "lead-in", iteration)  # the purpose selects the random numbers: a new name would change them
+    # The purpose "lead-in" selects the random numbers. Another name would change every training.
+    key = rng.key(seed, "lead-in", iteration)
     return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, max_rounds + 1))
 
 

@@ -41,13 +41,14 @@ UNSEEN = ("solved", "conflicts", "chromatic_error", "chromatic_exact")
 
 @lru_cache(maxsize=2)
 def graphs_on_device(data: DataConfig, purpose: Purpose, max_colours: int, device: torch.device) -> DeviceGraphs:
-    """The graphs of one purpose, loaded once per process. `purpose`: train, validation or unseen."""
+    """The graphs of one purpose, loaded once per process. `purpose`: train, validation or
+    unseen."""
     return DeviceGraphs(load(prepare(data, purpose)), max_colours, device)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """The metrics of `validate`, and some of them as `unseen/...` for families and sizes that are not
-    in training.
+    """The metrics of `validate`, and some of them as `unseen/...` for families and sizes that are
+    not in training.
 
     A user's own graphs (`cfg.data.folder`) have no unseen part, because their families are unknown.
     """
@@ -66,13 +67,15 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
 def validate(
     model: nn.Module, graphs: DeviceGraphs, settings: LossSettings, world: World, max_graphs: int, rounds: int
 ) -> dict[str, float]:
-    """The validation metrics on the first `max_graphs` graphs, each coloured once in `rounds` rounds.
+    """The validation metrics on the first `max_graphs` graphs, each coloured once in `rounds`
+    rounds.
 
     `loss`: the training loss over the last rounds. `solved`: the share of graphs that are coloured
     properly, without repair, with as many colours as the best known colouring. `conflicts`: edges
-    in conflict per graph. `chromatic_error`: mean absolute error of the estimate, where the chromatic
-    number is known. `chromatic_exact`: the share of rounded estimates that are right. `type_right`:
-    the share of families that are right. `difficulty_error`: mean absolute error of log10(1 + moves).
+    in conflict per graph. `chromatic_error`: mean absolute error of the estimate, where the
+    chromatic number is known. `chromatic_exact`: the share of rounded estimates that are right.
+    `type_right`: the share of families that are right. `difficulty_error`: mean absolute error of
+    log10(1 + moves).
 
     Random starts are keyed by (seed, graph), so every validation of a run uses the same ones.
     """

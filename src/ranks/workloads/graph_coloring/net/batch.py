@@ -37,12 +37,14 @@ class Labels:
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """B concatenated graphs. Graph b may use `num_colours_B[b]` colours; with 0 it is only encoded."""
+    """B concatenated graphs. Graph b may use `num_colours_B[b]` colours; with 0 it is only
+    encoded."""
 
     features_NF: Tensor
     """float[N, 4]: raw counts; see `graphs.features`."""
     edge_index_2D: Tensor
-    """int64[2, D]: source and target of each directed edge, both directions, sorted by target, then by source."""
+    """int64[2, D]: source and target of each directed edge, both directions, sorted by target, then
+    by source."""
     edges_2E: Tensor
     """int64[2, E]: both ends of each undirected edge, graph by graph."""
     node_graph_N: Tensor
@@ -56,7 +58,8 @@ class GraphBatch:
     item_B: Tensor
     """int64[B]: the key of each graph's random numbers."""
     num_rows: int
-    """Nodes x colours, summed over graphs. Both sums are on the host, so no step waits for the device."""
+    """Nodes x colours, summed over graphs. Both sums are on the host, so no step waits for the
+    device."""
     num_entries: int
     """Directed edges x colours, summed over graphs."""
     labels: Labels | None = None

@@ -1,6 +1,7 @@
 """A data set of graphs in device memory. A batch is gathered by index, without a loop over graphs.
 
-Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs of a batch, G graphs of the set.
+Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs of a batch, G graphs of the
+set.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class DeviceGraphs:
     """A map-style data set: `gather(ids)` returns a batch of graphs with labels.
 
     Graphs whose best known colouring needs more than `max_colours` colours get 0 colours: they are
-    only encoded. The counts of nodes and edges are kept on the host, so no batch waits for the device.
+    only encoded. The counts of nodes and edges are kept on the host, so no batch waits for the
+    device.
     """
 
     def __init__(self, stored: GraphDataset, max_colours: int, device: torch.device) -> None:
@@ -83,7 +85,8 @@ class DeviceGraphs:
 
 
 def _expand_ranges(starts_B: Tensor, counts_B: Tensor) -> tuple[Tensor, Tensor]:
-    """(graph in the batch, index in the set) of each entry of the ranges starts to starts + counts - 1."""
+    """(graph in the batch, index in the set) of each entry of the ranges starts to starts + counts
+    - 1."""
     graph = torch.repeat_interleave(torch.arange(len(counts_B)), counts_B)
     first_B = counts_B.cumsum(0) - counts_B
     return graph, torch.arange(len(graph)) + (starts_B - first_B)[graph]

@@ -19,7 +19,8 @@ from ranks.workloads.graph_coloring.net.rows import Rows, edge_rows
 from ranks.workloads.graph_coloring.net.sums import group_sums, sum_rows
 
 MAX_PROBABILITY = 1.0 - 1e-6
-"""A larger probability that both ends of an edge have the same colour would give an infinite loss."""
+"""A larger probability that both ends of an edge have the same colour would give an infinite
+loss."""
 
 
 def colour_probabilities(logits_TR: Tensor, rows: Rows) -> Tensor:
@@ -42,7 +43,8 @@ def edge_nll(same: Tensor) -> Tensor:
 
 
 def conflict_nll(prob_RT: Tensor, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[T, B]: `edge_nll` summed over the edges of each graph, after each round; 0 without edges."""
+    """float[T, B]: `edge_nll` summed over the edges of each graph, after each round; 0 without
+    edges."""
     u_P, v_P, by_edge = edge_rows(batch, rows)
     same_ET = sum_rows(prob_RT[u_P] * prob_RT[v_P], by_edge)
     by_graph = group_sums(batch.node_graph_N[batch.edges_2E[0]], len(batch))
@@ -50,7 +52,8 @@ def conflict_nll(prob_RT: Tensor, batch: GraphBatch, rows: Rows) -> Tensor:
 
 
 def round_weights(num_rounds: int, discount: float, like: Tensor) -> Tensor:
-    """float[T]: discount^(T - 1 - t), normalised to sum 1, so the last round has the largest weight."""
+    """float[T]: discount^(T - 1 - t), normalised to sum 1, so the last round has the largest
+    weight."""
     rounds_left_T = torch.arange(num_rounds - 1, -1, -1, dtype=like.dtype, device=like.device)
     weight_T = discount**rounds_left_T
     return weight_T / weight_T.sum()
@@ -59,8 +62,8 @@ def round_weights(num_rounds: int, discount: float, like: Tensor) -> Tensor:
 def soft_conflict(nll_TB: Tensor, discount: float, softening: float) -> Tensor:
     """float[B]: log(1 + nll / softening), averaged over rounds with `round_weights`.
 
-    The logarithm gives nearly solved graphs the larger gradients. A graph without a proper colouring
-    keeps a negative log-likelihood far above `softening`, so its gradient stays small.
+    The logarithm gives nearly solved graphs the larger gradients. A graph without a proper
+    colouring keeps a negative log-likelihood far above `softening`, so its gradient stays small.
     """
     weight_T = round_weights(len(nll_TB), discount, nll_TB)
     return (weight_T[:, None] * torch.log1p(nll_TB / softening)).sum(0)
@@ -71,7 +74,8 @@ def reference_cross_entropy(
 ) -> Tensor:
     """float[B]: cross-entropy with the stored colouring, mean over nodes. For the ablation only.
 
-    The target is ill-posed: each graph has K! equivalent colourings, and this loss accepts only one.
+    The target is ill-posed: each graph has K! equivalent colourings, and this loss accepts only
+    one.
     """
     coloured_N = rows.colours_N > 0
     row_N = (rows.ptr_N[:-1] + reference_N.clamp(max=rows.colours_N - 1).clamp(min=0)).clamp(max=batch.num_rows - 1)
@@ -95,7 +99,8 @@ def chromatic_loss(chromatic_B: Tensor, low_B: Tensor, high_B: Tensor) -> Tensor
 
 
 def type_cross_entropy(logits_BC: Tensor, type_B: Tensor) -> Tensor:
-    """float[B]: cross-entropy of the family, by a gather (deterministic on CUDA); 0 if it is unknown."""
+    """float[B]: cross-entropy of the family, by a gather (deterministic on CUDA); 0 if it is
+    unknown."""
     nll_B = -F.log_softmax(logits_BC, -1).gather(1, type_B[:, None].clamp(min=0))[:, 0]
     return nll_B * (type_B >= 0)
 

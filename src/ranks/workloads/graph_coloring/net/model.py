@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 NUM_FEATURES = 4
-"""The features of a node are raw counts: degree, core number, triangles, size of a clique found that
-contains it."""
+"""The features of a node are raw counts: degree, core number, triangles, size of a clique found
+that contains it."""
 Aggregation = Callable[[Tensor], Tensor]
 """Sums, means, maxima or copies of rows."""
 
@@ -76,8 +76,8 @@ class GraphEncoding:
 
 
 class RecurrentLayer(nn.Module):
-    """A gated recurrent unit (Cho et al. 2014) without its reset gate; its input are messages from the
-    neighbours."""
+    """A gated recurrent unit (Cho et al. 2014) without its reset gate; its input are messages from
+    the neighbours."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -89,8 +89,8 @@ class RecurrentLayer(nn.Module):
     def forward(self, state: Tensor, aggregate: Aggregation, scale: Tensor, pooled: Tensor) -> Tensor:
         """The next state.
 
-        `scale` multiplies the aggregated messages. `pooled` [..., 2 * width] is an additional input that
-        all nodes of a graph (or all colours of a node) share.
+        `scale` multiplies the aggregated messages. `pooled` [..., 2 * width] is an additional input
+        that all nodes of a graph (or all colours of a node) share.
         """
         messages = aggregate(F.silu(self.message(state))) * scale
         mixed = self.from_self(state) + self.from_neighbours(messages) + pooled
@@ -147,10 +147,10 @@ class GraphEncoder(nn.Module):
 class ColouringNet(nn.Module):
     """Encodes graphs and colours them.
 
-    In evaluation mode the messages of the recurrent layer are multiplied by `damping`. Training makes
-    the states converge. With weaker messages they converge less, so the search continues and finds
-    more proper colourings. `layers`: with 1, all rounds share the same weights; with more, the rounds
-    use the layers in turn.
+    In evaluation mode the messages of the recurrent layer are multiplied by `damping`. Training
+    makes the states converge. With weaker messages they converge less, so the search continues and
+    finds more proper colourings. `layers`: with 1, all rounds share the same weights; with more,
+    the rounds use the layers in turn.
     """
 
     def __init__(
@@ -182,8 +182,9 @@ class ColouringNet(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The logits float[T, R] after each of `rounds` rounds, and the last states float[R, W].
 
-        `context_NV`: the encoder's input to each node, `from_encoder(node_NH)`. `scale_R1`: the encoder's
-        scale for each row. `first`: the number of the first round, from 0; it selects the layer.
+        `context_NV`: the encoder's input to each node, `from_encoder(node_NH)`. `scale_R1`: the
+        encoder's scale for each row. `first`: the number of the first round, from 0; it selects the
+        layer.
         """
         scale_R1 = scale_R1 * (1.0 if self.training else self.damping)
         logits: list[Tensor] = []
@@ -198,12 +199,13 @@ class ColouringNet(nn.Module):
     def forward(
         self, node_features: Tensor, edge_index: Tensor, batch: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The form of the network that is exported to ONNX; all graphs have the same number of colours.
+        """The form of the network that is exported to ONNX; all graphs have the same number of
+        colours.
 
         `node_features`: float[N, NUM_FEATURES + K], raw counts, then standard normal noise for each
-        colour. `edge_index`: int64[2, D], both directions, in any order. `batch`: int64[N], the graph
-        of each node, non-decreasing. Returns colour logits [N, K] after `rounds` rounds, chromatic
-        number [B], type logits [B, types], difficulty [B].
+        colour. `edge_index`: int64[2, D], both directions, in any order. `batch`: int64[N], the
+        graph of each node, non-decreasing. Returns colour logits [N, K] after `rounds` rounds,
+        chromatic number [B], type logits [B, types], difficulty [B].
 
         It uses only operations that ONNX Runtime computes correctly.
         """
@@ -213,7 +215,8 @@ class ColouringNet(nn.Module):
         num_graphs = int(batch.max()) + 1
 
         def aggregate(x_NF: Tensor) -> Tensor:
-            # An additional edge to a row that is cut off: onnxruntime rejects a scatter of zero rows.
+            # An additional edge to a row that is cut off: onnxruntime rejects a scatter of zero
+            # rows.
             index_D = torch.cat([target_D, target_D.new_full((1,), num_nodes)])
             sent_DF = F.pad(x_NF[source_D], (0, 0, 0, 1))
             padded = x_NF.new_zeros(num_nodes + 1, x_NF.shape[1])

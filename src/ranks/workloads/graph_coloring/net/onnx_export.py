@@ -1,9 +1,10 @@
 """ONNX export; onnxruntime's output is compared with torch before the file is written.
 
 Inputs: `node_features` float32[N, F + K] (raw counts of each node, then K standard normal numbers),
-`edge_index` int64[2, D] (both directions), `batch` int64[N] (the graph of each node, non-decreasing).
-Outputs: `color_logits` float32[N, K], `chromatic` float32[B], `graph_type_logits` float32[B, types],
-`difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are dynamic sizes with these names.
+`edge_index` int64[2, D] (both directions), `batch` int64[N] (the graph of each node,
+non-decreasing). Outputs: `color_logits` float32[N, K], `chromatic` float32[B], `graph_type_logits`
+float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are dynamic
+sizes with these names.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def write_onnx(model: nn.Module, folder: Path, to_onnx: Callable[[nn.Module, str
 def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
     """The model with its weights as an ONNX file.
 
-    Its metadata has the versions, the commit, the names of the features and the sha256 of the weights.
+    Its metadata has the versions, the commit, the names of the features and the sha256 of the
+    weights.
     """
     for package in ("onnx", "onnxscript"):
         _import_optional(package)
@@ -169,8 +171,8 @@ def _quiet() -> Generator[None, None, None]:
 
 
 def compare(model: nn.Module, content: bytes) -> float:
-    """The largest relative difference over `SHAPES`. Raises GaveUp if it exceeds TOLERANCE or onnxruntime
-    fails."""
+    """The largest relative difference over `SHAPES`. Raises GaveUp if it exceeds TOLERANCE or
+    onnxruntime fails."""
     runtime = _import_optional("onnxruntime")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst = 0.0

@@ -1,7 +1,8 @@
-"""The rows of a batch: their order, their neighbours and their random numbers; and the network on them.
+"""The rows of a batch: their order, their neighbours and their random numbers; and the network on
+them.
 
-A row is a node with one of its allowed colours. The rows of node v are ptr_N[v] to ptr_N[v + 1] - 1,
-so graphs with different numbers of colours share a batch without padding.
+A row is a node with one of its allowed colours. The rows of node v are ptr_N[v] to ptr_N[v + 1] -
+1, so graphs with different numbers of colours share a batch without padding.
 
 Legend: N nodes, D directed edges, E undirected edges, R rows, M directed edges x colours,
 P = M / 2 edges x colours, B graphs, T rounds, F features.
@@ -74,8 +75,8 @@ def rows_of(batch: GraphBatch) -> Rows:
 
 
 def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
-    """(u_P, v_P, by_edge): the rows of both ends of each edge in each colour, and the sum over an edge's
-    colours."""
+    """(u_P, v_P, by_edge): the rows of both ends of each edge in each colour, and the sum over an
+    edge's colours."""
     starts_E = _ptr(rows.colours_N[batch.edges_2E[0]])
     edge_P, colour_P = _expand(starts_E, batch.num_entries // 2)
     u_P, v_P = (rows.ptr_N[end_E[edge_P]] + colour_P for end_E in batch.edges_2E)
@@ -83,7 +84,8 @@ def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
 
 
 def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: standard normal numbers, keyed by (key, item of the graph, row within the graph)."""
+    """float[R]: standard normal numbers, keyed by (key, item of the graph, row within the
+    graph)."""
     graph_R = batch.node_graph_N[rows.node_R]
     local_R = torch.arange(batch.num_rows, device=graph_R.device) - rows.ptr_N[batch.ptr[graph_R]]
     id_R = (batch.item_B[graph_R] << MAX_ROWS_BITS) + local_R
@@ -91,7 +93,8 @@ def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
 
 
 def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: one standard normal number per colour, the same for all nodes. For the ablation only."""
+    """float[R]: one standard normal number per colour, the same for all nodes. For the ablation
+    only."""
     colour_R = torch.arange(batch.num_rows, device=rows.node_R.device) - rows.ptr_N[rows.node_R]
     return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 

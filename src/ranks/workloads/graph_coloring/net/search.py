@@ -28,7 +28,8 @@ MIN_DENSITY, MAX_DENSE_NODES = 0.04, 4096
 """Graphs with at least this density and at most this number of nodes use the adjacency matrix."""
 MAX_ROUNDS_AT_ONCE = 8
 MAX_WORK_AT_ONCE = 1_000_000_000
-"""Limits between two calls of `stop`: rounds, and multiplications in these rounds. One round always runs."""
+"""Limits between two calls of `stop`: rounds, and multiplications in these rounds. One round always
+runs."""
 MAX_TRIES_AT_ONCE, MAX_ROWS_AT_ONCE = 16, 60_000
 """Limits of one batch of parallel tries."""
 
@@ -48,8 +49,8 @@ class Tries:
 class GraphSearch:
     """Encodes a graph once, then colours it in any number of tries with any number of colours.
 
-    `chromatic`, `difficulty`: the network's estimates. Raises OutOfTime if `stop` returns true before
-    the graph is encoded.
+    `chromatic`, `difficulty`: the network's estimates. Raises OutOfTime if `stop` returns true
+    before the graph is encoded.
     """
 
     def __init__(
@@ -93,7 +94,8 @@ class GraphSearch:
         number_S = torch.tensor(list(attempts), device=self.device)
         noise_SR = rng.normal(rng.key(seed, f"search/{k}", 0), number_S, n * k)
         noise_R = noise_SR.view(tries, n, k).transpose(0, 1).reshape(-1).to(self._scale_N1.dtype)
-        # Rows are ordered by node, then try, then colour, so each operation is a view and one product or sum.
+        # Rows are ordered by node, then try, then colour, so each operation is a view and one
+        # product or sum.
         layout = RowLayout(
             aggregate=lambda x: self._aggregate(x.view(n, -1)).view(x.shape),
             to_nodes=lambda x: x.view(n * tries, k, -1).mean(1),

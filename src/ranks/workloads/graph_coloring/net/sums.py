@@ -18,7 +18,8 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Sums:
-    """Which input rows are summed into each output row: row r sums index_M[starts[r]:starts[r + 1]]."""
+    """Which input rows are summed into each output row: row r sums index_M[starts[r]:starts[r +
+    1]]."""
 
     index_M: Tensor
     """int64[M]: the input row of each summand, ordered by output row."""
@@ -60,7 +61,8 @@ def sum_rows(x_NF: Tensor, sums: Sums) -> Tensor:
 
 
 def row_starts(sorted_M: Tensor, num_rows: int) -> Tensor:
-    """int64[num_rows + 1]: the index of the first entry of each row in a sorted list of row numbers."""
+    """int64[num_rows + 1]: the index of the first entry of each row in a sorted list of row
+    numbers."""
     return torch.searchsorted(sorted_M, torch.arange(num_rows + 1, device=sorted_M.device))
 
 

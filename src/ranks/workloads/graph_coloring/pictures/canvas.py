@@ -16,8 +16,8 @@ FORMATS = ("png", "svg")
 def check_picture(path: Path, asked: str) -> str:
     """The format of a picture, from the extension of its path; one of FORMATS.
 
-    Raises UserError for another extension, and if matplotlib is not installed. `asked`: what the user
-    asked for, for the message.
+    Raises UserError for another extension, and if matplotlib is not installed. `asked`: what the
+    user asked for, for the message.
     """
     extension = path.suffix.lower().removeprefix(".")
     if extension not in FORMATS:
@@ -42,7 +42,8 @@ def _figure_module(asked: str) -> Any:
 
 
 def save(figure: Any, path: Path, asked: str) -> None:
-    """Write a figure in the format of the path's extension. Raises UserError if this is not possible."""
+    """Write a figure in the format of the path's extension. Raises UserError if this is not
+    possible."""
     try:
         figure.savefig(path, format=check_picture(path, asked))
     except OSError as error:

@@ -1,4 +1,5 @@
-"""A picture of a coloured graph: nodes and edges; for a large graph, its adjacency matrix ordered by colour.
+"""A picture of a coloured graph: nodes and edges; for a large graph, its adjacency matrix ordered
+by colour.
 
 Legend: N nodes.
 """
@@ -34,7 +35,8 @@ FIRST_COLOURS = (
 
 
 def palette(num_colours: int) -> list[str]:
-    """`num_colours` different colours '#rrggbb'; after the first ten, the hues are evenly spread."""
+    """`num_colours` different colours '#rrggbb'; after the first ten, the hues are evenly
+    spread."""
     more = [
         "#{:02x}{:02x}{:02x}".format(*(round(255 * part) for part in colorsys.hls_to_rgb(0.61803 * i % 1, light, 0.6)))
         for i, light in enumerate(np.resize([0.45, 0.65, 0.3, 0.78], max(0, num_colours - len(FIRST_COLOURS))))
@@ -43,7 +45,8 @@ def palette(num_colours: int) -> list[str]:
 
 
 def layout(graph: Graph, rounds: int = 200) -> npt.NDArray[np.float64]:
-    """Positions float64[N, 2] by a force-directed layout (Fruchterman & Reingold 1991); deterministic.
+    """Positions float64[N, 2] by a force-directed layout (Fruchterman & Reingold 1991);
+    deterministic.
 
     All nodes repel each other, edges pull their ends together, and the step size decreases.
     """
@@ -104,7 +107,8 @@ def _draw_graph(axes: Any, graph: Graph, class_N: Ints, colours: list[str]) -> N
 
 
 def _draw_adjacency(axes: Any, graph: Graph, class_N: Ints, colours: list[str]) -> None:
-    """The adjacency matrix with its rows and columns ordered by colour class, the largest class first.
+    """The adjacency matrix with its rows and columns ordered by colour class, the largest class
+    first.
 
     With a proper colouring the coloured blocks on the diagonal are empty.
     """

@@ -57,8 +57,8 @@ def plot_gaps(path: Path, gaps_by_family: Mapping[str, npt.ArrayLike], title: st
 def plot_conflicts(path: Path, conflicts_ST: npt.ArrayLike, title: str) -> None:
     """Conflicting edges after each round: a thin line for each try, a thick line for the median.
 
-    A dot marks the first round without conflicts. `conflicts_ST`: a try that ended early has NaN or a
-    negative number in the rounds that it did not run. Raises UserError.
+    A dot marks the first round without conflicts. `conflicts_ST`: a try that ended early has NaN or
+    a negative number in the rounds that it did not run. Raises UserError.
     """
     conflicts = np.atleast_2d(np.asarray(conflicts_ST, dtype=np.float64))
     conflicts = np.where(conflicts < 0, np.nan, conflicts)

@@ -1,8 +1,9 @@
 """The chromatic number: the network's estimate compared with cheap classical estimates.
 
-The graphs have at most 60 nodes and a proven chromatic number. Some are of the training families, drawn
-with a data seed that training does not use; others are of families that are not in training. Graphs
-that are isomorphic to a training graph are excluded. Each method gives one integer for each graph.
+The graphs have at most 60 nodes and a proven chromatic number. Some are of the training families,
+drawn with a data seed that training does not use; others are of families that are not in training.
+Graphs that are isomorphic to a training graph are excluded. Each method gives one integer for each
+graph.
 
 Legend: G graphs.
 """
@@ -67,7 +68,8 @@ class ChromaticRow:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The test graphs of one data set. `excluded`: the number of graphs isomorphic to a training graph."""
+    """The test graphs of one data set. `excluded`: the number of graphs isomorphic to a training
+    graph."""
 
     dataset: GraphDataset
     chosen_G: Ints

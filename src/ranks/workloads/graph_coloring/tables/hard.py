@@ -4,10 +4,10 @@ The graphs are generated with a seed and a purpose that training and validation 
 counts as solved only if the independent checker confirms a proper colouring with three colours.
 
 There are two budgets, because they answer different questions. The same tries: every method with
-random starts has 12 tries, each with 64 rounds (networks) or with a repair of at most 2n moves. A try
-of the network takes about a hundred times as long as a try from random colours. The same time: for
-each graph, at most the CPU seconds that the raw network needs on average for a graph of this size, on
-one thread.
+random starts has 12 tries, each with 64 rounds (networks) or with a repair of at most 2n moves. A
+try of the network takes about a hundred times as long as a try from random colours. The same time:
+for each graph, at most the CPU seconds that the raw network needs on average for a graph of this
+size, on one thread.
 """
 
 from __future__ import annotations

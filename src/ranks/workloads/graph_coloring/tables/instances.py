@@ -1,8 +1,9 @@
-"""Public instances: the solvers with the network and the classical solvers, each with the same seconds.
+"""Public instances: the solvers with the network and the classical solvers, each with the same
+seconds.
 
-The bar compares "net + repair" with DSATUR. The network deserves the credit only if "random + repair",
-the same repair from random colours, does worse. So that solver is a column of the table, and the facts
-name the instances where the network is better, equal and worse.
+The bar compares "net + repair" with DSATUR. The network deserves the credit only if "random +
+repair", the same repair from random colours, does worse. So that solver is a column of the table,
+and the facts name the instances where the network is better, equal and worse.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
 
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
-"""Instances where net + repair must use fewer colours than DSATUR; on others it must not use more."""
+"""Instances where net + repair must use fewer colours than DSATUR; on others it must not use
+more."""
 
 TIMED = ("TabuCol", "net + TabuCol")
 """Solvers whose row also has the seconds until their best colouring."""

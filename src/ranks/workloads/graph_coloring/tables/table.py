@@ -1,5 +1,5 @@
-"""The tables of `ranks prove table graph-coloring`: hard graphs, chromatic numbers, unseen families and, on
-request, public instances."""
+"""The tables of `ranks prove table graph-coloring`: hard graphs, chromatic numbers, unseen families
+and, on request, public instances."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ class TableSizes:
 
 FULL = TableSizes(hard=300, chromatic=1000, unseen=20, budget_s=10.0)
 QUICK = TableSizes(hard=40, chromatic=400, unseen=2, budget_s=1.0)
-"""Two methods differ by about two points in the table of chromatic numbers; fewer graphs do not show it."""
+"""Two methods differ by about two points in the table of chromatic numbers; fewer graphs do not
+show it."""
 
 
 def table(quick: bool = False, instances: Path | None = None, net: LoadedNet | None = None) -> dict[str, Any]:
     """Measure the network and the classical methods: {"tables", "passed", "facts"}, ready for JSON.
 
-    `quick`: the same comparison on fewer graphs. `instances`: a folder of graph files; adds a table,
-    and "instances_csv", the rows of the bench. `net`: by default the shipped one.
+    `quick`: the same comparison on fewer graphs. `instances`: a folder of graph files; adds a
+    table, and "instances_csv", the rows of the bench. `net`: by default the shipped one.
     """
     return make_table(QUICK if quick else FULL, instances, net or load_net(None))
 

@@ -1,4 +1,5 @@
-"""The training graphs of the shipped weights: their hashes, and a histogram of their chromatic numbers.
+"""The training graphs of the shipped weights: their hashes, and a histogram of their chromatic
+numbers.
 
 The tables exclude these graphs from their tests. After new weights, write the file again:
 

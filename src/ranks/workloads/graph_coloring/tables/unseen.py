@@ -1,7 +1,8 @@
-"""Graphs of families and sizes that are not in training, coloured with their chromatic number of colours.
+"""Graphs of families and sizes that are not in training, coloured with their chromatic number of
+colours.
 
-The network and the random starts have the same number of tries. They do not have the same time: a try
-of the network takes far longer.
+The network and the random starts have the same number of tries. They do not have the same time: a
+try of the network takes far longer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ SEED, TRIES, ROUNDS = 2026, 4, 64
 
 @dataclass(frozen=True)
 class UnseenRow:
-    """How many graphs of a family each method colours properly with the chromatic number of colours."""
+    """How many graphs of a family each method colours properly with the chromatic number of
+    colours."""
 
     family: str
     nodes: str
@@ -41,7 +43,8 @@ class UnseenRow:
 
 
 def unseen_rows(model: ColouringNet, dataset: GraphDataset, max_graphs: int) -> list[UnseenRow]:
-    """A row for each family: the first `max_graphs` graphs of any size with a proven chromatic number."""
+    """A row for each family: the first `max_graphs` graphs of any size with a proven chromatic
+    number."""
     known_G = dataset.low_G == dataset.high_G
     rows: list[UnseenRow] = []
     for number, family in enumerate(dataset.families):
