@@ -1,7 +1,11 @@
-"""How long the first start of the chess core takes, and a later one: `python benchmarks/chess_compile.py` (a minute).
+"""The time of the first start of the chess core, which compiles, and of later starts (about a
+minute).
 
-Each start is a process of its own with a cache folder of its own; the seconds are those of its imports, with Numba's.
-At last two processes compile the rules into one folder at the same time, and a third must find all that they left.
+    python benchmarks/chess_compile.py
+
+Each start is a process with its own cache folder. The seconds are those of its imports, including
+Numba's. Finally two processes compile the rules into one folder at the same time, and a third one
+must find all kernels compiled.
 """
 
 from __future__ import annotations

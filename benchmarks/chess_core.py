@@ -1,16 +1,19 @@
-"""The chess core beside what else can be installed: random games, tree search, and search with a tiny net.
+"""Speed of the chess core compared with other libraries: random games, tree search, search with a
+net.
 
     python benchmarks/chess_core.py --peers PYTHON [PYTHON ...]     about 9 minutes on 2 cores; nothing else should run
 
-PYTHON is the interpreter of an environment that holds the peers; each peer is run by the first one that has it:
+PYTHON is the interpreter of an environment that holds the peers (the other libraries). Each peer is
+run by the first interpreter that has it:
 
     python3.11 -m venv peers && peers/bin/pip install -U pip && peers/bin/pip install --group bench-peers
     python3.13 -m venv peers313 && peers313/bin/pip install bulletchess==0.4.0
 
-The peers are never imported by the project: some are under the GPL. Each side is a process that gets ready once
-(compiles, fills its caches: not counted) and then measures when it is its turn: ours, A, B, ..., ours, A, B, ... The
-figures are medians over the rounds, the ratios medians of ours by theirs within a round, with quartiles. With two
-threads, ours is one process with two threads; a library that runs on one thread is two processes, one on each core.
+The project never imports the peers, because some are under the GPL. Each side is a process that
+prepares once (compiles, fills its caches; not counted) and then measures in turns: ours, A, B, ...,
+ours, A, B, ... The figures are medians over the rounds. The ratios are medians, with quartiles, of
+ours by theirs within a round. With two threads, ours is one process with two threads, and a library
+that runs on one thread is two processes, one on each core.
 """
 
 from __future__ import annotations
@@ -52,8 +55,9 @@ def compare(comparison: Comparison, peers: Sequence[str], rounds: int) -> dict[s
 
 
 def row(side: SideProcess, ours: SideProcess, comparison: Comparison) -> dict[str, Any]:
-    """What was found of one side; one that is missing or fell silent has no figures but says why."""
-    found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.facts}
+    """What was found of one side; one that is missing or fell silent has no figures but says
+    why."""
+    found: dict[str, Any] = {"side": side.side.name, "goal": side.side.goal, **side.info}
     if side.ready:
         sums = {name: round(sum(answer[name] for answer in side.answers), 3) for name in side.answers[0]}
         found |= {"rate": spread(side.rates, 1), "rates": [round(rate, 1) for rate in side.rates], "sums": sums}
@@ -71,7 +75,7 @@ def split(rounds: int) -> dict[str, Any]:
                 if side.ready:
                     side.measure(0.0)
         if not all(side.ready for side in sides.values()):
-            return {str(threads): side.facts for threads, side in sides.items()}
+            return {str(threads): side.info for threads, side in sides.items()}
         found = {str(threads): shares(side.answers) for threads, side in sides.items()}
         return {**found, "two_by_one": ratios(sides[2].rates, sides[1].rates), "goal_tree_share": SPLIT_GOAL}
     finally:
@@ -80,7 +84,8 @@ def split(rounds: int) -> dict[str, Any]:
 
 
 def shares(answers: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Shares of the search's wall time. Trees and rules: all that is not the evaluator; it does not run meanwhile."""
+    """Shares of the search's wall time. Trees and rules: all that is not the evaluator; it does not
+    run meanwhile."""
 
     def of(name: str) -> list[float]:
         return [answer[name] for answer in answers]
@@ -120,8 +125,8 @@ def show_split(found: dict[str, Any]) -> None:
             print(f"  {threads} thread(s): not measured: {parts['missing']}")
             continue
         names = ("tree_and_rules", "planes_and_priors", "net")
-        told = ", ".join(f"{name.replace('_', ' ')} {parts[name]['median']:.1%}" for name in names)
-        print(f"  {threads} thread(s): {parts['simulations_per_s']['median']:,.0f} simulations/s: {told}")
+        text = ", ".join(f"{name.replace('_', ' ')} {parts[name]['median']:.1%}" for name in names)
+        print(f"  {threads} thread(s): {parts['simulations_per_s']['median']:,.0f} simulations/s: {text}")
     if "two_by_one" in found:
         print(
             f"  2 threads by 1: {found['two_by_one']['median']:.2f}x; goal for trees and rules on 2: {SPLIT_GOAL:.0%}"
@@ -134,7 +139,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="only comparisons whose name has this in it")
     asked = parser.parse_args()
-    begun = time.perf_counter()
+    started_s = time.perf_counter()
     found = {"origin": origin(), "rounds": asked.rounds, "comparisons": []}
     for comparison in comparisons():
         if asked.only in comparison.name:
@@ -143,7 +148,7 @@ def main() -> None:
     if asked.only in "split":
         found["split"] = split(asked.rounds)
         show_split(found["split"])
-    found["seconds"] = round(time.perf_counter() - begun, 1)
+    found["seconds"] = round(time.perf_counter() - started_s, 1)
     if asked.only:
         print("\nnot saved, since only a part was measured")
         return

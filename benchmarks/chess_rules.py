@@ -1,10 +1,11 @@
-"""That the rules of chess are right, at a length that tests have no time for.
+"""Correctness of the rules of chess, at a length that tests have no time for.
 
     python benchmarks/chess_rules.py [--positions 100000] [--games 10000]      about three minutes on one core
 
-Three proofs: every count of tests/chess/perft.epd; random positions against python-chess, where it is installed (pip
-install chess); and a file of our own games, of which each must be equal after it is written, read and written again.
-Writes benchmarks/results/chess_rules_DATE.json and exits 1 where anything differs.
+Three checks: all counts of tests/chess/perft.epd; random positions compared with python-chess, if
+it is installed (pip install chess); and a PGN file of our own games, each of which must be equal
+after it is written, read and written again. Writes benchmarks/results/chess_rules_DATE.json and
+exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from ranks.chess.board import Board
 from ranks.chess.core.perft import perft
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn import Damage, Game, read_games, write_game
+from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
 from tests.chess.suites import perft_suites
 
 HAS_RIVAL = importlib.util.find_spec("chess") is not None
@@ -56,7 +57,8 @@ def suites() -> dict[str, Any]:
 
 
 def positions(number: int) -> dict[str, Any]:
-    """Random positions against python-chess: three in four from games, the others from random placements of men."""
+    """Random positions against python-chess: three in four from games, the others from random
+    placements of pieces."""
     if not HAS_RIVAL:
         return {"python_chess": None, "wrong": None}
     from tests.chess.oracle import Keys, check_games, check_placements
@@ -79,23 +81,23 @@ def victim(board: Board, move: int) -> int:
 
 
 def own_games(number: int) -> Iterator[tuple[Game, str]]:
-    """Games by uniformly random moves, by the richest capture, and without captures where that is possible; each with
-    how it ended."""
-    draws = random.Random(12)
+    """Games by uniformly random moves, by the richest capture, and without captures where that is
+    possible; each with how it ended."""
+    rng = random.Random(12)
     starts = [fen for fen, _ in perft_suites()]
     for game in range(number):
-        fen = draws.choice(starts) if game % 4 == 0 else None
+        fen = rng.choice(starts) if game % 4 == 0 else None
         greed = ("random", "greedy", "peaceful")[game % 3]
         board, comments = Board(fen), dict[int, str]()
         while (outcome := board.outcome()) is None and board.ply < PLIES:
             moves = board.legal_moves()
-            if greed != "random" and draws.random() < 0.8:
+            if greed != "random" and rng.random() < 0.8:
                 worth = [victim(board, move) for move in moves]
                 wanted = max(worth) if greed == "greedy" else min(worth)
                 moves = [move for move, value in zip(moves, worth, strict=True) if value == wanted]
-            board.push(draws.choice(moves))
+            board.push(rng.choice(moves))
             if game % 2:
-                comments[board.ply] = f"{draws.uniform(-9, 9):+.2f}/{draws.randint(1, 20)} {draws.random():.3f}s"
+                comments[board.ply] = f"{rng.uniform(-9, 9):+.2f}/{rng.randint(1, 20)} {rng.random():.3f}s"
         headers = {"Event": "Own games", "Round": str(game + 1), "White": greed, "Black": greed}
         result = outcome.result if outcome else "*"
         yield Game(headers, fen, tuple(board.moves), comments, result), outcome.reason if outcome else "cut off"
@@ -105,7 +107,7 @@ def round_trip(number: int) -> dict[str, Any]:
     """Write, read and write again; a sample also through python-chess."""
     pairs = list(own_games(number))
     games = [game for game, _ in pairs]
-    damages: list[Damage] = []
+    skipped: list[SkippedGame] = []
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         path = Path(folder) / "own.pgn"
         start = time.perf_counter()
@@ -114,7 +116,7 @@ def round_trip(number: int) -> dict[str, Any]:
                 write_game(stream, game)
         written_s = time.perf_counter() - start
         start = time.perf_counter()
-        again = list(read_games(path, damages.append))
+        again = list(read_games(path, skipped.append))
         read_s = time.perf_counter() - start
         text = path.read_text(encoding="utf-8")
     second = io.StringIO()
@@ -127,7 +129,7 @@ def round_trip(number: int) -> dict[str, Any]:
         "bytes": len(text.encode()),
         "endings": dict(Counter(end for _, end in pairs)),
         "promotions": sum(move >> 12 > 0 for game in games for move in game.moves),
-        "damaged": [str(damage) for damage in damages],
+        "damaged": [str(damage) for damage in skipped],
         "unequal": sum(a != b for a, b in zip(games, again, strict=False)) + abs(len(games) - len(again)),
         "second_text_equal": second.getvalue() == text,
         "written_games_per_second": round(number / written_s),

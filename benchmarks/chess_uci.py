@@ -1,13 +1,15 @@
-"""What the UCI side must stand: random scripts of commands, and games against itself on short clocks.
+"""A stress test of the UCI engine: random scripts of commands, and games against itself on short
+clocks.
 
     python benchmarks/chess_uci.py                     300 scripts and 500 games at 2+0.02: about an hour of one core
     python benchmarks/chess_uci.py --games 20          a smaller match
 
-Scripts: processes of `ranks chess uci` hear sensible and senseless commands in random order; each search must answer
-with exactly one bestmove, legal in the position of that time, and the process must end with exit code 0. Games: two
-processes of `ranks chess uci` on a clock that the match holds. Writes benchmarks/results/chess_uci_DATE.json and exits
-1 where anything hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: what was done is written,
-marked as cut short, and it exits 130.
+Scripts: processes of `ranks chess uci` receive valid and invalid commands in random order. Each
+search must answer with exactly one bestmove that is legal in its position, and the process must end
+with exit code 0. Games: two processes of `ranks chess uci` play on the clock of the match. Writes
+benchmarks/results/chess_uci_DATE.json and exits with 1 if an engine hung, moved illegally or lost
+on time. Ctrl-C and SIGTERM end it early: the results so far are written and marked as cut short,
+and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ sys.path.insert(0, str(ROOT))
 
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.openings import seeded_openings
-from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
+from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Player
-from ranks.chess.players.program import ProgramPlayer
+from ranks.chess.uci.player import UciPlayer
 from tests.chess.uci_conversation import Listener, check_script, random_script
 
 SCRIPTS_PER_PROCESS = 10
@@ -77,13 +79,13 @@ class EngineProcess(Listener):
 
     def end(self) -> int:
         """Say quit; the exit code. Raises TimeoutExpired where it does not end."""
-        self.say("quit")
+        self.send("quit")
         return self._process.wait(20)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.notice(line.rstrip("\n"))
+            self.receive(line.rstrip("\n"))
 
 
 def scripts(number: int) -> dict[str, Any]:
@@ -122,11 +124,11 @@ def scripts(number: int) -> dict[str, Any]:
 def games(number: int, control: TimeControl, concurrency: int) -> dict[str, Any]:
     """Games of our default engine against itself, every opening with both colours."""
 
-    def opened(name: str) -> Entrant:
+    def opened(name: str) -> Participant:
         def make() -> Player:
-            return ProgramPlayer(name, command(PLAYERS[0]), {})
+            return UciPlayer(name, command(PLAYERS[0]), {})
 
-        return Entrant(name, make)
+        return Participant(name, make)
 
     records: list[GameRecord] = []
 
@@ -159,7 +161,8 @@ def games(number: int, control: TimeControl, concurrency: int) -> dict[str, Any]
 
 
 def least_left_s(game: GameRecord, side: int, control: TimeControl) -> list[float]:
-    """The least that was left on a side's clock when it had moved, before the increment; empty if it never moved."""
+    """The least that was left on a side's clock when it had moved, before the increment; empty if
+    it never moved."""
     spent_s = accumulate(turn.elapsed_s - control.increment_s for turn in game.turns[side::2])
     most_s = max(spent_s, default=None)
     return [] if most_s is None else [control.time_s - control.increment_s - most_s]

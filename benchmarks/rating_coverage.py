@@ -1,11 +1,14 @@
-"""How often the 95 % intervals of a ladder's ratings hold the truth, and equals are called separated, by simulation.
+"""Coverage of the 95 % intervals of ladder ratings, and how often equal players are called
+separated.
 
     python benchmarks/rating_coverage.py [--pools 1000]      about four minutes; any load, no timings
 
-Each pool is a round robin of seven players of known strength. Five worlds: games independent; the two games of a pair
-decided by the same luck in 60 % of the openings; draws that depend on who meets, against the model; and 20 or 8 pairs
-in each pairing. In the first two worlds, besides, neighbours play on until they are separated (--until-separated),
-among them two equals, who should end as separated in 5 % of all pools at most.
+A simulation: each pool is a round robin of seven players of known strength, in one of five worlds.
+In the first, games are independent. In the second, one random number decides both games of a pair
+in 60 % of the openings. In the third, the share of draws depends on the pairing, against the model.
+In the last two, each pairing has only 20 or 8 pairs. In the first two worlds neighbours also play
+until they are separated (--until-separated). Two of them are equals, which may be called separated
+in at most 5 % of all pools.
 """
 
 # P pairs of games; 3 = points of white in halves
@@ -42,15 +45,15 @@ class World:
     pairs: int = 60
     """Of games in each pairing."""
     shared: float = 0.0
-    """Share of openings that decide both games by the same luck."""
+    """Share of openings that decide both games with the same random number."""
     draws_vary: bool = False
     """nu from 0.2 to 3.2 by who meets; the fit has one nu for all."""
 
 
 WORLDS = (
     World("independent games"),
-    World("pairs hang together", shared=0.6),
-    World("draws against the model", draws_vary=True),
+    World("dependent games in a pair", shared=0.6),
+    World("draws unlike the model", draws_vary=True),
     World("few games", pairs=20),
     World("very few games", pairs=8),
 )
@@ -58,34 +61,35 @@ WORLDS = (
 
 def pool(world: World, seed: int) -> Crosstable:
     """One round robin."""
-    draws = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     table = Crosstable()
     for number, (first, second) in enumerate(itertools.combinations(ELO, 2)):
         nu = 0.2 * 2 ** (number % 5) if world.draws_vary else 0.8
-        luck_3P = draws.random((3, world.pairs))
-        for white, black in pairs_of_games(luck_3P, ELO[first] - ELO[second], world.shared, nu):
+        uniform_3P = rng.random((3, world.pairs))
+        for white, black in pairs_of_games(uniform_3P, ELO[first] - ELO[second], world.shared, nu):
             table.add(first, second, white, black)
     return table
 
 
 def pairs_of_games(
-    luck_3P: np.ndarray, ahead_elo: float, shared: float, nu: float = 0.8
+    uniform_3P: np.ndarray, ahead_elo: float, shared: float, nu: float = 0.8
 ) -> Iterator[tuple[Points, Points]]:
     """The first player's points with white and with black in each pair, from uniform numbers."""
-    luck_P, other_P, alike_P = luck_3P
-    white_P = points(luck_P, FIRST_MOVE_ELO + ahead_elo, nu)
-    black_P = 2 - points(np.where(alike_P < shared, luck_P, other_P), FIRST_MOVE_ELO - ahead_elo, nu)
+    uniform_P, other_P, shared_P = uniform_3P
+    white_P = points(uniform_P, FIRST_MOVE_ELO + ahead_elo, nu)
+    black_P = 2 - points(np.where(shared_P < shared, uniform_P, other_P), FIRST_MOVE_ELO - ahead_elo, nu)
     return zip(white_P.tolist(), black_P.tolist(), strict=True)
 
 
-def points(luck_P: np.ndarray, advantage_elo: float, nu: float) -> np.ndarray:
+def points(uniform_P: np.ndarray, advantage_elo: float, nu: float) -> np.ndarray:
     """int64[P]: white's points, from uniform numbers."""
     chance_3 = outcome_probabilities(np.array(advantage_elo / ELO_PER_NAT), nu)
-    return np.searchsorted(chance_3.cumsum()[:2], luck_P)
+    return np.searchsorted(chance_3.cumsum()[:2], uniform_P)
 
 
 def cover(world: World, pools: int) -> dict[str, Any]:
-    """Share of intervals that hold the truth, their mean width, and the mean error, over `pools` round robins."""
+    """Share of intervals that hold the truth, their mean width, and the mean error, over `pools`
+    round robins."""
     mean = sum(ELO.values()) / len(ELO)
     held: dict[str, list[bool]] = {"rating": [], "neighbours": [], "first move": []}
     widths, errors = [], []
@@ -112,13 +116,13 @@ def cover(world: World, pools: int) -> dict[str, Any]:
 
 def equals_separated(world: World, level_for: int, seed: int) -> bool:
     """Whether two equals are called separated at one of LOOKS, at the level for so many looks."""
-    draws = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     table = Crosstable()
     close = list(itertools.combinations(EQUALS, 2))
     for pairs in LOOKS:
         for first, second in close:
             more = pairs - int(table.between(first, second).sum())
-            for points_2 in pairs_of_games(draws.random((3, more)), EQUALS[first] - EQUALS[second], world.shared):
+            for points_2 in pairs_of_games(rng.random((3, more)), EQUALS[first] - EQUALS[second], world.shared):
                 table.add(first, second, *points_2)
         close = [(min(pair), max(pair)) for pair in rate(table, {}, level_for).unseparated]
         if ("A", "B") not in close:
@@ -127,7 +131,8 @@ def equals_separated(world: World, level_for: int, seed: int) -> bool:
 
 
 def optional_stopping(world: World, pools: int) -> dict[str, Any]:
-    """Share of pools in which two equals end as separated: as a ladder decides, and with 95 % at every look."""
+    """Share of pools in which two equals end as separated: as a ladder decides, and with 95 % at
+    every look."""
     as_ladders_do, at_95 = (
         float(np.mean([equals_separated(world, level_for, seed) for seed in range(pools)]))
         for level_for in (len(LOOKS), 1)

@@ -28,13 +28,19 @@ BUDGETS_S: Mapping[str, int] = {
 HERE = Path(__file__).parent
 
 
+def folder_of(nodeid: str) -> str:
+    """'tests/engine/test_rng.py::test_golden' -> 'engine'; files directly in tests/ belong to 'tests'."""
+    parts = nodeid.partition("::")[0].split("/")
+    return parts[-2] if len(parts) > 1 else HERE.name
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Seconds by folder, set-up included, summed over parallel workers."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.removeprefix(f"{HERE.name}/").partition("/")[0]] += report.duration
+                seconds[folder_of(report.nodeid)] += report.duration
     if len(seconds) < 2:
         return
     terminalreporter.section("seconds by folder")

@@ -34,10 +34,16 @@ MODULES = {
 
 
 @functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file as a list."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def imports(path: Path) -> set[str]:
     """The modules that a file imports, also inside functions; of `from a import b`, a.b where that is a module."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -49,6 +55,28 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+@functools.cache
+def named(path: Path) -> set[str]:
+    """The modules that string constants name, as "package.module" or "package.module:function"."""
+    constants = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
+    texts = {value.partition(":")[0] for value in constants if isinstance(value, str)}
+    return texts & MODULES.keys()
+
+
+def sub_room(module: str, within: str) -> str:
+    """('ranks.chess.uci.player', 'ranks.chess') -> 'uci'; the files directly in a room belong to no sub-room."""
+    first = module.removeprefix(f"{within}.").split(".")[0]
+    is_folder = module.startswith(f"{within}.") and MODULES.get(f"{within}.{first}", Path()).name == "__init__.py"
+    return first if is_folder else ""
+
+
+def rooms_with_sub_rooms() -> list[str]:
+    """The packages that hold at least two packages, without the package itself and the list of workloads."""
+    packages = [module for module, path in MODULES.items() if path.name == "__init__.py"]
+    parents = [package.rpartition(".")[0] for package in packages]
+    return sorted({p for p in parents if p not in ("", "ranks", "ranks.workloads") and parents.count(p) > 1})
+
+
 def room(module: str) -> str:
     """'ranks.engine.distributed.world' -> 'engine'; the files beside the rooms belong to none."""
     parts = module.split(".")
@@ -56,7 +84,8 @@ def room(module: str) -> str:
 
 
 def own_imports() -> list[tuple[str, str]]:
-    return [(module, other) for module, path in MODULES.items() for other in imports(path) if other.startswith("ranks")]
+    used = [(module, other) for module, path in MODULES.items() for other in imports(path) | named(path)]
+    return [(module, other) for module, other in used if other.startswith("ranks")]
 
 
 def test_every_folder_is_a_room_with_a_floor() -> None:
@@ -79,6 +108,26 @@ def test_no_file_imports_itself_by_a_detour() -> None:
         tuple(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("name", rooms_with_sub_rooms())
+def test_sub_rooms_do_not_import_each_other_in_a_circle(name: str) -> None:
+    """Imports by name in a string, as in a table of commands or players, count too."""
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        if inner := sub_room(module, name):
+            others = {sub_room(other, name) for other in imports(path) | named(path)}
+            graph.setdefault(inner, set()).update(others - {inner, ""})
+    try:
+        tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_a_module_named_in_a_string_counts_as_an_import() -> None:
+    table = MODULES["ranks.chess.commands.players"]
+    assert {"ranks.chess.uci.player", "ranks.chess.players.simple"} <= named(table)
+    assert "ranks.chess.uci.player" not in imports(table)
 
 
 def test_no_workload_imports_another_and_proofs_know_only_the_contract() -> None:

@@ -1,8 +1,11 @@
-"""Simulations of mctx + pgx with the tiny net: `python mctx_pgx.py --games 64 --simulations 32 --cores 0,1`.
+"""Simulations of mctx + pgx with the tiny net.
 
-Gumbel MuZero's search as mctx ships it (16 moves considered), on pgx's chess, jitted, 32-bit floats, on the CPU. pgx's
-observation has 119 planes; the net takes the 19 that say the position (12 pieces, side, plies, castling, 50 moves).
-The tree keeps pgx's states without their observations, 30 KB each, which made it faster than keeping them.
+    python mctx_pgx.py --games 64 --simulations 32 --cores 0,1
+
+Gumbel MuZero's search as mctx provides it (16 moves considered), on pgx's chess, jitted, 32-bit
+floats, on the CPU. pgx's observation has 119 planes; the net takes the 19 that hold the position
+(12 pieces, side, plies, castling, 50 moves). The tree keeps pgx's states (30 KB each) without their
+observations, which is faster than keeping them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Simulations of OpenSpiel's MCTS on chess: `python openspiel_tree.py SIMULATIONS --cores 0`.
 
-PUCT with uniform priors and value 0: the tree and the rules are the whole cost. The Python MCTSBot is the faster one
-here, since the C++ MCTSBot of the wheel takes no evaluator but a random game to its end for each simulation (`--cpp`).
-It does less than ours does: a leaf gets its legal moves and priors only when it is visited a second time.
+PUCT with uniform priors and value 0, so that the tree and the rules are the whole cost. The Python
+MCTSBot is the faster one here, because the C++ MCTSBot of the wheel (`--cpp`) has no evaluator but
+a random game to its end for each simulation. It does less work than ours: a leaf gets its legal
+moves and priors only when it is visited a second time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Our side of each comparison, in the project's environment: `python ours.py games|tree|net --cores 0,1 ...`.
+"""Our side of each comparison, in the environment of the project.
 
-games   random games.
-tree    searches with equal priors and value 0, from the positions of openspiel_tree.py.
-net     Gumbel searches with the tiny net in torch and mctx's settings, a few random plies after the start; each answer
-        also says where the time went.
+    python ours.py games|tree|net --cores 0,1 ...
 
-Putting the positions into the search is not counted, as theirs are made before.
+games   random games
+tree    searches with equal priors and value 0, from the positions of openspiel_tree.py
+net     Gumbel searches with the tiny net in torch and the settings of mctx, a few random plies after
+        the start; each answer also holds the time of each part
+
+The time to set up the positions is not counted, as the peers set theirs up in advance.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ def random_games(threads: int) -> Prepared:
     """Each thread plays games of its own."""
     from ranks.chess.core.rules import START, random_games
 
-    draws = [np.array([seed], np.uint64) for seed in range(threads)]
+    rng = [np.array([seed], np.uint64) for seed in range(threads)]
     ends = [np.zeros(3, np.int64) for _ in range(threads)]
     pool = ThreadPoolExecutor(threads)
 
     def play(thread: int) -> int:
-        return random_games(START, GAMES, CAP_PLIES, draws[thread], ends[thread])
+        return random_games(START, GAMES, CAP_PLIES, rng[thread], ends[thread])
 
     def work() -> Mapping[str, float]:
         return {"plies": sum(pool.map(play, range(threads))), "done": threads * GAMES}
@@ -45,7 +47,8 @@ def random_games(threads: int) -> Prepared:
 
 
 def tree_only(threads: int, games: int, simulations: int) -> Prepared:
-    """PUCT without a net: a quarter of the games at each position; nothing is reused from one search to the next."""
+    """PUCT without a net: a quarter of the games at each position; nothing is reused from one
+    search to the next."""
     from ranks.chess.core.rules import CHESS
     from ranks.chess.fen import parse_fen
     from ranks.search.config import SearchConfig
@@ -62,41 +65,42 @@ def tree_only(threads: int, games: int, simulations: int) -> Prepared:
     search = Search(CHESS, SearchConfig(simulations, reuse=False), games, threads, groups=1)
 
     def work() -> Mapping[str, float]:
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         for game in range(games):
             search.set_root(game, game, start=starts[game % len(starts)])
-        aside_s = time.perf_counter() - begun
+        aside_s = time.perf_counter() - started_s
         return {"aside_s": aside_s, "done": int(search.run(evaluator).simulations_P.sum())}
 
     return work, {"version": ours(), "games": games, "simulations": simulations}
 
 
 def with_net(threads: int, games: int, simulations: int) -> Prepared:
-    """Gumbel search as mctx sets it: 16 moves considered, c_scale 0.1, completed Q stretched to [0, 1]."""
+    """Gumbel search as mctx sets it: 16 moves considered, c_scale 0.1, completed Q stretched to [0,
+    1]."""
     os.environ["OMP_NUM_THREADS"] = "1"  # the net brings its own threads
     import torch
     from tiny_net_torch import TinyNet
 
     from ranks.chess.core.rules import CHESS
     from ranks.search.config import SearchConfig
-    from ranks.search.result import SearchTimes
+    from ranks.search.scheduler import SearchTimes
     from ranks.search.search import Search
 
     net = TinyNet(threads)
     config = SearchConfig(simulations, root="gumbel", num_considered=16, c_scale=0.1, rescale_values=True, reuse=False)
     search = Search(CHESS, config, games, threads, groups=1)
-    draws = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     openings: list[list[int]] = [[] for _ in range(games)]
     for moves in openings:
         for _ in range(OPENING_PLIES):
             search.set_root(0, 0, moves)
-            moves.append(int(draws.choice(search.legal_moves(0))))
+            moves.append(int(rng.choice(search.legal_moves(0))))
 
     def work() -> Mapping[str, float]:
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         for game, moves in enumerate(openings):
             search.set_root(game, game, moves)
-        aside_s = time.perf_counter() - begun
+        aside_s = time.perf_counter() - started_s
         search.times, net.net_s, net.encoding_s = SearchTimes(), 0.0, 0.0
         made = int(search.run(net).simulations_P.sum())
         times = search.times

@@ -1,4 +1,4 @@
-"""What is compared with what: the sides of each comparison, their goals, and where the work differs."""
+"""The comparisons: the sides of each, their goals, and the differences in their work."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ LIBRARIES = (
 )
 """Rules of chess that pip installs, by their names on PyPI."""
 MCTX_BATCHES = {32: (16, 64, 256), 100: (64,)}
-"""Games in mctx's batch, by simulations; with 100 only one, since a search of it takes half a minute."""
+"""Games in mctx's batch, by simulations; with 100 only one, since a search of it takes half a
+minute."""
 
 TREE_GAMES = {1: "256", 2: "1024"}
-"""Games that ours searches at once without a net, by threads: a thread is not given fewer than 256."""
+"""Games that ours searches at once without a net, by threads: a thread is not given fewer than
+256."""
 
 
 @dataclass(frozen=True)

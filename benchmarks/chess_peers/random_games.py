@@ -1,8 +1,10 @@
-"""Random games by a library of chess rules: `python random_games.py LIBRARY --cores 0 [--seed 1]`.
+"""Random games with a library of chess rules: `python random_games.py LIBRARY --cores 0 [--seed
+1]`.
 
-Each game starts at the start position and takes uniform random legal moves. It ends by mate, stalemate, 50 moves,
-threefold repetition, insufficient material, or after 1,000 plies. What a library lacks is named; its games end later.
-Each library is used in the fastest way that was found through its public interface.
+Each game starts from the initial position and plays uniformly random legal moves. It ends by mate,
+stalemate, 50 moves, threefold repetition, insufficient material, or after 1,000 plies. If a library
+lacks one of these, the result says so, and its games end later. Each library is used in the fastest
+way that its public interface allows, as far as we know.
 """
 
 from __future__ import annotations

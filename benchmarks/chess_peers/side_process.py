@@ -1,4 +1,5 @@
-"""A side as the harness sees it: processes that wait, measure when asked, and answer."""
+"""The processes of one side, as the benchmark sees them: they wait, measure when asked, and
+answer."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from chess_peers.plan import Side
 from measure import environment
 
 FOLDER = Path(__file__).resolve().parent
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 """A side that does not answer for so long is ended and reported."""
 
 
@@ -22,20 +23,20 @@ class SideProcess:
     """The processes of one side: started one after the other, asked and answered together."""
 
     def __init__(self, side: Side, threads: int, pythons: Sequence[str]) -> None:
-        self.side, self.facts = side, {"missing": "no Python given for the peers"}
+        self.side, self.info = side, {"missing": "no Python given for the peers"}
         self.rates: list[float] = []
         self.answers: list[dict[str, float]] = []
         cores = [str(core) for core in range(threads)]
         self.processes: list[subprocess.Popen[str]] = []
         for python in pythons:
             self.processes = [self.start(python, each) for each in (cores if side.single else [",".join(cores)])]
-            *_, self.facts = [self.read(process) for process in self.processes]
-            if "missing" not in self.facts:
+            *_, self.info = [self.read(process) for process in self.processes]
+            if "missing" not in self.info:
                 return
 
     @property
     def ready(self) -> bool:
-        return "missing" not in self.facts
+        return "missing" not in self.info
 
     def start(self, python: str, cores: str) -> subprocess.Popen[str]:
         command = [python, str(FOLDER / self.side.argv[0]), *self.side.argv[1:], "--cores", cores]
@@ -43,12 +44,13 @@ class SideProcess:
         return subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, text=True)
 
     def read(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """The next line of a process, or that there is none; what went wrong it has said on stderr."""
+        """The next line of a process, or that there is none; what went wrong it has said on
+        stderr."""
         assert process.stdout is not None
-        impatience = threading.Timer(PATIENCE_S, process.kill)
-        impatience.start()
+        killer = threading.Timer(TIMEOUT_S, process.kill)
+        killer.start()
         line = process.stdout.readline()
-        impatience.cancel()
+        killer.cancel()
         if line:
             return json.loads(line)
         return {"missing": f"ended with exit code {process.wait()}"}
@@ -62,7 +64,7 @@ class SideProcess:
                 process.stdin.flush()
         answers = [self.read(process) for process in self.processes]
         if any("missing" in answer for answer in answers):
-            self.facts = next(answer for answer in answers if "missing" in answer)
+            self.info = next(answer for answer in answers if "missing" in answer)
             return
         self.rates.append(sum(answer["done"] / answer["seconds"] for answer in answers))
         self.answers += answers

@@ -1,7 +1,9 @@
-"""The tiny net of the end-to-end comparison, as arrays: both sides load the same numbers, so that trees grow alike.
+"""The tiny net of the comparison as arrays. Both sides load the same numbers, so that their trees
+are equal.
 
-19 planes, two 3x3 convolutions of 32 channels with ReLU, a 1x1 convolution to 73 planes of move logits, and a value
-that is linear in the 32 x 64 features, through tanh. 17,056 multiplications a square, 32-bit floats.
+19 planes, two 3x3 convolutions of 32 channels with ReLU, a 1x1 convolution to 73 planes of move
+logits, and a value that is linear in the 32 x 64 features, through tanh. 17,056 multiplications per
+square, 32-bit floats.
 """
 
 # O channels out, I channels in, H rows, W columns, P planes of moves, F features
@@ -16,12 +18,13 @@ OPENING_PLIES = 8
 
 
 def weights(seed: int = 1) -> dict[str, np.ndarray]:
-    """float32: conv1 [O, I, H, W], conv2 [O, I, H, W], policy [P, I], value [F]; normal, variance 2 / fan in."""
-    draws = np.random.default_rng(seed)
+    """float32: conv1 [O, I, H, W], conv2 [O, I, H, W], policy [P, I], value [F]; normal, variance 2
+    / fan in."""
+    rng = np.random.default_rng(seed)
 
     def normal(*shape: int) -> np.ndarray:
         fan_in = int(np.prod(shape[1:])) if len(shape) > 1 else shape[0]
-        return (draws.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32)
+        return (rng.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32)
 
     return {
         "conv1": normal(CHANNELS, PLANES, 3, 3),

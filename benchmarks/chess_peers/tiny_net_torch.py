@@ -1,10 +1,11 @@
-"""The tiny net as an evaluator of our search: packed positions to planes, the net in torch, logits of legal moves.
+"""The tiny net in torch as an evaluator of our search.
 
-A position is seen by the side to move: its own pieces first, black's board upside down.
+It unpacks positions to planes and returns the logits of the legal moves. Positions are seen from
+the side to move: its own pieces come first, and black's board is flipped.
 """
 
-# B rows, W words of a position, K kinds of pieces, C planes or channels, H ranks, V files, M moves, P move planes,
-# S squares, A = P * S logits
+# B rows, W words of a position, K kinds of pieces, C planes or channels, H ranks, V files, M moves,
+# P move planes, S squares, A = P * S logits
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ BITS = torch.from_numpy(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 
 
 def planes(states_BW: Tensor) -> Tensor:
-    """float32[B, 19, 8, 8] of int64[B, 13]: 6 kinds of each side, side, full moves, 4 castlings, 50 moves."""
+    """float32[B, 19, 8, 8] of int64[B, 13]: 6 kinds of each side, side, full moves, 4 castlings, 50
+    moves."""
     black_B1 = states_BW[:, SIDE : SIDE + 1]
     own_B1 = torch.where(black_B1 == 1, states_BW[:, 7:8], states_BW[:, 6:7])
     other_B1 = torch.where(black_B1 == 1, states_BW[:, 6:7], states_BW[:, 7:8])
@@ -45,10 +47,12 @@ def planes(states_BW: Tensor) -> Tensor:
 
 
 def move_places() -> np.ndarray:
-    """int64[2, 65536]: where a move of white or of black stands among the 73 * 64 logits; -1 marks what is no move.
+    """int64[2, 65536]: where a move of white or of black is among the 73 * 64 logits; -1 marks
+    what is no move.
 
-    AlphaZero's planes (Silver et al. 2018): 8 directions by 7 steps, 8 knight's moves, 3 smaller promotions by 3 files;
-    a queen's promotion counts as the pawn's step. Moves are from | to << 6 | promotion << 12, queen 4.
+    AlphaZero's planes (Silver et al. 2018): 8 directions by 7 steps, 8 knight's moves, 3 smaller
+    promotions by 3 files; a queen's promotion counts as the pawn's step. Moves are from | to << 6 |
+    promotion << 12, queen 4.
     """
     moves = np.arange(65536)
     start, end, promotion = moves & 63, moves >> 6 & 63, moves >> 12
@@ -71,9 +75,10 @@ def move_places() -> np.ndarray:
 class TinyNet:
     """Called with leaves it answers priors and values.
 
-    Each thread takes at most 128 rows at a time, which stay in its cache, and runs torch's operators on its own core;
-    torch's own threads would meet at each of the twenty operators. `net_s` adds up the threads' seconds in the net,
-    `encoding_s` those around it: planes, indices, softmax.
+    Each thread takes at most 128 rows at a time, which stay in its cache, and runs torch's
+    operators on its own core; torch's own threads would meet at each of the twenty operators.
+    `net_s` adds up the threads' seconds in the net, `encoding_s` those around it: planes, indices,
+    softmax.
     """
 
     def __init__(self, threads: int) -> None:
@@ -96,7 +101,7 @@ class TinyNet:
     @torch.inference_mode()
     def fill(self, leaves: Leaves, answer: Evaluation, rows: slice) -> tuple[float, float]:
         """Answer some rows; returns the seconds it took, and those of the net alone."""
-        begun = time.perf_counter()
+        started_s = time.perf_counter()
         most = answer.priors_BM.shape[1]
         states_BW = torch.from_numpy(leaves.states_BW[rows].view(np.int64))
         moves_BM = torch.from_numpy(leaves.moves_BM[rows, :most].astype(np.int64))
@@ -108,7 +113,7 @@ class TinyNet:
         after_net = time.perf_counter()
         priors_BM = logits_BA.gather(1, places_BM).masked_fill_(empty_BM, -1e9).softmax(1)
         answer.priors_BM[rows], answer.value_B[rows] = priors_BM.numpy(), value_B.numpy()
-        return time.perf_counter() - begun, after_net - before_net
+        return time.perf_counter() - started_s, after_net - before_net
 
     def forward(self, x_BCHV: Tensor) -> tuple[Tensor, Tensor]:
         """Planes to logits [B, 73 * 64] and values [B]."""

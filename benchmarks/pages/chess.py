@@ -23,16 +23,16 @@ def where(found: dict[str, Any]) -> str:
     """The command, date, hardware and versions of a result."""
     origin = found.get("origin", found)
     hardware, versions = origin["hardware"], origin["versions"]
-    told = ", ".join(f"{name} {versions[name]}" for name in ("python", "numba", "numpy") if name in versions)
+    text = ", ".join(f"{name} {versions[name]}" for name in ("python", "numba", "numpy") if name in versions)
     machine = f"{hardware['cores']} cores of {hardware.get('cpu') or hardware.get('processor')}"
-    return f"`{origin['command']}`, {origin['date'][:10]}, {machine}, {told}."
+    return f"`{origin['command']}`, {origin['date'][:10]}, {machine}, {text}."
 
 
 def core(found: dict[str, Any]) -> Iterator[str]:
-    """Ours beside each peer, and where the time of a search goes."""
-    yield f"**Beside what else can be installed.** {where(found)} Medians with quartiles, in turns."
+    """The comparison with each library, and how the time of a search is spent."""
+    yield f"**Speed compared with other libraries.** {where(found)} Medians with quartiles; the sides run in turns."
     yield ""
-    yield "| work | threads | side | a second | ours by theirs | goal |"
+    yield "| work | threads | library | per second | ratio ours / theirs | goal |"
     yield "|---|---|---|---|---|---|"
     for comparison in found["comparisons"]:
         for side in comparison["sides"]:
@@ -42,17 +42,17 @@ def core(found: dict[str, Any]) -> Iterator[str]:
                 yield f"{head}| {name} | not measured: {side['missing']} | | |"
                 continue
             ratio = side.get("ours_by_theirs")
-            told = f"{ratio['median']:.1f}x ({ratio['p25']:.1f} to {ratio['p75']:.1f})" if ratio else ""
+            text = f"{ratio['median']:.1f}x ({ratio['p25']:.1f} to {ratio['p75']:.1f})" if ratio else ""
             goal = f"{side['goal']:.0f}x" if ratio and side.get("goal") else ""
             lacks = f" (lacks {side['lacks']})" if side.get("lacks") else ""
-            yield f"{head}| {name}{lacks} | {side['rate']['median']:,.0f} | {told} | {goal} |"
+            yield f"{head}| {name}{lacks} | {side['rate']['median']:,.0f} | {text} | {goal} |"
     yield ""
     for differs in dict.fromkeys(comparison["differs"] for comparison in found["comparisons"]):
         yield f"- {differs}"
     yield ""
     if "two_by_one" not in found["split"]:
         return
-    yield "**Where the time of a search of 256 games x 100 simulations with the tiny net goes.**"
+    yield "**Time of a search of 256 games x 100 simulations with the tiny net, by part.**"
     yield ""
     yield "| threads | simulations/s | trees and rules | planes and priors | net |"
     yield "|---|---|---|---|---|"
@@ -68,42 +68,42 @@ def core(found: dict[str, Any]) -> Iterator[str]:
 
 
 def rules(found: dict[str, Any]) -> Iterator[str]:
-    """What the long proof of the rules went through."""
+    """The counts, positions and games that were checked."""
     perft, positions, trip = found["perft"], found["random_positions"], found["round_trip"]
-    yield f"**The rules are right.** {where(found)}"
+    yield f"**Correctness of the rules.** {where(found)}"
     yield ""
     yield f"- {perft['counts']} perft counts, {perft['nodes']:,} nodes: {len(perft['wrong'])} wrong."
     yield (
-        f"- {positions['positions']:,} random positions beside python-chess {positions['python_chess']}: "
+        f"- {positions['positions']:,} random positions compared with python-chess {positions['python_chess']}: "
         f"{0 if positions['wrong'] is None else 1} wrong."
     )
     yield (
-        f"- {trip['games']:,} games of our own ({trip['plies']:,} plies) written, read and written again: "
+        f"- {trip['games']:,} own games ({trip['plies']:,} plies) written, read and written again: "
         f"{len(trip['damaged'])} damaged, {trip['unequal']} unequal; {trip['sample']} read by python-chess: "
         f"{trip['sample_unequal']} unequal."
     )
 
 
 def uci(found: dict[str, Any]) -> Iterator[str]:
-    """Random scripts, and games against itself on a clock."""
+    """Random scripts of commands, and games against itself on a clock."""
     yield f"**The UCI engine.** {where(found)}{' Cut short.' if found.get('cut_short') else ''}"
     yield ""
     if scripts := found.get("scripts"):
         yield (
             f"- {scripts['scripts']} scripts, {scripts['searches']:,} searches, faults: {len(scripts['faults'])}. "
             f"From the start of a process to `uciok` {scripts['start_to_uciok_s']['median']:.2f} s, to `readyok` "
-            f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, compiled before)."
+            f"{scripts['start_to_readyok_s']['median']:.2f} s (medians, kernels already compiled)."
         )
     if games := found.get("games"):
-        faults = sum(games["faults"].values())
-        yield f"- {games['games']} games against itself at {games['time_control']}: {faults} lost on time or else."
+        faults = f"{sum(games['faults'].values())} lost on time or by another fault"
+        yield f"- {games['games']} games against itself at {games['time_control']}: {faults}."
 
 
 def ladder(found: dict[str, Any]) -> Iterator[str]:
-    """One pool, one fit."""
+    """The ratings of the pool."""
     yield f"**The ladder.** {where(found)} {found['games']:,} games; scale: {found['scale']}."
     yield ""
-    yield "| player | Elo | 95 % | games | above the next by | 95 % | games with the next | separated |"
+    yield "| player | Elo | 95 % | games | Elo above the next | 95 % | games with the next | separated |"
     yield "|---|---|---|---|---|---|---|---|"
     for row in found["standings"]:
         elo, low, high = row["elo"]
@@ -114,10 +114,10 @@ def ladder(found: dict[str, Any]) -> Iterator[str]:
 
 
 def coverage(found: dict[str, Any]) -> Iterator[str]:
-    """How often the intervals hold what they should, in simulated pools."""
-    yield f"**Coverage of the 95 % intervals**, simulated pools of seven. {where(found)}"
+    """How often the intervals contain the true value, in simulated pools."""
+    yield f"**Coverage of the 95 % intervals** in simulated pools of seven players. {where(found)}"
     yield ""
-    yield "| world | pairs of each two | pools | ratings | differences of neighbours |"
+    yield "| simulated world | pairs in each pairing | pools | ratings | differences of neighbours |"
     yield "|---|---|---|---|---|"
     for world in found["worlds"]:
         covered = world["covered"]
@@ -127,7 +127,7 @@ def coverage(found: dict[str, Any]) -> Iterator[str]:
 
 def compilation(found: dict[str, Any]) -> Iterator[str]:
     """First and later starts."""
-    yield f"**Starts.** {where(found)}"
+    yield f"**Start times** with and without compilation. {where(found)}"
     yield ""
     yield "| part | first start | later |"
     yield "|---|---|---|"

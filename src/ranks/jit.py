@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
-import numba.core.config
 from numba import types
 
+from ranks.kernel_cache import KernelCache, usable
+
 F = TypeVar("F", bound=Callable[..., Any])
-SETTINGS: Any = numba.core.config
 PACKAGE = Path(__file__).resolve().parent
 Group: TypeAlias = tuple[str, ...]
 JITTED: tuple[Group, ...] = (
@@ -34,7 +34,7 @@ JITTED: tuple[Group, ...] = (
     ("workloads/graph_coloring/graphs", "workloads/graph_coloring/classical"),
 )
 """The folders with jitted code, in groups. Jitted code of a group calls nothing of ours outside it, except SHARED."""
-SHARED = ("jit.py", "splitmix64.py")
+SHARED = ("jit.py", "kernel_cache.py", "splitmix64.py")
 """Files of the package that jitted code of every group may use."""
 
 
@@ -59,18 +59,23 @@ def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
     """
 
     def compile_it(function: F) -> F:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
         group = group_of(Path(inspect.getfile(function)).resolve())
-        if group is None:
-            return cast(F, numba.njit([signature], **options)(function))
-        announce(group)
-        before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(cache_folder(group))
-        try:
-            return cast(F, numba.njit([signature], cache=True, **options)(function))
-        finally:
-            SETTINGS.CACHE_DIR = before
+        if group is not None:
+            announce(group)
+        return compiled(function, signature, cache_folder(group) if group is not None else None, allocates)
 
     return compile_it
+
+
+def compiled(function: F, signature: str | Any, folder: Path | None, allocates: bool = True) -> F:
+    """Compile a function for one signature, or load it from the cache in `folder`, when that is given and usable."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    dispatcher: Any = numba.njit(**options)(function)
+    if folder is not None and usable(folder):
+        dispatcher._cache = KernelCache(function, folder)  # the seam that enable_caching() uses
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return cast(F, dispatcher)
 
 
 def group_of(source: Path) -> Group | None:

@@ -1,6 +1,6 @@
-"""Our rules beside those of python-chess, an independent library: every check of one position, and random positions.
+"""Checks of our rules against python-chess, an independent library, on single and random positions.
 
-The checks fail with AssertionError, and name the position.
+A failed check raises AssertionError and names the position.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def as_ours(move: chess.Move) -> int:
 
 
 def ending(rival: chess.Board) -> str | None:
-    """How a game of python-chess has ended by the rules that we play, in our words and order."""
+    """How a game of python-chess has ended in our terms and order."""
     if not any(rival.legal_moves):
         return "checkmate" if rival.is_check() else "stalemate"
     if rival.is_repetition(3):
@@ -39,7 +39,7 @@ def ending(rival: chess.Board) -> str | None:
 
 
 class Keys:
-    """That two positions have equal keys if and only if they are the same."""
+    """Checks that two positions have equal keys if and only if they are the same."""
 
     def __init__(self) -> None:
         self.position: dict[int, str] = {}
@@ -53,7 +53,8 @@ class Keys:
 
 
 def check_position(board: Board, rival: chess.Board, keys: Keys) -> list[chess.Move]:
-    """Legal moves, check, ending, FEN both ways and key of one position. Returns its legal moves."""
+    """Legal moves, check, ending, FEN both ways and key of one position. Returns its legal
+    moves."""
     fen = rival.fen()
     assert board.fen() == fen
     again, now = parse_fen(fen)[0], board.words.copy()
@@ -75,8 +76,9 @@ def check_san(board: Board, rival: chess.Board, move: chess.Move) -> None:
     assert parse_san(board, text) == as_ours(move), rival.fen()
 
 
-def check_game(draws: random.Random, fen: str, plies: int, keys: Keys) -> tuple[int, str | None]:
-    """A game of random moves, every position checked. Returns the number of positions and how it ended."""
+def check_game(rng: random.Random, fen: str, plies: int, keys: Keys) -> tuple[int, str | None]:
+    """A game of random moves, every position checked. Returns the number of positions and how it
+    ended."""
     board, rival = Board(fen), chess.Board(fen)
     texts: list[str] = []
     while True:
@@ -84,7 +86,7 @@ def check_game(draws: random.Random, fen: str, plies: int, keys: Keys) -> tuple[
         end = ending(rival)
         if end or len(texts) == plies:
             break
-        move = draws.choice(moves)
+        move = rng.choice(moves)
         texts.append(rival.san(move))
         board.push(as_ours(move))
         rival.push(move)
@@ -93,24 +95,24 @@ def check_game(draws: random.Random, fen: str, plies: int, keys: Keys) -> tuple[
     return len(texts) + 1, end
 
 
-def placements(draws: random.Random) -> Iterator[str]:
-    """Random men on random squares, as often as not with castling rights or a pawn that may be taken en passant: what
-    our FEN reader takes as playable."""
+def placements(rng: random.Random) -> Iterator[str]:
+    """Random placements of pieces that our FEN parser accepts, many with castling rights or en
+    passant."""
     while True:
-        squares = draws.sample(range(64), draws.randint(3, 16))
+        squares = rng.sample(range(64), rng.randint(3, 16))
         letters = ["1"] * 64
-        for square, letter in zip(squares, "Kk" + "".join(draws.choices("QRBNPPqrbnpp", k=14)), strict=False):
+        for square, letter in zip(squares, "Kk" + "".join(rng.choices("QRBNPPqrbnpp", k=14)), strict=False):
             if not (letter in "Pp" and square // 8 in (0, 7)):
                 letters[square] = letter
-        white = draws.random() < 0.5
+        white = rng.random() < 0.5
         castling, en_passant = "-", "-"
-        if draws.random() < 0.3:
-            castling = _put_castling(draws, letters)
-        if draws.random() < 0.4:
-            en_passant = _put_jump(draws, letters, white=white)
+        if rng.random() < 0.3:
+            castling = _put_castling(rng, letters)
+        if rng.random() < 0.4:
+            en_passant = _put_double_push(rng, letters, white=white)
         rows = "/".join("".join(letters[8 * rank : 8 * rank + 8]) for rank in range(7, -1, -1))
         rows = re.sub("1+", lambda empty: str(len(empty[0])), rows)
-        fen = f"{rows} {'w' if white else 'b'} {castling} {en_passant} {draws.randint(0, 99)} 60"
+        fen = f"{rows} {'w' if white else 'b'} {castling} {en_passant} {rng.randint(0, 99)} 60"
         try:
             parse_fen(fen)
         except UserError:
@@ -118,19 +120,19 @@ def placements(draws: random.Random) -> Iterator[str]:
         yield fen
 
 
-def _put_castling(draws: random.Random, letters: list[str]) -> str:
+def _put_castling(rng: random.Random, letters: list[str]) -> str:
     """Kings and rooks at home, and the rights of some of them."""
     letters[letters.index("K")] = letters[letters.index("k")] = "1"
     for square, letter in ((4, "K"), (60, "k"), (0, "R"), (7, "R"), (56, "r"), (63, "r")):
         letters[square] = letter
-    return "".join(letter for letter in "KQkq" if draws.random() < 0.7) or "-"
+    return "".join(letter for letter in "KQkq" if rng.random() < 0.7) or "-"
 
 
-def _put_jump(draws: random.Random, letters: list[str], *, white: bool) -> str:
-    """A pawn of the other side that has just jumped, beside one of ours."""
-    file, beside = draws.choice([(file, file + side) for file in range(8) for side in (-1, 1) if 0 <= file + side < 8])
+def _put_double_push(rng: random.Random, letters: list[str], *, white: bool) -> str:
+    """A double push of an enemy pawn to a square next to one of our pawns."""
+    file, neighbour = rng.choice([(file, file + side) for file in range(8) for side in (-1, 1) if 0 <= file + side < 8])
     rank, behind, home = (4, 5, 6) if white else (3, 2, 1)
-    changed = {8 * rank + file: "p" if white else "P", 8 * rank + beside: "P" if white else "p"}
+    changed = {8 * rank + file: "p" if white else "P", 8 * rank + neighbour: "P" if white else "p"}
     changed |= {8 * behind + file: "1", 8 * home + file: "1"}
     if any(letters[square] in "Kk" for square in changed):
         return "-"
@@ -140,26 +142,28 @@ def _put_jump(draws: random.Random, letters: list[str], *, white: bool) -> str:
 
 
 def check_games(seed: int, num_positions: int, keys: Keys, plies: int = 260) -> dict[str | None, int]:
-    """Random games from the positions of the perft suites in turn. Returns how often each ending came."""
-    draws = random.Random(seed)
+    """Random games from the positions of the perft suites in turn. Returns how often each ending
+    came."""
+    rng = random.Random(seed)
     starts = [START_FEN, *(fen for fen, _ in perft_suites())]
     ends: dict[str | None, int] = {}
     checked, game = 0, 0
     while checked < num_positions:
-        positions, end = check_game(draws, starts[game % len(starts)], plies, keys)
+        positions, end = check_game(rng, starts[game % len(starts)], plies, keys)
         checked, game = checked + positions, game + 1
         ends[end] = ends.get(end, 0) + 1
     return ends
 
 
 def check_placements(seed: int, num_positions: int, keys: Keys) -> int:
-    """Random placements of men, with two moves each as text. Returns in how many of them a king is in check."""
-    draws = random.Random(seed)
+    """Random placements of pieces, with two moves each as text. Returns in how many of them a king
+    is in check."""
+    rng = random.Random(seed)
     checks = 0
-    for fen, _ in zip(placements(draws), range(num_positions), strict=False):
+    for fen, _ in zip(placements(rng), range(num_positions), strict=False):
         board, rival = Board(fen), chess.Board(fen)
         moves = check_position(board, rival, keys)
-        for move in draws.sample(moves, min(2, len(moves))):
+        for move in rng.sample(moves, min(2, len(moves))):
             check_san(board, rival, move)
         checks += board.in_check
     return checks

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from ranks.chess.board import Board
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Choice, Limits
-from ranks.chess.players.words import make_player
 
 HANGING_QUEEN = "rnb1kbnr/ppp2ppp/8/3q4/8/2N5/PPPP1PPP/R1BQKBNR w KQkq - 0 5"
 MATES = {
@@ -41,33 +41,34 @@ MATES = {
         "7k/8/8/6K1/8/P4R2/8/8 w - - 21 61",
     ],
 }
-"""Positions by the moves to mate; that it is forced, and none is shorter, is checked by trying everything."""
+"""Positions by the moves to mate; that it is forced, and none is shorter, is checked by trying
+everything."""
 
 
-def random_boards(number: int, seed: int, plies: tuple[int, int], most_men: int = 32) -> list[Board]:
-    """Positions of random games that are not over, with all moves that led there; where few men are asked for, every
-    second move takes one if it can."""
-    draw = random.Random(seed)
+def random_boards(number: int, seed: int, plies: tuple[int, int], max_pieces: int = 32) -> list[Board]:
+    """Positions of unfinished random games, with all their moves. If few pieces are wanted, about
+    every second move takes one if it can."""
+    rng = random.Random(seed)
     boards: list[Board] = []
     while len(boards) < number:
         board = Board()
-        for _ in range(draw.randint(*plies)):
+        for _ in range(rng.randint(*plies)):
             moves = board.legal_moves()
-            men = int(board.words[6] | board.words[7])
-            captures = [move for move in moves if men >> (move >> 6 & 63) & 1]
+            pieces = int(board.words[6] | board.words[7])
+            captures = [move for move in moves if pieces >> (move >> 6 & 63) & 1]
             board.push(
-                draw.choice(captures if captures and men.bit_count() > most_men and draw.random() < 0.5 else moves)
+                rng.choice(captures if captures and pieces.bit_count() > max_pieces and rng.random() < 0.5 else moves)
             )
             if board.outcome():
                 break
         else:
-            if int(board.words[6] | board.words[7]).bit_count() <= most_men:
+            if int(board.words[6] | board.words[7]).bit_count() <= max_pieces:
                 boards.append(board)
     return boards
 
 
-def choose(word: str, board: Board, limits: Limits | None = None) -> Choice:
-    player = make_player(word)
+def choose(spec: str, board: Board, limits: Limits | None = None) -> Choice:
+    player = make_player(spec)
     player.new_game(1)
     choice = player.choose(board, limits or Limits())
     player.close()

@@ -12,18 +12,19 @@ from ranks.chess.board import Board
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.ladder import LadderPlan, play_ladder
 from ranks.chess.match.openings import Opening
-from ranks.chess.match.schedule import Entrant
+from ranks.chess.match.schedule import Participant
 from ranks.chess.match.standings import Standings
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.errors import UserError
 
 FREE = Conditions(None)
-OPENINGS = [Opening("start", None, ()), Opening("king's pawn", None, (Board().parse_move("e2e4"),))]
+OPENINGS = [Opening("start", None, ()), Opening("king's pawn", None, (Board().parse_uci("e2e4"),))]
 
 
-class Shaky:
-    """Gives up a game at its first move with a chance of its own: games are short, and strength is known."""
+class RandomForfeits:
+    """Forfeits at one of its first moves with a given probability, so games are short and strength
+    is known."""
 
     def __init__(self, name: str, chance: float) -> None:
         self.name, self.chance = name, chance
@@ -44,11 +45,12 @@ CHANCES = {"steady": 0.1, "shaky": 0.5, "shakier": 0.8}
 
 
 def plan(chances: dict[str, float] = CHANCES, **more: Any) -> LadderPlan:
-    entrants = [
-        Entrant(name, lambda n=name, c=chance: Shaky(n, c), {"chance": str(chance)}) for name, chance in chances.items()
+    participants = [
+        Participant(name, lambda n=name, c=chance: RandomForfeits(n, c), {"chance": str(chance)})
+        for name, chance in chances.items()
     ]
     given: dict[str, Any] = {"games_per_pair": 20, "max_plies": 6, "seed": 3, **more}
-    return LadderPlan(entrants, OPENINGS, "two", FREE, **given)
+    return LadderPlan(participants, OPENINGS, "two", FREE, **given)
 
 
 def write_line(stream: TextIO, game: GameRecord) -> None:
@@ -63,7 +65,7 @@ def content(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "ladder.json").read_text())
 
 
-def test_a_ladder_leaves_everything_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ladder_writes_all_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     standings = play(plan(anchors={"shaky": 1350}), tmp_path)
     assert [row.player for row in standings.rows] == ["steady", "shaky", "shakier"]
     assert standings.rows[1].elo == (1350, 1350, 1350)
@@ -89,7 +91,7 @@ def test_a_ladder_leaves_everything_behind(tmp_path: Path, capsys: pytest.Captur
     assert "2 different openings for 10 pairs of games" in out
 
 
-def test_a_stopped_ladder_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_ladder_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(plan(), tmp_path / "straight")
     seen: list[GameRecord] = []
 
@@ -134,7 +136,7 @@ def test_a_ladder_refuses_other_settings_and_takes_new_players(tmp_path: Path) -
         (plan({**CHANCES, "shaky": 0.4}), "shaky: chance was 0.5, is 0.4"),
         (plan(max_plies=8), "max_plies was 6, is 8"),
     ):
-        with pytest.raises(UserError, match=f"begun with other settings .*: {difference}"):
+        with pytest.raises(UserError, match=f"started with other settings .*: {difference}"):
             play(changed, tmp_path)
     standings = play(plan({"steady": 0.1, "steadier": 0.02}), tmp_path)
     assert {row.player for row in standings.rows} == {*CHANCES, "steadier"}
@@ -153,7 +155,7 @@ def test_neighbours_play_until_they_are_separated(tmp_path: Path, capsys: pytest
     assert plan(games_per_pair=20, until_separated=2000).looks == [10, 20, 40, 80, 160, 320, 640, 1000]
     out = capsys.readouterr().out
     assert "not separated: a and b" in out
-    assert "+/- is 99.4 %, so that two who are called separated, at any of 8 looks at the games, stand" in out
+    assert "+/- is 99.4 %, so that two players called separated, at any of 8 looks at the games, are" in out
     once = play(plan(chances, games_per_pair=20), tmp_path)
     assert once.looks == 8  # what was looked at so often stays so
     equal = play(plan({"x": 0.3, "y": 0.3}, until_separated=40, seed=5), tmp_path / "equal")
@@ -167,24 +169,26 @@ def test_a_player_that_loses_everything_is_rated_with_a_prior(
     standings = play(plan({"steady": 0.0, "steadier": 0.0, "gone": 1.0}), tmp_path)
     assert standings.rows[-1].player == "gone"
     assert standings.ratings.prior_games == 1
-    assert "since without it: gone | steadier, steady: between these" in capsys.readouterr().out
+    assert "because without it: gone | steadier, steady: between these" in capsys.readouterr().out
     assert content(tmp_path)["prior_because"].startswith("gone | steadier, steady")
 
 
 def test_a_clock_makes_margin_and_concurrency_part_of_a_ladder() -> None:
     def identity(**more: Any) -> dict[str, Any]:
-        conditions = Conditions(TimeControl(10), margin_s=more.pop("margin_s", 0.0)) if more.pop("clock") else FREE
-        entrants = [Entrant(name, lambda: Shaky("any", 0)) for name in "ab"]
-        return LadderPlan(entrants, OPENINGS, "two", conditions, 2, **more).identity
+        conditions = (
+            Conditions(TimeControl(10), time_margin_s=more.pop("time_margin_s", 0.0)) if more.pop("clock") else FREE
+        )
+        participants = [Participant(name, lambda: RandomForfeits("any", 0)) for name in "ab"]
+        return LadderPlan(participants, OPENINGS, "two", conditions, 2, **more).identity
 
     assert identity(clock=False, concurrency=2) == identity(clock=False)
     assert identity(clock=True, concurrency=2) != identity(clock=True)
-    assert identity(clock=True, margin_s=1.0) != identity(clock=True)
+    assert identity(clock=True, time_margin_s=1.0) != identity(clock=True)
 
 
 def test_two_ladders_cannot_write_into_one_folder(tmp_path: Path) -> None:
     def begin_another(stream: TextIO, game: GameRecord) -> None:
-        with pytest.raises(UserError, match="another ladder writes here"):
+        with pytest.raises(UserError, match="another ladder is writing here"):
             play(plan(), tmp_path)
         raise KeyboardInterrupt
 
@@ -234,7 +238,7 @@ def replace_text(name: str, old: str, new: str) -> Callable[[Path], None]:
         (write("pairs.jsonl", "3\n"), r"pairs.jsonl, line 1 is damaged"),
         (write("pairs.jsonl", '{"first": \n'), r"pairs.jsonl, line 1 is damaged: Expecting value"),
         (replace_text("pairs.jsonl", '"points": [', '"points": [7, '), r"line 1 is damaged: too many values"),
-        (replace_text("pairs.jsonl", '"number": 1,', '"number": 0,'), r"pair 0 of .* stands there twice"),
+        (replace_text("pairs.jsonl", '"number": 1,', '"number": 0,'), r"pair 0 of .* occurs twice"),
         (replace_text("pairs.jsonl", '"forfeits": [[', '"forfeits": [["x", '), r"line \d+ is damaged"),
         (write("games.pgn", "short"), r"games.pgn has 5 bytes where the finished pairs filled \d+"),
         (lambda folder: (folder / "games.pgn").unlink(), r"games.pgn has 0 bytes"),
@@ -242,9 +246,7 @@ def replace_text(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "plan.json").unlink(), r"pairs.jsonl without plan.json"),
     ],
 )
-def test_damaged_files_are_refused_by_name_and_left_as_they_are(
-    damage: Callable[[Path], None], found: str, tmp_path: Path
-) -> None:
+def test_damaged_files_are_refused_and_not_changed(damage: Callable[[Path], None], found: str, tmp_path: Path) -> None:
     play(plan(games_per_pair=6), tmp_path)
     damage(tmp_path)
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -260,18 +262,18 @@ def test_damaged_files_are_refused_by_name_and_left_as_they_are(
         (CHANCES, {"games_per_pair": 3}, "in pairs"),
         (CHANCES, {"games_per_pair": 0}, "in pairs"),
         (CHANCES, {"until_separated": 7}, "in pairs"),
-        (CHANCES, {"concurrency": 0}, "nobody to play"),
+        (CHANCES, {"concurrency": 0}, "no thread would play"),
         (CHANCES, {"anchors": {"nobody": 0}}, "players: "),
     ],
 )
-def test_a_ladder_that_cannot_be_is_refused(chances: dict[str, float], more: dict[str, Any], found: str) -> None:
+def test_an_invalid_ladder_is_refused(chances: dict[str, float], more: dict[str, Any], found: str) -> None:
     with pytest.raises(UserError, match=found):
         plan(chances, **more)
 
 
-def test_names_are_told_apart() -> None:
-    def twice() -> Sequence[Entrant]:
-        return plan().entrants * 2
+def test_equal_names_are_refused_or_numbered() -> None:
+    def twice() -> Sequence[Participant]:
+        return plan().participants * 2
 
-    with pytest.raises(UserError, match="two players of one name"):
+    with pytest.raises(UserError, match="two players of the same name"):
         LadderPlan(list(twice()), OPENINGS, "two", FREE, 2)

@@ -2,28 +2,29 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
 from itertools import islice
 
 import pytest
 
 from ranks.chess.board import Board
-from ranks.chess.match.game import Abandoned, Conditions, GameRecord, Seat, play_game
+from ranks.chess.match.game import Abandoned, Conditions, GameRecord, Side, play_game
 from ranks.chess.match.match import MatchPlan, play_match
 from ranks.chess.match.openings import Opening, repetition_lines, seeded_openings
-from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
+from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import GameClock, TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.rating.sprt import Sprt
 from ranks.errors import UserError
 
+from .fake_clock import FakeClock
+
 START = Opening("start", None, ())
 FREE = Conditions(None)
 
 
-class Wanderer:
-    """Plays at random; `faults` maps its n-th move to something that happens there."""
+class RandomMover:
+    """Plays random moves. `faults` maps the number of a move to what happens there."""
 
     def __init__(self, name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> None:
         self.name = name
@@ -32,7 +33,7 @@ class Wanderer:
         self.closed = 0
 
     def new_game(self, seed: int) -> None:
-        self.draws = random.Random(seed)
+        self.rng = random.Random(seed)
         self.moves = 0
 
     def choose(self, board: Board, limits: Limits) -> Choice:
@@ -40,7 +41,7 @@ class Wanderer:
         self.limits.append(limits)
         if self.moves in self.faults:
             return self.faults[self.moves]()
-        return Choice(self.draws.choice(board.legal_moves()))
+        return Choice(self.rng.choice(board.legal_moves()))
 
     def close(self) -> None:
         self.closed += 1
@@ -50,22 +51,25 @@ def dies() -> Choice:
     raise Forfeit("B has died")
 
 
-def cheats() -> Choice:
+def moves_illegally() -> Choice:
     return Choice(0)
 
 
-def dawdles() -> Choice:
-    time.sleep(0.15)
-    return Choice(Board().parse_move("e2e4"))
+CLOCK = FakeClock(tick_s=0.001)
 
 
-def entrant(name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> Entrant:
-    return Entrant(name, lambda: Wanderer(name, faults))
+def moves_late() -> Choice:
+    CLOCK.advance(0.15)
+    return Choice(Board().parse_uci("e2e4"))
 
 
-def game(white: Wanderer, black: Wanderer, conditions: Conditions = FREE, **more: int) -> GameRecord:
-    seats = Seat(white.name, white), Seat(black.name, black)
-    return play_game(*seats, START, conditions, seed=1, round="1.1", stopping=lambda: False, **more)
+def participant(name: str, faults: dict[int, Callable[[], Choice]] | None = None) -> Participant:
+    return Participant(name, lambda: RandomMover(name, faults))
+
+
+def game(white: RandomMover, black: RandomMover, conditions: Conditions = FREE, **more: int) -> GameRecord:
+    sides = Side(white.name, white), Side(black.name, black)
+    return play_game(*sides, START, conditions, seed=1, round="1.1", stopping=lambda: False, now=CLOCK, **more)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_time_controls_are_read(text: str, expected: TimeControl) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "ten", "10+", "0/60", "-5", "10 + 1", "40/", "1e3", "inf", "10+0.1/40"])
-def test_a_time_control_that_no_one_can_read_is_refused(text: str) -> None:
+def test_an_invalid_time_control_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="40/60"):
         TimeControl.parse(text)
 
@@ -96,12 +100,12 @@ def test_clocks_count_increments_periods_and_flags() -> None:
     assert clock.spend(0, 6.5)
     assert clock.remaining_s[0] == pytest.approx(11.5)
     assert not clock.spend(1, 10.5)
-    assert GameClock(TimeControl(10), margin_s=1).spend(0, 10.5)
+    assert GameClock(TimeControl(10), time_margin_s=1).spend(0, 10.5)
     assert GameClock(TimeControl(10)).moves_to_go(0) is None
 
 
 def test_a_game_ends_by_the_rules_and_every_move_is_legal() -> None:
-    record = game(Wanderer("A"), Wanderer("B"))
+    record = game(RandomMover("A"), RandomMover("B"))
     board = Board()
     for turn in record.turns:
         assert board.outcome() is None
@@ -110,17 +114,17 @@ def test_a_game_ends_by_the_rules_and_every_move_is_legal() -> None:
     assert outcome is not None
     assert record.result == outcome.result
     assert not record.forfeited
-    again = game(Wanderer("A"), Wanderer("B"))
+    again = game(RandomMover("A"), RandomMover("B"))
     assert [turn.choice for turn in again.turns] == [turn.choice for turn in record.turns]
 
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [(dies, "forfeits: B has died"), (cheats, "makes an illegal move: a1a1"), (dawdles, "loses on time")],
+    [(dies, "forfeits: B has died"), (moves_illegally, "makes an illegal move: a1a1"), (moves_late, "loses on time")],
 )
 @pytest.mark.parametrize("colour", [0, 1])
-def test_who_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: str, colour: int) -> None:
-    players = [Wanderer("A"), Wanderer("B")]
+def test_a_player_that_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: str, colour: int) -> None:
+    players = [RandomMover("A"), RandomMover("B")]
     players[colour].faults[1] = fault
     record = game(*players, Conditions(TimeControl(0.1)))
     assert record.result == ("0-1", "1-0")[colour]
@@ -130,9 +134,9 @@ def test_who_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: st
 
 
 def test_limits_reach_the_players() -> None:
-    players = [Wanderer("A"), Wanderer("B")]
-    game(*players, Conditions(TimeControl(60, 0.5, 40), margin_s=7.0), max_plies=6)
-    assert players[1].limits[2].grace_s == 7.0
+    players = [RandomMover("A"), RandomMover("B")]
+    game(*players, Conditions(TimeControl(60, 0.5, 40), time_margin_s=7.0), max_plies=6)
+    assert players[1].limits[2].time_margin_s == 7.0
     clock = players[1].limits[2].clock
     assert clock is not None
     assert (clock.increment_s, clock.moves_to_go) == (0.5, 38)
@@ -147,7 +151,7 @@ def test_limits_reach_the_players() -> None:
 
 def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     def moves(concurrency: int) -> list[list[int]]:
-        tasks = pair_tasks([(entrant("A"), entrant("B"), 5)], islice(seeded_openings(3), 3))
+        tasks = pair_tasks([(participant("A"), participant("B"), 5)], islice(seeded_openings(3), 3))
         games: list[GameRecord] = []
         pairs = list(play_pairs(tasks, FREE, 7, concurrency, games.append))
         assert len(games) == 10
@@ -163,25 +167,25 @@ def test_pairs_do_not_depend_on_the_number_of_threads() -> None:
     assert alone[0] != alone[6]
 
 
-def test_every_meeting_gets_its_pairs_in_turns_on_the_same_openings() -> None:
-    a, b, c = entrant("A"), entrant("B"), entrant("C")
-    openings = [START, Opening("other", None, (Board().parse_move("e2e4"),))]
+def test_encounters_take_turns_on_the_same_openings() -> None:
+    a, b, c = participant("A"), participant("B"), participant("C")
+    openings = [START, Opening("other", None, (Board().parse_uci("e2e4"),))]
     tasks = list(pair_tasks([(a, b, 1), (a, c, 3)], openings))
     assert [task.key for task in tasks] == [("A", "B", 0), ("A", "C", 0), ("A", "C", 1), ("A", "C", 2)]
     assert [task.opening.name for task in tasks] == ["start", "start", "other", "start"]
     assert list(pair_tasks([], openings)) == []
 
 
-def test_openings_that_are_too_few_are_told() -> None:
-    other = Opening("other", None, (Board().parse_move("e2e4"),))
+def test_a_warning_about_too_few_openings() -> None:
+    other = Opening("other", None, (Board().parse_uci("e2e4"),))
     assert list(repetition_lines([START, other], 2)) == []
     assert list(repetition_lines(seeded_openings(0), 1000)) == []
     (line,) = repetition_lines([START, other, Opening("again", None, ())], 3)
     assert line.startswith("2 different openings for 3 pairs")
 
 
-def test_a_match_goes_on_after_forfeits_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = MatchPlan(entrant("good"), entrant("bad", {2: cheats}), [START], FREE, rounds=3)
+def test_a_match_continues_after_forfeits_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = MatchPlan(participant("good"), participant("bad", {2: moves_illegally}), [START], FREE, rounds=3)
     seen: list[GameRecord] = []
     score = play_match(plan, seen.append)
     assert len(seen) == 6
@@ -198,10 +202,10 @@ def test_a_match_goes_on_after_forfeits_and_counts_them(capsys: pytest.CaptureFi
 
 
 def test_a_player_that_does_not_start_forfeits() -> None:
-    def refuse() -> Wanderer:
+    def refuse() -> RandomMover:
         raise Forfeit("A does not start")
 
-    pairs = list(play_pairs(pair_tasks([(Entrant("A", refuse), entrant("B"), 1)], [START]), FREE, 0, 1, len_of))
+    pairs = list(play_pairs(pair_tasks([(Participant("A", refuse), participant("B"), 1)], [START]), FREE, 0, 1, len_of))
     assert [pairs[0].with_white.reason, pairs[0].with_black.reason] == [
         f"{side} forfeits: A does not start" for side in ("White", "Black")
     ]
@@ -213,7 +217,9 @@ def len_of(record: GameRecord) -> None:
 
 
 def test_the_sequential_test_ends_a_match(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = MatchPlan(entrant("A"), entrant("B", {3: dies}), [START], FREE, rounds=500, sprt=Sprt(0, 100), concurrency=2)
+    plan = MatchPlan(
+        participant("A"), participant("B", {3: dies}), [START], FREE, rounds=500, sprt=Sprt(0, 100), concurrency=2
+    )
     score = play_match(plan, lambda game: None)
     games = score.table.games("A", "B").games
     assert 4 <= games < 200
@@ -221,10 +227,11 @@ def test_the_sequential_test_ends_a_match(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_stopped_match_closes_its_players_and_shows_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    opened: list[Wanderer] = []
+    opened: list[RandomMover] = []
+    running = threading.enumerate()
 
-    def make() -> Wanderer:
-        opened.append(Wanderer("A"))
+    def make() -> RandomMover:
+        opened.append(RandomMover("A"))
         return opened[-1]
 
     def stop_after_three(game: GameRecord) -> None:
@@ -233,30 +240,38 @@ def test_a_stopped_match_closes_its_players_and_shows_the_table(capsys: pytest.C
             raise KeyboardInterrupt
 
     seen: list[GameRecord] = []
-    plan = MatchPlan(Entrant("A", make), entrant("B"), [START], FREE, rounds=50)
+    plan = MatchPlan(Participant("A", make), participant("B"), [START], FREE, rounds=50)
     with pytest.raises(KeyboardInterrupt):
         play_match(plan, stop_after_three)
     assert "Ptnml(0-2)" in capsys.readouterr().out
     assert opened[0].closed >= 1
-    assert threading.active_count() == 1
+    assert [thread for thread in threading.enumerate() if thread not in running] == []
 
 
 def test_a_stopped_game_is_abandoned() -> None:
     with pytest.raises(Abandoned):
         play_game(
-            Seat("A", Wanderer("A")), Seat("B", Wanderer("B")), START, FREE, seed=0, round="1.1", stopping=lambda: True
+            Side("A", RandomMover("A")),
+            Side("B", RandomMover("B")),
+            START,
+            FREE,
+            seed=0,
+            round="1.1",
+            stopping=lambda: True,
         )
 
 
-def test_a_players_own_fault_is_not_hidden() -> None:
+def test_an_exception_in_a_player_is_raised() -> None:
     def breaks() -> Choice:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(play_pairs(pair_tasks([(entrant("A", {1: breaks}), entrant("B"), 2)], [START]), FREE, 0, 2, len_of))
+        list(
+            play_pairs(pair_tasks([(participant("A", {1: breaks}), participant("B"), 2)], [START]), FREE, 0, 2, len_of)
+        )
 
 
 @pytest.mark.parametrize("more", [{"rounds": 0}, {"rounds": 1, "concurrency": 0}])
 def test_nothing_to_play_is_refused(more: dict[str, int]) -> None:
     with pytest.raises(UserError, match="nothing to play"):
-        MatchPlan(entrant("A"), entrant("B"), [START], FREE, **more)
+        MatchPlan(participant("A"), participant("B"), [START], FREE, **more)

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from ranks import __version__
-from ranks.chess.match import entry
+from ranks.chess.commands import match_options
 from ranks.chess.pgn import read_games
 from ranks.cli.main import main
 
 
 def test_a_match_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pgn = tmp_path / "games.pgn"
-    words = "chess match --player greedy --player alphabeta:2 --rounds 3 --concurrency 2 --sprt elo0=0,elo1=20 --pgnout"
-    assert main([*words.split(), str(pgn)]) == 0
+    command = (
+        "chess match --player greedy --player alphabeta:2 --rounds 3 --concurrency 2 --sprt elo0=0,elo1=20 --pgnout"
+    )
+    assert main([*command.split(), str(pgn)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("Finished game ") for line in out) == 6
     assert re.fullmatch(r"Score of greedy vs alphabeta:2: \d - \d - \d  \[0\.\d{3}\] 6", out[-5])
@@ -42,36 +44,36 @@ def test_a_match_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_pgn_file_is_appended_to(tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
     for seed in ("1", "2"):
-        words = f"chess match --player random --player greedy --rounds 1 --max-plies 20 --seed {seed} --pgnout {pgn}"
-        assert main(words.split()) == 0
+        command = f"chess match --player random --player greedy --rounds 1 --max-plies 20 --seed {seed} --pgnout {pgn}"
+        assert main(command.split()) == 0
     assert len(list(read_games(pgn))) == 4
 
 
 def test_a_ladder_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = f"chess ladder {tmp_path}/pool --player random --player greedy --player minimax:2 --games-per-pair 4"
-    assert main([*words.split(), "--max-plies", "40", "--anchor", "random=400"]) == 0
+    command = f"chess ladder {tmp_path}/pool --player random --player greedy --player minimax:2 --games-per-pair 4"
+    assert main([*command.split(), "--max-plies", "40", "--anchor", "random=400"]) == 0
     found = json.loads((tmp_path / "pool" / "ladder.json").read_text())
     assert found["games"] == 12
     assert found["scale"].startswith("logistic Elo, random = 400 (given")
     assert found["plan"]["players"]["minimax:2"] == {
         "word": "minimax:2",
         "program": f"ranks {__version__}",
-        "sha256": entry.our_sha256(),
+        "sha256": match_options.our_sha256(),
     }
     assert len(list(read_games(tmp_path / "pool" / "games.pgn"))) == 12
     assert "scale: logistic Elo, random = 400 (given" in capsys.readouterr().out
 
 
-def test_a_ladder_with_another_player_under_the_same_word_is_refused(
+def test_a_ladder_with_another_player_under_the_same_spec_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = f"chess ladder {tmp_path}/pool --player random --player greedy --games-per-pair 2 --max-plies 10".split()
-    assert main(words) == 0
-    assert main(words) == 0
+    command = f"chess ladder {tmp_path}/pool --player random --player greedy --games-per-pair 2 --max-plies 10".split()
+    assert main(command) == 0
+    assert main(command) == 0
     capsys.readouterr()
-    before = entry.our_sha256()
-    monkeypatch.setattr(entry, "our_sha256", lambda: "f00")
-    assert main(words) == 2
+    before = match_options.our_sha256()
+    monkeypatch.setattr(match_options, "our_sha256", lambda: "f00")
+    assert main(command) == 2
     assert f"random: sha256 was {before}, is f00; greedy: sha256 was {before}, is f00" in capsys.readouterr().err
 
 
@@ -79,7 +81,7 @@ MATCH = "chess match --player random --player greedy"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
         ("chess match --player random", "give --player twice"),
         ("chess match --player random --player greedie", "did you mean greedy"),
@@ -89,10 +91,10 @@ MATCH = "chess match --player random --player greedy"
         (f"{MATCH} --tc 10+0.1 --nodes 5", "exclude each other"),
         (f"{MATCH} --nodes 0", "a number above 0"),
         (f"{MATCH} --movetime nan", "a number above 0"),
-        (f"{MATCH} --tc 1 --time-margin -1", "seconds from 0 on"),
-        (f"{MATCH} --sprt elo0=10,elo1=0", "elo0 must lie below elo1"),
+        (f"{MATCH} --tc 1 --time-margin -1", "0 or more seconds"),
+        (f"{MATCH} --sprt elo0=10,elo1=0", "elo0 must be below elo1"),
         (f"{MATCH} --openings nowhere.epd", "no such file"),
-        (f"{MATCH} --max-plies 0", "no game fits in it"),
+        (f"{MATCH} --max-plies 0", "no game is that short"),
         (f"{MATCH} --pgnout nowhere/games.pgn", "asked: --pgnout nowhere/games.pgn\nfound: No such file"),
         (f"{MATCH} --pgnout .", "found: Is a directory"),
         (f"chess ladder {__file__} --player random --player greedy", f"{__file__}: File exists"),
@@ -105,27 +107,27 @@ MATCH = "chess match --player random --player greedy"
     ],
 )
 def test_bad_input_is_refused(
-    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(words.split()) == 2
+    assert main(command.split()) == 2
     error = capsys.readouterr().err
     assert message in error
-    assert all(word in error for word in ("asked: ", "found: ", "do: "))
+    assert all(part in error for part in ("asked: ", "found: ", "do: "))
     assert not (tmp_path / "pool").exists()
 
 
 def test_ctrl_c_shows_the_table_and_ends_with_130(tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
-    words = f"-m ranks chess match --player random --player greedy --rounds 9999 --concurrency 2 --pgnout {pgn}"
-    command = [sys.executable, *words.split()]
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heard) as match:
+    command = f"-m ranks chess match --player random --player greedy --rounds 9999 --concurrency 2 --pgnout {pgn}"
+    command = [sys.executable, *command.split()]
+    default_handler = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # the parent process may ignore SIGINT
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=default_handler) as match:
         assert match.stdout is not None
         head = [next(match.stdout) for _ in range(12)]
         match.send_signal(signal.SIGINT)
         rest = match.stdout.read().splitlines()
-        assert match.wait(20) == 130
+        assert match.wait(60) == 130
     assert any(line.startswith("Score of random vs greedy: ") for line in head)
     assert rest[-1].startswith("Ptnml(0-2): ")
     printed = [line for line in [*head, *rest] if line.startswith("Finished game ")]
@@ -144,7 +146,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_that_dies_forfeits_each_game_and_the_match_goes_on(
+def test_an_engine_that_dies_forfeits_each_game_and_the_match_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mayfly.py").write_text(DIES)

@@ -14,8 +14,9 @@ GOLDEN = "rnbqk1nr/pppp1ppp/4p3/2b5/Q7/N1P2P2/PP1PP1PP/R1B1KBNR w KQkq - 3 5"
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -"
 
 
-def test_our_own_openings_are_the_same_everywhere() -> None:
-    """A golden line: the set is a function of the seed alone, on every machine and with every version."""
+def test_built_in_openings_are_reproducible() -> None:
+    """The set is a function of the seed, on every machine and in every version; one line is
+    recorded."""
     first = list(islice(seeded_openings(0), 20))
     assert list(islice(seeded_openings(0), 12)) == first[:12]
     assert list(islice(seeded_openings(1), 3)) != first[:3]
@@ -25,7 +26,7 @@ def test_our_own_openings_are_the_same_everywhere() -> None:
     assert len(positions) == 20
 
 
-def test_our_own_openings_are_level_and_playable() -> None:
+def test_built_in_openings_are_balanced_and_playable() -> None:
     for opening in islice(seeded_openings(7), 30):
         board = opening.board()
         assert board.ply == 8
@@ -36,7 +37,7 @@ def test_our_own_openings_are_level_and_playable() -> None:
 
 
 def captures_only_material(board: Board) -> int:
-    """A slow twin of the judge: the best of standing still and of all captures, for the side to move, in centipawns."""
+    """A reference quiescence search by material, in centipawns for the side to move."""
     values = (100, 320, 330, 500, 900)
 
     def material() -> int:
@@ -76,7 +77,7 @@ def test_games_are_read(tmp_path: Path) -> None:
     path.write_text('[Event "?"]\n\n1. e4 e5 2. Nf3 *\n\n[Event "?"]\n\n1. d4 *\n')
     found = read_openings(path)
     assert [len(opening.moves) for opening in found] == [3, 1]
-    assert found[1] == Opening("some.pgn game 2", None, (Board().parse_move("d2d4"),))
+    assert found[1] == Opening("some.pgn game 2", None, (Board().parse_uci("d2d4"),))
 
 
 @pytest.mark.parametrize(
@@ -89,10 +90,12 @@ def test_games_are_read(tmp_path: Path) -> None:
         ("a.pgn", "1. e4 e5 2. Ke3 *\n", r"a.pgn, game 1 .*Ke3"),
         ("a.pgn", "1. e4 *\n\n1. f3 e5 2. g4 Qh4# 0-1\n", "game 2.*\n.*over: checkmate"),
         ("a.pgn", "", "no opening in it"),
-        ("a.txt", KIWIPETE, "no kind of openings"),
+        ("a.txt", KIWIPETE, "not a format of openings"),
     ],
 )
-def test_openings_that_cannot_be_are_refused_by_name(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_openings_are_refused_with_their_line_or_game(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match="(?s)" + message):
         read_openings(tmp_path / name)

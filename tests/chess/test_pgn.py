@@ -1,4 +1,5 @@
-"""PGN: what is written is read again equal, what others write is read, and what is damaged is named and skipped."""
+"""PGN: what is written is read again equal, what others write is read, and what is damaged is named
+and skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.fen import START_FEN
-from ranks.chess.pgn import Damage, Game, read_games, write_game
+from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
 from ranks.chess.pgn.game import TERMINATIONS
 from ranks.chess.san import format_line, parse_line
 from ranks.errors import UserError
@@ -21,16 +22,16 @@ from tests.chess.oracle import as_ours
 from tests.chess.suites import perft_suites
 
 
-def read(text: str) -> tuple[list[Game], list[Damage]]:
+def read(text: str) -> tuple[list[Game], list[SkippedGame]]:
     """All games of a text, and what was skipped."""
-    damages: list[Damage] = []
-    return list(read_games(io.StringIO(text), damages.append)), damages
+    skipped: list[SkippedGame] = []
+    return list(read_games(io.StringIO(text), skipped.append)), skipped
 
 
 def only(text: str) -> Game:
-    """The one game of a text, which is whole."""
-    (game,), damages = read(text)
-    assert damages == []
+    """The only game of a text without errors."""
+    (game,), skipped = read(text)
+    assert skipped == []
     return game
 
 
@@ -48,28 +49,29 @@ def line(text: str, fen: str | None = None) -> tuple[int, ...]:
     return tuple(moves)
 
 
-def random_game(draws: random.Random, number: int) -> Game:
-    """A game of random moves, from a random position, with comments and tags that are hard to write."""
-    fen = draws.choice([None, *(fen for fen, _ in perft_suites())])
+def random_game(rng: random.Random, number: int) -> Game:
+    """A game of random moves, from a random position, with comments and tags that are hard to
+    write."""
+    fen = rng.choice([None, *(fen for fen, _ in perft_suites())])
     board, comments = Board(fen), dict[int, str]()
-    for _ in range(draws.randrange(120)):
-        if draws.random() < 0.3:
+    for _ in range(rng.randrange(120)):
+        if rng.random() < 0.3:
             words = ["+0.35/12", "0.52s", "%", "%eval", "[Event", '"quoted"', "{", "(", ";", "é", "1-0", "x" * 90]
-            comments[board.ply] = " ".join(draws.choices(words, k=draws.randint(1, 12)))
+            comments[board.ply] = " ".join(rng.choices(words, k=rng.randint(1, 12)))
         if not (moves := board.legal_moves()):
             break
-        board.push(draws.choice(moves))
+        board.push(rng.choice(moves))
     headers = {"White": 'A "B" \\ C', "Round": str(number), "TimeControl": "40/60+0.5", "Opening": "Zukertort, Réti"}
-    kept = {tag: headers[tag] for tag in draws.sample(list(headers), draws.randrange(5))}
-    return Game(kept, fen, tuple(board.moves), comments, draws.choice(TERMINATIONS))
+    kept = {tag: headers[tag] for tag in rng.sample(list(headers), rng.randrange(5))}
+    return Game(kept, fen, tuple(board.moves), comments, rng.choice(TERMINATIONS))
 
 
 def test_what_is_written_is_read_again_equal() -> None:
-    draws = random.Random(4)
-    games = [random_game(draws, number) for number in range(250)]
+    rng = random.Random(4)
+    games = [random_game(rng, number) for number in range(250)]
     text = written(*games)
-    again, damages = read(text)
-    assert damages == []
+    again, skipped = read(text)
+    assert skipped == []
     assert again == games
     assert written(*again) == text
     for row in text.splitlines():
@@ -79,8 +81,8 @@ def test_what_is_written_is_read_again_equal() -> None:
 
 
 def test_python_chess_reads_what_is_written() -> None:
-    draws = random.Random(5)
-    games = [random_game(draws, number) for number in range(40)]
+    rng = random.Random(5)
+    games = [random_game(rng, number) for number in range(40)]
     stream = io.StringIO(written(*games))
     for game in games:
         rival = chess.pgn.read_game(stream)
@@ -98,15 +100,13 @@ def test_python_chess_reads_what_is_written() -> None:
 
 
 def test_what_python_chess_writes_is_read() -> None:
-    draws = random.Random(6)
+    rng = random.Random(6)
     for _ in range(30):
         rival = chess.pgn.Game()
         node: chess.pgn.GameNode = rival
         while len(moves := list(node.board().legal_moves)) and node.ply() < 60:
-            for move in draws.sample(moves, min(len(moves), 2 if draws.random() < 0.1 else 1)):
-                node.add_variation(
-                    move, comment="so so" if draws.random() < 0.2 else "", nags=draws.choices([1, 6, 14])
-                )
+            for move in rng.sample(moves, min(len(moves), 2 if rng.random() < 0.1 else 1)):
+                node.add_variation(move, comment="so so" if rng.random() < 0.2 else "", nags=rng.choices([1, 6, 14]))
             node = node.variations[0]
         game = only(str(rival))
         assert game.moves == tuple(as_ours(move) for move in rival.mainline_moves())
@@ -159,7 +159,7 @@ READ = {
     "CRLF": "1. e4 e5\r\n2. Nf3 *\r\n",
     "byte order mark": "\ufeff1. e4 e5 2. Nf3 *",
     "glyphs": "1. e4 $1 e5 $14$2 2. Nf3$10 *",
-    "praise": "1. e4! e5?! 2. Nf3 !? *",
+    "annotation": "1. e4! e5?! 2. Nf3 !? *",
     "variation": "1. e4 (1. d4 d5) 1... e5 2. Nf3 *",
     "nested variations": "1. e4 (1. d4 d5 (1... Nf6 {x) (} 2. c4 (2. Bg5)) 2. c4) 1... e5 2. Nf3 *",
     "variation with a result": "1. e4 (1. d4 1-0) 1... e5 2. Nf3 *",
@@ -171,11 +171,11 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_shapes_of_movetext(case: str) -> None:
+def test_forms_of_movetext(case: str) -> None:
     assert only(READ[case]) == Game({}, None, E4, {}, "*")
 
 
-def test_comments_are_kept_where_they_stand() -> None:
+def test_comments_keep_their_places() -> None:
     text = """{first} 1. e4 {a
  long   one; with (brackets) and 1-0} {and another} 1... e5 ; to the end of the line } {
     (1... c5 {not this}) 2. Nf3 {} {last} *"""
@@ -187,7 +187,7 @@ def test_comments_are_kept_where_they_stand() -> None:
     }
 
 
-def test_tags_in_all_shapes() -> None:
+def test_forms_of_tags() -> None:
     text = """[Event "a"] [Site "b"]
   [ White  "c \\"d\\" \\\\" ]
 [Black "e "f" g"]
@@ -202,10 +202,10 @@ def test_tags_in_all_shapes() -> None:
     assert game.result == "1-0"
 
 
-def test_games_one_behind_the_other() -> None:
+def test_several_games_in_one_text() -> None:
     text = '1. e4 1-0 1. d4 0-1\n*\n[Event "x"]\n\n1/2-1/2\n[Event "y"]\n1. c4 *{bye}\n;end\n{x}\n[Event "z"]\n\n*'
-    games, damages = read(text)
-    assert damages == []
+    games, skipped = read(text)
+    assert skipped == []
     assert [game.result for game in games] == ["1-0", "0-1", "*", "1/2-1/2", "*", "*"]
     assert [len(game.moves) for game in games] == [1, 1, 0, 0, 1, 0]
     assert [game.headers.get("Event") for game in games] == [None, None, None, "x", "y", "z"]
@@ -217,42 +217,42 @@ def test_a_tag_inside_a_comment_begins_no_game() -> None:
 
 
 GOOD = '[Event "good"]\n\n1. e4 e5 2. Nf3 *\n\n'
-DAMAGED = {
+WITH_ERRORS = {
     "illegal": ("1. e4 e5 2. Ke3 Nf6 *", "2. Ke3", "'Ke3' is not legal: no king can go to e3"),
     "illegal of black": ("1. e4 e4 *", "1... e4", "'e4' is not legal: no pawn can go to e4"),
     "ambiguous": ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "3. Nd2", "'Nd2' is ambiguous: Nbd2 or Nfd2"),
-    "nonsense": ("1. e4 hello *", "1... hello", "'hello' is no move in algebraic notation"),
-    "null move": ("1. e4 -- *", "1... --", "'--' is no move in algebraic notation"),
+    "nonsense": ("1. e4 hello *", "1... hello", "'hello' is not a move in algebraic notation"),
+    "null move": ("1. e4 -- *", "1... --", "'--' is not a move in algebraic notation"),
     "after mate": ("1. f3 e5 2. g4 Qh4# 3. a3 *", "3. a3", "it does not end the check"),
-    "wrong castling": ("1. O-O *", "1. O-O", "a man stands between king and rook"),
+    "wrong castling": ("1. O-O *", "1. O-O", "a piece is between king and rook"),
     "no result": ("1. e4 e5", None, "the moves end without a result"),
     "open comment": ("1. e4 {what now\n\n", None, "a comment is never closed"),
     "open variation": ("1. e4 (1. d4 d5 1-0", None, "a variation is never closed"),
-    "closed variation": ("1. e4) e5 *", None, "a variation ends that has not begun"),
-    "bad tag": ("[White nobody]\n\n1. e4 *", None, "no tag can be read from [White nobody]"),
-    "tags alone": ('[White "nobody"]\n', None, "the moves end without a result"),
+    "closed variation": ("1. e4) e5 *", None, "a variation is closed that was never opened"),
+    "bad tag": ("[White unknown]\n\n1. e4 *", None, "no tag can be read from [White unknown]"),
+    "tags alone": ('[White "unknown"]\n', None, "the moves end without a result"),
     "bad FEN": ('[FEN "8/8"]\n\n1. e4 *', None, "the tag FEN: 1 fields"),
     "impossible FEN": ('[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n\n1. e4 *', None, "the tag FEN: white has 0 kings"),
 }
 
 
-@pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_game_is_named_and_skipped(case: str) -> None:
-    text, move, reason = DAMAGED[case]
-    games, (damage,) = read(f'{GOOD}[Event "bad"]\n{text}\n\n{GOOD}')
+@pytest.mark.parametrize("case", WITH_ERRORS)
+def test_a_game_with_an_error_is_reported_and_skipped(case: str) -> None:
+    text, move, reason = WITH_ERRORS[case]
+    games, (error,) = read(f'{GOOD}[Event "bad"]\n{text}\n\n{GOOD}')
     assert games == [only(GOOD)] * 2
-    assert (damage.path, damage.game, damage.line, damage.move) == ("stream", 2, 5, move)
-    assert reason in damage.reason
-    assert str(damage).startswith(f"stream, game 2 (line 5){', move ' + move if move else ''}: ")
+    assert (error.path, error.game, error.line, error.move) == ("stream", 2, 5, move)
+    assert reason in error.reason
+    assert str(error).startswith(f"stream, game 2 (line 5){', move ' + move if move else ''}: ")
 
 
-def test_a_file_of_nonsense() -> None:
-    draws = random.Random(7)
+def test_random_text_is_skipped() -> None:
+    rng = random.Random(7)
     for _ in range(50):
-        noise = "".join(draws.choices('abcdefgh12345678NBRQKO-x+#=(){};[]"%$*.\n /0', k=400))
-        games, damages = read(f"{noise}\n\n}}\n{GOOD}")
+        noise = "".join(rng.choices('abcdefgh12345678NBRQKO-x+#=(){};[]"%$*.\n /0', k=400))
+        games, skipped = read(f"{noise}\n\n}}\n{GOOD}")
         assert all(game.board().moves == list(game.moves) for game in games)
-        assert games[-1:] == [only(GOOD)] or damages
+        assert games[-1:] == [only(GOOD)] or skipped
 
 
 def test_files_plain_and_compressed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,18 +270,18 @@ def test_files_plain_and_compressed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert list(read_games(str(plain))) == list(read_games(packed))
 
 
-def test_a_compressed_file_that_breaks_off(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file(tmp_path: Path) -> None:
     path = tmp_path / "cut.pgn.gz"
-    draws = random.Random(8)
-    whole = gzip.compress(written(*(random_game(draws, number) for number in range(30))).encode())
+    rng = random.Random(8)
+    whole = gzip.compress(written(*(random_game(rng, number) for number in range(30))).encode())
     path.write_bytes(whole[: len(whole) // 2])
-    damages: list[Damage] = []
-    games = list(read_games(path, damages.append))
+    skipped: list[SkippedGame] = []
+    games = list(read_games(path, skipped.append))
     assert 0 < len(games) < 30
-    assert "the compressed file is damaged" in damages[-1].reason
+    assert "the compressed file is damaged" in skipped[-1].reason
     path.write_bytes(b"this is not gzip")
-    assert list(read_games(path, damages.append)) == []
-    assert "the compressed file is damaged" in damages[-1].reason
+    assert list(read_games(path, skipped.append)) == []
+    assert "the compressed file is damaged" in skipped[-1].reason
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_stream_is_read_game_by_game() -> None:
-    """Not one line more is read than the game needs."""
+    """The reader reads no line beyond the end of a game."""
     lines = [*GOOD.splitlines(keepends=True), *GOOD.splitlines(keepends=True)]
 
     class Once(io.StringIO):

@@ -1,4 +1,4 @@
-"""A game in the terminal, typed by a script."""
+"""`ranks chess play` with typed lines from a script."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from ranks.chess.board import Board
-from ranks.chess.commands.play import explain, opinion, play, read_move, style_of_the_terminal
+from ranks.chess.commands.play import play
+from ranks.chess.commands.terminal_game import explain, opinion, read_move, terminal_style
 from ranks.chess.diagram import draw
 from ranks.chess.pgn import read_games
-from ranks.chess.players.player import Choice, Forfeit, Limits
+from ranks.chess.players.player import Choice
 from ranks.errors import UserError
+
+from .faulty_players import Forfeits
 
 Typed = Callable[[str], str]
 
@@ -53,11 +56,11 @@ def test_a_game_to_the_end(typed: Callable[..., str], tmp_path: Path) -> None:
     assert game.headers["Black"] == "random"
 
 
-def test_moves_of_both_kinds_commands_and_what_is_wrong(typed: Callable[..., str], tmp_path: Path) -> None:
+def test_moves_commands_and_errors(typed: Callable[..., str], tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
     lines = ["undo", "e5", "e2e4", "fen", "Nf3", "undo", "fen", "hint", "", "help", "nonsense", "resign"]
     out = typed(lines, player="greedy", pgnout=pgn, seed=3)
-    assert "no move of yours to take back" in out
+    assert "You have no move to take back." in out
     assert "no pawn can go to e5" in out
     first, second = re.findall(r"^.*your move: (.*/.*)$", out, re.MULTILINE)
     assert first == second  # taken back
@@ -70,7 +73,7 @@ def test_moves_of_both_kinds_commands_and_what_is_wrong(typed: Callable[..., str
     assert len(game.moves) == 2
 
 
-def test_black_below_and_left_in_the_middle(typed: Callable[..., str], tmp_path: Path) -> None:
+def test_a_game_with_black_that_is_quit(typed: Callable[..., str], tmp_path: Path) -> None:
     pgn = tmp_path / "games.pgn"
     out = typed(["quit"], player="minimax:2", colour="black", pgnout=pgn)
     assert re.search(r"minimax:2 plays 1\. \S+ \([+-]\d\.\d\d, depth 2\)", out)
@@ -81,40 +84,16 @@ def test_black_below_and_left_in_the_middle(typed: Callable[..., str], tmp_path:
     assert "your move" in typed([], player="random")  # the end of the input
 
 
-def test_a_player_that_forfeits(
-    typed: Callable[..., str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Lost:
-        name = "lost"
-
-        def new_game(self, seed: int) -> None:
-            pass
-
-        def choose(self, board: Board, limits: Limits) -> Choice:
-            raise Forfeit("died with exit code 3")
-
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr("ranks.chess.commands.play.make_player", lambda word: Lost())
-    assert "lost died with exit code 3: the game is yours." in typed(["e4"])
+def test_a_player_that_forfeits(typed: Callable[..., str]) -> None:
+    out = typed(["e4"], player="tests.chess.faulty_players.forfeits")
+    assert "forfeits died with exit code 3: you win." in out
 
 
-def test_a_program_that_dies_before_the_first_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Dead:
-        name, closed = "dead", False
-
-        def new_game(self, seed: int) -> None:
-            raise Forfeit("died with exit code 3")
-
-        def close(self) -> None:
-            self.closed = True
-
-    dead = Dead()
-    monkeypatch.setattr("ranks.chess.commands.play.make_player", lambda word: dead)
-    with pytest.raises(UserError, match=r"--player uci:dead\n.*the program died with exit code 3"):
-        play(player="uci:dead")
-    assert dead.closed
+def test_an_engine_that_dies_before_the_first_move() -> None:
+    closed = Forfeits.closed
+    with pytest.raises(UserError, match=r"forfeits:start\n.*the engine died with exit code 3"):
+        play(player="tests.chess.faulty_players.forfeits:start")
+    assert Forfeits.closed == closed + 1
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_first_move(
@@ -156,9 +135,9 @@ def test_bad_input() -> None:
     assert read_move(Board(), "G1F3") == read_move(Board(), "Nf3")
 
 
-def test_drawings() -> None:
+def test_diagrams() -> None:
     board = Board()
-    board.push(board.parse_move("e2e4"))
+    board.push(board.parse_uci("e2e4"))
     text = draw(board.words, style="letters", last_move=board.moves[-1])
     rows = text.splitlines()
     assert rows[0].split() == rows[-1].split() == list("abcdefgh")
@@ -187,7 +166,7 @@ def test_the_style_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     def styles() -> Iterator[str]:
         for encoding in ("utf-8", "ascii"):
             monkeypatch.setattr(sys, "stdout", Terminal(io.BytesIO(), encoding=encoding))
-            yield style_of_the_terminal()
+            yield terminal_style()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,24 +1,24 @@
-"""The players of our own: legal, the same for the same seed, and no worse than they are said to be."""
+"""The built-in players: legal moves, the same game for the same seed, limits and reports."""
 
 from __future__ import annotations
 
-import threading
-import time
+from dataclasses import replace
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Clock, Info, Limits
-from ranks.chess.players.words import make_player
 
+from .fake_clock import FakeClock
 from .positions import HANGING_QUEEN, MATES, choose, random_boards
 
 OWN = ["random", "greedy", "minimax:2", "alphabeta:2", "alphabeta:3?evaluation=position", "mcts:100"]
 
 
-def played(word: str, seed: int, plies: int = 40) -> list[int]:
+def played(spec: str, seed: int, plies: int = 40) -> list[int]:
     """The moves of a game of a player against itself."""
-    player = make_player(word)
+    player = make_player(spec)
     player.new_game(seed)
     board = Board()
     while board.ply < plies and board.outcome() is None:
@@ -27,21 +27,21 @@ def played(word: str, seed: int, plies: int = 40) -> list[int]:
     return board.moves
 
 
-@pytest.mark.parametrize("word", OWN)
-def test_games_are_legal_and_follow_from_the_seed(word: str) -> None:
-    first = played(word, seed=7)  # an illegal move raises ValueError
+@pytest.mark.parametrize("spec", OWN)
+def test_games_are_legal_and_follow_from_the_seed(spec: str) -> None:
+    first = played(spec, seed=7)  # an illegal move raises ValueError
     assert len(first) == 40
-    assert first == played(word, seed=7)
-    if not word.startswith("mcts"):
-        assert first != played(word, seed=8)
+    assert first == played(spec, seed=7)
+    if not spec.startswith("mcts"):
+        assert first != played(spec, seed=8)
 
 
-@pytest.mark.parametrize("word", OWN)
-def test_a_player_leaves_the_board_as_it_was_and_can_be_closed_twice(word: str) -> None:
+@pytest.mark.parametrize("spec", OWN)
+def test_a_player_leaves_the_board_as_it_was_and_can_be_closed_twice(spec: str) -> None:
     board = random_boards(1, seed=3, plies=(20, 30))[0]
     before = board.fen(), board.moves.copy(), board.rows.copy()
-    player = make_player(word)
-    assert player.name == word
+    player = make_player(spec)
+    assert player.name == spec
     player.new_game(0)
     assert player.choose(board, Limits()).move in board.legal_moves()
     assert (board.fen(), board.moves) == before[:2]
@@ -62,8 +62,8 @@ def test_random_player_gives_every_move_its_share() -> None:
 
 
 def test_greedy_takes_what_is_worth_most_and_mates() -> None:
-    assert move_name(choose("greedy", Board(HANGING_QUEEN)).move) == "c3d5"
-    assert move_name(choose("greedy", Board("4k3/1P6/8/8/8/8/8/4K3 w - - 0 1")).move) == "b7b8q"
+    assert move_to_uci(choose("greedy", Board(HANGING_QUEEN)).move) == "c3d5"
+    assert move_to_uci(choose("greedy", Board("4k3/1P6/8/8/8/8/8/4K3 w - - 0 1")).move) == "b7b8q"
     for fen in MATES[1]:
         choice = choose("greedy", Board(fen))
         board = Board(fen)
@@ -72,25 +72,26 @@ def test_greedy_takes_what_is_worth_most_and_mates() -> None:
         assert choice.mate_in == 1
 
 
-@pytest.mark.parametrize("word", ["alphabeta:64?evaluation=position", "minimax:64", "mcts:100000"])
-def test_limits_end_a_search(word: str) -> None:
-    player = make_player(word)
+@pytest.mark.parametrize("spec", ["alphabeta:64?evaluation=position", "minimax:64", "mcts:100000"])
+def test_limits_end_a_search(spec: str) -> None:
+    player = make_player(spec)
     player.new_game(0)
     board = Board()
 
+    clock = FakeClock(tick_s=0.001)
+
     def seconds(limits: Limits) -> float:
-        began_s = time.perf_counter()
-        assert player.choose(board, limits).move in board.legal_moves()
-        return time.perf_counter() - began_s
+        started_s = clock.now_s
+        assert player.choose(board, replace(limits, now=clock)).move in board.legal_moves()
+        return clock.now_s - started_s
 
     assert seconds(Limits(should_stop=lambda: True)) < 0.1
     assert seconds(Limits(infinite=True, should_stop=lambda: True)) < 0.1
     assert 0.04 < seconds(Limits(movetime_s=0.05)) < 0.3
     assert seconds(Limits(clock=Clock(0.01, 60))) < 0.1
     assert seconds(Limits(clock=Clock(1.0, 60))) < 0.5
-    stop = threading.Event()
-    threading.Timer(0.1, stop.set).start()
-    assert 0.09 < seconds(Limits(infinite=True, should_stop=stop.is_set)) < 0.4
+    stop_s = clock.now_s + 0.1
+    assert 0.09 < seconds(Limits(infinite=True, should_stop=lambda: clock.now_s >= stop_s)) < 0.4
     assert player.choose(board, Limits(nodes=1)).move in board.legal_moves()
     for nodes in (1, 777):
         player.new_game(0)
@@ -101,24 +102,24 @@ def test_limits_end_a_search(word: str) -> None:
     player.close()
 
 
-@pytest.mark.parametrize("word", ["alphabeta:3?evaluation=position", "mcts:200"])
-def test_information_while_searching(word: str) -> None:
-    said: list[Info] = []
+@pytest.mark.parametrize("spec", ["alphabeta:3?evaluation=position", "mcts:200"])
+def test_information_while_searching(spec: str) -> None:
+    infos: list[Info] = []
     board = Board(HANGING_QUEEN)
-    choice = choose(word, board, Limits(num_lines=3, on_info=said.append))
-    last = said[-3:]
-    assert [info.line for info in last] == [1, 2, 3]
+    choice = choose(spec, board, Limits(multipv=3, on_info=infos.append))
+    last = infos[-3:]
+    assert [info.multipv for info in last] == [1, 2, 3]
     assert last[0].pv == choice.pv
     assert last[0].score_cp == choice.score_cp
     assert len({info.pv[0] for info in last}) == 3
-    if word.startswith("alpha"):
+    if spec.startswith("alpha"):
         scores = [info.score_cp for info in last if info.score_cp is not None]
         assert scores == sorted(scores, reverse=True)
-        assert [info.depth for info in said] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-        assert choose(word, board).score_cp == choice.score_cp
-    for info in said:
+        assert [info.depth for info in infos] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+        assert choose(spec, board).score_cp == choice.score_cp
+    for info in infos:
         line = board.copy()
         for move in info.pv:
             line.push(move)
         assert info.elapsed_s >= 0
-    assert [info.nodes for info in said] == sorted(info.nodes for info in said)
+    assert [info.nodes for info in infos] == sorted(info.nodes for info in infos)

@@ -8,26 +8,26 @@ import threading
 import numpy as np
 import pytest
 
-from ranks.chess.board import Board, move_name
-from ranks.chess.core.alphabeta_tree import MATE
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.players import make_player
+from ranks.chess.core.alphabeta_state import MATE
 from ranks.chess.core.evaluation import evaluations
 from ranks.chess.players.player import Choice, Info, Limits
-from ranks.chess.players.words import make_player
 
 from .positions import HANGING_QUEEN, MATES, choose, random_boards
 
 
-@pytest.mark.parametrize("word", ["minimax:2", "alphabeta:2", "alphabeta:3?evaluation=position"])
-def test_two_plies_keep_the_queen(word: str) -> None:
+@pytest.mark.parametrize("spec", ["minimax:2", "alphabeta:2", "alphabeta:3?evaluation=position"])
+def test_two_plies_keep_the_queen(spec: str) -> None:
     board = Board("r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4")
     for seed in range(10):
-        player = make_player(word)
+        player = make_player(spec)
         player.new_game(seed)
         after = board.copy()
         after.push(player.choose(board, Limits()).move)
         white_queen = int(after.words[4] & after.words[6])
         taken = [move for move in after.legal_moves() if white_queen >> (move >> 6 & 63) & 1]
-        assert not taken or move_name(after.moves[-1]) == "h5f7"
+        assert not taken or move_to_uci(after.moves[-1]) == "h5f7"
 
 
 def evaluated(board: Board, positional: bool) -> int:
@@ -63,8 +63,8 @@ def mirror(fen: str) -> str:
 
 
 class Minimax:
-    """The slow twin: all moves to a depth, by the rules of the board, captures played out from there. No bounds at all
-    but a memory of leaves by position, which no repetition reaches."""
+    """A reference implementation: minimax with a quiescence search, by the rules of Board, without
+    pruning."""
 
     def __init__(self, positional: bool, quiescence: bool) -> None:
         self.positional, self.quiescence = positional, quiescence
@@ -95,12 +95,12 @@ class Minimax:
     def captures(self, board: Board) -> list[int]:
         if not self.quiescence:
             return []
-        men = int(board.words[6] | board.words[7])
+        pieces = int(board.words[6] | board.words[7])
         pawns, en_passant = int(board.words[0]), int(board.words[10])
         return [
             move
             for move in board.legal_moves()
-            if men >> (move >> 6 & 63) & 1
+            if pieces >> (move >> 6 & 63) & 1
             or move >> 12
             or (en_passant >> (move >> 6 & 63) & 1 and pawns >> (move & 63) & 1)
         ]
@@ -136,20 +136,20 @@ def value_of(choice: Choice) -> int:
     return MATE - 2 * choice.mate_in + 1 if choice.mate_in > 0 else -MATE - 2 * choice.mate_in
 
 
-@pytest.mark.parametrize("word", ["alphabeta:{}", "alphabeta:{}?evaluation=position", "minimax:{}"])
-@pytest.mark.parametrize(("depth", "number", "most_men"), [(1, 100, 14), (2, 30, 9), (3, 12, 6)])
-def test_alpha_beta_is_minimax(word: str, depth: int, number: int, most_men: int) -> None:
-    twin = Minimax(positional=word != "alphabeta:{}", quiescence=word.startswith("alphabeta"))
-    for board in random_boards(number, seed=depth, plies=(60, 120), most_men=most_men):
-        choice = choose(word.format(depth), board)
-        assert value_of(choice) == twin.value(board, depth), board.fen()
+@pytest.mark.parametrize("spec", ["alphabeta:{}", "alphabeta:{}?evaluation=position", "minimax:{}"])
+@pytest.mark.parametrize(("depth", "number", "max_pieces"), [(1, 100, 14), (2, 30, 9), (3, 12, 6)])
+def test_alpha_beta_is_minimax(spec: str, depth: int, number: int, max_pieces: int) -> None:
+    reference = Minimax(positional=spec != "alphabeta:{}", quiescence=spec.startswith("alphabeta"))
+    for board in random_boards(number, seed=depth, plies=(60, 120), max_pieces=max_pieces):
+        choice = choose(spec.format(depth), board)
+        assert value_of(choice) == reference.value(board, depth), board.fen()
         board.push(choice.move)
         if not board.outcome():
-            assert -twin.value(board, depth - 1, ply=1) == value_of(choice), board.fen()
+            assert -reference.value(board, depth - 1, ply=1) == value_of(choice), board.fen()
 
 
 def test_threads_change_no_score() -> None:
-    running = threading.active_count()
+    running = threading.enumerate()
     one, three = make_player("alphabeta:5?evaluation=position"), make_player("alphabeta:5?evaluation=position")
     for board in random_boards(12, seed=9, plies=(10, 60)):
         assert value_of(one.choose(board, Limits())) == value_of(three.choose(board, Limits(threads=3))), board.fen()
@@ -157,25 +157,26 @@ def test_threads_change_no_score() -> None:
     assert one.choose(Board(), Limits()) == one.choose(Board(), Limits(threads=1))
     one.close()
     three.close()
-    assert threading.active_count() == running
+    assert [thread for thread in threading.enumerate() if thread not in running] == []
 
 
 def test_alpha_beta_is_minimax_where_repetition_and_fifty_moves_matter() -> None:
-    """Kings and rooks that have wandered, so that many positions have stood once or twice, and late clocks."""
-    draw = random.Random(5)
-    twin = Minimax(positional=True, quiescence=True)
+    """Kings and rooks that have moved back and forth, so that many positions have occurred before,
+    and late clocks."""
+    rng = random.Random(5)
+    reference = Minimax(positional=True, quiescence=True)
     drawn = 0
     for number in range(20):
         board = Board(f"7k/8/8/8/8/8/1p6/K7 w - - {0 if number % 2 else 93 + number % 5} 80")
         while board.ply < 4 * (number % 3):
-            there = draw.choice(board.legal_moves())
+            there = rng.choice(board.legal_moves())
             back = (there >> 6 & 63) | (there & 63) << 6
             reply = next((m for m in board.legal_moves() if m == back), None)
             board.push(reply or there)
             if board.outcome():
                 board.pop()
                 break
-        plain = Minimax.value(twin, board, 5)
+        plain = Minimax.value(reference, board, 5)
         assert value_of(choose("alphabeta:5?evaluation=position", board)) == plain, (board.fen(), board.moves)
         drawn += plain == 0
     assert drawn
@@ -187,9 +188,9 @@ def test_mates_are_found_and_are_the_shortest(moves: int) -> None:
         board = Board(fen)
         assert mates(board, moves), fen
         assert moves == 1 or not mates(board, moves - 1), fen
-        for word in (f"alphabeta:{2 * moves - 1}", f"minimax:{2 * moves - 1}", "alphabeta:8?evaluation=position"):
-            choice = choose(word, board)
-            assert choice.mate_in == moves, (word, fen)
+        for spec in (f"alphabeta:{2 * moves - 1}", f"minimax:{2 * moves - 1}", "alphabeta:8?evaluation=position"):
+            choice = choose(spec, board)
+            assert choice.mate_in == moves, (spec, fen)
             assert choice.score_cp is None
             after = board.copy()
             for move in choice.pv:
@@ -200,10 +201,10 @@ def test_mates_are_found_and_are_the_shortest(moves: int) -> None:
             reply = board.copy()
             reply.push(choice.move)
             if moves > 1:
-                assert choose(word.replace(str(2 * moves - 1), str(2 * moves)), reply).mate_in == 1 - moves
+                assert choose(spec.replace(str(2 * moves - 1), str(2 * moves)), reply).mate_in == 1 - moves
 
 
-def test_depth_is_a_limit_of_its_own_and_of_the_word() -> None:
+def test_depth_is_limited_by_the_spec_and_by_the_limits() -> None:
     board = Board(HANGING_QUEEN)
     assert choose("alphabeta:4", board, Limits(depth=2)).depth == 2
     assert choose("alphabeta:3", board, Limits(depth=9)).depth == 3
@@ -211,8 +212,8 @@ def test_depth_is_a_limit_of_its_own_and_of_the_word() -> None:
 
 
 def test_lines_are_no_more_than_legal_moves() -> None:
-    said: list[Info] = []
+    infos: list[Info] = []
     board = Board("8/8/8/8/3k4/8/1r6/K7 w - - 0 1")
     assert len(board.legal_moves()) < 5
-    choose("alphabeta:2", board, Limits(num_lines=5, on_info=said.append))
-    assert max(info.line for info in said) == len(board.legal_moves())
+    choose("alphabeta:2", board, Limits(multipv=5, on_info=infos.append))
+    assert max(info.multipv for info in infos) == len(board.legal_moves())

@@ -13,11 +13,12 @@ from ranks.chess.players.time_plan import clock_plan, time_plan
 @pytest.mark.parametrize(("base_s", "increment_s"), [(2.0, 0.02), (10.0, 0.1), (1.0, 0.02), (60.0, 1.0)])
 @pytest.mark.parametrize("lost_share", [0.0, 0.25, 0.9])
 def test_time_is_kept_over_a_long_game(base_s: float, increment_s: float, lost_share: float) -> None:
-    """However long the game and whatever part of the increment each move loses, the reserve is hardly touched."""
+    """However long the game and whatever part of the increment each move loses, the reserve is
+    hardly touched."""
     left_s = base_s
     for _ in range(500):
         plan = clock_plan(Clock(left_s, 9.0, increment_s))
-        assert 0 <= plan.begin_s <= plan.enough_s <= plan.most_s < left_s
+        assert 0 <= plan.deepen_s <= plan.enough_s <= plan.most_s < left_s
         left_s += increment_s - plan.enough_s - lost_share * increment_s
         assert left_s > 15 * OVERHEAD_S - increment_s
 

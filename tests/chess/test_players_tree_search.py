@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Limits
 from ranks.chess.players.tree_search import centipawns
-from ranks.chess.players.words import make_player
 
 from .positions import HANGING_QUEEN, MATES, choose
 
@@ -20,27 +20,27 @@ def test_tree_search_finds_a_mate_and_takes_a_queen() -> None:
         assert outcome is not None, fen
         assert outcome.reason == "checkmate", fen
     choice = choose("mcts:400", Board(HANGING_QUEEN))
-    assert move_name(choice.move) == "c3d5"
+    assert move_to_uci(choice.move) == "c3d5"
     assert choice.nodes <= 400
 
 
 @pytest.mark.parametrize(
-    ("half_moves", "reason"), [(100, "fifty moves"), (130, "fifty moves"), (0, "threefold repetition")]
+    ("halfmove_clock", "reason"), [(100, "fifty moves"), (130, "fifty moves"), (0, "threefold repetition")]
 )
-def test_tree_search_goes_on_where_nobody_claims_the_draw(half_moves: int, reason: str) -> None:
-    board = Board(f"6k1/5ppp/8/8/8/8/8/R5K1 w - - {half_moves} 90")
+def test_tree_search_continues_if_a_draw_is_not_claimed(halfmove_clock: int, reason: str) -> None:
+    board = Board(f"6k1/5ppp/8/8/8/8/8/R5K1 w - - {halfmove_clock} 90")
     player = make_player("mcts:100")
     player.new_game(0)
-    for text in ["g1f1", "g8f8", "f1g1", "f8g8"] * 2 if half_moves == 0 else []:
+    for text in ["g1f1", "g8f8", "f1g1", "f8g8"] * 2 if halfmove_clock == 0 else []:
         assert player.choose(board, Limits(nodes=5)).nodes > 0
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
     outcome = board.outcome()
     assert outcome is not None
     assert outcome.reason == reason
     choice = player.choose(board, Limits())
-    assert (move_name(choice.move), choice.nodes) == ("a1a8", 100)
+    assert (move_to_uci(choice.move), choice.nodes) == ("a1a8", 100)
     for text in ["g1f1", "g8f8"]:
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
     choice = player.choose(board, Limits())
     assert choice.nodes == 100
     assert choice.move in board.legal_moves()
@@ -51,7 +51,7 @@ def test_tree_search_has_a_move_where_neither_side_can_mate() -> None:
     assert choose("mcts:100", board).move in board.legal_moves()
 
 
-def test_tree_search_follows_the_game_and_a_game_of_another_kind() -> None:
+def test_tree_search_follows_the_game_and_switches_to_another() -> None:
     player = make_player("mcts:100")
     player.new_game(0)
     board = Board()

@@ -50,7 +50,7 @@ def test_pairs_that_cancel_their_opening_have_a_smaller_interval() -> None:
 
 
 @pytest.mark.parametrize(("counts", "los"), [([0, 0, 0, 0, 40], 1.0), ([0, 0, 40, 0, 0], 0.5), ([40, 0, 0, 0, 0], 0.0)])
-def test_pairs_that_all_ended_alike_leave_an_honest_interval(counts: list[int], los: float) -> None:
+def test_equal_results_of_all_pairs_give_a_wide_interval(counts: list[int], los: float) -> None:
     found = estimate(counts)
     assert found.score.low <= found.score.value <= found.score.high
     assert found.score.high - found.score.low == pytest.approx(1 - 0.025 ** (1 / 40))
@@ -71,16 +71,17 @@ def test_no_games_and_one_pair() -> None:
 
 def test_interval_of_the_elo_covers_the_truth() -> None:
     """95 % of 1,000 matches of 100 pairs, give or take three standard deviations of that share."""
-    draws = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     chance = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
     truth = elo_of(float(chance @ np.linspace(0, 1, 5)))
-    found = [estimate(counts).elo for counts in draws.multinomial(100, chance, size=1000).tolist()]
+    found = [estimate(counts).elo for counts in rng.multinomial(100, chance, size=1000).tolist()]
     covered = np.mean([interval.low <= truth <= interval.high for interval in found])
     assert 0.929 <= covered <= 0.971
 
 
-def twin_llr(counts: list[int], score0: float, score1: float) -> float:
-    """Trinomial, by brute force: of all distributions with the expectation, the one of highest likelihood."""
+def reference_llr(counts: list[int], score0: float, score1: float) -> float:
+    """Trinomial, by brute force: of all distributions with the expectation, the one of highest
+    likelihood."""
 
     def best(score: float) -> float:
         loss = np.linspace(0, 1, 2_000_001)[1:-1]
@@ -93,12 +94,12 @@ def twin_llr(counts: list[int], score0: float, score1: float) -> float:
 
 
 @pytest.mark.parametrize("counts", [[20, 50, 30], [300, 100, 310], [5, 1, 90]])
-def test_likelihood_ratio_agrees_with_its_twin(counts: list[int]) -> None:
+def test_likelihood_ratio_agrees_with_the_reference(counts: list[int]) -> None:
     score0, score1 = score_of(0), score_of(10)
-    twin = twin_llr(counts, score0, score1)
-    assert log_likelihood_ratio(np.array(counts, float), score0, score1) == pytest.approx(twin, abs=1e-5)
+    reference = reference_llr(counts, score0, score1)
+    assert log_likelihood_ratio(np.array(counts, float), score0, score1) == pytest.approx(reference, abs=1e-5)
     as_pairs = np.array([counts[0], 0, counts[1], 0, counts[2]], float)
-    assert log_likelihood_ratio(as_pairs, score0, score1) == pytest.approx(twin, abs=0.01)
+    assert log_likelihood_ratio(as_pairs, score0, score1) == pytest.approx(reference, abs=0.01)
 
 
 def test_likelihood_ratio_is_antisymmetric_and_0_without_games() -> None:
@@ -109,13 +110,14 @@ def test_likelihood_ratio_is_antisymmetric_and_0_without_games() -> None:
 
 
 @pytest.mark.parametrize("elo", [0.0, 40.0])
-def test_sprt_errs_as_seldom_as_it_promises(elo: float) -> None:
-    """400 matches where H0 or H1 holds, looked at after every four pairs; overshoot makes it err less, not more."""
+def test_sprt_keeps_its_error_rates(elo: float) -> None:
+    """400 matches where H0 or H1 is true, checked after every four pairs; because of overshoot it
+    errs less, not more."""
     test = Sprt(0, 40)
-    draws = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     chance = np.array([0.08, 0.2, 0.44, 0.2, 0.08])
     tilt = chance * np.exp(tilt_to(chance, score_of(elo)) * np.linspace(0, 1, 5))
-    counts = draws.multinomial(4, tilt / tilt.sum(), size=(400, 400)).cumsum(1).astype(float)
+    counts = rng.multinomial(4, tilt / tilt.sum(), size=(400, 400)).cumsum(1).astype(float)
     llr = log_likelihood_ratio(counts, score_of(0), score_of(40))
     lower, upper = test.bounds
     ended = (llr <= lower) | (llr >= upper)
@@ -133,7 +135,7 @@ def tilt_to(chance: np.ndarray, score: float) -> float:
     return float(grid[np.abs(weights @ np.linspace(0, 1, 5) / weights.sum(1) - score).argmin()])
 
 
-def test_report_in_known_words() -> None:
+def test_the_format_of_the_report() -> None:
     games = WinsLossesDraws(90, 40, 70)
     assert report("A", "B", games, [10, 0, 50, 10, 30], parse_sprt("elo0=0,elo1=10")) == [
         "Score of A vs B: 90 - 40 - 70  [0.625] 200",
@@ -153,6 +155,6 @@ def test_report_in_known_words() -> None:
     "text",
     ["", "elo0=0", "elo0=5,elo1=0", "elo0=a,elo1=3", "elo0=0,elo1=1,x=2", "elo0=0,elo1=nan", "elo0=0,elo1=1,alpha=0"],
 )
-def test_a_test_that_no_one_can_read_is_refused(text: str) -> None:
+def test_an_invalid_sprt_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="--sprt elo0=0,elo1=10"):
         parse_sprt(text)

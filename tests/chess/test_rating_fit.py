@@ -16,22 +16,23 @@ from ranks.errors import UserError
 
 
 def simulated(elo: dict[str, float], pairs: int, seed: int, shared: float = 0.0) -> Crosstable:
-    """A round robin in the model; a share `shared` of openings decides both games of its pair by the same luck."""
-    draws = np.random.default_rng(seed)
+    """A round robin in the model; a share `shared` of openings decides both games of its pair by
+    the same random number."""
+    rng = np.random.default_rng(seed)
     table = Crosstable()
     for first, second in itertools.combinations(elo, 2):
-        luck_P, other_P, alike_P = draws.random((3, pairs))
+        uniform_P, other_P, shared_P = rng.random((3, pairs))
         ahead = elo[first] - elo[second]
-        white = results(luck_P, ahead + 35.0)
-        black = 2 - results(np.where(alike_P < shared, luck_P, other_P), 35.0 - ahead)
+        white = results(uniform_P, ahead + 35.0)
+        black = 2 - results(np.where(shared_P < shared, uniform_P, other_P), 35.0 - ahead)
         for points in zip(white.tolist(), black.tolist(), strict=True):
             table.add(first, second, *points)
     return table
 
 
-def results(luck_P: np.ndarray, advantage_elo: float) -> np.ndarray:
+def results(uniform_P: np.ndarray, advantage_elo: float) -> np.ndarray:
     chance_3 = outcome_probabilities(np.array(advantage_elo / ELO_PER_NAT), 0.8)
-    return np.searchsorted(chance_3.cumsum()[:2], luck_P)
+    return np.searchsorted(chance_3.cumsum()[:2], uniform_P)
 
 
 def test_crosstable_reads_the_same_from_both_sides() -> None:
@@ -48,7 +49,7 @@ def test_crosstable_reads_the_same_from_both_sides() -> None:
     assert table.pentanomial("A", "C") == [0, 0, 0, 0, 0]
 
 
-def test_draws_are_davidsons_and_the_score_is_logistic() -> None:
+def test_draws_follow_davidson_and_the_score_is_logistic() -> None:
     x = np.linspace(-30, 30, 61)
     for nu in (0.0, 0.3, 2.0, 50.0):
         loss, draw, win = outcome_probabilities(x, nu).T
@@ -57,7 +58,7 @@ def test_draws_are_davidsons_and_the_score_is_logistic() -> None:
         np.testing.assert_allclose(win + draw / 2, 1 / (1 + np.exp(-x)), rtol=1e-9)
 
 
-def test_slopes_agree_with_differences() -> None:
+def test_slopes_agree_with_numerical_differences() -> None:
     x, nu, h = np.linspace(-6, 6, 13), 0.7, 1e-6
     by_x, by_nu = log_slopes(outcome_probabilities(x, nu))
     numeric_x = (np.log(outcome_probabilities(x + h, nu)) - np.log(outcome_probabilities(x - h, nu))) / (2 * h)
@@ -67,7 +68,8 @@ def test_slopes_agree_with_differences() -> None:
 
 
 def test_two_players_get_the_elo_of_their_score() -> None:
-    """Without draws or a first-move advantage it reduces to Bradley and Terry: the logistic Elo of the score."""
+    """Without draws or a first-move advantage it reduces to Bradley and Terry: the logistic Elo of
+    the score."""
     table = Crosstable()
     table.add("A", "B", 2, 2, 30)
     table.add("A", "B", 2, 0, 10)
@@ -93,8 +95,8 @@ def test_draws_of_equals_are_found() -> None:
     assert found.difference("A", "B").value == pytest.approx(0, abs=1e-6)
 
 
-def test_the_fit_is_the_maximum_and_its_slope_is_zero() -> None:
-    """Against a slow twin: the likelihood written down game by game, at points around the fit."""
+def test_the_fit_is_the_maximum() -> None:
+    """Against a reference: the likelihood written down game by game, at points around the fit."""
     table = simulated({"A": 0, "B": 100, "C": -150}, 40, seed=3)
     found = fit(table)
 
@@ -117,7 +119,7 @@ def test_the_fit_is_the_maximum_and_its_slope_is_zero() -> None:
         assert likelihood(elo, found.first_move.value, found.draw_share.value + 0.01 * step) < top
 
 
-def test_anchors_stay_and_name_the_scale() -> None:
+def test_anchors_keep_their_elo_and_name_the_scale() -> None:
     table = simulated({"A": 0, "B": 120, "C": 260, "D": 300}, 100, seed=5)
     free, anchored, two = fit(table), fit(table, {"A": 1350}), fit(table, {"A": 1350, "D": 1650})
     assert anchored.rating("A") == (1350, 1350, 1350)
@@ -130,7 +132,7 @@ def test_anchors_stay_and_name_the_scale() -> None:
     assert 1350 < two.rating("B").low < two.rating("B").high < 1650
 
 
-def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
+def test_tables_without_a_maximum_are_refused_without_a_prior() -> None:
     table = simulated({"A": 0, "B": 50}, 20, seed=9)
     table.add("A", "Z", 2, 2, 20)
     with pytest.raises(UserError, match=r"A, B \| Z"):
@@ -151,7 +153,7 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
     drawn.add("A", "B", 1, 1, 30)
     with pytest.raises(UserError, match="too many draws"):
         fit(drawn)
-    perfect = Crosstable()  # with draws without end it fits exactly
+    perfect = Crosstable()  # infinitely many draws would fit exactly
     perfect.add("A", "B", 2, 1, 3)
     perfect.add("A", "B", 1, 1, 3)
     perfect.add("B", "C", 2, 1, 3)
@@ -170,8 +172,8 @@ def test_what_cannot_be_rated_is_refused_and_a_prior_helps() -> None:
 
 @pytest.mark.parametrize("shared", [0.0, 0.6])
 def test_intervals_cover_the_truth(shared: float) -> None:
-    """150 pools of four players: about 95 % of the differences of neighbours lie in their interval, also where the two
-    games of a pair hang together, which makes the intervals smaller."""
+    """150 pools of four players: about 95 % of the differences of neighbours lie in their interval,
+    also where the two games of a pair hang together, which makes the intervals smaller."""
     elo = {"A": 0.0, "B": 70.0, "C": 120.0, "D": 250.0}
     covered, width = [], []
     for seed in range(150):
@@ -184,18 +186,20 @@ def test_intervals_cover_the_truth(shared: float) -> None:
     assert (np.mean(width) < 75) == (shared > 0)
 
 
-def small_table(draws: np.random.Generator) -> Crosstable:
-    """Two to four players in a round robin with one to five pairs each, any results, often all of one kind."""
+def small_table(rng: np.random.Generator) -> Crosstable:
+    """Two to four players in a round robin with one to five pairs each, any results, often all of
+    one kind."""
     table = Crosstable()
-    kinds = draws.integers(0, 3, (draws.integers(1, 4), 2))
-    for first, second in itertools.combinations("ABCD"[: draws.integers(2, 5)], 2):
-        for with_white, with_black in kinds[draws.integers(0, len(kinds), draws.integers(1, 6))].tolist():
+    kinds = rng.integers(0, 3, (rng.integers(1, 4), 2))
+    for first, second in itertools.combinations("ABCD"[: rng.integers(2, 5)], 2):
+        for with_white, with_black in kinds[rng.integers(0, len(kinds), rng.integers(1, 6))].tolist():
             table.add(first, second, with_white, with_black)
     return table
 
 
 def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs that end alike, or in mirror images, show no spread; with a prior every table is rated."""
+    """Pairs with equal or mirrored results show no spread; with a prior every table is
+    rated."""
     refused = 0
     for seed in range(300):
         table = small_table(np.random.default_rng(seed))
@@ -215,7 +219,8 @@ def test_small_tables_are_rated_or_refused_and_no_interval_collapses(monkeypatch
 
 
 def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P / (P - F)."""
+    """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P /
+    (P - F)."""
     table = Crosstable()
     for with_white, with_black, pairs in ((2, 2, 30), (2, 0, 10), (0, 2, 10), (0, 0, 10)):
         table.add("A", "B", with_white, with_black, pairs)
@@ -225,7 +230,7 @@ def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytes
     assert high - low == pytest.approx(expected, rel=1e-4)
 
 
-def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
+def test_two_equal_or_mirrored_pairs_separate_no_players() -> None:
     both: list[tuple[Points, Points]]
     for both in ([(2, 1), (1, 2)], [(2, 1), (2, 1)], [(2, 2), (2, 2)]):
         table = Crosstable()
@@ -236,11 +241,12 @@ def test_two_pairs_alike_or_mirrored_separate_nobody() -> None:
         assert standings.unseparated == [("A", "B")]
 
 
-def looked_at_until_separated(seed: int, looks: int) -> bool:
-    """Two equal players, 10 pairs and twice as many at each look: whether any look calls them separated."""
-    draws, table = np.random.default_rng(seed), Crosstable()
+def checked_until_separated(seed: int, looks: int) -> bool:
+    """Two equal players, 10 pairs, doubled at each check: whether any check calls them
+    separated."""
+    rng, table = np.random.default_rng(seed), Crosstable()
     for more in (10, 10, 20, 40, 80):
-        white, black = (results(draws.random(more), 35.0) for _ in range(2))
+        white, black = (results(rng.random(more), 35.0) for _ in range(2))
         for points in zip(white.tolist(), (2 - black).tolist(), strict=True):
             table.add("A", "B", *points)
         if not rate(table, {}, looks).unseparated:
@@ -248,7 +254,8 @@ def looked_at_until_separated(seed: int, looks: int) -> bool:
     return False
 
 
-def test_looking_again_and_again_separates_no_equals() -> None:
-    """Five looks of 95 % each would find a difference in one of eight; the level for five looks in 5 % at most."""
-    assert np.mean([looked_at_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
-    assert np.mean([looked_at_until_separated(seed, looks=1) for seed in range(150)]) > 0.05
+def test_repeated_checks_do_not_separate_equals() -> None:
+    """Five checks at 95 % each would find a difference in one of eight cases; the level for five
+    checks in 5 % at most."""
+    assert np.mean([checked_until_separated(seed, looks=5) for seed in range(150)]) <= 0.05
+    assert np.mean([checked_until_separated(seed, looks=1) for seed in range(150)]) > 0.05

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ranks.chess.core
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.core.perft import divide, perft
 from ranks.chess.core.rules import START, full_key, random_games
 from ranks.chess.fen import parse_fen
@@ -28,11 +28,11 @@ CORE = Path(ranks.chess.core.__file__).parent
 
 
 @pytest.mark.parametrize(("fen", "depth", "nodes"), QUICK)
-def test_perft_is_what_others_have_counted(fen: str, depth: int, nodes: int) -> None:
+def test_perft_equals_published_counts(fen: str, depth: int, nodes: int) -> None:
     assert perft(parse_fen(fen), depth) == nodes
 
 
-def test_a_count_is_the_sum_of_the_counts_behind_its_moves() -> None:
+def test_perft_is_the_sum_of_divide() -> None:
     start = parse_fen(KIWIPETE)
     for depth in (1, 2, 3):
         parts = dict(divide(start, depth))
@@ -51,7 +51,7 @@ def test_random_placements_against_python_chess() -> None:
     assert check_placements(seed=2, num_positions=5_500, keys=Keys()) > 500
 
 
-TWIN = """
+BROKEN = """
 import sys
 import numba, numpy as np
 from ranks.chess.fen import parse_fen
@@ -86,8 +86,9 @@ for fen in sys.argv[1:]:
 """
 
 
-def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
-    """A twin of the rules in which the right to castle outlives a captured rook: positions that can castle tell."""
+def test_a_broken_rule_changes_perft(tmp_path: Path) -> None:
+    """Break one rule, so that castling rights survive the capture of the rook: perft counts must
+    differ."""
     table = "kept[rook] ^= np.uint64(1 << rook)"
     shutil.copytree(CORE, tmp_path / "core", ignore=shutil.ignore_patterns("__pycache__"))
     for path in (tmp_path / "core").glob("*.py"):
@@ -96,7 +97,7 @@ def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
         path.write_text(text.replace(table, "pass"), encoding="utf-8")
     known = {fen: counts[4] for fen, counts in perft_suites() if counts.get(4, QUICK_NODES) < QUICK_NODES}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", TWIN, *known], env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", BROKEN, *known], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     wrong = [fen for fen, n in zip(known, done.stdout.split(), strict=True) if int(n) != known[fen]]
     assert KIWIPETE in wrong
@@ -104,7 +105,7 @@ def test_a_broken_rule_is_seen(tmp_path: Path) -> None:
 
 
 def splitmix64(state: int) -> tuple[int, int]:
-    """The next state and draw (Steele, Lea & Flood 2014), in Python's whole numbers."""
+    """The next state and draw (Steele, Lea & Flood 2014), in Python integers."""
     mask = (1 << 64) - 1
     state = (state + 0x9E3779B97F4A7C15) & mask
     word = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & mask
@@ -112,12 +113,12 @@ def splitmix64(state: int) -> tuple[int, int]:
     return state, word ^ word >> 31
 
 
-def test_random_games_are_what_a_slow_twin_plays() -> None:
+def test_random_games_equal_those_of_a_reference_in_python() -> None:
     num_games, cap = 12, 150
-    draws, ends = np.array([7], np.uint64), np.zeros(3, np.int64)
-    plies = random_games(START, num_games, cap, draws, ends)
+    rng_state, ends = np.array([7], np.uint64), np.zeros(3, np.int64)
+    plies = random_games(START, num_games, cap, rng_state, ends)
 
-    state, twin_plies, twin_ends = 7, 0, [0, 0, 0]
+    state, expected_plies, expected_ends = 7, 0, [0, 0, 0]
     for _ in range(num_games):
         board = Board()
         while board.ply < cap and board.outcome() is None:
@@ -125,15 +126,15 @@ def test_random_games_are_what_a_slow_twin_plays() -> None:
             moves = board.legal_moves()
             board.push(moves[(word >> 32) * len(moves) >> 32])
         end = board.outcome() if board.ply < cap else None
-        twin_ends[2 if end is None else 0 if end.reason == "checkmate" else 1] += 1
-        twin_plies += board.ply
-    assert (plies, ends.tolist(), int(draws[0])) == (twin_plies, twin_ends, state)
+        expected_ends[2 if end is None else 0 if end.reason == "checkmate" else 1] += 1
+        expected_plies += board.ply
+    assert (plies, ends.tolist(), int(rng_state[0])) == (expected_plies, expected_ends, state)
 
 
 def test_a_position_is_104_bytes_and_its_key_follows_from_them() -> None:
     board = Board(KIWIPETE)
     for text in ("e1g1", "h3g2", "f3f6", "g2f1q"):
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
         assert board.words.nbytes == 104
         assert board.words[12] == full_key(board.rows, board.ply)
 
@@ -145,7 +146,7 @@ def test_repetitions_are_counted_in_the_clocks() -> None:
         board.outcome()
         seen.append(int(board.words[11]) >> 32)
         for text in ("g1f3", "g8f6", "f3g1", "f6g8"):
-            board.push(board.parse_move(text))
+            board.push(board.parse_uci(text))
     assert seen == [0, 1, 2, 3]
 
 
@@ -183,31 +184,31 @@ def test_mate_comes_before_the_fifty_moves() -> None:
         ("7k/7p/8/8/8/8/8/K7 w - - 0 1", False),
     ],
 )
-def test_which_material_mates(fen: str, dead: bool) -> None:
+def test_insufficient_material(fen: str, dead: bool) -> None:
     assert (Board(fen).outcome() is not None) == dead
 
 
-def test_a_board_takes_moves_back_and_copies_itself() -> None:
+def test_pop_and_copy() -> None:
     board = Board()
     start = board.fen()
     for text in ("e2e4", "c7c5", "g1f3"):
-        board.push(board.parse_move(text))
+        board.push(board.parse_uci(text))
     other = board.copy()
-    assert move_name(board.pop()) == "g1f3"
-    other.push(other.parse_move("d7d6"))
+    assert move_to_uci(board.pop()) == "g1f3"
+    other.push(other.parse_uci("d7d6"))
     assert (board.ply, other.ply) == (2, 4)
     while board.moves:
         board.pop()
     assert board.fen() == start
-    assert [move_name(move) for move in other.moves] == ["e2e4", "c7c5", "g1f3", "d7d6"]
+    assert [move_to_uci(move) for move in other.moves] == ["e2e4", "c7c5", "g1f3", "d7d6"]
 
 
-def test_a_board_refuses_what_is_not_legal() -> None:
+def test_push_and_parse_refuse_illegal_moves() -> None:
     board = Board()
     with pytest.raises(ValueError, match="e2e5 is not legal in rnbq"):
         board.push(12 | 36 << 6)
-    with pytest.raises(ValueError, match="'e2e5' is no legal move"):
-        board.parse_move("e2e5")
+    with pytest.raises(ValueError, match="'e2e5' is not a legal move"):
+        board.parse_uci("e2e5")
     assert board.moves == []
 
 
@@ -224,7 +225,7 @@ def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "1\n"
 
 
-def test_ctrl_c_ends_a_count_at_once() -> None:
+def test_ctrl_c_ends_perft() -> None:
     command = [sys.executable, "-m", "ranks", "chess", "perft", "7", "--divide"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -232,4 +233,4 @@ def test_ctrl_c_ends_a_count_at_once() -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
     assert process.returncode == -signal.SIGINT
-    assert rest.count("\n") < 5
+    assert rest.count("\n") < 19  # not all 20 moves

@@ -1,11 +1,12 @@
-"""Standard algebraic notation: the shortest that is right, and everything that people write instead."""
+"""Standard algebraic notation: the shortest that is right, and everything that people write
+instead."""
 
 from __future__ import annotations
 
 import chess
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN
 from ranks.chess.san import format_line, format_san, parse_line, parse_san
 from tests.chess.oracle import as_ours
@@ -26,8 +27,8 @@ WRITTEN = {
     "by rank": ("4k3/8/8/R7/8/8/8/R3K3 w - - 0 1", "a1a3", "R1a3"),
     "by file first": ("4k3/8/8/N7/8/8/8/N3K3 w - - 0 1", "a5b3", "N5b3"),
     "by both": ("8/8/7k/8/Q2Q4/8/8/Q3K3 w - - 0 1", "a4d1", "Qa4d1"),
-    "not of a pinned twin": ("4r2k/8/8/8/8/8/4N3/N3K3 w - - 0 1", "a1c2", "Nc2"),
-    "of a twin pinned along its way": ("4r2k/8/8/8/4R3/8/8/R3K3 w - - 0 1", "a1a4", "Ra4"),
+    "not of a pinned knight": ("4r2k/8/8/8/8/8/4N3/N3K3 w - - 0 1", "a1c2", "Nc2"),
+    "of a rook pinned along its line": ("4r2k/8/8/8/4R3/8/8/R3K3 w - - 0 1", "a1a4", "Ra4"),
     "of two queens of one rank": ("7k/8/8/8/8/8/8/KQ1Q4 w - - 0 1", "b1c1", "Qbc1"),
 }
 
@@ -36,7 +37,7 @@ WRITTEN = {
 def test_written(case: str) -> None:
     fen, uci, text = WRITTEN[case]
     board = Board(fen)
-    move = board.parse_move(uci)
+    move = board.parse_uci(uci)
     assert format_san(board, move) == text == chess.Board(fen).san(chess.Move.from_uci(uci))
     assert parse_san(board, text) == move
 
@@ -47,11 +48,11 @@ READ = {
     "mate as check": ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", "Ra8+", "a1a8"),
     "mate as double check": ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", "Ra8++", "a1a8"),
     "check where there is none": (MIDDLE, "Nbd2+", "b1d2"),
-    "praise": (MIDDLE, "Nbd2!?", "b1d2"),
-    "mate and praise": ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", "Ra8#!!", "a1a8"),
-    "needless file": (START_FEN, "Ngf3", "g1f3"),
-    "needless rank": (START_FEN, "N1f3", "g1f3"),
-    "needless square": (START_FEN, "Ng1f3", "g1f3"),
+    "annotation": (MIDDLE, "Nbd2!?", "b1d2"),
+    "mate and annotation": ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", "Ra8#!!", "a1a8"),
+    "superfluous file": (START_FEN, "Ngf3", "g1f3"),
+    "superfluous rank": (START_FEN, "N1f3", "g1f3"),
+    "superfluous square": (START_FEN, "Ng1f3", "g1f3"),
     "long algebraic": (START_FEN, "Ng1-f3", "g1f3"),
     "long algebraic pawn": (START_FEN, "e2-e4", "e2e4"),
     "UCI": (START_FEN, "e2e4", "e2e4"),
@@ -69,7 +70,7 @@ READ = {
     "promotion in small letters": (MIDDLE, "b8=n", "b7b8n"),
     "promotion in brackets": (MIDDLE, "bxa8(R)", "b7a8r"),
     "promotion with check": (MIDDLE, "bxa8=Q+", "b7a8q"),
-    "en passant said": (MIDDLE, "exd6e.p.", "e5d6"),
+    "en passant written": (MIDDLE, "exd6e.p.", "e5d6"),
     "pawn letter": (START_FEN, "Pe4", "e2e4"),
 }
 
@@ -77,43 +78,43 @@ READ = {
 @pytest.mark.parametrize("case", READ)
 def test_read(case: str) -> None:
     fen, text, uci = READ[case]
-    assert move_name(parse_san(Board(fen), text)) == uci
+    assert move_to_uci(parse_san(Board(fen), text)) == uci
 
 
 def test_a_small_b_is_a_file_and_a_capital_one_a_bishop() -> None:
     board = Board("4k3/8/8/2p5/1P6/B7/8/4K3 w - - 0 1")
-    assert move_name(parse_san(board, "bxc5")) == "b4c5"
+    assert move_to_uci(parse_san(board, "bxc5")) == "b4c5"
     with pytest.raises(ValueError, match="no bishop can go to c5"):
         parse_san(board, "Bxc5")
 
 
 REFUSED = {
-    "empty": (START_FEN, "", "'' is no move in algebraic notation"),
-    "words": (START_FEN, "resigns", "is no move in algebraic notation"),
-    "small piece letter": (START_FEN, "nf3", "is no move in algebraic notation"),
-    "off the board": (START_FEN, "Nf9", "is no move in algebraic notation"),
-    "null move": (START_FEN, "--", "is no move in algebraic notation"),
-    "mixed castling": (START_FEN, "O-0", "is no move in algebraic notation"),
-    "promotion to a king": ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "a8=K", "is no move in algebraic notation"),
+    "empty": (START_FEN, "", "'' is not a move in algebraic notation"),
+    "words": (START_FEN, "resigns", "is not a move in algebraic notation"),
+    "small piece letter": (START_FEN, "nf3", "is not a move in algebraic notation"),
+    "off the board": (START_FEN, "Nf9", "is not a move in algebraic notation"),
+    "null move": (START_FEN, "--", "is not a move in algebraic notation"),
+    "mixed castling": (START_FEN, "O-0", "is not a move in algebraic notation"),
+    "promotion to a king": ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "a8=K", "is not a move in algebraic notation"),
     "ambiguous": ("4k3/8/8/8/8/8/8/RN2KN2 w - - 0 1", "Nd2", "'Nd2' is ambiguous: Nbd2 or Nfd2"),
     "ambiguous by rank": ("4k3/8/8/R7/8/8/8/R3K3 w - - 0 1", "Raa3", "'Raa3' is ambiguous: R1a3 or R5a3"),
     "out of reach": (START_FEN, "Nf4", "'Nf4' is not legal: no knight can go to f4"),
     "blocked": (START_FEN, "Ra3", "no rook can go to a3"),
     "pawn blocked": ("4k3/8/8/8/8/4n3/4P3/4K3 w - - 0 1", "e4", "no pawn can go to e4"),
     "pawn takes nothing": (START_FEN, "exd3", "no pawn can go to d3"),
-    "own man": (START_FEN, "Bf1e2", "e2 holds a man of the same side"),
+    "own piece": (START_FEN, "Bf1e2", "e2 holds a piece of the same side"),
     "no such piece": ("4k3/8/8/8/8/8/8/4K3 w - - 0 1", "Qd5", "white has no queen"),
     "no such piece of black": ("4k3/8/8/8/8/8/8/4K3 b - - 0 1", "a6", "black has no pawn"),
     "not there": (START_FEN, "Ng3f5", "white has no knight there"),
     "empty square": (START_FEN, "e3e4", "white has no piece there"),
     "in check": ("4k3/8/8/8/4r3/8/8/3QK3 w - - 0 1", "Qd8", "it does not end the check"),
-    "pinned": ("4k3/8/8/8/4r3/8/4N3/4K3 w - - 0 1", "Nc3", "the king would stand in check"),
-    "king into check": ("4k3/8/8/8/8/8/3r4/5K2 w - - 0 1", "Ke2", "the king would stand in check"),
+    "pinned": ("4k3/8/8/8/4r3/8/4N3/4K3 w - - 0 1", "Nc3", "the king would be in check"),
+    "king into check": ("4k3/8/8/8/8/8/3r4/5K2 w - - 0 1", "Ke2", "the king would be in check"),
     "pinned en passant": ("k3r3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "exd6", "no pawn can go to d6"),
-    "promotion not said": ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "a8", "the piece that the pawn becomes is not said"),
+    "promotion piece missing": ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "a8", "the promotion piece is missing"),
     "promotion too early": (START_FEN, "e4=Q", "only a pawn on the last rank promotes"),
     "promotion of a piece": (START_FEN, "Nf3=Q", "only a pawn on the last rank promotes"),
-    "castling blocked": (START_FEN, "O-O", "a man stands between king and rook"),
+    "castling blocked": (START_FEN, "O-O", "a piece is between king and rook"),
     "castling right lost": ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "O-O", "the right to castle on that side is lost"),
     "castling in check": ("4k3/8/8/8/4r3/8/8/R3K2R w KQ - 0 1", "O-O", "the king is in check"),
     "castling through check": ("4k3/8/8/8/3r4/8/8/R3K3 w Q - 0 1", "O-O-O", "the king would pass through check"),
@@ -141,7 +142,7 @@ def test_every_move_of_the_suites_against_python_chess() -> None:
 def test_lines_stop_where_a_move_cannot_be_read() -> None:
     start = Board().rows
     moves = parse_line(start, ["e4", "e5", "Nf3", "Nf3", "Bc4"])
-    assert [move_name(move) for move in moves] == ["e2e4", "e7e5", "g1f3"]
+    assert [move_to_uci(move) for move in moves] == ["e2e4", "e7e5", "g1f3"]
     assert format_line(start, moves) == ["e4", "e5", "Nf3"]
     assert parse_line(start, []) == []
     assert format_line(start, []) == []

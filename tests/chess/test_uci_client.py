@@ -1,8 +1,9 @@
-"""UCI programs as players: small ones that hang, die, lie or will not go."""
+"""The UCI client with engines that hang, die, move illegally or do not exit."""
 
 from __future__ import annotations
 
 import io
+import math
 import queue
 import threading
 import time
@@ -12,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from ranks.chess.board import Board, move_name
-from ranks.chess.players.player import Forfeit, Info, Limits
-from ranks.chess.players.program import ProgramPlayer
-from ranks.chess.uci.client import UciProgram, pass_lines_on
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.players.player import Clock, Forfeit, Info, Limits
+from ranks.chess.uci.client import SearchDeadline, Timeouts, UciClient, forward_lines
+from ranks.chess.uci.player import UciPlayer
 from ranks.errors import UserError
 
-from .fake_program import IMPATIENT, command, processes_of, written, zombies
+from .fake_engine import SHORT_TIMEOUTS, TIMEOUTS, command, processes_of, written, zombies
 
 
 @pytest.fixture
@@ -41,17 +42,15 @@ def fake(tmp_path: Path) -> Path:
         ("says nothing", "moved illegally: bestmove (nothing)"),
     ],
 )
-def test_a_program_that_fails_forfeits_and_leaves_nothing(fake: Path, fault: str, reason: str) -> None:
-    player = ProgramPlayer(f"uci:{fault}", command(fake, fault), {}, patience=IMPATIENT)
+def test_an_engine_that_fails_forfeits_and_leaves_no_process(fake: Path, fault: str, reason: str) -> None:
+    player = UciPlayer(f"uci:{fault}", command(fake, fault), {}, timeouts=SHORT_TIMEOUTS)
     assert player.program == "Fake 1.0"
     player.new_game(0)
-    began_s = time.monotonic()
     with pytest.raises(Forfeit) as forfeit:
         player.choose(Board(), Limits(nodes=1))
     assert reason in str(forfeit.value)
     assert "\n" not in str(forfeit.value)
-    assert time.monotonic() - began_s < 5
-    player.new_game(1)  # the match goes on: it is started again if it is gone
+    player.new_game(1)  # it is restarted for the next game if it died
     assert player.program == "Fake 1.0"
     player.close()
     player.close()
@@ -60,29 +59,31 @@ def test_a_program_that_fails_forfeits_and_leaves_nothing(fake: Path, fault: str
 
 
 @pytest.mark.parametrize(
-    ("fault", "found"),
+    ("fault", "timeouts", "found"),
     [
-        ("mute", "did not say uciok within 3 s, after the line 'noise on stderr"),
-        ("dies at once", "died with exit code 1, after the line 'no license'"),
-        ("never ready", "did not say readyok within 1 s"),
+        ("mute", {"start_s": 3.0}, "did not say uciok within 3 s, after the line 'noise on stderr"),
+        ("dies at once", {}, "died with exit code 1, after the line 'no license'"),
+        ("never ready", {"ready_s": 0.5}, "did not say readyok within 0.5 s"),
     ],
 )
-def test_what_is_no_uci_program_is_refused(fake: Path, fault: str, found: str) -> None:
+def test_a_program_that_is_not_an_engine_is_refused(
+    fake: Path, fault: str, timeouts: dict[str, float], found: str
+) -> None:
     with pytest.raises(UserError) as error:
-        ProgramPlayer("uci:fake", command(fake, fault), {}, patience=IMPATIENT)
+        UciPlayer("uci:fake", command(fake, fault), {}, timeouts=replace(TIMEOUTS, **timeouts))
     assert found in error.value.found
     assert processes_of(fake) == []
 
 
 @pytest.mark.parametrize("fault", ["none", "ignores quit", "has a child"])
 def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, fault), {}, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, fault), {}, timeouts=TIMEOUTS)
     choice = player.choose(Board(), Limits(nodes=1))
-    assert (move_name(choice.move), choice.score_cp, choice.depth) == ("e2e4", 13, 1)
-    assert [move_name(move) for move in choice.pv] == ["e2e4", "e7e5"]
+    assert (move_to_uci(choice.move), choice.score_cp, choice.depth) == ("e2e4", 13, 1)
+    assert [move_to_uci(move) for move in choice.pv] == ["e2e4", "e7e5"]
     assert processes_of(fake)
     player.close()
-    for _ in range(50):
+    for _ in range(500):  # a killed orphan is reaped by init
         if not processes_of(fake):
             break
         time.sleep(0.02)
@@ -90,30 +91,30 @@ def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
     assert zombies() == []
 
 
-def test_a_program_that_is_forgotten_is_ended(fake: Path) -> None:
-    program = UciProgram(command(fake, "ignores quit"), IMPATIENT)
+def test_an_engine_without_a_reference_is_killed(fake: Path) -> None:
+    client = UciClient(command(fake, "ignores quit"), TIMEOUTS)
     assert processes_of(fake)
-    del program
+    del client
     assert processes_of(fake) == []
 
 
-def test_stop_is_passed_on(fake: Path) -> None:
-    program = UciProgram(command(fake, "waits for stop"), IMPATIENT)
+def test_stop_is_sent_to_the_engine(fake: Path) -> None:
+    client = UciClient(command(fake, "waits for stop"), TIMEOUTS)
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()
-    said: list[Info] = []
-    choice = program.choose(Board(), Limits(infinite=True, should_stop=stop.is_set, on_info=said.append))
+    infos: list[Info] = []
+    choice = client.choose(Board(), Limits(infinite=True, should_stop=stop.is_set, on_info=infos.append))
     assert stop.is_set()
-    assert move_name(choice.move) == "e2e4"
-    assert [(info.depth, info.score_cp, len(info.pv)) for info in said] == [(1, 13, 2)]
-    program.close()
+    assert move_to_uci(choice.move) == "e2e4"
+    assert [(info.depth, info.score_cp, len(info.pv)) for info in infos] == [(1, 13, 2)]
+    client.close()
 
 
 def test_several_are_started_at_once(fake: Path) -> None:
-    players: list[ProgramPlayer] = []
+    players: list[UciPlayer] = []
 
     def start() -> None:
-        player = ProgramPlayer("uci:fake", command(fake, "none"), {}, patience=IMPATIENT)
+        player = UciPlayer("uci:fake", command(fake, "none"), {}, timeouts=TIMEOUTS)
         player.choose(Board(), Limits(nodes=1))
         players.append(player)
 
@@ -128,20 +129,46 @@ def test_several_are_started_at_once(fake: Path) -> None:
     assert processes_of(fake) == []
 
 
-def test_a_program_that_talks_without_a_score_is_not_silent(fake: Path) -> None:
-    program = UciProgram(command(fake, "talks"), replace(IMPATIENT, silent_s=1.0, move_s=60.0))
-    began_s = time.monotonic()
-    assert move_name(program.choose(Board(), Limits(nodes=1)).move) == "e2e4"
-    assert time.monotonic() - began_s > 1.0
-    program.close()
+def test_an_engine_that_writes_lines_without_a_score_is_not_silent(fake: Path) -> None:
+    deadline = SearchDeadline(replace(TIMEOUTS, silent_s=1.0, move_s=60.0), Limits(nodes=1), 100.0)
+    for line in range(1, 16):
+        assert not deadline.expired(100.0 + 0.1 * line)
+        deadline.line_received(100.0 + 0.1 * line)
+    assert not deadline.expired(102.4)
+    assert deadline.expired(102.5)
+    client = UciClient(command(fake, "talks"), TIMEOUTS)
+    assert move_to_uci(client.choose(Board(), Limits(nodes=1)).move) == "e2e4"
+    client.close()
 
 
-def test_who_waits_longer_gets_the_late_move(fake: Path) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, "is late"), {}, patience=IMPATIENT)
+def test_the_deadline_of_a_search() -> None:
+    timeouts = Timeouts(late_s=5.0, silent_s=60.0, move_s=600.0)
+
+    def expires_s(deadline: SearchDeadline, talks: bool = True) -> float:
+        for now_s in range(10_000):
+            if talks:
+                deadline.line_received(now_s)
+            if deadline.expired(now_s):
+                return now_s
+        return math.inf
+
+    assert expires_s(SearchDeadline(timeouts, Limits(nodes=1), 0.0)) == 600
+    assert expires_s(SearchDeadline(timeouts, Limits(nodes=1), 0.0), talks=False) == 60
+    assert expires_s(SearchDeadline(timeouts, Limits(movetime_s=2.0), 0.0), talks=False) == 7
+    timed = Limits(movetime_s=90.0, clock=Clock(70.0, 9.0), time_margin_s=4.0)
+    assert expires_s(SearchDeadline(timeouts, timed, 0.0), talks=False) == 79
+    assert expires_s(SearchDeadline(timeouts, Limits(clock=Clock(-3.0, 9.0)), 0.0)) == 5
+    stopped = SearchDeadline(timeouts, Limits(infinite=True), 0.0)
+    stopped.stop_sent(10.0)
+    assert expires_s(stopped) == 15
+
+
+def test_a_longer_time_margin_waits_for_a_late_move(fake: Path) -> None:
+    player = UciPlayer("uci:fake", command(fake, "is late"), {}, timeouts=SHORT_TIMEOUTS)
     with pytest.raises(Forfeit, match="gave no move within"):
         player.choose(Board(), Limits(movetime_s=0.01))
     player.new_game(1)
-    assert move_name(player.choose(Board(), Limits(movetime_s=0.01, grace_s=20.0)).move) == "e2e4"
+    assert move_to_uci(player.choose(Board(), Limits(movetime_s=0.01, time_margin_s=60.0)).move) == "e2e4"
     player.close()
 
 
@@ -162,6 +189,6 @@ def test_lines_are_not_read_byte_by_byte() -> None:
             return len(given)
 
     pipe, lines = Pipe(), queue.Queue[str | None]()
-    pass_lines_on(pipe, deque(maxlen=1), lines, threading.Event())  # type: ignore[arg-type]
+    forward_lines(pipe, deque(maxlen=1), lines, threading.Event())  # type: ignore[arg-type]
     assert [lines.get() for _ in range(1001)] == ["info depth 1 score cp 13"] * 1000 + [None]
     assert pipe.reads < 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Limits
 from ranks.chess.uci.client import go_command
 from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
@@ -30,8 +30,8 @@ def test_lines_are_read_and_written() -> None:
     info = parse_info("depth 5 seldepth 9 multipv 2 score mate -3 nodes 77 nps 1000 time 250 pv d2d4 d7d5 xyz", board)
     assert info is not None
     assert (info.depth, info.score_cp, info.mate_in, info.nodes, info.elapsed_s) == (5, None, -3, 77, 0.25)
-    assert (info.line, [move_name(move) for move in info.pv]) == (2, ["d2d4", "d7d5"])
-    text = format_info(info, ["d2d4", "d7d5"], several_lines=True)
+    assert (info.multipv, [move_to_uci(move) for move in info.pv]) == (2, ["d2d4", "d7d5"])
+    text = format_info(info, ["d2d4", "d7d5"], with_multipv=True)
     assert text == "info depth 5 multipv 2 score mate -3 nodes 77 nps 308 time 250 pv d2d4 d7d5"
     assert parse_info(text.removeprefix("info "), board) == info
     for nothing in ["", "depth 3", "string score cp 3", "score cp", "score cp many", "depth 1 score cp 3 upperbound"]:

@@ -1,8 +1,8 @@
-"""Write golden_mctx.json: what mctx's Gumbel search makes of Connect Four openings with the evaluator twin.hashed.
+"""Write golden_mctx.json: mctx's Gumbel search of Connect Four openings, evaluated by reference.hash_evaluator.
 
-    python -m tests.search.make_mctx_golden        in an environment that has mctx and jax, which this project has not
+    python -m tests.search.make_mctx_golden        in an environment with mctx and jax, which this project does not need
 
-A finished game is mctx's reward with discount 0, beyond which nothing counts; a move on is otherwise discount -1.
+A move that ends the game has its outcome as reward and discount 0. Every other move has reward 0 and discount -1.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import mctx
 import numpy as np
 
 from ranks.search.evaluation import Leaves
+from ranks.search.game import outcome_of
 from ranks.search.games.connect_four import CONNECT_FOUR
-from tests.search import twin
+from tests.search import reference
 
 OPENINGS = [[], [3], [0, 6], [2, 4, 3], [3, 3, 2]]
 KEYS, MOVES = np.zeros(1, np.uint64), np.zeros(7, np.uint16)
@@ -29,7 +30,7 @@ def evaluate(states_BW: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     leaves = Leaves(
         np.asarray(states_BW, np.uint64), np.tile(np.arange(7, dtype=np.uint16), (rows, 1)), np.full(rows, 7)
     )
-    priors_BM, value_B = twin.hashed(leaves)
+    priors_BM, value_B = reference.hash_evaluator(leaves)
     return np.log(priors_BM), value_B
 
 
@@ -37,9 +38,9 @@ def step(states_BW: np.ndarray, moves_B: np.ndarray) -> tuple[np.ndarray, ...]:
     after_BW = np.zeros_like(states_BW, np.uint64)
     for row, move in enumerate(moves_B):
         CONNECT_FOUR.play(np.array(states_BW, np.uint64), row, after_BW, row, np.uint16(move))
-    num_moves_B = [CONNECT_FOUR.look(after_BW, row, KEYS, 0, 0, MOVES, 0) for row in range(len(after_BW))]
-    reward_B = np.array([2.0 + found if found < 0 else 0.0 for found in num_moves_B], np.float32)
-    discount_B = np.array([0.0 if found < 0 else -1.0 for found in num_moves_B], np.float32)
+    num_moves_B = [CONNECT_FOUR.legal_moves(after_BW, row, KEYS, 0, 0, MOVES, 0) for row in range(len(after_BW))]
+    reward_B = np.array([-outcome_of(n) if n < 0 else 0.0 for n in num_moves_B], np.float32)
+    discount_B = np.array([0.0 if n < 0 else -1.0 for n in num_moves_B], np.float32)
     return after_BW, *evaluate(after_BW), reward_B, discount_B
 
 
@@ -58,9 +59,9 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     states: list[np.ndarray] = []
     for moves in OPENINGS:
-        node = twin.look(CONNECT_FOUR, CONNECT_FOUR.initial[None].copy(), [])
+        node = reference.new_node(CONNECT_FOUR, CONNECT_FOUR.initial[None].copy(), [])
         for move in moves:
-            node = twin.after(CONNECT_FOUR, node, move)
+            node = reference.after(CONNECT_FOUR, node, move)
         states.append(node.state[0])
     logits_BM, value_B = evaluate(np.array(states))
     root = mctx.RootFnOutput(prior_logits=jnp.array(logits_BM), value=jnp.array(value_B), embedding=jnp.array(states))

@@ -1,4 +1,4 @@
-"""Numbers that cannot be what they stand for: answered by UserError, with nothing written anywhere."""
+"""Invalid arguments raise UserError and change nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import uniform
+from ranks.search.evaluation import uniform_evaluator
 from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.search import Search
 
 WORDS = CONNECT_FOUR.initial
-WRONG: dict[str, Callable[[Search], Any]] = {
+INVALID: dict[str, Callable[[Search], Any]] = {
     **{
         f"{name} of slot {slot}": lambda search, call=call, slot=slot: call(search, slot)
         for slot in (4, -1, 2**40, 2**64, 0.5)
@@ -45,7 +45,7 @@ WRONG: dict[str, Callable[[Search], Any]] = {
     "a start of too few words": lambda search: search.set_root(0, 0, start=WORDS[:1]),
     "a start of too many words": lambda search: search.set_root(0, 0, start=np.tile(WORDS, 2)),
     "two starts": lambda search: search.set_root(0, 0, start=np.tile(WORDS, (2, 1))),
-    "a start on its side": lambda search: search.set_root(0, 0, start=WORDS[:, None]),
+    "a start of one column": lambda search: search.set_root(0, 0, start=WORDS[:, None]),
     "a start in three dimensions": lambda search: search.set_root(0, 0, start=WORDS[None, None]),
     "a start of floats": lambda search: search.set_root(0, 0, start=WORDS.astype(np.float64)),
     "too many simulations": lambda search: search.begin(simulations=21),
@@ -54,32 +54,32 @@ WRONG: dict[str, Callable[[Search], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
-def test_wrong_numbers_are_refused_and_nothing_is_written(call: Callable[[Search], Any]) -> None:
+@pytest.mark.parametrize("call", INVALID.values(), ids=INVALID)
+def test_invalid_arguments_are_rejected_and_nothing_is_written(call: Callable[[Search], Any]) -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=20), 4)
     for slot in range(4):
         search.set_root(slot, slot, [slot])
-    search.run(uniform)
-    before = [array.tobytes() for array in search.arena]
+    search.run(uniform_evaluator)
+    before = [array.tobytes() for array in search.trees]
     with pytest.raises(UserError):
         call(search)
-    assert [array.tobytes() for array in search.arena] == before
+    assert [array.tobytes() for array in search.trees] == before
 
 
 START = np.array([5, 1 << 63 | 2], np.uint64)
 
 
 @pytest.mark.parametrize("start", [START, START[None], START.view(np.int64), np.repeat(START, 2)[::2]])
-def test_a_start_is_words_or_one_row_of_them(start: Any) -> None:
+def test_a_start_has_one_dimension_or_is_one_row(start: Any) -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=1), 2)
     search.set_root(np.int64(1), np.uint64(2**64 - 1), start=start)
     assert search.state(1).tolist() == START.tolist()
     assert search.state(0).tolist() == [0, 0]
-    assert search.arena.slots_G["game_id"].tolist() == [0, 2**64 - 1]
+    assert search.trees.slots_G["game_id"].tolist() == [0, 2**64 - 1]
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
-    for wrong in (
+def test_invalid_settings_are_rejected() -> None:
+    for invalid in (
         {"simulations": 0},
         {"num_considered": 0},
         {"leaves_per_game": 0},
@@ -89,7 +89,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         {"seed": 2**63},
     ):
         with pytest.raises(UserError):
-            SearchConfig(**wrong)
+            SearchConfig(**invalid)
     for games, threads, groups in ((0, 1, None), (1, 0, None), (1, 1, 3)):
         with pytest.raises(UserError):
             Search(CONNECT_FOUR, SearchConfig(), games, threads, groups)

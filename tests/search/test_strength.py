@@ -1,4 +1,4 @@
-"""The search plays right where right is known, and its noise and its budgets are those of the papers."""
+"""Playing strength on solved games; noise, budgets and policies as the papers define them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import numpy as np
 import pytest
 
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Evaluation, Leaves, uniform
-from ranks.search.game import LOOK, PLAY, Game
+from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
+from ranks.search.game import LEGAL_MOVES, PLAY, Game
 from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.games.connect_four_solver import TABLE_BITS, solve
 from ranks.search.games.tictactoe import TICTACTOE
 from ranks.search.gumbel import considered_visits
 from ranks.search.search import Search
-from tests.search import twin
-from tests.search.solved import Solved, positions, share_of_best_moves
+from tests.search import reference
+from tests.search.solved_positions import Solved, positions, share_of_best_moves
 
 
 def perft(game: Game, depth: int) -> int:
-    def count(node: twin.Node, left: int) -> int:
+    def count(node: reference.Node, left: int) -> int:
         if left == 1 or not node.moves:
             return len(node.moves)
-        return sum(count(twin.after(game, node, move), left - 1) for move in node.moves)
+        return sum(count(reference.after(game, node, move), left - 1) for move in node.moves)
 
-    return count(twin.look(game, game.initial[None].copy(), []), depth)
+    return count(reference.new_node(game, game.initial[None].copy(), []), depth)
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_every_line_wins_and_edges_do_not_wrap() -> None:
     moves, keys = np.zeros(7, np.uint16), np.zeros(1, np.uint64)
     for _ in range(3000):
         stones = int(sum(1 << square for square in rng.choice(squares, int(rng.integers(4, 14)), replace=False)))
-        lost = CONNECT_FOUR.look(np.array([[0, stones]], np.uint64), 0, keys, 0, 0, moves, 0) == -1
+        lost = CONNECT_FOUR.legal_moves(np.array([[0, stones]], np.uint64), 0, keys, 0, 0, moves, 0) == -1
         assert lost == any(stones & line == line for line in lines)
 
 
 def test_solver_agrees_with_plain_minimax() -> None:
     table = np.zeros(1 << TABLE_BITS, np.uint64)
 
-    def minimax(node: twin.Node) -> int:
+    def minimax(node: reference.Node) -> int:
         if node.outcome is not None:
             return int(node.outcome)
-        return max(-minimax(twin.after(CONNECT_FOUR, node, move)) for move in node.moves)
+        return max(-minimax(reference.after(CONNECT_FOUR, node, move)) for move in node.moves)
 
     values = []
     for position in positions(25, least_stones=31, seed=3):
-        node = twin.look(CONNECT_FOUR, CONNECT_FOUR.initial[None].copy(), [])
+        node = reference.new_node(CONNECT_FOUR, CONNECT_FOUR.initial[None].copy(), [])
         for move in position.moves:
-            node = twin.after(CONNECT_FOUR, node, move)
-        for child in (twin.after(CONNECT_FOUR, node, move) for move in node.moves):
+            node = reference.after(CONNECT_FOUR, node, move)
+        for child in (reference.after(CONNECT_FOUR, node, move) for move in node.moves):
             if child.outcome is None:
                 values.append(minimax(child))
                 assert solve(*child.state[0], table) == values[-1]
@@ -76,9 +76,9 @@ def test_solver_agrees_with_plain_minimax() -> None:
 
 @pytest.fixture(scope="module")
 def solved() -> list[Solved]:
-    """300 random positions of 26 to 33 stones in which the moves differ in worth.
+    """300 random positions of 26 to 33 stones in which some moves are better than others.
 
-    Earlier ones are often decided by who must give way twenty plies later; no search without a value sees that."""
+    Earlier positions are often decided by zugzwang twenty plies later, which no search without a network finds."""
     return positions(300, least_stones=26, seed=1)
 
 
@@ -103,18 +103,18 @@ def boards(games: list[list[int]], config: SearchConfig) -> Search:
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_tictactoe_is_never_lost(root: str, side: int) -> None:
     """Against every possible line of play; positions of one depth are searched at once, equal ones once."""
-    rules = SearchConfig(simulations=1)
+    no_search = SearchConfig(simulations=1)
     config = SearchConfig(simulations=5000, root=root, gumbel_scale=0.0, reuse=False)
     games: list[list[int]] = [[]]
     ply = 0
     while games:
         if ply % 2 == side:
-            chosen_P = boards(games, config).run(uniform).chosen_P.tolist()
+            chosen_P = boards(games, config).run(uniform_evaluator).chosen_P.tolist()
             games = [[*moves, move] for moves, move in zip(games, chosen_P, strict=True)]
         else:
-            board = boards(games, rules)
+            board = boards(games, no_search)
             games = [[*moves, int(move)] for slot, moves in enumerate(games) for move in board.legal_moves(slot)]
-        board = boards(games, rules)
+        board = boards(games, no_search)
         outcome_P = board.outcome()
         if ply % 2 != side:
             assert not (outcome_P == -1).any(), [games[slot] for slot in np.flatnonzero(outcome_P == -1)]
@@ -126,31 +126,31 @@ def test_tictactoe_is_never_lost(root: str, side: int) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.5])
-def test_dirichlet_noise_has_its_mean_and_variance(alpha: float) -> None:
+def test_dirichlet_noise_has_the_right_mean_and_variance(alpha: float) -> None:
     games = 4000
     config = SearchConfig(simulations=1, dirichlet_alpha=alpha, dirichlet_fraction=1.0, reuse=False)
     search = Search(TICTACTOE, config, games, groups=1)
     for slot in range(games):
         search.set_root(slot, slot)
-    result = search.run(uniform)
+    result = search.run(uniform_evaluator)
     order = np.argsort(result.moves_PM, axis=1)
-    draws = np.take_along_axis(result.priors_PM.astype(np.float64), order, axis=1)
+    samples = np.take_along_axis(result.priors_PM.astype(np.float64), order, axis=1)
     variance = (1 / 9) * (8 / 9) / (9 * alpha + 1)
-    np.testing.assert_allclose(draws.sum(axis=1), 1, atol=1e-6)
-    assert np.abs(draws.mean(axis=0) - 1 / 9).max() < 4.5 * np.sqrt(variance / games)
-    assert np.abs(draws.var(axis=0) / variance - 1).max() < 0.2
-    assert abs(draws.var(axis=0).mean() / variance - 1) < 0.03
-    covariance = np.cov(draws.T)[~np.eye(9, dtype=bool)]
+    np.testing.assert_allclose(samples.sum(axis=1), 1, atol=1e-6)
+    assert np.abs(samples.mean(axis=0) - 1 / 9).max() < 4.5 * np.sqrt(variance / games)
+    assert np.abs(samples.var(axis=0) / variance - 1).max() < 0.2
+    assert abs(samples.var(axis=0).mean() / variance - 1) < 0.03
+    covariance = np.cov(samples.T)[~np.eye(9, dtype=bool)]
     np.testing.assert_allclose(covariance.mean(), -(1 / 81) / (9 * alpha + 1), rtol=0.03)
 
 
-def test_noise_is_mixed_in_once_and_keyed_by_game_and_ply() -> None:
+def test_noise_is_added_once_and_depends_on_game_and_ply() -> None:
     config = SearchConfig(simulations=20, dirichlet_fraction=0.25)
     search = Search(TICTACTOE, config, 3)
     for slot, game_id in enumerate([5, 5, 6]):
         search.set_root(slot, game_id)
-    first = search.run(uniform)
-    again = search.run(uniform)
+    first = search.run(uniform_evaluator)
+    again = search.run(uniform_evaluator)
     np.testing.assert_array_equal(first.priors_PM[0], first.priors_PM[1])
     assert (first.priors_PM[0] != first.priors_PM[2]).any()
     assert np.abs(first.priors_PM - 1 / 9).max() <= 0.25
@@ -158,11 +158,13 @@ def test_noise_is_mixed_in_once_and_keyed_by_game_and_ply() -> None:
     assert again.visits_PM[0].sum() == 40
 
 
-def test_sequential_halving_shares_its_budget_as_the_paper_says() -> None:
+def test_sequential_halving_divides_simulations_as_in_the_paper() -> None:
     assert considered_visits(4, 8) == (0, 0, 0, 0, 1, 1, 2, 2)
     for num_considered in range(1, 20):
         for simulations in (1, 2, 7, 16, 33, 100, 200):
-            assert list(considered_visits(num_considered, simulations)) == twin.schedule(num_considered, simulations)
+            assert list(considered_visits(num_considered, simulations)) == reference.sequential_halving(
+                num_considered, simulations
+            )
     share = [(visit, considered_visits(16, 200).count(visit)) for visit in (0, 2, 3, 8, 9, 20, 21, 45)]
     assert share == [(0, 16), (2, 16), (3, 8), (8, 8), (9, 4), (20, 4), (21, 2), (45, 2)]
     priors, values = arms(1)
@@ -181,7 +183,7 @@ def play_arm(from_states, from_row, to_states, to_row, move):
     to_states[to_row, 2] = from_states[from_row, 2] + np.uint64(1)
 
 
-@numba.njit([LOOK])
+@numba.njit([LEGAL_MOVES])
 def look_arm(states, row, keys, first, end, moves, at):
     count = ARMS if states[row, 0] == np.uint64(0) else 1
     for move in range(count):
@@ -190,7 +192,7 @@ def look_arm(states, row, keys, first, end, moves, at):
 
 
 BANDIT = Game("bandit", np.zeros(3, np.uint64), ARMS, 0, 0, play_arm, look_arm)
-"""One choice among arms, then nothing to choose for ever. Words: arm + 1, number of the bandit, plies."""
+"""One choice among arms, then positions with one move. Words: arm + 1, number of the bandit, plies."""
 
 
 def arms(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -199,14 +201,14 @@ def arms(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bandit(priors_GA: np.ndarray, values_GA: np.ndarray, config: SearchConfig):
-    """Search bandits whose evaluations are exact: an arm is worth what it is worth, the root what its priors earn."""
+    """Search bandits with exact evaluations: an arm has its own value, the root the mean value under its priors."""
 
     def evaluate(leaves: Leaves) -> Evaluation:
         arm_B, game_B, ply_B = leaves.states_BW.astype(np.int64).T
         priors_BM = np.where(arm_B[:, None] == 0, priors_GA[game_B], np.eye(ARMS)[0]).astype(np.float32)
         sign_B = np.where(ply_B % 2 == 0, 1.0, -1.0)
-        earned_B = (priors_GA * values_GA).sum(axis=1)[game_B]
-        value_B = np.where(arm_B == 0, earned_B, sign_B * values_GA[game_B, arm_B - 1])
+        mean_B = (priors_GA * values_GA).sum(axis=1)[game_B]
+        value_B = np.where(arm_B == 0, mean_B, sign_B * values_GA[game_B, arm_B - 1])
         return Evaluation(priors_BM, value_B.astype(np.float32))
 
     search = Search(BANDIT, config, len(priors_GA), groups=1)
@@ -216,8 +218,8 @@ def bandit(priors_GA: np.ndarray, values_GA: np.ndarray, config: SearchConfig):
 
 
 @pytest.mark.parametrize(("simulations", "share"), [(2, 0.9), (4, 0.95), (8, 1.0), (16, 1.0), (64, 1.0)])
-def test_the_gumbel_root_improves_the_policy_of_bandits(simulations: int, share: float) -> None:
-    """Always where every arm was visited; elsewhere v_mix, an estimate, stands for some arms, and now and then errs."""
+def test_the_improved_policy_of_a_gumbel_root_is_better_than_the_priors(simulations: int, share: float) -> None:
+    """Always where every arm was visited. Elsewhere v_mix estimates some arms, and is sometimes wrong."""
     priors_GA, values_GA = arms(500)
     result = bandit(priors_GA, values_GA, SearchConfig(simulations=simulations, root="gumbel", num_considered=ARMS))
     by_arm = np.argsort(result.moves_PM, axis=1)

@@ -1,4 +1,4 @@
-"""A game in progress: the start position, the moves since, and what may happen next."""
+"""A board: a position with the moves that led to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ranks.chess.core.position import WORDS
-from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, look, play
+from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, legal_moves, play
 from ranks.chess.core.tables import Words
 from ranks.chess.fen import format_fen, parse_fen, square_name
 from ranks.search.game import LOST
@@ -23,16 +23,19 @@ class Outcome:
 
     result: Result
     reason: str
-    """checkmate, stalemate, insufficient material, fifty moves, threefold repetition."""
+    """checkmate, stalemate, insufficient material, fifty moves or threefold repetition."""
 
 
 class Board:
-    """A position with its past, so that repetitions are seen.
+    """A position with its history, so that repetitions are detected.
 
-    `rows[ply]` is the position after `ply` moves: uint64[plies + 1, 13], as ranks.chess.core.position draws it."""
+    `rows[ply]` is the position after `ply` moves: uint64[plies + 1, 13], in the format of
+    ranks.chess.core.position."""
 
     def __init__(self, fen: str | None = None) -> None:
-        """The initial position, or that of a FEN. Raises UserError where no game can have that position."""
+        """Set up the initial position or that of a FEN.
+
+        Raises UserError for an invalid position."""
         self._rows = np.empty((64, WORDS), np.uint64)
         self._keys = np.empty(64, np.uint64)
         self._rows[0] = START[0] if fen is None else parse_fen(fen)[0]
@@ -43,7 +46,7 @@ class Board:
 
     @property
     def ply(self) -> int:
-        """How many moves have been made on this board."""
+        """The number of moves made on this board."""
         return len(self.moves)
 
     @property
@@ -53,21 +56,21 @@ class Board:
 
     @property
     def keys(self) -> Words:
-        """uint64[plies + 1]: the keys of all positions of the game."""
+        """uint64[plies + 1]: the Zobrist keys of all positions of the game."""
         return self._keys[: self.ply + 1]
 
     @property
     def words(self) -> Words:
-        """uint64[13]: the position now."""
+        """uint64[13]: the current position."""
         return self._rows[self.ply]
 
     @property
     def white_to_move(self) -> bool:
-        """Whose turn it is."""
+        """Whether it is white's turn."""
         return not self.words[8]
 
     @property
-    def half_moves(self) -> int:
+    def halfmove_clock(self) -> int:
         """Half moves since the last capture or pawn move."""
         return int(self.words[CLOCKS_WORD]) & 0xFFFF
 
@@ -77,14 +80,14 @@ class Board:
         return legal(self._rows, self.ply, self._scratch, 0) >= CHECK
 
     def legal_moves(self) -> list[int]:
-        """All legal moves, also where the game is drawn by 50 moves, repetition or material."""
+        """All legal moves. They are also listed if the game is a draw."""
         num_moves = legal(self._rows, self.ply, self._scratch, 0) % CHECK
         return self._scratch[:num_moves].tolist()
 
     def push(self, move: int) -> None:
-        """Make a legal move. Raises ValueError for any other."""
+        """Make a move. Raises ValueError if it is not legal."""
         if move not in self.legal_moves():
-            raise ValueError(f"{move_name(move)} is not legal in {self.fen()}")
+            raise ValueError(f"{move_to_uci(move)} is not legal in {self.fen()}")
         if self.ply + 1 == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
             self._keys = np.concatenate([self._keys, np.empty_like(self._keys)])
@@ -93,12 +96,14 @@ class Board:
         self._keys[self.ply] = self._rows[self.ply, KEY_WORD]
 
     def pop(self) -> int:
-        """Take the last move back and return it."""
+        """Take back the last move and return it."""
         return self.moves.pop()
 
     def outcome(self) -> Outcome | None:
-        """How the game has ended, or None; a third repetition and 50 moves end it without a claim."""
-        value = look(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
+        """How the game ended, or None.
+
+        A third repetition and the fifty-move rule end it without a claim."""
+        value = legal_moves(self._rows, self.ply, self._keys, 0, self.ply, self._scratch, 0)
         if value > 0:
             return None
         if value == LOST:
@@ -107,31 +112,31 @@ class Board:
             reason = "stalemate"
         elif int(np.count_nonzero(self.keys == self._keys[self.ply])) >= 3:
             reason = "threefold repetition"
-        elif self.half_moves >= 100:
+        elif self.halfmove_clock >= 100:
             reason = "fifty moves"
         else:
             reason = "insufficient material"
         return Outcome("1/2-1/2", reason)
 
     def fen(self) -> str:
-        """The position now as FEN."""
+        """The FEN of the current position."""
         return format_fen(self.words)
 
     def copy(self) -> Board:
-        """A board of its own with the same game."""
+        """An independent copy."""
         other = Board.__new__(Board)
         other._rows, other._keys = self._rows.copy(), self._keys.copy()
         other._scratch, other.moves = np.empty(512, np.uint16), self.moves.copy()
         return other
 
-    def parse_move(self, text: str) -> int:
-        """The legal move of UCI text such as e2e4 or e7e8q. Raises ValueError."""
+    def parse_uci(self, text: str) -> int:
+        """The legal move of UCI text, e.g. e2e4 or e7e8q. Raises ValueError."""
         for move in self.legal_moves():
-            if move_name(move) == text:
+            if move_to_uci(move) == text:
                 return move
-        raise ValueError(f"'{text}' is no legal move in {self.fen()}")
+        raise ValueError(f"'{text}' is not a legal move in {self.fen()}")
 
 
-def move_name(move: int) -> str:
-    """A move in the words of UCI: e2e4, e7e8q, e1g1 for castling."""
+def move_to_uci(move: int) -> str:
+    """A move in UCI notation: e2e4, e7e8q, e1g1 for castling."""
     return square_name(move & 63) + square_name(move >> 6 & 63) + PROMOTIONS[move >> 12]

@@ -1,4 +1,4 @@
-"""A board drawn in text: in colours, in Unicode, or in plain letters."""
+"""A board as text: in colours, in Unicode, or in plain letters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ Style: TypeAlias = Literal["colours", "unicode", "letters"]
 OUTLINED = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
 FILLED = dict(zip("KQRBNPkqrbnp", "♚♛♜♝♞♟♚♛♜♝♞♟", strict=True))
 LIGHT, DARK, LIGHT_MOVED, DARK_MOVED = 180, 137, 186, 143
-"""Colours of squares out of the 256 of a terminal; the last two where a piece has just moved from or to."""
+"""Colours of the squares, of the 256 of a terminal; the last two mark the last move."""
 WHITE, BLACK = 231, 16
 
 
 def draw(words: Words, *, style: Style, black_below: bool = False, last_move: int | None = None) -> str:
-    """Ten lines: the files, the eight ranks, the files; words: uint64[13]. Letters mark the last move with brackets."""
+    """Draw a position, uint64[13], as ten lines: files, eight ranks, files.
+
+    Without colours, brackets mark the last move."""
     letters = piece_letters(words)
     moved = () if last_move is None else (last_move & 63, last_move >> 6 & 63)
     files = range(7, -1, -1) if black_below else range(8)
@@ -34,7 +36,7 @@ def draw(words: Words, *, style: Style, black_below: bool = False, last_move: in
 
 
 def _cell(letter: str, light: bool, moved: bool, style: Style) -> str:
-    """Three columns for one square."""
+    """One square, three columns wide."""
     if style == "colours":
         background = (LIGHT_MOVED if moved else LIGHT) if light else (DARK_MOVED if moved else DARK)
         foreground = WHITE if letter.isupper() else BLACK

@@ -1,4 +1,6 @@
-"""Positions as text: FEN (Edwards 1994, PGN standard 16.1), with every rule checked that keeps a position playable."""
+"""Positions as text: FEN (Edwards 1994, PGN standard 16.1).
+
+The parser checks that a position is playable."""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from ranks.errors import UserError
 START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 PIECES = "pnbrqk"
 CASTLING = {"K": 7, "Q": 0, "k": 63, "q": 56}
-"""The rook's square of each right."""
+"""The square of the rook of each castling right."""
 EXAMPLE = f"give six fields, as in {START_FEN}"
 EXTRA_PIECES = {"n": 2, "b": 2, "r": 2, "q": 1}
-"""How many of each a side begins with; more are promoted pawns."""
+"""The number of each that a side starts with; more must be promoted pawns."""
 
 
 def square_name(square: int) -> str:
@@ -25,7 +27,8 @@ def square_name(square: int) -> str:
 
 
 def piece_letters(words: Words) -> list[str]:
-    """The 64 squares from a1 on: 'P' for a white pawn, 'p' for a black one, '' for none; words: uint64[13]."""
+    """Letters of the squares a1 to h8: 'P' white pawn, 'p' black pawn, '' empty; words:
+    uint64[13]."""
     letters = [""] * 64
     sets: list[int] = words.tolist()
     for kind, letter in enumerate(PIECES):
@@ -38,7 +41,9 @@ def piece_letters(words: Words) -> list[str]:
 
 
 def format_fen(words: Words) -> str:
-    """A position as FEN; words: uint64[13]. En passant is written only where a pawn can legally take."""
+    """A position, uint64[13], as FEN.
+
+    The en passant square is written only if the capture is legal."""
     letters = piece_letters(words)
     rows: list[str] = []
     for rank in range(7, -1, -1):
@@ -53,7 +58,7 @@ def format_fen(words: Words) -> str:
 
 
 def parse_fen(text: str) -> Words:
-    """uint64[1, 13]: the position of a FEN; the two clocks may be left out (0 and 1). Raises UserError."""
+    """Parse a FEN: uint64[1, 13]. The two clocks may be left out (0 and 1). Raises UserError."""
     asked = f"the position '{text}'"
     fields = text.split()
     if len(fields) not in (4, 6):
@@ -62,11 +67,11 @@ def parse_fen(text: str) -> Words:
     states = np.zeros((1, WORDS), np.uint64)
     states[0, :8] = board
     if fields[1] not in ("w", "b"):
-        raise UserError(asked, f"'{fields[1]}' is no side to move", "write w or b as the second field")
+        raise UserError(asked, f"'{fields[1]}' is not a side to move", "write w or b as the second field")
     states[0, 8] = "wb".index(fields[1])
     states[0, 9] = _read_castling(fields[2], states[0], asked)
-    half_moves, full_move = (_read_clock(field, asked) for field in (fields[4:] or ("0", "1")))
-    states[0, CLOCKS_WORD] = half_moves | max(full_move, 1) << 16
+    halfmove_clock, full_move = (_read_clock(field, asked) for field in (fields[4:] or ("0", "1")))
+    states[0, CLOCKS_WORD] = halfmove_clock | max(full_move, 1) << 16
     _check_playable(states, asked)
     states[0, 10] = _read_en_passant(fields[3], states, asked)
     states[0, KEY_WORD] = full_key(states, 0)
@@ -74,7 +79,7 @@ def parse_fen(text: str) -> Words:
 
 
 def _read_board(text: str, asked: str) -> list[int]:
-    """The eight sets of the first field, a position's words 0 to 7."""
+    """Parse the first field: the eight bitboards, words 0 to 7 of a position."""
     rows = text.split("/")
     if len(rows) != 8:
         raise UserError(asked, f"the board has {len(rows)} ranks", EXAMPLE)
@@ -97,7 +102,9 @@ def _read_board(text: str, asked: str) -> list[int]:
 
 
 def _read_castling(text: str, words: Words, asked: str) -> int:
-    """The set of rooks that may castle. Raises UserError where king or rook is not at home."""
+    """The bitboard of rooks that may castle.
+
+    Raises UserError if king or rook is not on its home square."""
     rights = 0
     if text == "-":
         return rights
@@ -111,8 +118,8 @@ def _read_castling(text: str, words: Words, asked: str) -> int:
         ):
             raise UserError(
                 asked,
-                f"the right {letter}, but king or rook is not at home",
-                f"remove {letter}, Chess960 is not played",
+                f"the right {letter}, but king or rook is not on its home square",
+                f"remove {letter}; Chess960 is not supported",
             )
         rights |= 1 << CASTLING[letter]
     return rights
@@ -120,12 +127,12 @@ def _read_castling(text: str, words: Words, asked: str) -> int:
 
 def _read_clock(text: str, asked: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > 4:
-        raise UserError(asked, f"'{text}' where a move counter stands", "write a number from 0 to 9999")
+        raise UserError(asked, f"'{text}' as a move counter", "write a number from 0 to 9999")
     return int(text)
 
 
 def _check_playable(states: Words, asked: str) -> None:
-    """Raises UserError unless each side has one king and possible men, and the side that moved last is not in check."""
+    """Check kings, piece counts, pawns and checks. Raises UserError."""
     pawns, white, black = (int(states[0, word]) for word in (0, 6, 7))
     for side, name in ((white, "white"), (black, "black")):
         kings = (int(states[0, 5]) & side).bit_count()
@@ -138,12 +145,12 @@ def _check_playable(states: Words, asked: str) -> None:
         )
         if own_pawns + promoted > 8:
             found = f"{name} has {own_pawns} pawns and at least {promoted} promoted pieces"
-            raise UserError(asked, found, "a side has eight pawns to begin with")
+            raise UserError(asked, found, "a side starts with eight pawns")
     if pawns & 0xFF000000000000FF:
         raise UserError(asked, "a pawn on the first or last rank", "move it")
     kings = [square for square in range(64) if int(states[0, 5]) >> square & 1]
     if int(KING[kings[0]]) >> kings[1] & 1:
-        raise UserError(asked, "the two kings stand side by side", "move one of them")
+        raise UserError(asked, "the two kings are on adjacent squares", "move one of them")
     passive = states.copy()
     passive[0, 8] ^= np.uint64(1)
     passive[0, 9] = 0
@@ -155,7 +162,7 @@ def _check_playable(states: Words, asked: str) -> None:
 
 
 def _read_en_passant(text: str, states: Words, asked: str) -> int:
-    """The set of the square that can be taken en passant, legally; 0 where none can. Raises UserError."""
+    """The bitboard of the en passant square if a capture is legal, else 0. Raises UserError."""
     if text == "-":
         return 0
     white_to_move = not states[0, 8]
@@ -166,7 +173,7 @@ def _read_en_passant(text: str, states: Words, asked: str) -> int:
     behind, before = (square + 8, square - 8) if white_to_move else (square - 8, square + 8)
     letters = piece_letters(states[0])
     if letters[square] or letters[behind] or letters[before] != ("p" if white_to_move else "P"):
-        raise UserError(asked, f"no pawn can have jumped over {text}", "write - as the fourth field")
+        raise UserError(asked, f"no pawn can have made a double push over {text}", "write - as the fourth field")
     trial = states.copy()
     trial[0, 10] = np.uint64(1 << square)
     moves = np.empty(512, np.uint16)

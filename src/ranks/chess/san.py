@@ -1,7 +1,7 @@
-"""Moves in standard algebraic notation (Edwards 1994, PGN standard 8.2.3): Nf3, exd6, O-O, e8=Q+, Qh4#.
+"""Moves in standard algebraic notation (PGN standard 8.2.3): Nf3, exd6, O-O, e8=Q+, Qh4#.
 
-Text is read and written by way of the codes of ranks.chess.core.notation, which kernels compare with the legal moves;
-texts repeat so often that each is taken apart once.
+Text is converted to and from the codes of ranks.chess.core.notation, which kernels match with the
+legal moves. The conversion of each text is cached.
 """
 
 from __future__ import annotations
@@ -30,26 +30,30 @@ _CASTLING = re.compile(r"([O0o])-\1(?P<long>-\1)?[+#!?]*")
 
 
 def format_san(board: Board, move: int) -> str:
-    """A legal move with the shortest disambiguation, + for check and # for mate. Raises ValueError for any other."""
+    """A legal move in SAN: shortest disambiguation, + for check, # for mate.
+
+    Raises ValueError if it is not legal."""
     return format_line(board.rows[-1:], [move])[0]
 
 
 def format_line(start: Words, moves: Sequence[int]) -> list[str]:
-    """`format_san` of each of a line of moves from a position, uint64[1, 13], on. Raises ValueError."""
+    """A line of moves from a position, uint64[1, 13], in SAN.
+
+    Raises ValueError for an illegal move."""
     rows = np.empty((len(moves) + 1, WORDS), np.uint64)
     rows[0] = start[0]
     codes = np.zeros(len(moves), np.uint64)
-    told = describe(rows, np.array(moves, np.uint16), codes, np.empty(MAX_MOVES, np.uint16), legal, play)
-    if told < len(moves):
-        raise ValueError(f"move {told + 1} of the line is not legal: {moves[told]}")
+    written = describe(rows, np.array(moves, np.uint16), codes, np.empty(MAX_MOVES, np.uint16), legal, play)
+    if written < len(moves):
+        raise ValueError(f"move {written + 1} of the line is not legal: {moves[written]}")
     return [_text_of(code) for code in codes.tolist()]
 
 
 def parse_san(board: Board, text: str) -> int:
-    """The legal move that a text means. Raises ValueError that says what is wrong with it.
+    """Parse a move in SAN. Raises ValueError with the reason.
 
-    More is understood than written: any disambiguation, + # ! ? or none of them, 0-0 as O-O, e8Q as e8=Q, and long
-    algebraic notation as in Ng1-f3 and e7e8q."""
+    The parser is lenient. It accepts any disambiguation, missing or superfluous + # ! ?, 0-0 for
+    O-O, e8Q for e8=Q, and long algebraic notation as in Ng1-f3 and e7e8q."""
     moves = np.empty(MAX_MOVES, np.uint16)
     if find(board.rows, board.ply, code_of_text(text), moves, legal) != 1:
         raise ValueError(refusal(board, text))
@@ -57,7 +61,7 @@ def parse_san(board: Board, text: str) -> int:
 
 
 def parse_line(start: Words, texts: Sequence[str]) -> list[int]:
-    """The moves that texts mean, one after the other from a position, uint64[1, 13], on: up to the first that fails."""
+    """Parse a line of moves in SAN from a position, uint64[1, 13], up to the first that fails."""
     rows = np.empty((len(texts) + 1, WORDS), np.uint64)
     rows[0] = start[0]
     codes = np.array([code_of_text(text) for text in texts], np.uint64)
@@ -68,7 +72,7 @@ def parse_line(start: Words, texts: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1 << 16)
 def code_of_text(text: str) -> int:
-    """What a text says, as ranks.chess.core.notation draws it; 0 where it says no move."""
+    """The code of a text (see ranks.chess.core.notation); 0 if it is not SAN."""
     castling = _CASTLING.fullmatch(text)
     if castling:
         return (2 if castling["long"] else 1) << 23
@@ -95,10 +99,10 @@ def _text_of(code: int) -> str:
 
 
 def refusal(board: Board, text: str) -> str:
-    """Why a text that `parse_san` does not take means no move here."""
+    """Why `parse_san` rejects a text in this position."""
     code = code_of_text(text)
     if not code:
-        return f"'{text}' is no move in algebraic notation"
+        return f"'{text}' is not a move in algebraic notation"
     moves = np.empty(MAX_MOVES, np.uint16)
     found = find(board.rows, board.ply, code, moves, legal)
     if found:
@@ -107,7 +111,7 @@ def refusal(board: Board, text: str) -> str:
 
 
 def _why_not(board: Board, code: int) -> str:
-    """What keeps every piece of the kind that a code names from moving so."""
+    """Why no piece that matches a code can make this move."""
     words, to = board.words, code & 63
     own = int(words[6] if board.white_to_move else words[7])
     if code >> 23:
@@ -125,14 +129,14 @@ def _why_not(board: Board, code: int) -> str:
     if not pieces:
         return f"{'white' if board.white_to_move else 'black'} has no {name}{' there' if file or rank else ''}"
     if own >> to & 1:
-        return f"{there} holds a man of the same side"
+        return f"{there} holds a piece of the same side"
     reaching = [square for square in pieces if _reaches(words, square, to)]
     if not reaching:
         return f"no {name} can go to {there}"
     promotes = all(int(words[0]) >> square & 1 for square in reaching) and to // 8 in (0, 7)
     if promotes != bool(promotion):
-        return "the piece that the pawn becomes is not said" if promotes else "only a pawn on the last rank promotes"
-    return "it does not end the check" if board.in_check else "the king would stand in check"
+        return "the promotion piece is missing" if promotes else "only a pawn on the last rank promotes"
+    return "it does not end the check" if board.in_check else "the king would be in check"
 
 
 def _why_no_castling(board: Board, *, short: bool) -> str:
@@ -142,12 +146,12 @@ def _why_no_castling(board: Board, *, short: bool) -> str:
     if not int(words[9]) >> rook & 1:
         return "the right to castle on that side is lost"
     if int(BETWEEN[king, rook]) & (int(words[6]) | int(words[7])):
-        return "a man stands between king and rook"
+        return "a piece is between king and rook"
     return "the king is in check" if board.in_check else "the king would pass through check"
 
 
 def _reaches(words: Words, square: int, to: int) -> bool:
-    """Whether the piece on a square moves to another but for checks and own men; words: uint64[13]."""
+    """Whether the piece on a square can reach another one, ignoring checks; words: uint64[13]."""
     occupied = int(words[6]) | int(words[7])
     kind = next(kind for kind in range(6) if int(words[kind]) >> square & 1)
     if kind == 0:

@@ -112,6 +112,8 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
             asked, f"{name} has no such command", nearest(argv[0], list(commands), f"see ranks {name} --help")
         )
     try:
+        if name == "chess":
+            add_players()
         code = call(find(commands[argv[0]]), argv[1:], prog=asked)
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] == "ranks":
@@ -119,6 +121,14 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
         found = f"the package {missing.name} is not installed"
         raise UserError(asked, found, f"pip install 'ranks[{name}]'") from missing
     return code if isinstance(code, int) else 0
+
+
+def add_players() -> None:
+    """Let chess commands name the players in the PLAYERS tables of workloads."""
+    from ranks.chess.commands.players import MODULES
+    from ranks.workloads import WORKLOADS
+
+    MODULES[:] = WORKLOADS.values()
 
 
 def first_line(place: str) -> str:

@@ -15,7 +15,8 @@ EXTRAS = {"gymnasium": "gymnasium"}
 
 
 def load_file(path: Path, asked: str) -> ModuleType:
-    """Its module, loaded once. Raises UserError where there is no such file, or what it imports is not installed."""
+    """Its module, loaded once. Raises UserError where there is no such file, or what it imports is
+    not installed."""
     if not path.is_file():
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
     resolved = path.resolve()

@@ -13,7 +13,7 @@ class SearchConfig:
     """How each game is searched. The defaults are AlphaZero's (Silver et al. 2018, arXiv 1712.01815) without noise."""
 
     simulations: int = 100
-    """The most that one search of one game may make; a terminal position reached again counts as one."""
+    """The most simulations of one search of one game. Each visit of a finished position counts as one."""
     root: Literal["puct", "gumbel"] = "puct"
     """`puct`: AlphaZero. `gumbel`: sequential halving over moves drawn without replacement at the root, and improved
     policy minus visit share below it (Danihelka et al. 2022, Policy improvement by planning with Gumbel)."""
@@ -21,36 +21,37 @@ class SearchConfig:
     c_init: float = 1.25
     c_base: float = 19652.0
     fpu_reduction: float = 0.2
-    """A move without visits is taken to be worth the mean of its node, less this times the square root of the prior
-    mass already visited, at the root as below it. Our rule; the reduction is that of KataGo's search (fpuReductionMax),
-    which takes another mean and treats the root apart."""
+    """First-play urgency: a move without visits has the mean value of its node, less this times the square root of the
+    prior mass already visited, at the root and in interior nodes. This rule is our own. The reduction is that of
+    KataGo's search (fpuReductionMax), which uses another mean and another rule at the root."""
     dirichlet_alpha: float = 0.3
     dirichlet_fraction: float = 0.0
-    """Share of the noise in the priors of a `puct` root; AlphaZero plays itself with 0.25."""
+    """Share of the noise in the priors of a `puct` root; AlphaZero uses 0.25 in self-play."""
 
     num_considered: int = 16
-    """Moves that a `gumbel` root starts with."""
+    """Moves that sequential halving starts with at a `gumbel` root (mctx: max_num_considered_actions)."""
     gumbel_scale: float = 1.0
-    """0 makes a `gumbel` root deterministic, for matches."""
+    """0 makes a `gumbel` root deterministic, for matches between players."""
     c_visit: float = 50.0
     c_scale: float = 1.0
     """sigma(q) = (c_visit + most visits) * c_scale * q with q in [0, 1]. Our choice for values of known range; mctx's
-    defaults are maxvisit_init = 50, value_scale = 0.1 and rescale_values."""
+    defaults are maxvisit_init = 50, value_scale = 0.1 and rescale_values = True."""
     rescale_values: bool = False
-    """Stretch the completed Q of each node to [0, 1] first, instead of mapping [-1, 1] to it."""
+    """Rescale the completed Q of each node from its own range to [0, 1], instead of from [-1, 1]."""
 
     reuse: bool = True
-    """Keep the subtree under the move that was played. A `puct` tree kept and grown to n visits is, without noise, the
-    very tree that n visits from scratch make."""
+    """Keep the subtree under the move that was played. Without noise, a reused `puct` tree with n visits is equal to
+    the tree of n visits from scratch."""
     count_reused: bool = False
-    """Let kept visits count towards `simulations`, as KataGo's maxVisits do; else it bounds new ones (maxPlayouts)."""
+    """Count the visits of a reused subtree towards `simulations` (KataGo: maxVisits). False counts only new simulations
+    (maxPlayouts)."""
     leaves_per_game: int = 1
-    """Positions of one game in one batch. Above one, moves under way count as lost meanwhile (virtual loss)."""
+    """Positions of one game in one batch. Above one, positions out for evaluation count as lost (virtual loss)."""
     edges_per_node: int | None = None
-    """Room for moves, as a mean over the nodes of one game; None: the game's maximum, at most 64. A game whose room is
-    used up ends its search early, and its result says so."""
+    """Room for moves, as a mean over the nodes of one game; None: the game's maximum, at most 64. A search whose room
+    is used up ends early, and its result has out_of_nodes_P set."""
     seed: int = 0
-    """With the game's id and the ply it is the key of all noise."""
+    """All noise is a function of the seed, the game's id and the ply."""
 
     def __post_init__(self) -> None:
         for name, least in [("simulations", 1), ("num_considered", 1), ("leaves_per_game", 1)]:
@@ -61,6 +62,6 @@ class SearchConfig:
         if not -(2**63) <= self.seed < 2**63:
             raise UserError(f"seed = {self.seed}", "more than 64 bits with a sign", "give -2**63 to 2**63 - 1")
         if not 0.0 <= self.dirichlet_fraction <= 1.0:
-            raise UserError(f"dirichlet_fraction = {self.dirichlet_fraction}", "no share", "give 0 to 1")
+            raise UserError(f"dirichlet_fraction = {self.dirichlet_fraction}", "not between 0 and 1", "give 0 to 1")
         if self.dirichlet_alpha <= 0.0 or self.c_base <= 0.0:
             raise UserError("dirichlet_alpha and c_base", "a number that is not positive", "give positive numbers")

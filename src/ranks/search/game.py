@@ -3,7 +3,7 @@
 Legend: G rows of states, W words of one state.
 
 Two players move in turn; values are always those of the side to move. A state is W words of 64 bits. The functions get
-whole arrays and row numbers, since a view of a row costs more than many a rule.
+whole arrays and row numbers, because a view of a row costs more time than many rules.
 """
 
 from __future__ import annotations
@@ -15,21 +15,31 @@ import numpy as np
 from numba import types
 
 LOST, DRAWN, WON = -1, -2, -3
-"""What `look` returns where the game is over, for the side to move."""
+"""What `Game.legal_moves` returns where the game is over, for the side to move; see `outcome_of`."""
 
 STATES = types.Array(types.uint64, 2, "C")
 KEYS = types.Array(types.uint64, 1, "C")
 MOVES = types.Array(types.uint16, 1, "C")
 PLAY = types.void(STATES, types.int64, STATES, types.int64, types.uint16)
-LOOK = types.int64(STATES, types.int64, KEYS, types.int64, types.int64, MOVES, types.int64)
+"""The Numba signature of `Game.play`."""
+LEGAL_MOVES = types.int64(STATES, types.int64, KEYS, types.int64, types.int64, MOVES, types.int64)
+"""The Numba signature of `Game.legal_moves`."""
 PLAY_TYPE = types.FunctionType(PLAY)
 """The type of `Game.play` as an argument of a kernel."""
-LOOK_TYPE = types.FunctionType(LOOK)
+LEGAL_MOVES_TYPE = types.FunctionType(LEGAL_MOVES)
 
 
-class FirstClass:
-    """A jitted rule as an argument of kernels. Numba looks the address of a jitted function up at each call; this
-    object has looked before."""
+def outcome_of(num_moves: Any) -> Any:
+    """How a game ended for the side to move, -1, 0 or 1, from LOST, DRAWN or WON: from a negative number of moves."""
+    return -2.0 - num_moves
+
+
+class CompiledRule:
+    """A jitted rule as an argument of kernels, with its address already looked up.
+
+    Numba looks the address of a jitted function up at each call. This object follows Numba's protocol for first-class
+    functions and does it once.
+    """
 
     def __init__(self, rule: Any, signature: Any) -> None:
         compiled = rule.get_compile_result(signature)
@@ -38,7 +48,7 @@ class FirstClass:
         self._numba_type_ = types.FunctionType(signature)
 
     def __wrapper_address__(self) -> int:
-        """Numba's protocol for first-class functions."""
+        """The address that Numba asks for."""
         return self.address
 
 
@@ -47,9 +57,10 @@ class Game(NamedTuple):
 
     `play(from_states, from_row, to_states, to_row, move)` writes the state after `move`; the two rows may be the same.
 
-    `look(states, row, keys, first, end, moves, at)` writes the legal moves of a state to `moves[at:at+n]` in a fixed
-    order and returns n > 0, or LOST, DRAWN or WON. `keys[first:end]` are the keys of all positions before this one,
-    oldest first, for games in which a repetition counts; it may begin anywhere before the last irreversible move.
+    `legal_moves(states, row, keys, first, end, moves, at)` writes the legal moves of a state to `moves[at:at+n]` in a
+    fixed order and returns n > 0. Where the game is over it returns LOST, DRAWN or WON. `keys[first:end]` are the keys
+    of all positions before this one, oldest first, for games in which a repetition counts; it may begin anywhere before
+    the last irreversible move.
     """
 
     name: str
@@ -60,6 +71,6 @@ class Game(NamedTuple):
     key_word: int
     """Which word of a state is its key; two states with equal keys count as the same position."""
     history: int
-    """As many earlier positions as `look` may ever ask for; 0 where repetition does not matter."""
+    """The most earlier positions that `legal_moves` ever reads; 0 where repetition does not matter."""
     play: Callable[..., None]
-    look: Callable[..., int]
+    legal_moves: Callable[..., int]

@@ -1,4 +1,4 @@
-"""Roots: where a search starts, the noise it starts with, and how it moves on."""
+"""Roots: where a search starts, the noise at the root, and how the tree follows the moves that are played."""
 
 from __future__ import annotations
 
@@ -8,230 +8,267 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ranks.jit import kernel, part
-from ranks.search.arena import ARENA, NONE, RULES, SIZES, UNEVALUATED, Arena, Rules, Sizes, vector, wide
-from ranks.search.draws import DIRICHLET, GUMBEL, gumbel, log_gamma_draw, mix, stream
-from ranks.search.evaluation import Longs, Moves, Words
-from ranks.search.game import LOOK_TYPE, PLAY_TYPE
-from ranks.search.puct import make_ready
+from ranks.jit import inlined, kernel
+from ranks.search.evaluation import Int64Array, Moves, Words
+from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
+from ranks.search.puct import initialize_edge
+from ranks.search.rng import DIRICHLET, GUMBEL, gumbel, log_gamma_sample, mix, stream_key
+from ranks.search.trees import (
+    NONE,
+    PARAMS,
+    SIZES,
+    TREES,
+    UNEVALUATED,
+    SearchParams,
+    Sizes,
+    Trees,
+    int64,
+    is_evaluated,
+    node_outcome,
+    vector,
+)
 
 
-@part
-def prepare_root(arena: Arena, rules: Rules, slot: int, root: int) -> None:
-    """Noise for an evaluated root, once; and, for a `gumbel` root, the visits that this search starts from."""
-    first, num_edges = wide(arena.nodes_N[root].first_edge), wide(arena.nodes_N[root].num_edges)
-    if rules.gumbel:
-        for i in range(arena.nodes_N[root].num_ready, num_edges):
-            make_ready(arena, first + i)
-        arena.nodes_N[root].num_ready = num_edges
+@inlined
+def prepare_root(trees: Trees, params: SearchParams, slot: int, root: int) -> None:
+    """Add noise to an evaluated root, once; for a `gumbel` root also record the visits that this search starts from."""
+    first, num_edges = int64(trees.nodes_N[root].first_edge), int64(trees.nodes_N[root].num_edges)
+    # Sequential halving scores all edges of the root, so all need statistics; it counts the visits of this search only.
+    if params.gumbel:
+        for i in range(trees.nodes_N[root].num_initialized, num_edges):
+            initialize_edge(trees, first + i)
+        trees.nodes_N[root].num_initialized = num_edges
         for i in range(num_edges):
-            arena.root_edges_GM[slot, i].visits_before = arena.edges_E[first + i].visits
-    if arena.slots_G[slot].prepared:
+            trees.root_edges_GM[slot, i].visits_before = trees.edges_E[first + i].visits
+    if trees.slots_G[slot].noise_added:
         return
-    arena.slots_G[slot].prepared = True
-    if rules.gumbel:
-        key = stream(rules.seed, arena.slots_G[slot].game_id, arena.slots_G[slot].ply, GUMBEL)
+    trees.slots_G[slot].noise_added = True
+    if params.gumbel:
+        key = stream_key(params.seed, trees.slots_G[slot].game_id, trees.slots_G[slot].ply, GUMBEL)
         for i in range(num_edges):
-            noise = rules.gumbel_scale * gumbel(key, wide(arena.move_E[first + i]))
-            arena.root_edges_GM[slot, i].noise = math.log(arena.prior_E[first + i]) + noise
-    elif rules.dirichlet_fraction > 0.0:
-        add_dirichlet(arena, rules, slot, root)
+            noise = params.gumbel_scale * gumbel(key, int64(trees.move_E[first + i]))
+            trees.root_edges_GM[slot, i].noise = math.log(trees.prior_E[first + i]) + noise
+    elif params.dirichlet_fraction > 0.0:
+        add_dirichlet_noise(trees, params, slot, root)
 
 
-@part
-def add_dirichlet(arena: Arena, rules: Rules, slot: int, root: int) -> None:
-    """Mix the priors of a root with Dirichlet(alpha) noise; each move's share hangs on (seed, game, ply, move) only."""
-    first, num_edges = wide(arena.nodes_N[root].first_edge), wide(arena.nodes_N[root].num_edges)
-    key = stream(rules.seed, arena.slots_G[slot].game_id, arena.slots_G[slot].ply, DIRICHLET)
+@inlined
+def add_dirichlet_noise(trees: Trees, params: SearchParams, slot: int, root: int) -> None:
+    """Mix the priors of a root with Dirichlet(alpha) noise. A move's share depends on (seed, game, ply, moves) only."""
+    first, num_edges = int64(trees.nodes_N[root].first_edge), int64(trees.nodes_N[root].num_edges)
+    key = stream_key(params.seed, trees.slots_G[slot].game_id, trees.slots_G[slot].ply, DIRICHLET)
+    # A Dirichlet sample is a set of Gamma(alpha) samples divided by their sum; it is computed from logarithms.
     highest, total = -np.inf, 0.0
     for i in range(num_edges):
-        draw = log_gamma_draw(rules.dirichlet_alpha, mix(key ^ np.uint64(arena.move_E[first + i])))
-        arena.root_edges_GM[slot, i].noise = draw
-        highest = max(highest, draw)
+        log_sample = log_gamma_sample(params.dirichlet_alpha, mix(key ^ np.uint64(trees.move_E[first + i])))
+        trees.root_edges_GM[slot, i].noise = log_sample
+        highest = max(highest, log_sample)
     for i in range(num_edges):
-        total += math.exp(arena.root_edges_GM[slot, i].noise - highest)
+        total += math.exp(trees.root_edges_GM[slot, i].noise - highest)
     for i in range(num_edges):
-        share = rules.dirichlet_fraction * (math.exp(arena.root_edges_GM[slot, i].noise - highest) / total)
-        arena.prior_E[first + i] = np.float32(
-            (1.0 - rules.dirichlet_fraction) * float(arena.prior_E[first + i]) + share
+        share = params.dirichlet_fraction * (math.exp(trees.root_edges_GM[slot, i].noise - highest) / total)
+        trees.prior_E[first + i] = np.float32(
+            (1.0 - params.dirichlet_fraction) * float(trees.prior_E[first + i]) + share
         )
+    # The priors have changed: the edges without visits have to be sorted again.
     num_visited = 0
-    while num_visited < arena.nodes_N[root].num_ready and arena.edges_E[first + num_visited].visits > 0:
+    while num_visited < trees.nodes_N[root].num_initialized and trees.edges_E[first + num_visited].visits > 0:
         num_visited += 1
-    arena.nodes_N[root].num_ready = num_visited
+    trees.nodes_N[root].num_initialized = num_visited
 
 
-@part
-def plant(look: Any, arena: Arena, sizes: Sizes, slot: int) -> None:
+@inlined
+def reset_root(legal_moves: Any, trees: Trees, sizes: Sizes, slot: int) -> None:
     """Make the state in the slot's first row the root of an empty tree."""
     root = slot * sizes.nodes_per_game
     first = slot * sizes.edges_per_game
     keys = slot * sizes.keys_per_game
-    found = look(arena.states_NW, root, arena.keys_K, keys, keys + arena.slots_G[slot].num_keys, arena.move_E, first)
-    arena.slots_G[slot].num_nodes = 1
-    arena.slots_G[slot].num_edges = max(found, 0)
-    arena.slots_G[slot].root_visits = 0
-    arena.nodes_N[root].first_edge = first
-    arena.nodes_N[root].num_edges = found
-    arena.nodes_N[root].num_ready = UNEVALUATED
-    arena.nodes_N[root].parent = NONE
-    arena.nodes_N[root].parent_edge = NONE
-    if found < 0:
-        arena.nodes_N[root].value = np.float32(-2 - found)
+    num_moves = legal_moves(
+        trees.states_NW, root, trees.keys_K, keys, keys + trees.slots_G[slot].num_keys, trees.move_E, first
+    )
+    trees.slots_G[slot].num_nodes = 1
+    trees.slots_G[slot].num_edges = max(num_moves, 0)
+    trees.slots_G[slot].root_visits = 0
+    trees.nodes_N[root].first_edge = first
+    trees.nodes_N[root].num_edges = num_moves
+    trees.nodes_N[root].num_initialized = UNEVALUATED
+    trees.nodes_N[root].parent = NONE
+    trees.nodes_N[root].parent_edge = NONE
+    if num_moves < 0:
+        trees.nodes_N[root].value = np.float32(node_outcome(num_moves))
 
 
-@part
-def push_key(arena: Arena, sizes: Sizes, slot: int, key: np.uint64) -> None:
-    """Append the key of the position that is being left; only the newest `history` are kept."""
-    keys, count = slot * sizes.keys_per_game, arena.slots_G[slot].num_keys
+@inlined
+def append_key(trees: Trees, sizes: Sizes, slot: int, key: np.uint64) -> None:
+    """Append the key of the position before a move; only the newest `history` keys are kept."""
+    keys, count = slot * sizes.keys_per_game, trees.slots_G[slot].num_keys
     if sizes.history == 0:
         return
     if count == sizes.history:
         for i in range(keys, keys + count - 1):
-            arena.keys_K[i] = arena.keys_K[i + 1]
+            trees.keys_K[i] = trees.keys_K[i + 1]
         count -= 1
-    arena.keys_K[keys + count] = key
-    arena.slots_G[slot].num_keys = count + 1
+    trees.keys_K[keys + count] = key
+    trees.slots_G[slot].num_keys = count + 1
 
 
-@part
-def edge_of(arena: Arena, root: int, move: np.uint16) -> int:
+@inlined
+def find_edge(trees: Trees, root: int, move: np.uint16) -> int:
     """The edge of a legal move, or NONE."""
-    first = wide(arena.nodes_N[root].first_edge)
-    for edge in range(first, first + arena.nodes_N[root].num_edges):
-        if arena.move_E[edge] == move:
+    first = int64(trees.nodes_N[root].first_edge)
+    for edge in range(first, first + trees.nodes_N[root].num_edges):
+        if trees.move_E[edge] == move:
             return edge
-    return wide(NONE)
+    return int64(NONE)
 
 
 @kernel(
     types.int64(
-        PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, types.int64, types.uint64, vector(types.uint64), vector(types.uint16)
+        PLAY_TYPE, LEGAL_MOVES_TYPE, TREES, SIZES, types.int64, types.uint64, vector(types.uint64), vector(types.uint16)
     ),
     allocates=False,
 )
 def set_root(
-    play: Any, look: Any, arena: Arena, sizes: Sizes, slot: int, game_id: np.uint64, start_W: Words, moves_T: Moves
+    play: Any,
+    legal_moves: Any,
+    trees: Trees,
+    sizes: Sizes,
+    slot: int,
+    game_id: np.uint64,
+    start_W: Words,
+    moves_T: Moves,
 ) -> int:
-    """Start a tree at the position after `moves_T`; returns the first of them that is illegal, by number, or NONE."""
+    """Start a tree at the position after `moves_T`. Returns the index of the first illegal move, or NONE."""
     root = slot * sizes.nodes_per_game
     for word in range(start_W.shape[0]):
-        arena.states_NW[root, word] = start_W[word]
-    arena.slots_G[slot].num_keys = 0
-    arena.slots_G[slot].game_id = game_id
-    arena.slots_G[slot].ply = moves_T.shape[0]
-    arena.slots_G[slot].prepared = False
-    arena.slots_G[slot].full = False
-    arena.slots_G[slot].budget = 0
-    arena.slots_G[slot].made = 0
+        trees.states_NW[root, word] = start_W[word]
+    trees.slots_G[slot].num_keys = 0
+    trees.slots_G[slot].game_id = game_id
+    trees.slots_G[slot].ply = moves_T.shape[0]
+    trees.slots_G[slot].noise_added = False
+    trees.slots_G[slot].out_of_nodes = False
+    trees.slots_G[slot].simulations_left = 0
+    trees.slots_G[slot].simulations_done = 0
     for leaf in range(sizes.leaves_per_game):
-        arena.pending_GL[slot, leaf] = NONE
-    plant(look, arena, sizes, slot)
+        trees.pending_GL[slot, leaf] = NONE
+    reset_root(legal_moves, trees, sizes, slot)
     for t in range(moves_T.shape[0]):
-        if edge_of(arena, root, moves_T[t]) == NONE:
-            arena.nodes_N[root].num_edges = 0
+        if find_edge(trees, root, moves_T[t]) == NONE:
+            trees.nodes_N[root].num_edges = 0
             return t
-        push_key(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
-        play(arena.states_NW, root, arena.states_NW, root, moves_T[t])
-        plant(look, arena, sizes, slot)
+        append_key(trees, sizes, slot, trees.states_NW[root, sizes.key_word])
+        play(trees.states_NW, root, trees.states_NW, root, moves_T[t])
+        reset_root(legal_moves, trees, sizes, slot)
     return NONE
 
 
-@kernel(types.void(ARENA, SIZES, RULES, vector(types.int64), vector(types.int64)), allocates=False)
-def begin(arena: Arena, sizes: Sizes, rules: Rules, slots_P: Longs, budgets_P: Longs) -> None:
-    """Give each of these slots a budget of simulations; a finished game gets none."""
+@kernel(types.void(TREES, SIZES, PARAMS, vector(types.int64), vector(types.int64)), allocates=False)
+def begin(trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64Array, simulations_P: Int64Array) -> None:
+    """Start a new search in each of these slots, with its number of simulations; a finished game gets none."""
     for i in range(slots_P.shape[0]):
         slot = slots_P[i]
         root = slot * sizes.nodes_per_game
-        arena.slots_G[slot].made = 0
-        arena.slots_G[slot].full = False
-        arena.slots_G[slot].budget = budgets_P[i] if arena.nodes_N[root].num_edges > 0 else 0
-        if arena.nodes_N[root].num_edges > 0 and arena.nodes_N[root].num_ready != UNEVALUATED:
-            prepare_root(arena, rules, slot, root)
+        trees.slots_G[slot].simulations_done = 0
+        trees.slots_G[slot].out_of_nodes = False
+        trees.slots_G[slot].simulations_left = simulations_P[i] if trees.nodes_N[root].num_edges > 0 else 0
+        if trees.nodes_N[root].num_edges > 0 and is_evaluated(trees, root):
+            prepare_root(trees, params, slot, root)
 
 
-@part
-def plan_move(arena: Arena, sizes: Sizes, slot: int, new_root: int) -> bool:
-    """Number the nodes below a child of the root anew, in order of creation; whether half the slot holds them."""
+@inlined
+def plan_compaction(trees: Trees, sizes: Sizes, slot: int, new_root: int) -> bool:
+    """Assign new numbers, in order of creation, to the nodes below a child of the root.
+
+    Returns whether the subtree fits into half of the slot.
+    """
     start = slot * sizes.nodes_per_game
     num_nodes, num_edges = 0, 0
-    for node in range(start, start + arena.slots_G[slot].num_nodes):
-        parent = arena.nodes_N[node].parent
-        if node == new_root or (parent != NONE and arena.moved_N[parent].node != NONE):
-            arena.moved_N[node].node = start + num_nodes
-            arena.moved_N[node].edge_shift = arena.nodes_N[node].first_edge - slot * sizes.edges_per_game - num_edges
+    for node in range(start, start + trees.slots_G[slot].num_nodes):
+        parent = trees.nodes_N[node].parent
+        if node == new_root or (parent != NONE and trees.relocation_N[parent].node != NONE):
+            trees.relocation_N[node].node = start + num_nodes
+            trees.relocation_N[node].edge_shift = (
+                trees.nodes_N[node].first_edge - slot * sizes.edges_per_game - num_edges
+            )
             num_nodes += 1
-            num_edges += max(arena.nodes_N[node].num_edges, 0)
+            num_edges += max(trees.nodes_N[node].num_edges, 0)
         else:
-            arena.moved_N[node].node = NONE
+            trees.relocation_N[node].node = NONE
     return 2 * num_nodes <= sizes.nodes_per_game and 2 * num_edges <= sizes.edges_per_game
 
 
-@part
-def move_subtree(arena: Arena, sizes: Sizes, slot: int, new_root: int) -> None:
-    """Carry the planned move out. Nodes and edges only move down, so nothing is overwritten before it has moved."""
+@inlined
+def compact_subtree(trees: Trees, sizes: Sizes, slot: int, new_root: int) -> None:
+    """Move the kept subtree to the start of the slot, as planned.
+
+    Nodes and edges only move down, so nothing is overwritten before it has moved.
+    """
     start = slot * sizes.nodes_per_game
-    old_end = start + arena.slots_G[slot].num_nodes
-    arena.slots_G[slot].root_visits = arena.edges_E[arena.nodes_N[new_root].parent_edge].visits
+    old_end = start + trees.slots_G[slot].num_nodes
+    trees.slots_G[slot].root_visits = trees.edges_E[trees.nodes_N[new_root].parent_edge].visits
     num_nodes, num_edges = 0, 0
     for old in range(new_root, old_end):
-        new = wide(arena.moved_N[old].node)
+        new = int64(trees.relocation_N[old].node)
         if new == NONE:
             continue
-        parent, parent_edge = arena.nodes_N[old].parent, arena.nodes_N[old].parent_edge
-        first, count = wide(arena.nodes_N[old].first_edge), wide(arena.nodes_N[old].num_edges)
-        to, ready = first - arena.moved_N[old].edge_shift, wide(arena.nodes_N[old].num_ready)
-        for word in range(arena.states_NW.shape[1]):
-            arena.states_NW[new, word] = arena.states_NW[old, word]
+        parent, parent_edge = trees.nodes_N[old].parent, trees.nodes_N[old].parent_edge
+        first, count = int64(trees.nodes_N[old].first_edge), int64(trees.nodes_N[old].num_edges)
+        to, num_initialized = first - trees.relocation_N[old].edge_shift, int64(trees.nodes_N[old].num_initialized)
+        # Copy the state, the edges, and the fields of the node that stay the same.
+        for word in range(trees.states_NW.shape[1]):
+            trees.states_NW[new, word] = trees.states_NW[old, word]
         for i in range(count):
-            arena.move_E[to + i] = arena.move_E[first + i]
-            arena.prior_E[to + i] = arena.prior_E[first + i]
-        for i in range(ready):
-            arena.edges_E[to + i].visits = arena.edges_E[first + i].visits
-            arena.edges_E[to + i].value_sum = arena.edges_E[first + i].value_sum
-            arena.edges_E[to + i].child = arena.edges_E[first + i].child
-        arena.nodes_N[new].first_edge = to
-        arena.nodes_N[new].num_edges = count
-        arena.nodes_N[new].num_ready = ready
-        arena.nodes_N[new].value = arena.nodes_N[old].value
+            trees.move_E[to + i] = trees.move_E[first + i]
+            trees.prior_E[to + i] = trees.prior_E[first + i]
+        for i in range(num_initialized):
+            trees.edges_E[to + i].visits = trees.edges_E[first + i].visits
+            trees.edges_E[to + i].value_sum = trees.edges_E[first + i].value_sum
+            trees.edges_E[to + i].child = trees.edges_E[first + i].child
+        trees.nodes_N[new].first_edge = to
+        trees.nodes_N[new].num_edges = count
+        trees.nodes_N[new].num_initialized = num_initialized
+        trees.nodes_N[new].value = trees.nodes_N[old].value
+        # Link the node to the new numbers of its parent and of the edge that leads to it.
         if old == new_root:
-            arena.nodes_N[new].parent = NONE
-            arena.nodes_N[new].parent_edge = NONE
+            trees.nodes_N[new].parent = NONE
+            trees.nodes_N[new].parent_edge = NONE
         else:
-            edge = parent_edge - arena.moved_N[parent].edge_shift
-            arena.nodes_N[new].parent = arena.moved_N[parent].node
-            arena.nodes_N[new].parent_edge = edge
-            arena.edges_E[edge].child = new
+            edge = parent_edge - trees.relocation_N[parent].edge_shift
+            trees.nodes_N[new].parent = trees.relocation_N[parent].node
+            trees.nodes_N[new].parent_edge = edge
+            trees.edges_E[edge].child = new
         num_nodes += 1
         num_edges += max(count, 0)
-    arena.slots_G[slot].num_nodes = num_nodes
-    arena.slots_G[slot].num_edges = num_edges
+    trees.slots_G[slot].num_nodes = num_nodes
+    trees.slots_G[slot].num_edges = num_edges
 
 
 @kernel(
-    types.int64(PLAY_TYPE, LOOK_TYPE, ARENA, SIZES, RULES, vector(types.int64), vector(types.uint16)), allocates=False
+    types.int64(PLAY_TYPE, LEGAL_MOVES_TYPE, TREES, SIZES, PARAMS, vector(types.int64), vector(types.uint16)),
+    allocates=False,
 )
-def play_moves(play: Any, look: Any, arena: Arena, sizes: Sizes, rules: Rules, slots_P: Longs, moves_P: Moves) -> int:
-    """Make each slot's move. Its subtree becomes the tree where that is wished for and half the slot holds it.
+def play_moves(
+    play: Any, legal_moves: Any, trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64Array, moves_P: Moves
+) -> int:
+    """Play one move in each slot. With `reuse` its subtree becomes the tree, if half of the slot has room for it.
 
-    Returns the first of the given slots, by its place in the list, whose move is illegal, or NONE; those after it have
-    not moved.
+    Returns the index into `slots_P` of the first illegal move, or NONE. The slots after it have not moved.
     """
     for i in range(slots_P.shape[0]):
         slot, move = slots_P[i], moves_P[i]
         root = slot * sizes.nodes_per_game
-        edge = edge_of(arena, root, move)
+        edge = find_edge(trees, root, move)
         if edge == NONE:
             return i
-        push_key(arena, sizes, slot, arena.states_NW[root, sizes.key_word])
-        arena.slots_G[slot].ply += 1
-        arena.slots_G[slot].prepared = False
-        ready = edge < arena.nodes_N[root].first_edge + arena.nodes_N[root].num_ready
-        child = wide(arena.edges_E[edge].child if ready else NONE)
-        keep = rules.reuse and child != NONE and arena.nodes_N[child].num_ready != UNEVALUATED
-        if keep and plan_move(arena, sizes, slot, child):
-            move_subtree(arena, sizes, slot, child)
+        append_key(trees, sizes, slot, trees.states_NW[root, sizes.key_word])
+        trees.slots_G[slot].ply += 1
+        trees.slots_G[slot].noise_added = False
+        initialized = edge < trees.nodes_N[root].first_edge + trees.nodes_N[root].num_initialized
+        child = int64(trees.edges_E[edge].child if initialized else NONE)
+        keep = params.reuse and child != NONE and is_evaluated(trees, child)
+        if keep and plan_compaction(trees, sizes, slot, child):
+            compact_subtree(trees, sizes, slot, child)
         else:
-            play(arena.states_NW, root, arena.states_NW, root, move)
-            plant(look, arena, sizes, slot)
+            play(trees.states_NW, root, trees.states_NW, root, move)
+            reset_root(legal_moves, trees, sizes, slot)
     return NONE

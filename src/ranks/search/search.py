@@ -1,8 +1,24 @@
-"""Many games searched at once: trees grow on the CPU while the evaluator works on the leaves of others.
+"""Tree search over many games at once: AlphaZero's PUCT and Gumbel search.
 
-    turn        0          1          2          3                    two groups of games
-    threads   trees A    trees B    trees A    trees B                kernels without the GIL, >= 256 games a piece
-    caller               net A      net B      net A                  one batch a turn, always of the same size
+One simulation adds one node to the tree of one game. In pseudo-code, with the function that does each line:
+
+    select    node = root                                                    traverse                     simulate.py
+              while node is evaluated:                                       is_evaluated                 trees.py
+                  PUCT: edge = argmax Q(a) + U(a)                            select_edge_puct             puct.py
+                  Gumbel, root: edge = best of the considered moves          select_edge_gumbel_root      gumbel.py
+                  Gumbel, interior: edge = argmax pi'(a) - visit share       select_edge_gumbel_interior  gumbel.py
+                  node = child behind the edge, created if it is new         add_child                    simulate.py
+    expand    if the game is over at node: value = its outcome               outcome_of                   game.py
+              else: priors, value = network(node)                            GameGroup.evaluate           scheduler.py
+                    store them in node                                       expand                       simulate.py
+    backup    for each edge from node up to the root:                        backup                       simulate.py
+                  value = -value                                             the side to move changes
+                  N(edge) += 1;  W(edge) += value                            Q = W / N is mean_value      trees.py
+
+The kernel `step` (simulate.py) does this for many games: it expands and backs up the leaves that the network has
+evaluated, then selects the next leaf of each game. The leaves of all games make one batch for the network. With several
+leaves of one game in a batch, `add_virtual_loss` makes them differ. `prepare_root` (roots.py) adds the noise of the
+root. Which games are stepped when, and on which threads: scheduler.py.
 
 Legend: G slots, P some of them, T moves of a game, W words of a state.
 """
@@ -10,24 +26,28 @@ Legend: G slots, P some of them, T moves of a game, W words of a state.
 from __future__ import annotations
 
 import functools
-import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
 from ranks.errors import UserError
-from ranks.search.arena import NONE, UNEVALUATED, allocate, rules_of, sizes_of
-from ranks.search.arguments import budgets_of, game_id_of, moves_of, slot_of, slots_of, state_of
+from ranks.search.arguments import (
+    check_game_id,
+    check_moves,
+    check_simulations,
+    check_slot,
+    check_slots,
+    check_state,
+)
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Doubles, Evaluator, Flags, Longs, Moves, Words
-from ranks.search.game import LOOK, PLAY, FirstClass, Game
-from ranks.search.groups import LEAST_GROUP, Group, no_leaves
-from ranks.search.grow import advance
+from ranks.search.evaluation import Evaluator, Float64Array, Int64Array, Moves, Words
+from ranks.search.game import LEGAL_MOVES, PLAY, CompiledRule, Game, outcome_of
 from ranks.search.gumbel import considered_visits
-from ranks.search.result import SearchResult, SearchTimes, principal_variation, read_result
+from ranks.search.result import SearchResult, principal_variation, read_result
 from ranks.search.roots import begin, play_moves, set_root
+from ranks.search.scheduler import MIN_GAMES_PER_THREAD, Scheduler, SearchTimes
+from ranks.search.simulate import step
+from ranks.search.trees import NONE, UNEVALUATED, allocate_trees, search_params, tree_sizes
 
 
 class Search:
@@ -39,54 +59,62 @@ class Search:
         result = search.run(evaluator)
         search.play(result.chosen_P)
 
-    A game's tree depends only on the seed, its id, its moves and its evaluations: not on its slot, on the other games,
-    on `threads` or on `groups`. Slots that are not set, and games that are over, take no part. A slot that the search
-    has not, and any number that cannot be what it stands for, is answered by UserError, and nothing is changed.
+    A game's tree depends only on the seed, the game's id, its moves and its evaluations. It does not depend on
+    the slot, the other games, `threads` or `groups`. Slots that are not set, and games that are over, take no part. An
+    argument out of range, for example a slot that does not exist, raises UserError, and nothing is changed.
 
-    `threads` work on trees; the evaluator runs in the caller's. `groups` is 1 or 2; by default 2 from 128 games on.
-    With two, trees of one group grow while the other is evaluated; with one, batches are twice as large, which is
-    better where the evaluator uses the very cores that the trees would. A batch always has batch_size =
-    ceil(num_games / groups) * leaves_per_game rows.
+    `threads` work on trees; the evaluator runs in the caller's thread. A thread gets at least `min_games_per_thread`
+    games. `groups` is 1 or 2; by default 2 from 128 games on. With two groups, the trees of one are stepped while the
+    other is evaluated. With one, batches are twice as large, which is better where the evaluator uses the same cores as
+    the trees. A batch always has batch_size = ceil(num_games / groups) * leaves_per_game rows.
     """
 
     def __init__(
-        self, game: Game, config: SearchConfig, num_games: int, threads: int = 1, groups: int | None = None
+        self,
+        game: Game,
+        config: SearchConfig,
+        num_games: int,
+        threads: int = 1,
+        groups: int | None = None,
+        *,
+        min_games_per_thread: int = MIN_GAMES_PER_THREAD,
     ) -> None:
-        if num_games < 1 or threads < 1 or groups not in (None, 1, 2):
+        if num_games < 1 or threads < 1 or groups not in (None, 1, 2) or min_games_per_thread < 1:
             raise UserError(
-                f"num_games = {num_games}, threads = {threads}, groups = {groups}",
+                f"num_games = {num_games}, threads = {threads}, groups = {groups}, "
+                f"min_games_per_thread = {min_games_per_thread}",
                 "less than one game or thread, or groups other than 1 and 2",
                 "give at least one game and one thread, and 1 or 2 groups",
             )
         self.game, self.config, self.num_games = game, config, num_games
-        self._play, self._look = FirstClass(game.play, PLAY), FirstClass(game.look, LOOK)
-        self.times = SearchTimes()
-        self.sizes, self.rules = sizes_of(game, config), rules_of(config)
-        self.arena = allocate(game, config, self.sizes, num_games)
-        num_groups = min(num_games, (2 if num_games >= 2 * LEAST_GROUP else 1) if groups is None else groups)
-        self.batch_size = -(-num_games // num_groups) * config.leaves_per_game
-        bounds = [num_games * i // num_groups for i in range(num_groups + 1)]
-        tick = functools.partial(advance, self._play, self._look, self.arena, self.sizes, self.rules)
-        self._groups = [
-            Group(tick, first, end, config.leaves_per_game, no_leaves(game, self.batch_size))
-            for first, end in itertools.pairwise(bounds)
-        ]
-        self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, "trees") if threads > 1 or num_groups > 1 else None
-        self._jobs: list[Future[float]] = []
-        self._searching_G: Flags = np.zeros(num_games, np.bool_)
+        self._play = CompiledRule(game.play, PLAY)
+        self._legal_moves = CompiledRule(game.legal_moves, LEGAL_MOVES)
+        self.sizes, self.params = tree_sizes(game, config), search_params(config)
+        self.trees = allocate_trees(game, config, self.sizes, num_games)
+        step_slots = functools.partial(step, self._play, self._legal_moves, self.trees, self.sizes, self.params)
+        self._scheduler = Scheduler(step_slots, game, self.trees, threads, groups, min_games_per_thread)
+        self.batch_size = self._scheduler.batch_size
+
+    @property
+    def times(self) -> SearchTimes:
+        """Where the time went; assign a new SearchTimes() to start from zero."""
+        return self._scheduler.times
+
+    @times.setter
+    def times(self, times: SearchTimes) -> None:
+        self._scheduler.times = times
 
     def set_root(self, slot: int, game_id: int, moves: Sequence[int] | Moves = (), start: Words | None = None) -> None:
         """Put a game into a slot: `start` (the game's initial state if None) and the moves played from it.
 
-        `start` has shape (W,) or (1, W), and is trusted to be a state of the game. `game_id`, 64 bits, and the number
-        of moves are the key of the root's noise. Positions before `start` are not known to the repetition rule. Raises
-        UserError for a move that is not legal; the slot is then empty.
+        `start` has shape (W,) or (1, W); that it is a state of the game is not checked. `game_id`, 64 bits, and the
+        number of moves are the key of the root's noise. The repetition rule does not see positions before `start`.
+        Raises UserError for a move that is not legal; the slot is then empty.
         """
-        slot, key = slot_of(slot, self.num_games), game_id_of(game_id)
-        state_W, moves_T = state_of(start, self.game), moves_of(moves)
-        illegal = set_root(self._play, self._look, self.arena, self.sizes, slot, key, state_W, moves_T)
-        self._searching_G[slot] = False
+        slot, key = check_slot(slot, self.num_games), check_game_id(game_id)
+        state_W, moves_T = check_state(start, self.game), check_moves(moves)
+        illegal = set_root(self._play, self._legal_moves, self.trees, self.sizes, slot, key, state_W, moves_T)
+        self._scheduler.searching_G[slot] = False
         if illegal != NONE:
             raise UserError(
                 f"{len(moves_T)} moves of {self.game.name}",
@@ -97,89 +125,71 @@ class Search:
     def clear(self, slot: int) -> None:
         """Empty a slot."""
         root = self._root(slot)
-        self.arena.nodes_N["num_edges"][root] = 0
-        self.arena.nodes_N["num_ready"][root] = UNEVALUATED
-        self.arena.slots_G["budget"][slot] = 0
-        self.arena.pending_GL[slot] = NONE
-        self._searching_G[slot] = False
+        self.trees.nodes_N["num_edges"][root] = 0
+        self.trees.nodes_N["num_initialized"][root] = UNEVALUATED
+        self.trees.slots_G["simulations_left"][slot] = 0
+        self.trees.pending_GL[slot] = NONE
+        self._scheduler.searching_G[slot] = False
 
-    def begin(self, slots: Sequence[int] | Longs | None = None, simulations: int | Longs | None = None) -> None:
-        """Give slots (all if None) the simulations of their next search: one number or one each, at most the config's.
+    def begin(
+        self, slots: Sequence[int] | Int64Array | None = None, simulations: int | Int64Array | None = None
+    ) -> None:
+        """Begin a new search in these slots (all if None); the work is done by `steps`.
 
-        The evaluation of a root that has none is not counted. Nothing runs until `ticks` or `run`.
+        `simulations` is one number or one for each slot, at most the config's. A root without an evaluation gets one,
+        which does not count as a simulation.
         """
         slots_P = self._idle(slots)
         most = self.config.simulations
-        budget_P = budgets_of(most if simulations is None else simulations, len(slots_P), most)
+        simulations_P = check_simulations(most if simulations is None else simulations, len(slots_P), most)
         root_P = slots_P * self.sizes.nodes_per_game
         if self.config.count_reused:
-            kept_P = np.where(
-                self.arena.nodes_N["num_ready"][root_P] == UNEVALUATED,
+            reused_P = np.where(
+                self.trees.nodes_N["num_initialized"][root_P] == UNEVALUATED,
                 0,
-                self.arena.slots_G["root_visits"][slots_P] - 1,
+                self.trees.slots_G["root_visits"][slots_P] - 1,
             )
-            budget_P = np.maximum(budget_P - kept_P, 0)
+            simulations_P = np.maximum(simulations_P - reused_P, 0)
         if self.config.root == "gumbel":
-            considered_P = np.minimum(self.arena.nodes_N["num_edges"][root_P], self.config.num_considered)
-            for considered, budget in {*zip(considered_P.tolist(), budget_P.tolist(), strict=True)}:
-                rows = slots_P[(considered_P == considered) & (budget_P == budget)]
-                self.arena.schedule_GS[rows, :budget] = considered_visits(considered, budget)
-        begin(self.arena, self.sizes, self.rules, slots_P, budget_P)
-        self._searching_G[slots_P] = self.arena.slots_G["budget"][slots_P] > 0
+            considered_P = np.minimum(self.trees.nodes_N["num_edges"][root_P], self.config.num_considered)
+            for considered, count in {*zip(considered_P.tolist(), simulations_P.tolist(), strict=True)}:
+                rows = slots_P[(considered_P == considered) & (simulations_P == count)]
+                self.trees.considered_visits_GS[rows, :count] = considered_visits(considered, count)
+        begin(self.trees, self.sizes, self.params, slots_P, simulations_P)
+        self._scheduler.searching_G[slots_P] = self.trees.slots_G["simulations_left"][slots_P] > 0
 
-    def ticks(self, evaluator: Evaluator) -> Iterator[Longs]:
-        """Search until every budget is used up; yields after each tick the slots whose search ended in it, if any.
+    def steps(self, evaluator: Evaluator) -> Iterator[Int64Array]:
+        """Search until every simulation is done; yields after each step the slots whose search ended in it, if any.
 
-        Between two ticks the caller may read any slot, and may play and begin again those that were yielded: their
-        games go on without waiting for others. Leaving the loop early is fine (a deadline, a stop): the leaves under
-        way are evaluated and backed up, and another `ticks` goes on where this one ended.
+        Between two steps the caller may read any slot, and may play and begin again those that were yielded: their
+        games continue without waiting for others. The caller may leave the loop early (a deadline, a stop): the pending
+        leaves are evaluated and backed up, and another `steps` resumes where this one ended.
         """
-        opened = time.perf_counter()
-        for group in self._groups:
-            if group.waiting:
-                group.evaluate(evaluator, self.times)
-        try:
-            self._start(self._groups[0])
-            for group, following in itertools.cycle(zip(self._groups, self._groups[::-1], strict=True)):
-                yield self._collect(group)
-                if not (self.arena.slots_G["budget"].any() or (self.arena.pending_GL != NONE).any()):
-                    return
-                if following is not group:
-                    self._start(following)
-                group.evaluate(evaluator, self.times)
-                if following is group:
-                    self._start(group)
-        except GeneratorExit:
-            self._settle(evaluator)
-            raise
-        finally:
-            wait(self._jobs)
-            self._jobs = []
-            self.times.wall_s += time.perf_counter() - opened
+        return self._scheduler.steps(evaluator)
 
     def run(
         self,
         evaluator: Evaluator,
-        simulations: int | Longs | None = None,
+        simulations: int | Int64Array | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> SearchResult:
-        """Search all slots, from `begin` to `result`; `should_stop` is asked once a tick."""
+        """Search all slots, from `begin` to `result`; `should_stop` is called once a step."""
         self.begin(simulations=simulations)
-        for _ in self.ticks(evaluator):
+        for _ in self.steps(evaluator):
             if should_stop is not None and should_stop():
                 break
         return self.result()
 
-    def result(self, slots: Sequence[int] | Longs | None = None) -> SearchResult:
-        """What the last searches of these slots (all if None) found; the arrays are new."""
-        return read_result(self.arena, self.sizes, self.rules, self._slots(slots))
+    def result(self, slots: Sequence[int] | Int64Array | None = None) -> SearchResult:
+        """The results of the last searches of these slots (all if None), in new arrays."""
+        return read_result(self.trees, self.sizes, self.params, self._slots(slots))
 
-    def play(self, moves: Sequence[int] | Longs | Moves, slots: Sequence[int] | Longs | None = None) -> None:
-        """Make one move in each of these slots (all if None). Raises UserError for a move that is not legal."""
-        slots_P, moves_P = self._idle(slots), moves_of(moves)
+    def play(self, moves: Sequence[int] | Int64Array | Moves, slots: Sequence[int] | Int64Array | None = None) -> None:
+        """Play one move in each of these slots (all if None). Raises UserError for a move that is not legal."""
+        slots_P, moves_P = self._idle(slots), check_moves(moves)
         if moves_P.shape != slots_P.shape:
             raise UserError(f"{len(moves_P)} moves", f"{len(slots_P)} slots", "give one move for each slot")
-        illegal = play_moves(self._play, self._look, self.arena, self.sizes, self.rules, slots_P, moves_P)
+        illegal = play_moves(self._play, self._legal_moves, self.trees, self.sizes, self.params, slots_P, moves_P)
         if illegal != NONE:
             raise UserError(
                 f"move {moves_P[illegal]} in slot {slots_P[illegal]}",
@@ -187,71 +197,39 @@ class Search:
                 "play a move that the result lists",
             )
 
-    def outcome(self, slots: Sequence[int] | Longs | None = None) -> Doubles:
-        """For each slot (all if None) how its game ended for the side to move, -1, 0 or 1; NaN while it goes on."""
-        num_edges_P = self.arena.nodes_N["num_edges"][self._slots(slots) * self.sizes.nodes_per_game]
-        return np.where(num_edges_P < 0, -2.0 - num_edges_P, np.nan)
+    def outcome(self, slots: Sequence[int] | Int64Array | None = None) -> Float64Array:
+        """How the game of each slot (all if None) ended for the side to move, -1, 0 or 1; NaN while it is not over."""
+        num_moves_P = self.trees.nodes_N["num_edges"][self._slots(slots) * self.sizes.nodes_per_game]
+        return np.where(num_moves_P < 0, outcome_of(num_moves_P), np.nan)
 
     def state(self, slot: int) -> Words:
         """The position at the root of a slot: a copy, W words."""
-        return self.arena.states_NW[self._root(slot)].copy()
+        return self.trees.states_NW[self._root(slot)].copy()
 
     def legal_moves(self, slot: int) -> Moves:
-        """The moves at the root of a slot: a copy; none if the game is over or the slot empty."""
+        """The legal moves at the root of a slot: a copy; none if the game is over or the slot empty."""
         root = self._root(slot)
-        first = self.arena.nodes_N["first_edge"][root]
-        return self.arena.move_E[first : first + max(0, self.arena.nodes_N["num_edges"][root])].copy()
+        first = self.trees.nodes_N["first_edge"][root]
+        return self.trees.move_E[first : first + max(0, self.trees.nodes_N["num_edges"][root])].copy()
 
     def principal_variation(self, slot: int, move: int | None = None) -> list[int]:
-        """The most visited moves from the root on, or from the root's `move` on: what the search expects."""
-        return principal_variation(self.arena, self.sizes, slot_of(slot, self.num_games), move)
+        """The most visited moves from the root on. With `move`, the line starts with this move of the root."""
+        return principal_variation(self.trees, self.sizes, check_slot(slot, self.num_games), move)
 
-    def _slots(self, slots: Sequence[int] | Longs | None) -> Longs:
-        return slots_of(slots, self.num_games)
+    def _slots(self, slots: Sequence[int] | Int64Array | None) -> Int64Array:
+        return check_slots(slots, self.num_games)
 
     def _root(self, slot: int) -> int:
-        return slot_of(slot, self.num_games) * self.sizes.nodes_per_game
+        return check_slot(slot, self.num_games) * self.sizes.nodes_per_game
 
-    def _idle(self, slots: Sequence[int] | Longs | None) -> Longs:
+    def _idle(self, slots: Sequence[int] | Int64Array | None) -> Int64Array:
+        """The slots, if none of them has leaves out for evaluation."""
         slots_P = self._slots(slots)
-        busy_P = (self.arena.pending_GL[slots_P] != NONE).any(axis=1)
+        busy_P = (self.trees.pending_GL[slots_P] != NONE).any(axis=1)
         if busy_P.any():
             raise UserError(
                 f"a change of slot {slots_P[busy_P][0]}",
                 "it has leaves out for evaluation",
-                "change slots that `ticks` has yielded, leave the loop first, or set the root anew",
+                "change slots that `steps` has yielded, leave the loop first, or call set_root again",
             )
         return slots_P
-
-    def _start(self, group: Group) -> None:
-        """Begin one tick of a group's trees, in pieces; without threads it is over on return.
-
-        Should the tick fail, its leaves are evaluated again when the search goes on.
-        """
-        group.waiting = True
-        if self._pool is None:
-            self.times.tree_s += group.grow(group.first_slot, group.end_slot)
-        else:
-            self._jobs = [self._pool.submit(group.grow, *piece) for piece in group.pieces(self._threads)]
-
-    def _collect(self, group: Group) -> Longs:
-        """Wait until the tick of a group is over; the slots whose search ended with it."""
-        started = time.perf_counter()
-        self.times.tree_s += sum(job.result() for job in self._jobs)
-        self._jobs = []
-        self.times.waiting_s += time.perf_counter() - started
-        group.waiting = bool(group.leaves.num_moves_B.any())
-        slots = slice(group.first_slot, group.end_slot)
-        idle_P = (self.arena.slots_G["budget"][slots] == 0) & (self.arena.pending_GL[slots] == NONE).all(axis=1)
-        ended_P = group.first_slot + np.flatnonzero(idle_P & self._searching_G[slots])
-        self._searching_G[ended_P] = False
-        return ended_P
-
-    def _settle(self, evaluator: Evaluator) -> None:
-        """Evaluate and back up the leaves that are under way, without selecting more."""
-        budget_G = self.arena.slots_G["budget"].copy()
-        self.arena.slots_G["budget"].fill(0)
-        for group in self._groups:
-            group.evaluate(evaluator, self.times)
-            group.grow(group.first_slot, group.end_slot)
-        self.arena.slots_G["budget"][:] = budget_G

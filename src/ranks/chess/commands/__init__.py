@@ -1,1 +1,1 @@
-"""The commands of `ranks chess`, a file each."""
+"""The commands `ranks chess ...` and the players that they can name."""

@@ -1,1 +1,1 @@
-"""The rules of chess as jitted functions on bitboards, and nothing else."""
+"""The rules of chess, static evaluation and alpha-beta as jitted functions on bitboards."""

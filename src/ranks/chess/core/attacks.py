@@ -1,8 +1,9 @@
-"""Who attacks what: sliders by obstruction difference, whole sides by parallel-prefix fills.
+"""Attacks: of one slider by obstruction difference, of all pieces of a side by Kogge-Stone fills.
 
-Obstruction difference: on one line through a square, with the occupied squares below it and above it apart, one
-subtraction clears everything from the nearest blocker above to the nearest below (chessprogramming.org, "Obstruction
-Difference"). Fills: "Kogge-Stone Algorithm", ibid. Neither has a branch nor a large table.
+Obstruction difference works on one line through a square. It separates the occupied squares below
+the square from those above it; one subtraction then gives all squares from the nearest blocker
+below to the nearest blocker above. See chessprogramming.org, "Obstruction Difference" and
+"Kogge-Stone Algorithm". Both need no branches and no large tables.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ NOT_GH = np.uint64(0x3F3F3F3F3F3F3F3F)
 
 
 @helper
-def along(line: int, square: Word, occupied: Word) -> Word:
-    """What a slider on a square attacks along one of LINES, the first blockers included."""
+def line_attacks(line: int, square: Word, occupied: Word) -> Word:
+    """The squares that a slider attacks along one of LINES, including the first blockers."""
     below, above = BELOW[line, square], ABOVE[line, square]
     upper = above & occupied
     from_below = ALL << (np.uint64(63) - leading_zeros((below & occupied) | ONE))
@@ -29,20 +30,21 @@ def along(line: int, square: Word, occupied: Word) -> Word:
 
 
 @helper
-def diagonal(square: Word, occupied: Word) -> Word:
-    """What a bishop attacks."""
-    return along(0, square, occupied) | along(1, square, occupied)
+def bishop_attacks(square: Word, occupied: Word) -> Word:
+    """The squares that a bishop attacks."""
+    return line_attacks(0, square, occupied) | line_attacks(1, square, occupied)
 
 
 @helper
-def straight(square: Word, occupied: Word) -> Word:
-    """What a rook attacks."""
-    return along(2, square, occupied) | along(3, square, occupied)
+def rook_attacks(square: Word, occupied: Word) -> Word:
+    """The squares that a rook attacks."""
+    return line_attacks(2, square, occupied) | line_attacks(3, square, occupied)
 
 
 @helper
 def fill_up(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
-    """What sliders attack in a direction of rising squares; `board` cuts off what would wrap round an edge."""
+    """Attacks of sliders in one direction of rising squares; `board` masks what would wrap
+    around."""
     empty &= board
     pieces |= empty & (pieces << step)
     empty &= empty << step
@@ -54,7 +56,7 @@ def fill_up(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
 
 @helper
 def fill_down(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
-    """What sliders attack in a direction of falling squares."""
+    """Attacks of sliders in one direction of falling squares; `board` as in `fill_up`."""
     empty &= board
     pieces |= empty & (pieces >> step)
     empty &= empty >> step
@@ -65,8 +67,8 @@ def fill_down(pieces: Word, empty: Word, step: Word, board: Word) -> Word:
 
 
 @helper
-def attacked_by_sliders(diagonals: Word, straights: Word, occupied: Word) -> Word:
-    """Every square that a set of diagonal and a set of straight sliders attack."""
+def slider_attacks(diagonals: Word, straights: Word, occupied: Word) -> Word:
+    """Attacks of bishops and queens (`diagonals`) and of rooks and queens (`straights`)."""
     empty = ~occupied
     rising = fill_up(diagonals, empty, np.uint64(9), NOT_A) | fill_up(diagonals, empty, np.uint64(7), NOT_H)
     rising |= fill_up(straights, empty, np.uint64(8), EVERYWHERE) | fill_up(straights, empty, ONE, NOT_A)
@@ -76,16 +78,16 @@ def attacked_by_sliders(diagonals: Word, straights: Word, occupied: Word) -> Wor
 
 
 @helper
-def attacked_by_knights(knights: Word) -> Word:
-    """Every square that a set of knights attacks."""
+def knight_attacks(knights: Word) -> Word:
+    """All squares that a set of knights attacks."""
     near = ((knights << ONE) & NOT_A) | ((knights >> ONE) & NOT_H)
     far = ((knights << TWO) & NOT_AB) | ((knights >> TWO) & NOT_GH)
     return (near << np.uint64(16)) | (near >> np.uint64(16)) | (far << np.uint64(8)) | (far >> np.uint64(8))
 
 
 @helper
-def attacked_by_pawns(pawns: Word, side: Word) -> Word:
-    """Every square that a set of pawns of one side attacks."""
+def pawn_attacks(pawns: Word, side: Word) -> Word:
+    """All squares that the pawns of one side attack."""
     if side == ZERO:
         return ((pawns & NOT_A) << np.uint64(7)) | ((pawns & NOT_H) << np.uint64(9))
     return ((pawns & NOT_A) >> np.uint64(9)) | ((pawns & NOT_H) >> np.uint64(7))

@@ -1,6 +1,7 @@
-"""Sets of squares as 64-bit words: a1 is bit 0, b1 bit 1, h8 bit 63.
+"""Bitboards: sets of squares as 64-bit words, with a1 as bit 0, b1 as bit 1 and h8 as bit 63.
 
-All numbers are np.uint64, since Numba makes uint64 with int64 a float64 without a word.
+All constants are np.uint64, because Numba turns uint64 combined with int64 into float64 without a
+warning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from numba.core.extending import intrinsic
 from ranks.jit import helper
 
 Word: TypeAlias = Any
-"""A set of squares, a square, or another word of 64 bits: uint64 to Numba; NumPy's own types do not follow that."""
+"""A bitboard, a square or another 64-bit word. Numba sees uint64; NumPy's type hints cannot express
+that."""
 
 ZERO: Word = np.uint64(0)
 ONE: Word = np.uint64(1)
@@ -27,11 +29,11 @@ FILE_H = np.uint64(0x8080808080808080)
 RANK_1 = np.uint64(0xFF)
 RANK_8 = np.uint64(0xFF00000000000000)
 DARK = np.uint64(0xAA55AA55AA55AA55)
-"""The dark squares, a1 among them."""
+"""The dark squares; a1 is one of them."""
 
 
 def _unary(name: str, *flags: bool) -> Any:
-    """An instruction of the processor on one 64-bit word, by its LLVM name."""
+    """The LLVM intrinsic of this name on one 64-bit word."""
 
     def typed(context: Any, word: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -48,26 +50,26 @@ def _unary(name: str, *flags: bool) -> Any:
     return intrinsic(typed)
 
 
-count = _unary("ctpop")
-"""How many squares are in a set."""
-first = _unary("cttz", False)
-"""The lowest square of a set; 64 for the empty one."""
+popcount = _unary("ctpop")
+"""The number of squares in a bitboard."""
+lsb = _unary("cttz", False)
+"""The lowest square of a bitboard (bit scan forward); 64 for an empty one."""
 leading_zeros = _unary("ctlz", False)
 
 
 @helper
 def bit(square: Word) -> Word:
-    """The set of one square."""
+    """The bitboard of one square."""
     return ONE << square
 
 
 @helper
-def without_first(squares: Word) -> Word:
-    """A set without its lowest square."""
+def clear_lsb(squares: Word) -> Word:
+    """A bitboard without its lowest square."""
     return squares & (squares - ONE)
 
 
 @helper
 def rotate(squares: Word, by: Word) -> Word:
-    """All squares moved by so many, round the end of the board."""
+    """All squares moved up by `by`, wrapping from h8 to a1."""
     return (squares << by) | (squares >> ((np.uint64(64) - by) & SQUARE))

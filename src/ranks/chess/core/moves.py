@@ -1,8 +1,11 @@
-"""Legal moves, and nothing but legal moves: pins and checks are found first, so that no move has to be tried.
+"""A generator of legal moves.
 
-They are found as sets, one for each piece and one for each way in which pawns go; then listed, counted, or one of them
-taken by its number. Order: king; pawns pushed, pushed twice, capturing to the a side, to the h side (free ones, then
-pinned ones), en passant; knights; diagonal sliders; straight sliders (a queen is in both); castling.
+It finds pins and checks first, so it never has to make a move and test it.
+
+Moves are generated as sets: one bitboard of targets for each piece, and one for each direction in
+which pawns move. The sets are then listed or counted, or a single move is picked by its index. The
+order is: king; pawn pushes, double pushes, captures towards the a file and towards the h file (free
+pawns, then pinned ones), en passant; knights; bishops and queens; rooks and queens; castling.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from numpy.typing import NDArray
 from ranks.chess.core.attacks import (
     NOT_A,
     NOT_H,
-    attacked_by_knights,
-    attacked_by_pawns,
-    attacked_by_sliders,
-    diagonal,
-    straight,
+    bishop_attacks,
+    knight_attacks,
+    pawn_attacks,
+    rook_attacks,
+    slider_attacks,
 )
 from ranks.chess.core.bits import (
     ALL,
@@ -36,30 +39,32 @@ from ranks.chess.core.bits import (
     ZERO,
     Word,
     bit,
-    count,
-    first,
+    clear_lsb,
+    lsb,
+    popcount,
     rotate,
-    without_first,
 )
-from ranks.chess.core.position import Position, taken_en_passant_legally
+from ranks.chess.core.position import Position, en_passant_is_legal
 from ranks.chess.core.tables import BETWEEN, DIAGONALS, KING, KNIGHT, PAWN, STRAIGHTS, THROUGH, Words
 from ranks.jit import helper
 
 Moves = NDArray[np.uint16]
 MAX_MOVES = 218
-"""No position that can be reached has more legal moves (Petrović 1964)."""
+"""The most legal moves that a reachable position has (Petrović 1964)."""
 MOST_WORDS = 256
-"""Of all sets of one position: two words for each of at most 16 men, and for each way of pawns and promotions."""
+"""Room for all move sets of one position: two words for each of at most 16 pieces, pawn direction
+and promotion."""
 BY_STEP = np.uint64(64)
-"""Says that the square in an origin is to be added to each target (modulo 64)."""
+"""Flag of an origin that holds an offset: the offset is added to each target (modulo 64) to get the
+from-square."""
 PROMOTION = np.uint64(0xF000)
 CASTLING_ROOMS = np.array([0x0E, 0x60, 0x0E << 56, 0x60 << 56], np.uint64)
 """Squares between king and rook: white long, white short, black long, black short."""
 CASTLING_PATHS = np.array([0x0C, 0x60, 0x0C << 56, 0x60 << 56], np.uint64)
-"""Squares that the king crosses or reaches."""
+"""Squares that the king crosses or reaches, in the same order."""
 FINAL_RANKS = RANK_1 | RANK_8
-JUMP_TARGETS = np.array([0x00000000FF000000, 0x000000FF00000000], np.uint64)
-"""Where a double push ends: the fourth rank of white, of black."""
+DOUBLE_PUSH_TARGETS = np.array([0x00000000FF000000, 0x000000FF00000000], np.uint64)
+"""Where a double push ends: the fourth rank of white, then of black."""
 
 
 def _words_on_the_stack(context: Any) -> Any:
@@ -70,14 +75,16 @@ def _words_on_the_stack(context: Any) -> Any:
 
 
 room_for_sets: Any = intrinsic(_words_on_the_stack)
-"""The address of MOST_WORDS words in the frame of the function that calls this, gone when it returns."""
+"""The address of MOST_WORDS words on the stack of the calling function; valid until that function
+returns."""
 
 
 @helper
 def put(sets: Words, at: int, origin: Word, targets: Word) -> int:
-    """Append a set of moves, if there are any, and return where the next goes.
+    """Append a set of moves unless it is empty. Returns the index at which the next set goes.
 
-    origin: the square that all come from, or BY_STEP | what leads back from each target; | promotion << 12."""
+    origin: the common from-square, or BY_STEP | the offset from each target back to its
+    from-square; | promotion << 12."""
     sets[at] = origin
     sets[at + 1] = targets
     return at + 2 * (targets != ZERO)
@@ -85,7 +92,7 @@ def put(sets: Words, at: int, origin: Word, targets: Word) -> int:
 
 @helper
 def put_pawns(sets: Words, at: int, targets: Word, step: Word) -> int:
-    """Append the moves of all pawns that go `step` squares (modulo 64) to reach `targets`, promotions included."""
+    """Append the moves of pawns that move by `step` (modulo 64) to `targets`, with promotions."""
     origin = BY_STEP | ((ZERO - step) & SQUARE)
     at = put(sets, at, origin, targets & ~FINAL_RANKS)
     promoting = targets & FINAL_RANKS
@@ -97,38 +104,43 @@ def put_pawns(sets: Words, at: int, targets: Word, step: Word) -> int:
 
 @helper
 def generate(p: Position, sets: Words) -> tuple[int, bool]:
-    """Write the sets of all legal moves to `sets[:end]`; return `end` and whether the side to move is in check."""
+    """Write the sets of all legal moves to sets[:end]. Returns `end` and whether in check."""
     white_to_move = p.side == ZERO
     us, them = (p.white, p.black) if white_to_move else (p.black, p.white)
     occupied: Word = us | them
     king_set = p.kings & us
-    king = first(king_set)
+    king = lsb(king_set)
     their_diagonals, their_straights = (p.bishops | p.queens) & them, (p.rooks | p.queens) & them
 
-    # who gives check, and which of our men stand alone between our king and a slider
+    # checkers: enemy pieces that give check; pinned: our pieces that are the only blocker between
+    # king and slider
     checkers = (KNIGHT[king] & p.knights & them) | (PAWN[p.side * np.uint64(64) + king] & p.pawns & them)
     pinned = ZERO
     snipers = (DIAGONALS[king] & their_diagonals) | (STRAIGHTS[king] & their_straights)
     while snipers != ZERO:
-        sniper = first(snipers)
+        sniper = lsb(snipers)
         blockers = BETWEEN[king, sniper] & occupied
         if blockers == ZERO:
             checkers |= bit(sniper)
-        elif without_first(blockers) == ZERO:
+        elif clear_lsb(blockers) == ZERO:
             pinned |= blockers & us
-        snipers = without_first(snipers)
+        snipers = clear_lsb(snipers)
 
-    danger = attacked_by_sliders(their_diagonals, their_straights, occupied ^ king_set)
-    danger |= attacked_by_knights(p.knights & them) | attacked_by_pawns(p.pawns & them, p.side ^ ONE)
-    danger |= KING[first(p.kings & them)]
+    # squares that the king may not enter; sliders see through the king, so that it cannot step back
+    # along their line
+    danger = slider_attacks(their_diagonals, their_straights, occupied ^ king_set)
+    danger |= knight_attacks(p.knights & them) | pawn_attacks(p.pawns & them, p.side ^ ONE)
+    danger |= KING[lsb(p.kings & them)]
     at = put(sets, 0, king, KING[king] & ~us & ~danger)
+    # allowed: targets of all other pieces; in check they must capture the checker or block, in
+    # double check none moves
     allowed = ~us
     if checkers != ZERO:
-        if without_first(checkers) != ZERO:
+        if clear_lsb(checkers) != ZERO:
             return at, True
-        allowed = BETWEEN[king, first(checkers)] | checkers
+        allowed = BETWEEN[king, lsb(checkers)] | checkers
 
-    # pawns: all that are free at once, the pinned ones one by one along their line
+    # pawns: all free ones in parallel; the pinned ones one by one, along the line of their pin
     forward, west, east = (
         (np.uint64(8), np.uint64(7), np.uint64(9)) if white_to_move else (np.uint64(56), np.uint64(55), np.uint64(57))
     )
@@ -138,46 +150,49 @@ def generate(p: Position, sets: Words) -> tuple[int, bool]:
     if free != ZERO:
         pushed = rotate(free, forward) & empty
         at = put_pawns(sets, at, pushed & allowed, forward)
-        jumped = rotate(pushed, forward) & empty & JUMP_TARGETS[p.side]
-        at = put(sets, at, BY_STEP | ((ZERO - forward - forward) & SQUARE), jumped & allowed)
+        double_pushed = rotate(pushed, forward) & empty & DOUBLE_PUSH_TARGETS[p.side]
+        at = put(sets, at, BY_STEP | ((ZERO - forward - forward) & SQUARE), double_pushed & allowed)
         at = put_pawns(sets, at, rotate(free & NOT_A, west) & theirs, west)
         at = put_pawns(sets, at, rotate(free & NOT_H, east) & theirs, east)
-    bound = pawns & pinned
-    while bound != ZERO:
-        square = first(bound)
+    pinned_pawns = pawns & pinned
+    while pinned_pawns != ZERO:
+        square = lsb(pinned_pawns)
         line, pawn = THROUGH[king, square], bit(square)
         pushed = rotate(pawn, forward) & empty & line
-        jumped = rotate(pushed, forward) & empty & JUMP_TARGETS[p.side]
-        at = put(sets, at, square, (pushed | jumped) & allowed)
+        double_pushed = rotate(pushed, forward) & empty & DOUBLE_PUSH_TARGETS[p.side]
+        at = put(sets, at, square, (pushed | double_pushed) & allowed)
         at = put_pawns(sets, at, rotate(pawn & NOT_A, west) & theirs & line, west)
         at = put_pawns(sets, at, rotate(pawn & NOT_H, east) & theirs & line, east)
-        bound = without_first(bound)
+        pinned_pawns = clear_lsb(pinned_pawns)
     if p.en_passant != ZERO:
-        target = first(p.en_passant)
+        target = lsb(p.en_passant)
         takers = PAWN[(p.side ^ ONE) * np.uint64(64) + target] & pawns
         while takers != ZERO:
-            if taken_en_passant_legally(p, first(takers), target):
-                at = put(sets, at, first(takers), p.en_passant)
-            takers = without_first(takers)
+            if en_passant_is_legal(p, lsb(takers), target):
+                at = put(sets, at, lsb(takers), p.en_passant)
+            takers = clear_lsb(takers)
 
+    # pieces: a pinned knight cannot move; a pinned slider moves along the line of its pin
     knights = p.knights & us & ~pinned
     while knights != ZERO:
-        square = first(knights)
+        square = lsb(knights)
         at = put(sets, at, square, KNIGHT[square] & allowed)
-        knights = without_first(knights)
+        knights = clear_lsb(knights)
     sliders = (p.bishops | p.queens) & us
     while sliders != ZERO:
-        square = first(sliders)
+        square = lsb(sliders)
         line = THROUGH[king, square] if bit(square) & pinned != ZERO else ALL
-        at = put(sets, at, square, diagonal(square, occupied) & allowed & line)
-        sliders = without_first(sliders)
+        at = put(sets, at, square, bishop_attacks(square, occupied) & allowed & line)
+        sliders = clear_lsb(sliders)
     sliders = (p.rooks | p.queens) & us
     while sliders != ZERO:
-        square = first(sliders)
+        square = lsb(sliders)
         line = THROUGH[king, square] if bit(square) & pinned != ZERO else ALL
-        at = put(sets, at, square, straight(square, occupied) & allowed & line)
-        sliders = without_first(sliders)
+        at = put(sets, at, square, rook_attacks(square, occupied) & allowed & line)
+        sliders = clear_lsb(sliders)
 
+    # castling: not in check, the squares between king and rook empty, and no attacked square on the
+    # king's path
     if checkers == ZERO and p.castling & us != ZERO:
         for short in range(2):
             way = p.side * TWO + np.uint64(short)
@@ -190,43 +205,43 @@ def generate(p: Position, sets: Words) -> tuple[int, bool]:
 
 @helper
 def count_moves(sets: Words, end: int) -> Word:
-    """How many moves are in sets[:end]."""
+    """The number of moves in sets[:end]."""
     total = ZERO
     for at in range(1, end, 2):
-        total += count(sets[at])
+        total += popcount(sets[at])
     return total
 
 
 @helper
 def move_to(origin: Word, target: Word) -> Word:
-    """The move of a set's origin to one of its targets."""
+    """The move from a set's origin to one of its targets."""
     by_step = ZERO - ((origin >> SIX) & ONE)
     return (((target & by_step) + origin) & SQUARE) | (target << SIX) | (origin & PROMOTION)
 
 
 @helper
 def list_moves(sets: Words, end: int, moves: Moves, start: int) -> int:
-    """Write the moves of sets[:end] to moves[start:] and return their number."""
+    """Write the moves of sets[:end] to moves[start:]. Returns their number."""
     to = start
     for at in range(0, end, 2):
         origin, targets = sets[at], sets[at + 1]
         while targets != ZERO:
-            moves[to] = np.uint16(move_to(origin, first(targets)))
+            moves[to] = np.uint16(move_to(origin, lsb(targets)))
             to += 1
-            targets = without_first(targets)
+            targets = clear_lsb(targets)
     return to - start
 
 
 @helper
 def move_number(sets: Words, index: int) -> Word:
-    """The move that `list_moves` would write at `index`."""
+    """The move that `list_moves` writes at `index`."""
     at, left = 0, np.uint64(index)
-    here = count(sets[1])
+    here = popcount(sets[1])
     while left >= here:
         left -= here
         at += 2
-        here = count(sets[at + 1])
+        here = popcount(sets[at + 1])
     targets = sets[at + 1]
     for _ in range(left):
-        targets = without_first(targets)
-    return move_to(sets[at], first(targets))
+        targets = clear_lsb(targets)
+    return move_to(sets[at], lsb(targets))

@@ -1,11 +1,11 @@
-"""Standard algebraic notation as numbers: which legal move a code means, and the code of a legal move.
+"""Standard algebraic notation (SAN) as integer codes, to find and to describe legal moves.
 
-A code is what the text of a move says (Nbxd2+), in 25 bits:
+A code holds what the text of a move says (Nbxd2+), in 25 bits:
 
     to | kind << 6 | capture << 9 | file << 10 | rank << 14 | promotion << 18 | check << 21 | castling << 23
 
-kind: 1 pawn to 6 king, 0 any; file and rank of the origin: 1 to 8, 0 where they are not said; promotion as in a move;
-check: 1 check, 2 mate; castling: 1 short, 2 long. Code 0 is no move.
+kind: 1 pawn to 6 king, 0 any piece; file and rank of the origin: 1 to 8, 0 if absent; promotion as
+in a move; check: 1 check, 2 mate; castling: 1 short, 2 long. Code 0 means no move.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CODES = types.Array(types.uint64, 1, "C")
 LEGAL_TYPE = types.FunctionType(LEGAL)
 KIND, CAPTURE, FILE, RANK = SIX, np.uint64(9), np.uint64(10), np.uint64(14)
 PROMOTION, CHECKS, CASTLING = np.uint64(18), np.uint64(21), np.uint64(23)
-"""Where the parts of a code begin."""
+"""The lowest bit of each part of a code."""
 SEVEN, FIFTEEN, TWELVE, EIGHT = np.uint64(7), np.uint64(15), np.uint64(12), np.uint64(8)
 NO_MOVE: Word = np.uint64(0)
 
 
 @helper
 def fits(p: Position, move: Word, code: Word) -> bool:
-    """Whether a code may mean a legal move; what it says of captures and checks is not looked at."""
+    """Whether a code matches a legal move. The capture and check parts are ignored."""
     wide = np.uint64(move)
     from_square, to = wide & SQUARE, (wide >> SIX) & SQUARE
     castling = code >> CASTLING
@@ -54,7 +54,7 @@ def fits(p: Position, move: Word, code: Word) -> bool:
 
 @helper
 def fitting(rows: Words, row: int, code: Word, moves: Moves, legal: Callable[..., int]) -> int:
-    """Write the legal moves in a row that a code may mean to moves[:n] and return n."""
+    """Write the legal moves of the position in a row that match a code to moves[:n]. Returns n."""
     if code == NO_MOVE:
         return 0
     num_moves = legal(rows, row, moves, 0) % CHECK
@@ -77,9 +77,12 @@ def find(rows: Words, row: int, code: int, moves: Moves, legal: Callable[..., in
 def follow(
     rows: Words, codes: Codes, line: Moves, moves: Moves, legal: Callable[..., int], play: Callable[..., None]
 ) -> int:
-    """Play codes from row 0 on as long as each means one legal move. Returns how many did.
+    """Play codes from row 0 on while each matches exactly one legal move.
 
-    rows: uint64[plies + 1, 13], the positions; codes, line: [plies], the moves found; moves: uint16[218], scratch."""
+    Returns the number of moves played.
+
+    rows: uint64[plies + 1, 13], the positions; codes, line: [plies], the moves found; moves:
+    uint16[218], scratch."""
     for ply in range(len(codes)):
         if fitting(rows, ply, codes[ply], moves, legal) != 1:
             return ply
@@ -90,10 +93,11 @@ def follow(
 
 @helper
 def code_of(p: Position, move: Word, moves: Moves, num_moves: int) -> Word:
-    """The code of one of the legal moves moves[:num_moves], 0 for any other; without what it says of check.
+    """The code of one of the legal moves moves[:num_moves], without the check part; 0 for any other
+    move.
 
-    Of the origin it says as little as tells the move from others of the same kind of piece: the file, else the rank,
-    else both (PGN standard 8.2.3.4); a capturing pawn's file is always said."""
+    The origin is disambiguated as little as possible: the file, else the rank, else both (PGN
+    standard 8.2.3.4). The code of a pawn capture always holds the file."""
     wide = np.uint64(move)
     from_square, to = wide & SQUARE, (wide >> SIX) & SQUARE
     kind = kind_at(p, from_square)
@@ -130,9 +134,12 @@ def code_of(p: Position, move: Word, moves: Moves, num_moves: int) -> Word:
 def describe(
     rows: Words, line: Moves, codes: Codes, moves: Moves, legal: Callable[..., int], play: Callable[..., None]
 ) -> int:
-    """Write the codes of a line of moves from row 0 on. Returns how many were legal, up to the first that is not.
+    """Write the codes of a line of moves from row 0 on, up to the first illegal one.
 
-    rows: uint64[plies + 1, 13], the positions; line, codes: [plies]; moves: uint16[218], scratch."""
+    Returns the number written.
+
+    rows: uint64[plies + 1, 13], the positions; line, codes: [plies]; moves: uint16[218],
+    scratch."""
     num_moves = legal(rows, 0, moves, 0) % CHECK
     for ply in range(len(line)):
         code = code_of(load(rows, ply), line[ply], moves, num_moves)

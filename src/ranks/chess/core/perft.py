@@ -1,4 +1,4 @@
-"""Perft: the number of sequences of so many legal moves, the usual test of move generators."""
+"""Perft: the number of sequences of `depth` legal moves, the usual test of a move generator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ COUNTS = types.Array(types.int64, 1, "C")
 
 
 def perft(start: Words, depth: int) -> int:
-    """The number of sequences of `depth` legal moves from row 0; the last move of each is counted and not made."""
+    """The number of sequences of `depth` legal moves from row 0. The last move of each is counted
+    without being made."""
     if depth == 0:
         return 1
     rows = np.empty((depth, WORDS), np.uint64)
@@ -29,7 +30,7 @@ def perft(start: Words, depth: int) -> int:
 
 
 def divide(start: Words, depth: int) -> Iterator[tuple[int, int]]:
-    """Each legal move in row 0, in the order of generation, with the perft of depth - 1 behind it."""
+    """Each legal move of row 0, in the order of generation, with its perft of depth - 1."""
     moves = np.empty(MAX_MOVES, np.uint16)
     num_moves = legal(start, 0, moves, 0) % CHECK
     after = np.empty((1, WORDS), np.uint64)
@@ -40,7 +41,9 @@ def divide(start: Words, depth: int) -> Iterator[tuple[int, int]]:
 
 @kernel(types.int64(STATES, MOVES, COUNTS, types.FunctionType(LEGAL), PLAY_TYPE))
 def _perft(rows: Words, moves: Moves, left: Counts, legal: Callable[..., int], play: Callable[..., None]) -> int:
-    """Depth first without recursion: rows[level], its moves from 218 * level on, and how many of them are left."""
+    """Depth-first search without recursion.
+
+    Level k uses rows[k], moves[218 * k:] and left[k], the moves still to try."""
     depth = len(left)
     total, level, arrived = 0, 0, True
     while level >= 0:

@@ -1,15 +1,17 @@
-"""A position: 13 words of 64 bits, 104 bytes, which is also how positions are stored and sent.
+"""A position as 13 words of 64 bits (104 bytes).
 
-    word   0 pawns    1 knights   2 bishops   3 rooks   4 queens   5 kings      sets of squares, both sides together
-           6 white    7 black                                                  sets of squares, all kinds together
+Positions are stored and sent to the net in the same form.
+
+    word   0 pawns    1 knights   2 bishops   3 rooks   4 queens   5 kings      bitboards, both sides together
+           6 white    7 black                                                  bitboards, all kinds together
            8 side           0 white to move, 1 black
-           9 castling       the set of rooks (a1, h1, a8, h8) that may still castle
-          10 en_passant     the set of the square that a pawn has just jumped over, if it can legally be taken there
-          11 clocks         half moves since a capture or pawn move | full move number << 16 | repetitions << 32
+           9 castling       bitboard of the rooks (a1, h1, a8, h8) that may still castle
+          10 en_passant     bitboard of the en passant square, set only where the capture is legal
+          11 clocks         halfmove clock | full move number << 16 | repetitions << 32
           12 key            Zobrist hash (Zobrist 1970) of words 0 to 10
 
-A move is 16 bits: from | to << 6 | promotion << 12, with promotion 1 knight, 2 bishop, 3 rook, 4 queen; castling is the
-king's move of two squares.
+A move is 16 bits: from | to << 6 | promotion << 12, with promotion 1 knight, 2 bishop, 3 rook, 4
+queen; castling is the king's move by two squares.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.chess.core.attacks import diagonal, straight
-from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, TWO, ZERO, Word, bit, count, first, rotate, without_first
+from ranks.chess.core.attacks import bishop_attacks, rook_attacks
+from ranks.chess.core.bits import DARK, ONE, SIX, SQUARE, TWO, ZERO, Word, bit, clear_lsb, lsb, popcount, rotate
 from ranks.chess.core.tables import CASTLING_KEPT, EN_PASSANT_KEYS, KEYS, KING, KNIGHT, PAWN, SIDE_KEY
 from ranks.jit import helper
 
 WORDS = 13
 HALF_MOVES = np.uint64(0xFFFF)
-"""The part of `clocks` that counts half moves since a capture or pawn move."""
+"""The part of `clocks` that holds the halfmove clock: half moves since a capture or pawn move."""
 FULL_MOVE = np.uint64(1 << 16)
 REPETITION = np.uint64(1 << 32)
 FORWARD = np.uint64(8)
@@ -37,7 +39,7 @@ SIDE_KEYS = np.uint64(448)
 
 
 class Position(NamedTuple):
-    """Everything that the rules know, but for the positions before it."""
+    """Everything that the rules need, except the positions before it."""
 
     pawns: Word
     knights: Word
@@ -92,34 +94,34 @@ def kind_at(p: Position, square: Word) -> Word:
 
 @helper
 def attackers(p: Position, square: Word, occupied: Word, side: Word) -> Word:
-    """All pieces, of both sides, that attack a square; of pawns those that would attack a man of `side` there."""
+    """All pieces that attack a square; of the pawns those that attack a piece of `side` there."""
     return (
         (KNIGHT[square] & p.knights)
         | (KING[square] & p.kings)
         | (PAWN[side * np.uint64(64) + square] & p.pawns)
-        | (diagonal(square, occupied) & (p.bishops | p.queens))
-        | (straight(square, occupied) & (p.rooks | p.queens))
+        | (bishop_attacks(square, occupied) & (p.bishops | p.queens))
+        | (rook_attacks(square, occupied) & (p.rooks | p.queens))
     )
 
 
 @helper
-def taken_en_passant_legally(p: Position, pawn: Word, target: Word) -> bool:
-    """Whether the side to move may capture from square `pawn` to the empty square `target` behind an enemy pawn."""
+def en_passant_is_legal(p: Position, pawn: Word, target: Word) -> bool:
+    """Whether capturing en passant from `pawn` to `target` leaves the own king out of check."""
     captured = rotate(bit(target), BACKWARD if p.side == ZERO else FORWARD)
     us, them = (p.white, p.black) if p.side == ZERO else (p.black, p.white)
     them ^= captured
     occupied = ((us ^ bit(pawn)) | bit(target)) | them
-    king = first(p.kings & us)
+    king = lsb(p.kings & us)
     return attackers(p, king, occupied, p.side) & them == ZERO
 
 
 @helper
-def after_jump(p: Position, target: Word) -> Position:
-    """`p`, in which a pawn has just jumped over `target`, with en passant where the side to move can really take."""
+def with_en_passant(p: Position, target: Word) -> Position:
+    """Set the en passant square after a double push over `target`, if the capture is legal."""
     us = p.white if p.side == ZERO else p.black
     takers = PAWN[(p.side ^ ONE) * np.uint64(64) + target] & us & p.pawns
     while takers != ZERO:
-        if taken_en_passant_legally(p, first(takers), target):
+        if en_passant_is_legal(p, lsb(takers), target):
             key = p.key ^ KEYS[np.uint64(EN_PASSANT_KEYS) + (target & np.uint64(7))]
             return Position(
                 p.pawns,
@@ -136,7 +138,7 @@ def after_jump(p: Position, target: Word) -> Position:
                 p.clocks,
                 key,
             )
-        takers = without_first(takers)
+        takers = clear_lsb(takers)
     return p
 
 
@@ -152,7 +154,8 @@ def make(p: Position, move: Word) -> Position:
     key = p.key ^ SIDE_KEY ^ KEYS[other_keys + captured * KIND_KEYS + to_square]
     key ^= KEYS[side_keys + kind * KIND_KEYS + from_square] ^ KEYS[side_keys + kind * KIND_KEYS + to_square]
 
-    # the board of the moving kind is the one that holds the origin: no branch is needed to find it
+    # move the piece: only the bitboard that holds the from-square changes, so no branch on the kind
+    # is needed
     pawns = (p.pawns & ~to) ^ (both & (ZERO - ((p.pawns >> from_square) & ONE)))
     knights = (p.knights & ~to) ^ (both & (ZERO - ((p.knights >> from_square) & ONE)))
     bishops = (p.bishops & ~to) ^ (both & (ZERO - ((p.bishops >> from_square) & ONE)))
@@ -162,17 +165,18 @@ def make(p: Position, move: Word) -> Position:
     white = (p.white & ~to) ^ (both & (ZERO - ((p.white >> from_square) & ONE)))
     black = (p.black & ~to) ^ (both & (ZERO - ((p.black >> from_square) & ONE)))
 
+    # clocks, en passant capture, promotion
     pawn_moved = (p.pawns >> from_square) & ONE != ZERO
     clocks = (p.clocks & (REPETITION - ONE) & ~HALF_MOVES) + p.side * FULL_MOVE
     clocks += ZERO if pawn_moved or captured != ZERO else (p.clocks & HALF_MOVES) + ONE
     if p.en_passant != ZERO:
-        key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (first(p.en_passant) & np.uint64(7))]
+        key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (lsb(p.en_passant) & np.uint64(7))]
         if pawn_moved and to == p.en_passant:
             victim = rotate(to, BACKWARD if p.side == ZERO else FORWARD)
             pawns ^= victim
             white &= ~victim
             black &= ~victim
-            key ^= KEYS[other_keys + KIND_KEYS + first(victim)]
+            key ^= KEYS[other_keys + KIND_KEYS + lsb(victim)]
     if promotion != ZERO:
         pawns ^= to
         key ^= KEYS[side_keys + KIND_KEYS + to_square]
@@ -181,6 +185,7 @@ def make(p: Position, move: Word) -> Position:
         bishops |= to if promotion == TWO else ZERO
         rooks |= to if promotion == np.uint64(3) else ZERO
         queens |= to if promotion == np.uint64(4) else ZERO
+    # rights to castle, and the rook's part of castling
     castling = p.castling
     if castling != ZERO:
         castling &= CASTLING_KEPT[from_square] & CASTLING_KEPT[to_square]
@@ -212,43 +217,43 @@ def make(p: Position, move: Word) -> Position:
         key,
     )
     if pawn_moved and (from_square ^ to_square) == np.uint64(16):
-        return after_jump(result, (from_square + to_square) >> ONE)
+        return with_en_passant(result, (from_square + to_square) >> ONE)
     return result
 
 
 @helper
 def castling_key(rooks: Word) -> Word:
-    """The part of the key for a set of castling rights."""
+    """The part of the Zobrist key for a set of castling rights."""
     key = ZERO
     while rooks != ZERO:
-        key ^= KEYS[KIND_KEYS + first(rooks)]
-        rooks = without_first(rooks)
+        key ^= KEYS[KIND_KEYS + lsb(rooks)]
+        rooks = clear_lsb(rooks)
     return key
 
 
 @helper
 def key_of(p: Position) -> Word:
-    """The key from nothing, as `make` keeps it up to date."""
+    """The Zobrist key, computed from scratch; `make` updates it incrementally."""
     key = castling_key(p.castling)
     if p.side == ONE:
         key ^= SIDE_KEY
     if p.en_passant != ZERO:
-        key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (first(p.en_passant) & np.uint64(7))]
+        key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (lsb(p.en_passant) & np.uint64(7))]
     pieces = p.white | p.black
     while pieces != ZERO:
-        square = first(pieces)
+        square = lsb(pieces)
         side = (p.black >> square) & ONE
         key ^= KEYS[side * SIDE_KEYS + kind_at(p, square) * KIND_KEYS + square]
-        pieces = without_first(pieces)
+        pieces = clear_lsb(pieces)
     return key
 
 
 @helper
-def dead(p: Position) -> bool:
-    """Whether neither side has enough to mate: bare kings, one minor piece, or bishops on squares of one colour."""
+def insufficient_material(p: Position) -> bool:
+    """Whether neither side can mate: bare kings, one minor piece, or bishops on one colour only."""
     if p.pawns | p.rooks | p.queens != ZERO:
         return False
     minors = p.knights | p.bishops
-    if count(minors) <= ONE:
+    if popcount(minors) <= ONE:
         return True
     return p.knights == ZERO and (p.bishops & DARK == ZERO or p.bishops & ~DARK == ZERO)

@@ -1,4 +1,4 @@
-"""Chess as the search and the players use it: play a move, look at a position, list its moves, play at random."""
+"""Chess for search and players: play a move, list the legal moves, random games."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numba import carray, types
 from numpy.typing import NDArray
 
+from ranks import splitmix64
 from ranks.chess.core.bits import ONE
 from ranks.chess.core.moves import (
     MAX_MOVES,
@@ -17,21 +18,33 @@ from ranks.chess.core.moves import (
     move_number,
     room_for_sets,
 )
-from ranks.chess.core.position import HALF_MOVES, REPETITION, WORDS, Position, dead, key_of, load, make, store
+from ranks.chess.core.position import (
+    HALF_MOVES,
+    REPETITION,
+    WORDS,
+    Position,
+    insufficient_material,
+    key_of,
+    load,
+    make,
+    store,
+)
 from ranks.chess.core.tables import Words
 from ranks.jit import helper, kernel
-from ranks.search.game import DRAWN, LOOK, LOST, MOVES, PLAY, STATES, Game
+from ranks.search.game import DRAWN, LEGAL_MOVES, LOST, MOVES, PLAY, STATES, Game
+from ranks.splitmix64 import GOLDEN_GAMMA_U64
 
+mix = helper(splitmix64.mix)
 KEY_WORD = 12
 CLOCKS_WORD = 11
 FIFTY_MOVES = np.uint64(100)
 EIGHT = np.uint64(8)
-"""Half moves within which no position can stand three times."""
+"""The halfmove clock below which a third repetition is impossible."""
 
 
 @helper
 def repetitions(p: Position, keys: Words, begin: int, end: int) -> int:
-    """How often a position has stood before, by keys[begin:end] of the positions before it, oldest first."""
+    """How often a position has occurred before, by the earlier keys[begin:end], oldest first."""
     reach = min(np.int64(p.clocks & HALF_MOVES), end - begin)
     if reach < 4:
         return 0
@@ -43,16 +56,17 @@ def repetitions(p: Position, keys: Words, begin: int, end: int) -> int:
 
 @helper
 def drawn(p: Position, repeated: int) -> bool:
-    """Whether a position with legal moves ends the game; repeated: how often it has stood before."""
-    return repeated >= 2 or p.clocks & HALF_MOVES >= FIFTY_MOVES or dead(p)
+    """Whether a position with legal moves is a draw; repeated: how often it has occurred before."""
+    return repeated >= 2 or p.clocks & HALF_MOVES >= FIFTY_MOVES or insufficient_material(p)
 
 
 @helper
 def status(p: Position, keys: Words, begin: int, end: int, moves: Moves, at: int) -> tuple[int, int]:
-    """`Game.look` of a position, and how often it has stood before.
+    """`Game.legal_moves` of a position, and how often it has occurred before.
 
-    Drawn: stalemate, dead position, 50 moves of each side without capture or pawn move, the third repetition; mate
-    comes before them (FIDE Laws of Chess 2023, 5.2, 9.2, 9.3; the claims of article 9 are taken as made)."""
+    A draw is: stalemate, a dead position, 50 moves of each side without a capture or pawn move, a
+    third repetition. Mate takes precedence (FIDE Laws of Chess 2023, 5.2, 9.2, 9.3). The draws of
+    article 9 need no claim."""
     sets = carray(room_for_sets(), MOST_WORDS)
     stop, check = generate(p, sets)
     if stop == 0:
@@ -69,9 +83,10 @@ def play(from_states: Words, from_row: int, to_states: Words, to_row: int, move:
     store(to_states, to_row, make(load(from_states, from_row), move))
 
 
-@kernel(LOOK)
-def look(states: Words, row: int, keys: Words, begin: int, end: int, moves: Moves, at: int) -> int:
-    """`Game.look`; it also writes how often the position has stood before (up to 3) into its clocks."""
+@kernel(LEGAL_MOVES)
+def legal_moves(states: Words, row: int, keys: Words, begin: int, end: int, moves: Moves, at: int) -> int:
+    """`Game.legal_moves`; also writes into the clocks how often the position has occurred before (up to
+    3)."""
     p = load(states, row)
     result, repeated = status(p, keys, begin, end, moves, at)
     states[row, CLOCKS_WORD] = (p.clocks & (REPETITION - ONE)) + np.uint64(min(repeated, 3)) * REPETITION
@@ -80,12 +95,14 @@ def look(states: Words, row: int, keys: Words, begin: int, end: int, moves: Move
 
 LEGAL = types.int64(STATES, types.int64, MOVES, types.int64)
 CHECK = 512
-"""Added to the number of moves that `legal` returns where the side to move is in check."""
+"""Added to the number of moves that `legal` returns if the side to move is in check."""
 
 
 @kernel(LEGAL)
 def legal(states: Words, row: int, moves: Moves, at: int) -> int:
-    """Write all legal moves, of a drawn game too, to `moves[at:at+n]` and return n, + CHECK when in check."""
+    """Write all legal moves, also of a drawn game, to `moves[at:at+n]`.
+
+    Returns n, plus CHECK if in check."""
     sets = carray(room_for_sets(), MOST_WORDS)
     stop, check = generate(load(states, row), sets)
     return list_moves(sets, stop, moves, at) + CHECK * check
@@ -93,16 +110,18 @@ def legal(states: Words, row: int, moves: Moves, at: int) -> int:
 
 @kernel("uint64(uint64[:, ::1], int64)")
 def full_key(states: Words, row: int) -> int:
-    """The key of a position from nothing."""
+    """The Zobrist key of a position, computed from scratch."""
     return key_of(load(states, row))
 
 
 @kernel("int64(uint64[:, ::1], int64, int64, uint64[::1], int64[::1])")
 def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDArray[np.int64]) -> int:
-    """Play games of uniformly random legal moves from row 0, each for at most `cap` plies, and return all their plies.
+    """Play games of uniformly random legal moves from row 0, each at most `cap` plies long.
 
-    draws[0] is the state of the random numbers (splitmix64, Steele, Lea & Flood 2014); ends[3] counts mates, draws and
-    games cut off."""
+    Returns the plies of all.
+
+    draws[0] is the state of the random numbers (splitmix64, Steele, Lea & Flood 2014); ends[3]
+    counts mates, draws and games cut off."""
     keys = np.empty(cap + 1, np.uint64)
     sets = carray(room_for_sets(), MOST_WORDS)
     state, plies = draws[0], 0
@@ -114,10 +133,8 @@ def random_games(start: Words, num_games: int, cap: int, draws: Words, ends: NDA
             if stop == 0 or drawn(p, 2 * twice_before):
                 end = 0 if stop == 0 and check else 1
                 break
-            state += np.uint64(0x9E3779B97F4A7C15)
-            word = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            word ^= word >> np.uint64(31)
+            word = mix(state)
+            state += GOLDEN_GAMMA_U64
             keys[ply] = p.key
             num_moves = count_moves(sets, stop)
             p = make(p, move_number(sets, ((word >> np.uint64(32)) * num_moves) >> np.uint64(32)))
@@ -143,4 +160,4 @@ START[0, :8] = [
 START[0, 9] = START[0, 3]
 START[0, CLOCKS_WORD] = 1 << 16
 START[0, KEY_WORD] = full_key(START, 0)
-CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, look)
+CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, legal_moves)

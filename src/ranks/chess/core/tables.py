@@ -1,6 +1,6 @@
-"""Constant tables: where pieces go on an empty board, what lies between two squares, and the keys of Zobrist hashing.
+"""Constant tables: attacks on an empty board, squares between two squares, Zobrist keys.
 
-Made with plain loops over files and ranks when the module is imported (about 20 ms).
+Plain loops over files and ranks fill them when the module is imported (about 20 ms).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LINES = ((1, 1), (-1, 1), (1, 0), (0, 1))
 
 
 def squares_of(steps: tuple[tuple[int, int], ...], reach: int) -> Words:
-    """uint64[64]: from each square, the squares on the board at 1 to `reach` times each step."""
+    """uint64[64]: for each square the bitboard of the squares at 1 to `reach` times each step."""
     table = np.zeros(64, np.uint64)
     for square in range(64):
         reached = 0
@@ -31,13 +31,14 @@ def squares_of(steps: tuple[tuple[int, int], ...], reach: int) -> Words:
 
 
 def half_lines(sign: int) -> Words:
-    """uint64[4, 64]: along each of LINES, all squares above (+1) or below (-1) a square."""
+    """uint64[4, 64]: line_attacks each of LINES, all squares above (+1) or below (-1) a square."""
     above = np.stack([squares_of(((sign * file, sign * rank),), 7) for file, rank in LINES])
     return np.ascontiguousarray(above)
 
 
 def between_and_through() -> tuple[Words, Words]:
-    """uint64[64, 64] twice: the squares strictly between two on one line, and that whole line, else 0."""
+    """Two uint64[64, 64]: the squares between two squares of one line, and the whole line; else
+    0."""
     between, through = np.zeros((64, 64), np.uint64), np.zeros((64, 64), np.uint64)
     for line in range(4):
         for a in range(64):
@@ -50,7 +51,7 @@ def between_and_through() -> tuple[Words, Words]:
 
 
 def castling_kept() -> Words:
-    """uint64[64]: the rooks that may still castle after a move from or to a square."""
+    """uint64[64]: a mask of the castling rights that survive a move from or to a square."""
     kept = np.full(64, 0xFFFFFFFFFFFFFFFF, np.uint64)
     for king, rooks in ((4, (0, 7)), (60, (56, 63))):
         for rook in rooks:
@@ -60,9 +61,9 @@ def castling_kept() -> Words:
 
 
 def zobrist_keys() -> Words:
-    """uint64[904] of random bits: [2 sides, 7 kinds, 64 squares], kind 0 (no piece) zero, then 8 files of en passant.
+    """uint64[904] random bits: [2 sides, 7 kinds, 64 squares], kind 0 all zero; 8 en passant files.
 
-    A right to castle has the key of a white pawn on the rook's square, where none can stand."""
+    A castling right uses the key of a white pawn on the rook's square, where no pawn can be."""
     keys = np.random.Generator(np.random.PCG64(20261120)).integers(0, 1 << 64, 904, np.uint64)
     keys[0:64] = 0
     keys[448:512] = 0
@@ -72,7 +73,7 @@ def zobrist_keys() -> Words:
 KNIGHT: Words = squares_of(KNIGHT_STEPS, 1)
 KING = squares_of(KING_STEPS, 1)
 PAWN = np.concatenate([squares_of(((-1, 1), (1, 1)), 1), squares_of(((-1, -1), (1, -1)), 1)])
-"""uint64[128]: what a white pawn attacks from each square, then a black one."""
+"""uint64[128]: the attacks of a white pawn from each square, then those of a black pawn."""
 DIAGONALS = squares_of(((1, 1), (-1, 1), (-1, -1), (1, -1)), 7)
 STRAIGHTS = squares_of(((1, 0), (0, 1), (-1, 0), (0, -1)), 7)
 ABOVE, BELOW = half_lines(1), half_lines(-1)
@@ -80,6 +81,6 @@ BETWEEN, THROUGH = between_and_through()
 CASTLING_KEPT = castling_kept()
 KEYS = zobrist_keys()
 EN_PASSANT_KEYS = 896
-"""Where the eight keys of en passant begin in KEYS."""
+"""The index in KEYS of the first of the eight en passant keys."""
 SIDE_KEY = np.uint64(0xF8D626AAAF278509)
-"""Changes with the side to move."""
+"""The key of the side to move: XORed in when it is black's turn."""

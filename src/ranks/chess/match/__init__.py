@@ -1,1 +1,6 @@
-"""Matches between players: openings, clocks, referee, schedule, the ladder of a pool."""
+"""Matches between players: openings, clocks, games, schedules and ladders."""
+
+from __future__ import annotations
+
+MAX_PLIES = 1000
+"""A game of this many plies is a draw. The fifty-move rule ends almost all games earlier."""

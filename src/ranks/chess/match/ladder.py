@@ -1,4 +1,4 @@
-"""A ladder: a round robin of a pool, one fit of all ratings, kept in a folder and continued where it was stopped."""
+"""A ladder: a round robin of a pool, rated by one fit, in a folder from which it can be resumed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ranks import __version__
-from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
-from ranks.chess.match.ladder_files import JsonlFile, write_json
+from ranks.chess.match import MAX_PLIES
+from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.ladder_plot import plot_ladder
+from ranks.chess.match.ladder_store import LadderStore, write_json
 from ranks.chess.match.match import forfeit_lines
 from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.progress import Progress
-from ranks.chess.match.schedule import Entrant, pair_tasks, play_pairs
+from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.standings import Standings, rate, scale_text, standings_lines
 from ranks.errors import UserError
 
@@ -29,54 +30,56 @@ Pairing = tuple[str, str]
 
 @dataclass(frozen=True)
 class LadderPlan:
-    """What is played."""
+    """The settings of a ladder."""
 
-    entrants: list[Entrant]
+    participants: list[Participant]
     openings: Iterable[Opening]
     openings_name: str
     conditions: Conditions
     games_per_pair: int
-    """Of each two players; even, as games are played in pairs."""
+    """Games between each two players; an even number, since games are played in pairs."""
     anchors: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Elo that is given, by player; without any the mean of the pool is 0."""
+    """The fixed Elo of some players. Without anchors the mean of the pool is 0."""
     until_separated: int | None = None
-    """Neighbours that are not separated play on, up to this many games with each other."""
+    """Neighbours in the table that are not separated play more, up to this many games with each
+    other."""
     seed: int = 0
     concurrency: int = 1
     max_plies: int = MAX_PLIES
 
     def __post_init__(self) -> None:
-        names = [entrant.name for entrant in self.entrants]
-        asked = f"a ladder of {', '.join(names) or 'nobody'}"
+        names = [participant.name for participant in self.participants]
+        asked = f"a ladder of {', '.join(names) or 'no players'}"
         if len(names) < 2:
             raise UserError(asked, "fewer than two players", "name two or more with --player")
         if len(set(names)) < len(names):
-            raise UserError(asked, "two players of one name", "name each once")
+            raise UserError(asked, "two players of the same name", "name each player once")
         for flag, games in (("--games-per-pair", self.games_per_pair), ("--until-separated", self.until_separated)):
             if games is not None and (games < 2 or games % 2):
                 raise UserError(f"{flag} {games}", "games are played in pairs", f"give {flag} an even number from 2 on")
         if self.concurrency < 1:
-            raise UserError(f"--concurrency {self.concurrency}", "nobody to play the games", "give 1 or more")
-        strange = sorted(set(self.anchors) - set(names))
-        if strange:
-            raise UserError(f"anchors {', '.join(strange)}", f"players: {', '.join(names)}", "anchor one of them")
+            raise UserError(f"--concurrency {self.concurrency}", "no thread would play the games", "give 1 or more")
+        unknown = sorted(set(self.anchors) - set(names))
+        if unknown:
+            raise UserError(f"anchors {', '.join(unknown)}", f"players: {', '.join(names)}", "anchor one of them")
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must stay equal where a ladder is continued: everything that its games depend on."""
+        """All that the games depend on. It must be the same when a ladder is resumed."""
         return {
             "conditions": str(self.conditions),
-            "time_margin_s": self.conditions.margin_s if self.conditions.timed else None,
+            "time_margin_s": self.conditions.time_margin_s if self.conditions.timed else None,
             "concurrency": self.concurrency if self.conditions.timed else None,
             "openings": self.openings_name,
             "seed": self.seed,
             "max_plies": self.max_plies,
-            "players": {entrant.name: dict(entrant.facts) for entrant in self.entrants},
+            "players": {participant.name: dict(participant.identity) for participant in self.participants},
         }
 
     @property
     def looks(self) -> list[int]:
-        """Pairs that neighbours have played when the table is looked at: twice as many each time, up to the limit."""
+        """Pairs of games after which the ratings are checked: doubled each time, up to the
+        limit."""
         pairs = [self.games_per_pair // 2]
         while self.until_separated and pairs[-1] < self.until_separated // 2:
             pairs.append(min(2 * pairs[-1], self.until_separated // 2))
@@ -86,61 +89,63 @@ class LadderPlan:
 def play_ladder(
     plan: LadderPlan, folder: Path, command: str, write_game: Callable[[TextIO, GameRecord], None]
 ) -> Standings:
-    """Play what is missing in `folder`, rate, write ladder.json and ladder.png, and print the table.
+    """Play the games missing in `folder`, rate, write ladder.json and ladder.png, print the table.
 
-    Ctrl-C does so for the pairs so far and goes on as KeyboardInterrupt. Raises UserError where the games give no
-    ratings.
+    After Ctrl-C the pairs so far are rated, and KeyboardInterrupt is raised again. Raises UserError
+    if the games cannot be rated.
     """
-    with contextlib.closing(JsonlFile(folder, plan.identity, len(plan.looks), write_game)) as journal:
+    with contextlib.closing(LadderStore(folder, plan.identity, len(plan.looks), write_game)) as store:
         try:
-            _play(plan, journal)
+            _play(plan, store)
         except BaseException:
             with contextlib.suppress(UserError):  # too few games yet
-                _report(plan, journal, folder, command)
+                _report(plan, store, folder, command)
             raise
-        return _report(plan, journal, folder, command)
+        return _report(plan, store, folder, command)
 
 
-def _report(plan: LadderPlan, journal: JsonlFile, folder: Path, command: str) -> Standings:
-    """Rate the pairs so far, and leave and print what came out."""
-    standings = rate(journal.table, plan.anchors, journal.looks)
-    write_json(folder / "ladder.json", _content(plan, journal, standings, command))
-    title = f"{plan.conditions}: {2 * len(journal.played)} games, {time.strftime('%Y-%m-%d', time.gmtime())}"
+def _report(plan: LadderPlan, store: LadderStore, folder: Path, command: str) -> Standings:
+    """Rate the pairs so far; write and print the ratings."""
+    standings = rate(store.table, plan.anchors, store.looks)
+    write_json(folder / "ladder.json", _content(plan, store, standings, command))
+    title = f"{plan.conditions}: {2 * len(store.played)} games, {time.strftime('%Y-%m-%d', time.gmtime())}"
     plot_ladder(standings, title, folder / "ladder.png")
-    for line in [*standings_lines(standings), *forfeit_lines(journal.forfeits)]:
+    for line in [*standings_lines(standings), *forfeit_lines(store.forfeits)]:
         print(line, flush=True)
     return standings
 
 
-def _play(plan: LadderPlan, journal: JsonlFile) -> None:
-    """Every pairing plays its games; then, if asked, neighbours that are not separated play on, look after look."""
-    names = sorted(entrant.name for entrant in plan.entrants)
+def _play(plan: LadderPlan, store: LadderStore) -> None:
+    """Play the games of every pairing, then more games of neighbours that are not separated."""
+    names = sorted(participant.name for participant in plan.participants)
     wanted = dict.fromkeys(itertools.combinations(names, 2), plan.looks[0])
     for line in repetition_lines(plan.openings, plan.looks[-1]):
         print(line, flush=True)
-    _play_missing(plan, journal, wanted)
+    _play_missing(plan, store, wanted)
     for pairs in plan.looks[1:]:
-        neighbours = rate(journal.table, plan.anchors, journal.looks).unseparated
+        neighbours = rate(store.table, plan.anchors, store.looks).unseparated
         close = [pairing for a, b in neighbours if (pairing := min((a, b), (b, a))) in wanted]
         if not close:
             return
-        print(f"not separated: {', '.join(' and '.join(pairing) for pairing in close)}: they play on", flush=True)
+        print(
+            f"not separated: {', '.join(' and '.join(pairing) for pairing in close)}: they play more games", flush=True
+        )
         wanted |= dict.fromkeys(close, pairs)
-        _play_missing(plan, journal, wanted)
+        _play_missing(plan, store, wanted)
 
 
-def _play_missing(plan: LadderPlan, journal: JsonlFile, wanted: Mapping[Pairing, int]) -> None:
-    """Play the pairs that are wanted and not in the journal, pairing by pairing in turns."""
-    by_name = {entrant.name: entrant for entrant in plan.entrants}
-    meetings = [(by_name[first], by_name[second], pairs) for (first, second), pairs in wanted.items()]
-    tasks = [task for task in pair_tasks(meetings, plan.openings) if task.key not in journal.played]
+def _play_missing(plan: LadderPlan, store: LadderStore, wanted: Mapping[Pairing, int]) -> None:
+    """Play the wanted pairs that are not in the store, in turns between the pairings."""
+    by_name = {participant.name: participant for participant in plan.participants}
+    encounters = [(by_name[first], by_name[second], pairs) for (first, second), pairs in wanted.items()]
+    tasks = [task for task in pair_tasks(encounters, plan.openings) if task.key not in store.played]
     if not tasks:
         return
     with Progress(len(tasks), "pairs") as progress:
         pairs = play_pairs(tasks, plan.conditions, plan.seed, plan.concurrency, lambda game: None, plan.max_plies)
         try:
             for pair in pairs:
-                journal.add(pair)
+                store.add(pair)
                 progress.advance()
                 first, second = pair.task.first.name, pair.task.second.name
                 progress.line(
@@ -150,9 +155,9 @@ def _play_missing(plan: LadderPlan, journal: JsonlFile, wanted: Mapping[Pairing,
             pairs.close()
 
 
-def _content(plan: LadderPlan, journal: JsonlFile, standings: Standings, command: str) -> dict[str, Any]:
-    """ladder.json: the ratings, the raw results, and what they were made with."""
-    ratings, table = standings.ratings, journal.table
+def _content(plan: LadderPlan, store: LadderStore, standings: Standings, command: str) -> dict[str, Any]:
+    """The content of ladder.json: ratings, raw results, settings, versions and hardware."""
+    ratings, table = standings.ratings, store.table
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": command,
@@ -160,7 +165,7 @@ def _content(plan: LadderPlan, journal: JsonlFile, standings: Standings, command
         | {"numba": version("numba")},
         "hardware": {"platform": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
         "plan": plan.identity,
-        "games": 2 * len(journal.played),
+        "games": 2 * len(store.played),
         "scale": scale_text(ratings),
         "anchors": dict(plan.anchors),
         "prior_games": ratings.prior_games,
@@ -170,7 +175,7 @@ def _content(plan: LadderPlan, journal: JsonlFile, standings: Standings, command
         "first_move_elo": list(ratings.first_move),
         "draws_between_equals": list(ratings.draw_share),
         "standings": [row._asdict() for row in standings.rows],
-        "forfeits": [[player, reason, times] for (player, reason), times in sorted(journal.forfeits.items())],
+        "forfeits": [[player, reason, times] for (player, reason), times in sorted(store.forfeits.items())],
         "pairings": [
             {
                 "first": first,
@@ -185,7 +190,7 @@ def _content(plan: LadderPlan, journal: JsonlFile, standings: Standings, command
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The name of the processor, if the system provides it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8").splitlines():

@@ -8,11 +8,11 @@ from pathlib import Path
 from ranks.chess.match.standings import Standings, scale_text
 
 LABEL_CHARACTERS = 60
-"""Of a line below the picture, which is cut off where it runs out of it."""
+"""Width of a line below the plot; a longer one would be cut off."""
 
 
 def plot_ladder(standings: Standings, title: str, path: Path) -> None:
-    """Write a PNG. Needs matplotlib (the chess extra)."""
+    """Write the plot as a PNG. Needs matplotlib (in the chess extra)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -25,7 +25,7 @@ def plot_ladder(standings: Standings, title: str, path: Path) -> None:
     reach = [[row.elo.value - row.elo.low for row in rows], [row.elo.high - row.elo.value for row in rows]]
     axes.errorbar(elo, heights, xerr=reach, fmt="o", color="#1f4e79", ecolor="#1f4e79", capsize=4, markersize=5)
     for height, row in zip(heights, rows, strict=True):
-        text = f"{row.elo.value:.0f}" + (" (given)" if row.given else "")
+        text = f"{row.elo.value:.0f}" + (" (anchor)" if row.given else "")
         axes.annotate(text, (row.elo.value, height), (0, 7), textcoords="offset points", ha="center")
     axes.set_yticks(list(heights), [row.player for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.3)

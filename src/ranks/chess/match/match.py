@@ -1,4 +1,4 @@
-"""A match of two players: pairs of games, the score as it grows, and the end by number or by a sequential test."""
+"""A match of two players: pairs of games up to a number of rounds or the decision of an SPRT."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ranks.chess.match.game import MAX_PLIES, Conditions, GameRecord
+from ranks.chess.match import MAX_PLIES
+from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.progress import Progress
-from ranks.chess.match.schedule import Entrant, PairRecord, pair_tasks, play_pairs
+from ranks.chess.match.schedule import PairRecord, Participant, pair_tasks, play_pairs
 from ranks.chess.rating.crosstable import Crosstable, Points
 from ranks.chess.rating.report import report, score_line
 from ranks.chess.rating.sprt import Sprt
@@ -19,15 +20,15 @@ from ranks.errors import UserError
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """What is played."""
+    """The settings of a match."""
 
-    first: Entrant
-    second: Entrant
+    first: Participant
+    second: Participant
     openings: Iterable[Opening]
-    """Taken in order, and again from the front where there are fewer than rounds."""
+    """Used in order, and again from the first if there are fewer than rounds."""
     conditions: Conditions
     rounds: int
-    """Pairs of games at most."""
+    """The greatest number of pairs of games."""
     seed: int = 0
     concurrency: int = 1
     sprt: Sprt | None = None
@@ -35,7 +36,9 @@ class MatchPlan:
 
     def __post_init__(self) -> None:
         if self.first.name == self.second.name:
-            raise UserError(f"a match of {self.first.name} with itself", "two equal names", "give them different names")
+            raise UserError(
+                f"a match of {self.first.name} with itself", "two equal names", "name two different players"
+            )
         for flag, value in (("--rounds", self.rounds), ("--concurrency", self.concurrency)):
             if value < 1:
                 raise UserError(f"{flag} {value}", "nothing to play", f"give {flag} 1 or more")
@@ -43,13 +46,13 @@ class MatchPlan:
 
 @dataclass
 class MatchScore:
-    """The pairs that count so far, for the first player, and the forfeits."""
+    """The score so far, counted for the first player, and the forfeits."""
 
     first: str
     second: str
     table: Crosstable = field(default_factory=Crosstable)
     forfeits: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """How often (player, reason)."""
+    """The number of forfeits by (player, reason)."""
 
     def add(self, pair: PairRecord) -> None:
         """Count a pair."""
@@ -64,14 +67,14 @@ class MatchScore:
         return score_line(self.first, self.second, self.table.games(self.first, self.second))
 
     def report(self, sprt: Sprt | None) -> list[str]:
-        """The whole table, with a line for each kind of forfeit."""
+        """The final report, with a line for each kind of forfeit."""
         games = self.table.games(self.first, self.second)
         lines = report(self.first, self.second, games, self.table.pentanomial(self.first, self.second), sprt)
         return lines + forfeit_lines(self.forfeits)
 
 
 def points(pair: PairRecord) -> tuple[Points, Points]:
-    """The first player's points with white and with black, in halves."""
+    """The first player's points with white and with black, in half points."""
     with_black: tuple[Points, Points, Points] = (2, 1, 0)
     return pair.with_white.white_points, with_black[pair.with_black.white_points]
 
@@ -83,9 +86,10 @@ def forfeit_lines(forfeits: Counter[tuple[str, str]]) -> list[str]:
 
 
 def play_match(plan: MatchPlan, on_game: Callable[[GameRecord], None]) -> MatchScore:
-    """Play it, printing a line for each game and the score after each pair; the table comes at the end.
+    """Play a match. Prints a line for each game, the score after each pair, and a final report.
 
-    `on_game` gets every game as it ends. Ctrl-C prints the table of the pairs so far and goes on as KeyboardInterrupt.
+    `on_game` is called with each finished game. After Ctrl-C the report of the pairs so far is
+    printed, and KeyboardInterrupt is raised again.
     """
     score = MatchScore(plan.first.name, plan.second.name)
     finished = itertools.count(1)

@@ -7,28 +7,33 @@ from pathlib import Path
 
 from ranks.chess.board import Board
 from ranks.chess.match.openings import Opening
-from ranks.chess.pgn import Damage, read_games
+from ranks.chess.pgn import SkippedGame, read_games
 from ranks.errors import UserError
 
 
 def read_openings(path: Path) -> list[Opening]:
-    """All openings of an .epd, .pgn or .pgn.gz file, in order. Raises UserError that names file and line or game."""
+    """All openings of an .epd, .pgn or .pgn.gz file, in order.
+
+    Raises UserError with the line or game at fault."""
     asked = f"--openings {path}"
     if not path.is_file():
-        raise UserError(asked, "no such file", "give an .epd or .pgn file, or leave it out for our own openings")
+        raise UserError(
+            asked, "no such file", "give an .epd or .pgn file, or leave the flag out to use the built-in openings"
+        )
     if path.name.endswith(".epd"):
         openings = list(_read_epd(path))
     elif path.name.endswith((".pgn", ".pgn.gz")):
         openings = list(_read_pgn(path))
     else:
-        raise UserError(asked, f"'{path.suffix}' is no kind of openings", "give an .epd or .pgn file")
+        raise UserError(asked, f"'{path.suffix}' is not a format of openings", "give an .epd or .pgn file")
     if not openings:
         raise UserError(asked, "no opening in it", "give a file with at least one")
     return openings
 
 
 def _read_epd(path: Path) -> Iterator[Opening]:
-    """Four fields of a position, then operations (of which hmvc and fmvn are heeded), or the six fields of a FEN."""
+    """Read lines of EPD (four fields and operations; hmvc and fmvn are used) or FEN (six
+    fields)."""
     for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
         fields = line.split()
         if not fields:
@@ -51,8 +56,8 @@ def _read_epd(path: Path) -> Iterator[Opening]:
 
 
 def _read_pgn(path: Path) -> Iterator[Opening]:
-    def refuse(damage: Damage) -> None:
-        raise UserError(f"the openings of {path}", str(damage), "mend this game or take it out")
+    def refuse(skipped: SkippedGame) -> None:
+        raise UserError(f"the openings of {path}", str(skipped), "correct this game or remove it")
 
     for number, game in enumerate(read_games(path, refuse), 1):
         place = f"{path}, game {number}"
@@ -62,5 +67,5 @@ def _read_pgn(path: Path) -> Iterator[Opening]:
 def _unfinished(board: Board, opening: Opening, place: str) -> Opening:
     outcome = board.outcome()
     if outcome:
-        raise UserError(f"an opening of {place}", f"the game is over: {outcome.reason}", "take it out")
+        raise UserError(f"an opening of {place}", f"the game is over: {outcome.reason}", "remove it")
     return opening

@@ -1,7 +1,8 @@
-"""The openings of a match: our own seeded set, each line a start that neither side regrets.
+"""The built-in openings of a match: balanced random lines that follow from a seed.
 
-A line is eight uniformly random legal moves, kept if our alpha-beta sees no more than half a pawn for either side. All
-draws are keyed by (seed, line, ply): the set is the same on every machine, and a longer set begins with the shorter.
+A line is eight uniformly random legal moves. It is kept if our alpha-beta search sees at most half
+a pawn for either side. Each random number is a hash of (seed, line, ply), so the set is the same on
+every machine, and a longer set starts with the shorter one.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 
 from ranks.chess.board import Board
-from ranks.chess.core.alphabeta import go_on
-from ranks.chess.core.alphabeta_tree import new_tree, set_root, start
+from ranks.chess.core.alphabeta import run_search
+from ranks.chess.core.alphabeta_state import new_state, set_root, start
 
 PLIES = 8
 LEVEL_CP = 50
-"""A line is kept where the side to move is ahead or behind by no more than this, in centipawns."""
+"""A line is kept if the score for the side to move is within this many centipawns of 0."""
 DEPTH = 3
-"""Of the search that says so, with captures played out and piece-square tables."""
+"""The depth of that search, which uses quiescence search and piece-square tables."""
 MIN_MOVES = 5
-"""The side to move must have as many legal moves."""
+"""The side to move must have at least this many legal moves."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Where a pair of games begins."""
+    """The common start of a pair of games."""
 
     name: str
     fen: str | None
@@ -34,7 +35,7 @@ class Opening:
     moves: tuple[int, ...]
 
     def board(self) -> Board:
-        """A new board after the opening's moves."""
+        """A new board after the moves of the opening."""
         board = Board(self.fen)
         for move in self.moves:
             board.push(move)
@@ -42,19 +43,21 @@ class Opening:
 
 
 def repetition_lines(openings: Iterable[Opening], pairs: int) -> Iterator[str]:
-    """A line that says so where so many pairs of games are more than there are different openings for."""
+    """A warning if there are more pairs of games than different openings."""
     if isinstance(openings, Sized):
         different = len({(opening.fen, opening.moves) for opening in openings})
         if different < pairs:
             yield (
-                f"{different} different openings for {pairs} pairs of games: openings are repeated, and as far as "
-                "their games are too, the intervals are too narrow"
+                f"{different} different openings for {pairs} pairs of games: openings are repeated. If games "
+                "repeat too, the intervals are too narrow"
             )
 
 
 def seeded_openings(seed: int) -> Iterator[Opening]:
-    """Endless lines of 8 plies, no position twice, nobody in check."""
-    tree = new_tree(table_bits=16)
+    """An endless stream of lines of 8 plies.
+
+    No position occurs twice and neither side is in check."""
+    state = new_state(table_bits=16)
     seen: set[str] = set()
     for line in itertools.count():
         board = _random_line(seed, line)
@@ -63,21 +66,21 @@ def seeded_openings(seed: int) -> Iterator[Opening]:
         position = " ".join(board.fen().split()[:4])
         if position in seen:
             continue
-        set_root(tree, board.rows, salt=line)
-        start(tree, moves, DEPTH)
-        go_on(tree, 1, 1, 1 << 40)
-        if abs(int(tree.best[0])) <= LEVEL_CP:
+        set_root(state, board.rows, salt=line)
+        start(state, moves, DEPTH)
+        run_search(state, 1, 1, 1 << 40)
+        if abs(int(state.best[0])) <= LEVEL_CP:
             seen.add(position)
             yield Opening(f"seed {seed} line {line}", None, tuple(board.moves))
 
 
 def _random_line(seed: int, line: int) -> Board | None:
-    """Uniformly random moves from the start, or None where the game ends before."""
+    """Uniformly random moves from the initial position, or None if the game ends too early."""
     board = Board()
     for ply in range(PLIES):
         moves = sorted(board.legal_moves())
         if not moves:
             return None
-        draw = hashlib.sha256(f"opening {seed} {line} {ply}".encode()).digest()
-        board.push(moves[int.from_bytes(draw[:8], "little") % len(moves)])
+        digest = hashlib.sha256(f"opening {seed} {line} {ply}".encode()).digest()
+        board.push(moves[int.from_bytes(digest[:8], "little") % len(moves)])
     return board

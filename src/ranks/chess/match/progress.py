@@ -1,4 +1,4 @@
-"""What a running match shows: plain lines, and a bar below them on a terminal."""
+"""The output of a running match: lines on stdout, and a progress bar below them on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from types import TracebackType
 
 
 class Progress:
-    """Lines on stdout, flushed one by one; a bar only where stdout is a terminal."""
+    """Prints lines to stdout and flushes each.
+
+    Shows a progress bar only if stdout is a terminal."""
 
     def __init__(self, total: int, unit: str) -> None:
         self._bar = None
@@ -23,7 +25,7 @@ class Progress:
         if self._bar:
             self._bar.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
-            sys.stdout.write(f"{text}\n")  # in one piece: several threads tell of their games
+            sys.stdout.write(f"{text}\n")  # in one write: several threads print
             sys.stdout.flush()
 
     def advance(self) -> None:

@@ -1,8 +1,9 @@
-"""Pairs of games played by several threads at once: each opening twice, with colours changed.
+"""Pairs of games, played by several threads: each opening twice, with colours reversed.
 
-The pairs come out in the order in which they were asked for, whatever the number of threads: what is decided on their
-way (a sequential test) does not depend on it, nor do the games themselves, whose seeds are those of their pair.
-UCI programs are processes of their own and our players' kernels run without the GIL, so threads are enough.
+The pairs are returned in the order of their tasks, whatever the number of threads. The seed of a
+game depends only on its pair. So neither the games nor a sequential test depend on the number of
+threads. Threads are enough for concurrency, because UCI engines are separate processes and our
+players' kernels release the GIL.
 """
 
 from __future__ import annotations
@@ -13,43 +14,44 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ranks.chess.match.game import MAX_PLIES, SIDES, Abandoned, Conditions, GameRecord, Seat, forfeit_reason, play_game
+from ranks.chess.match import MAX_PLIES
+from ranks.chess.match.game import COLOURS, Abandoned, Conditions, GameRecord, Side, forfeit_reason, play_game
 from ranks.chess.match.openings import Opening
 from ranks.chess.players.player import Forfeit, Player
 
-PATIENCE_S = 5.0
-"""How long a stopped match waits for the moves that are being thought about."""
+STOP_TIMEOUT_S = 5.0
+"""How long a stopped match waits for running searches to end."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """Someone who takes part; every thread opens a player of its own."""
+class Participant:
+    """A participant of a match or ladder. Every thread opens its own player."""
 
     name: str
     open: Callable[[], Player]
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What it is: its word, the program that plays it, and a hash of that."""
+    identity: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What plays: its spec, the program, and a hash of the program."""
 
 
 @dataclass(frozen=True)
 class PairTask:
-    """Two games to be played, `first` with white in the one and black in the other."""
+    """A pair of games to be played: `first` has white in one and black in the other."""
 
-    first: Entrant
-    second: Entrant
+    first: Participant
+    second: Participant
     opening: Opening
     number: int
-    """Among the pairs of these two, from 0."""
+    """The index of the pair among the pairs of these two, from 0."""
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells it from all others of a pool."""
+        """A key that is unique in a pool."""
         return self.first.name, self.second.name, self.number
 
 
 @dataclass(frozen=True)
 class PairRecord:
-    """Two finished games."""
+    """A finished pair of games."""
 
     task: PairTask
     with_white: GameRecord
@@ -57,14 +59,16 @@ class PairRecord:
     with_black: GameRecord
 
 
-def pair_tasks(meetings: Sequence[tuple[Entrant, Entrant, int]], openings: Iterable[Opening]) -> Iterator[PairTask]:
-    """The pairs of (first, second, how many): number 0 of every meeting, then number 1, ...
+def pair_tasks(
+    encounters: Sequence[tuple[Participant, Participant, int]], openings: Iterable[Opening]
+) -> Iterator[PairTask]:
+    """Tasks of encounters (first, second, number of pairs): pair 0 of each, then pair 1, ...
 
-    Number n is played on the n-th opening, from the front again where there are fewer.
+    Pair n uses the n-th opening. If there are fewer openings, they are used again from the first.
     """
-    most = max((pairs for _, _, pairs in meetings), default=0)
+    most = max((pairs for _, _, pairs in encounters), default=0)
     for number, opening in zip(range(most), itertools.cycle(openings), strict=False):
-        for first, second, pairs in meetings:
+        for first, second, pairs in encounters:
             if number < pairs:
                 yield PairTask(first, second, opening, number)
 
@@ -77,34 +81,37 @@ def play_pairs(
     on_game: Callable[[GameRecord], None],
     max_plies: int = MAX_PLIES,
 ) -> Generator[PairRecord]:
-    """Play all tasks in `concurrency` threads. `on_game` is called as each game ends, from one thread at a time.
+    """Play all tasks in `concurrency` threads.
 
-    Closing the iterator stops the match: games in progress are abandoned, and every thread closes its players.
+    `on_game` is called after each game, by one thread at a time.
+
+    Closing the iterator stops the match: running games are abandoned, and every thread closes its
+    players.
     """
-    crew = _Crew(iter(tasks), conditions, seed, on_game, max_plies)
-    threads = [threading.Thread(target=crew.work, daemon=True) for _ in range(concurrency)]
+    workers = _Workers(iter(tasks), conditions, seed, on_game, max_plies)
+    threads = [threading.Thread(target=workers.work, daemon=True) for _ in range(concurrency)]
     for thread in threads:
         thread.start()
     try:
         for number in range(1 << 62):
-            record = crew.wait_for(number)
+            record = workers.wait_for(number)
             if record is None:
                 return
             yield record
     finally:
-        crew.stop()
+        workers.stop()
         for thread in threads:
-            thread.join(PATIENCE_S)
+            thread.join(STOP_TIMEOUT_S)
 
 
 def game_seed(seed: int, task: PairTask, game: int) -> int:
-    """The seed of one game of a pair: of this pairing and number alone, 32 bits."""
+    """The 32-bit seed of a game: a hash of the match seed, names, pair and game (0 or 1)."""
     key = f"game {seed} {task.first.name} {task.second.name} {task.number} {game}"
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "little")
 
 
-class _Crew:
-    """The state that the threads of one match share; everything is guarded by `_changed`."""
+class _Workers:
+    """The state that the threads of one match share, guarded by `_changed`."""
 
     def __init__(
         self,
@@ -124,7 +131,7 @@ class _Crew:
         self._fault: BaseException | None = None
 
     def wait_for(self, number: int) -> PairRecord | None:
-        """The record of the task with this number, once it is there; None where there is no such task."""
+        """Wait for the record of the task with this number; None if there are fewer tasks."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._fault or number in self._records or (self._exhausted and number >= self._taken)
@@ -134,17 +141,17 @@ class _Crew:
             return self._records.pop(number, None)
 
     def stop(self) -> None:
-        """Abandon all games; each thread then closes its players."""
+        """Abandon all games. Each thread then closes its players."""
         with self._changed:
             self._stopping = True
 
     def work(self) -> None:
-        """What each thread does: take a task, play it, hand the record in."""
-        seats: dict[str, Seat] = {}
+        """The body of each thread: take a task, play it, store the record."""
+        sides: dict[str, Side] = {}
         try:
             while (taken := self._take()) is not None:
                 number, task = taken
-                games = [self._game(task, game, seats) for game in (0, 1)]
+                games = [self._game(task, game, sides) for game in (0, 1)]
                 with self._changed:
                     self._records[number] = PairRecord(task, games[0], games[1])
                     self._changed.notify_all()
@@ -155,8 +162,8 @@ class _Crew:
                 self._fault = None if self._stopping else fault
                 self._changed.notify_all()
         finally:
-            for seat in seats.values():
-                seat.player.close()
+            for side in sides.values():
+                side.player.close()
 
     def _take(self) -> tuple[int, PairTask] | None:
         with self._changed:
@@ -168,17 +175,17 @@ class _Crew:
             self._taken += 1
             return self._taken - 1, task
 
-    def _game(self, task: PairTask, game: int, seats: dict[str, Seat]) -> GameRecord:
+    def _game(self, task: PairTask, game: int, sides: dict[str, Side]) -> GameRecord:
         round_name = f"{task.number + 1}.{game + 1}"
         colours = (task.first, task.second) if game == 0 else (task.second, task.first)
         try:
-            white, black = (self._seat(entrant, seats) for entrant in colours)
+            white, black = (self._side(participant, sides) for participant in colours)
         except Forfeit as fault:
-            side = 0 if colours[0].name not in seats else 1
+            failed = 0 if colours[0].name not in sides else 1
             names = (colours[0].name, colours[1].name)
-            reason = f"{SIDES[side]} {forfeit_reason(fault)}"
+            reason = f"{COLOURS[failed]} {forfeit_reason(fault)}"
             record = GameRecord(
-                *names, round_name, task.opening, [], "0-1" if side == 0 else "1-0", reason, forfeited=True
+                *names, round_name, task.opening, [], "0-1" if failed == 0 else "1-0", reason, forfeited=True
             )
         else:
             seed = game_seed(self._seed, task, game)
@@ -191,8 +198,8 @@ class _Crew:
             self._on_game(record)
         return record
 
-    def _seat(self, entrant: Entrant, seats: dict[str, Seat]) -> Seat:
-        """The entrant's player of this thread, opened where there is none yet."""
-        if entrant.name not in seats:
-            seats[entrant.name] = Seat(entrant.name, entrant.open())
-        return seats[entrant.name]
+    def _side(self, participant: Participant, sides: dict[str, Side]) -> Side:
+        """The participant's side, with this thread's player; opens the player on first use."""
+        if participant.name not in sides:
+            sides[participant.name] = Side(participant.name, participant.open())
+        return sides[participant.name]

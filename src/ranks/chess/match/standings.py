@@ -1,4 +1,4 @@
-"""The table of a ladder: one fit over all pairs of games, and whether neighbours are separated."""
+"""The table of a ladder: one fit over all pairs of games, and which neighbours are separated."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ranks.chess.rating.elo import Interval
 from ranks.errors import UserError
 
 SURE = 0.95
-"""How sure it is that two neighbours who are called separated stand in the right order, for each two by themselves."""
+"""The confidence that two neighbours called separated are in the right order, for each two
+neighbours."""
 LEAST_GAMES = 10
-"""Of each of them: after fewer an interval says too little."""
+"""Games that both must have played; after fewer, intervals are not reliable."""
 
 
 class Row(NamedTuple):
-    """One player's line."""
+    """One player's line of the table."""
 
     player: str
     elo: Interval
@@ -27,13 +28,13 @@ class Row(NamedTuple):
     draws: float
     """Share of drawn games, from 0 to 1."""
     above_next: Interval | None
-    """How much stronger it is than the player below, with the interval of the difference at the level of a look; None
-    in the last row."""
+    """The Elo difference to the player below, with its interval at `Standings.level`; None in the
+    last row."""
     games_with_next: int
     separated: bool
-    """It is stronger than the player below beyond the interval of their difference, and both have played enough."""
+    """The interval of `above_next` is above 0, and both players have played LEAST_GAMES."""
     given: bool
-    """It is an anchor: its rating was not measured."""
+    """It is an anchor: its rating was given, not measured."""
 
 
 class Standings(NamedTuple):
@@ -42,24 +43,27 @@ class Standings(NamedTuple):
     ratings: Ratings
     rows: list[Row]
     looks: int
-    """How often the games may be looked at before they end; each look could call two equals separated by luck."""
+    """How often the ratings may be checked before the ladder ends. Each check could separate two
+    equals by chance."""
     level: float
-    """Of the intervals between neighbours: 1 - (1 - SURE) / looks, so that all looks together are wrong in no more than
-    1 - SURE (Bonferroni)."""
+    """The level of the intervals between neighbours: 1 - (1 - SURE) / looks. The error of all looks
+    together is then at most 1 - SURE (Bonferroni)."""
     prior_because: str | None
-    """Why the likelihood alone gave no ratings, where it did not."""
+    """Why maximum likelihood alone gave no ratings; None if it did."""
 
     @property
     def unseparated(self) -> list[tuple[str, str]]:
-        """Neighbours whose order is not sure."""
+        """The neighbours that are not separated."""
         pairs = zip(self.rows, self.rows[1:], strict=False)
         return [(upper.player, lower.player) for upper, lower in pairs if not upper.separated]
 
 
 def rate(table: Crosstable, anchors: Mapping[str, float], looks: int = 1) -> Standings:
-    """Fit by maximum likelihood alone; where that has no maximum, with a prior of one game for each player.
+    """Fit the ratings by maximum likelihood.
 
-    `looks` is how often the games may be rated before it is decided to play no more.
+    If there is no maximum, use a prior of one game for each player.
+
+    `looks` is how often the ratings may be checked before the ladder ends.
     """
     anchors = {player: elo for player, elo in anchors.items() if player in table.players}
     prior_because = None
@@ -113,15 +117,15 @@ def standings_lines(standings: Standings) -> Iterable[str]:
     yield f"scale: {scale_text(ratings)}; +/- is 95 %"
     looks = f", at any of {standings.looks} looks at the games," if standings.looks > 1 else ""
     yield (
-        f"above the next: +/- is {100 * standings.level:.3g} %, so that two who are called separated{looks} stand in "
-        f"this order with {100 * SURE:g} %"
+        f"above the next: +/- is {100 * standings.level:.3g} %, so that two players called separated{looks} are in "
+        f"this order with {100 * SURE:g} % confidence"
     )
     draws = ", ".join(f"{100 * share:.1f} %" for share in ratings.draw_share)
     yield f"first move: {ratings.first_move} Elo; draws between equals: {draws} (value, 95 % from, to)"
     if standings.prior_because:
-        yield f"rated with a prior of one game for each player, since without it: {standings.prior_because}"
+        yield f"rated with a prior of one game for each player, because without it: {standings.prior_because}"
 
 
 def scale_text(ratings: Ratings) -> str:
-    """The scale, and what its intervals leave out."""
+    """The scale of the ratings, and whether it has anchors."""
     return f"{ratings.scale} (given: its own error is in no interval)" if ratings.given else ratings.scale

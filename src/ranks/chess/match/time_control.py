@@ -1,4 +1,4 @@
-"""Time controls as cutechess writes them, and the clock of a game that is played under one."""
+"""Time controls in the notation of cutechess, and the clocks of a game."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True)
 class TimeControl:
-    """What each side gets: `time_s` for `moves` moves, again and again, or for the whole game where that is None."""
+    """`time_s` for each `moves` moves of a side, or for the whole game if `moves` is None."""
 
     time_s: float
     increment_s: float = 0.0
@@ -24,7 +24,8 @@ class TimeControl:
 
     @classmethod
     def parse(cls, text: str) -> TimeControl:
-        """`10+0.1` (seconds and increment), `40/60+0.5` (40 moves in 60 s), `5:00` (minutes). Raises UserError."""
+        """`10+0.1` (seconds and increment), `40/60+0.5` (40 moves in 60 s), `5:00` (minutes).
+        Raises UserError."""
         found = _WORDS.fullmatch(text.strip())
         if found:
             time_s = 60 * int(found["minutes"] or 0) + float(found["seconds"])
@@ -33,7 +34,7 @@ class TimeControl:
                 return cls(time_s, float(found["increment"] or 0), moves)
         raise UserError(
             f"--tc {text}",
-            "not a time control",
+            "this is not a time control",
             "write seconds+increment (10+0.1), moves/seconds+increment (40/60+0.5) or minutes:seconds (5:00+3)",
         )
 
@@ -45,11 +46,11 @@ class TimeControl:
 
 @dataclass
 class GameClock:
-    """The two clocks of one game, white's first."""
+    """The two clocks of a game; index 0 is white."""
 
     control: TimeControl
-    margin_s: float = 0.0
-    """A flag falls only so much after the time is over, for machines that are busy with other work."""
+    time_margin_s: float = 0.0
+    """How far a clock may run below zero before its flag falls; for busy machines."""
     remaining_s: list[float] = field(init=False)
     _played: list[int] = field(init=False, default_factory=lambda: [0, 0])
 
@@ -57,13 +58,16 @@ class GameClock:
         self.remaining_s = [self.control.time_s] * 2
 
     def moves_to_go(self, side: int) -> int | None:
-        """Moves until the next period of `side` (0 white, 1 black) begins; None: the time is for the whole game."""
+        """Moves of `side` (0 white, 1 black) to the next time control; None if there is only
+        one."""
         return None if self.control.moves is None else self.control.moves - self._played[side] % self.control.moves
 
     def spend(self, side: int, elapsed_s: float) -> bool:
-        """Take the time of one move of `side` off its clock. False where the flag has fallen."""
+        """Subtract the time of one move of `side` from its clock.
+
+        Returns False if its flag has fallen."""
         self.remaining_s[side] -= elapsed_s
-        if self.remaining_s[side] < -self.margin_s:
+        if self.remaining_s[side] < -self.time_margin_s:
             return False
         self._played[side] += 1
         self.remaining_s[side] += self.control.increment_s

@@ -1,9 +1,9 @@
-"""Games as text: portable game notation (Edwards 1994, "Standard: Portable Game Notation Specification")."""
+"""Games as text: Portable Game Notation (Edwards 1994, PGN standard)."""
 
 from __future__ import annotations
 
-from ranks.chess.pgn.game import Damage, Game
+from ranks.chess.pgn.game import Game, SkippedGame
 from ranks.chess.pgn.reader import read_games
-from ranks.chess.pgn.writer import appended, write_game
+from ranks.chess.pgn.writer import open_pgn, write_game
 
-__all__ = ["Damage", "Game", "appended", "read_games", "write_game"]
+__all__ = ["Game", "SkippedGame", "open_pgn", "read_games", "write_game"]

@@ -1,4 +1,4 @@
-"""A game as PGN holds it, and what is said of one that cannot be read."""
+"""A game in PGN, and the report of a game that cannot be read."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from ranks.chess.board import Board
 
 Termination: TypeAlias = Literal["1-0", "0-1", "1/2-1/2", "*"]
 TERMINATIONS: tuple[Termination, ...] = ("1-0", "0-1", "1/2-1/2", "*")
-"""How the moves of a game end; * where the result is not known."""
+"""The game termination markers; * means unknown."""
 ROSTER = {"Event": "?", "Site": "?", "Date": "????.??.??", "Round": "?", "White": "?", "Black": "?"}
-"""The tags that every game has, and what they hold where nothing is known; the seventh is the result."""
+"""The seven tag roster without the result, and the value of each tag if unknown."""
 
-ELSEWHERE = ("Result", "SetUp", "FEN")
-"""Tags that other fields of a game hold."""
+OTHER_FIELDS = ("Result", "SetUp", "FEN")
+"""Tags that have their own fields in `Game`."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """One game. Written and read again it is equal."""
+    """One game. A game that is written and read again is equal."""
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Tags and their values, on one line each; without those of ELSEWHERE, and those of the roster that are
-    unknown."""
+    """Tags and their values, without line breaks. Tags of OTHER_FIELDS and unknown tags of the
+    roster are left out."""
     fen: str | None = None
-    """Where the game starts; None: the initial position."""
+    """The start position; None: the initial position."""
     moves: tuple[int, ...] = ()
     """from | to << 6 | promotion << 12, each legal."""
     comments: Mapping[int, str] = field(default_factory=dict[int, str])
-    """What is said after so many moves: words with one blank between them, without a closing brace."""
+    """Comments by the number of moves before them. Words are separated by single spaces; no closing
+    braces."""
     result: Termination = "*"
 
     def board(self) -> Board:
@@ -42,16 +43,16 @@ class Game:
 
 
 @dataclass(frozen=True)
-class Damage:
-    """Why a game was skipped."""
+class SkippedGame:
+    """A game that could not be read, and why."""
 
     path: str
     game: int
-    """Its number in the file, from 1 on."""
+    """Its number in the file, from 1."""
     line: int
-    """The line it begins on, from 1 on."""
+    """The number of its first line, from 1."""
     move: str | None
-    """The move that is wrong, with its number: '12... Qxh7'; None where the damage is elsewhere."""
+    """The wrong move with its number: '12... Qxh7'; None if the error is elsewhere."""
     reason: str
 
     def __str__(self) -> str:

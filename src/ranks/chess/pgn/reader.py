@@ -1,7 +1,7 @@
-"""Reading PGN: what cannot be read is named and skipped, and the next game is read.
+"""Read PGN. A game with an error is reported and skipped, and reading continues with the next game.
 
-Kept are tags, moves, comments on the main line and the result; variations, annotation glyphs and move numbers are
-passed over.
+Tags, moves, comments on the main line and the result are kept. Variations, annotation glyphs (NAGs)
+and move numbers are ignored.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from typing import TextIO, cast
 from ranks.chess.board import Board
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn.draft import Draft, drafts
-from ranks.chess.pgn.game import ELSEWHERE, ROSTER, Damage, Game, Termination
+from ranks.chess.pgn.game import OTHER_FIELDS, ROSTER, Game, SkippedGame, Termination
+from ranks.chess.pgn.raw_game import RawGame, raw_games
 from ranks.chess.san import parse_line, refusal
 from ranks.errors import UserError
 
 
-def read_games(source: Path | str | TextIO, on_damage: Callable[[Damage], None] | None = None) -> Iterator[Game]:
-    """The games of a .pgn or .pgn.gz file, or of an open text stream, one at a time in the order they stand.
+def read_games(source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None) -> Iterator[Game]:
+    """Iterate over the games of a .pgn or .pgn.gz file, or of an open text stream.
 
-    A game that cannot be read is handed to `on_damage`, which by default prints a line to stderr, and skipped. Bytes
-    that are not UTF-8 are read as Latin-1. Raises UserError where there is no such file.
+    A game that cannot be read is skipped, and `on_skipped` is called with it; the default prints a
+    line to stderr. Bytes that are not UTF-8 are read as Latin-1. Raises UserError if there is no
+    such file.
     """
-    report = on_damage or _print_damage
+    report = on_skipped or _print_skipped
     if not isinstance(source, (str, Path)):
         yield from _read(source, str(getattr(source, "name", "stream")), report)
         return
@@ -42,45 +43,45 @@ def read_games(source: Path | str | TextIO, on_damage: Callable[[Damage], None] 
         yield from _read(stream, str(path), report)
 
 
-def _read(lines: Iterable[str], path: str, report: Callable[[Damage], None]) -> Iterator[Game]:
-    for number, draft in enumerate(drafts(lines), 1):
+def _read(lines: Iterable[str], path: str, report: Callable[[SkippedGame], None]) -> Iterator[Game]:
+    for number, raw in enumerate(raw_games(lines), 1):
         try:
-            yield _finished(draft)
-        except _Broken as broken:
-            report(Damage(path, number, draft.line, broken.move, broken.reason))
+            yield _parse_moves(raw)
+        except _ParseError as error:
+            report(SkippedGame(path, number, raw.line, error.move, error.reason))
 
 
-class _Broken(Exception):
-    """A game that cannot be read."""
+class _ParseError(Exception):
+    """Raised for a game that cannot be read."""
 
     def __init__(self, reason: str, move: str | None = None) -> None:
         super().__init__(reason)
         self.reason, self.move = reason, move
 
 
-def _finished(draft: Draft) -> Game:
-    """The game of a draft, its moves found. Raises _Broken."""
-    fen = draft.headers.get("FEN")
+def _parse_moves(raw: RawGame) -> Game:
+    """Parse the moves of a raw game. Raises _ParseError."""
+    fen = raw.headers.get("FEN")
     try:
         start = START if fen is None else parse_fen(fen)
     except UserError as error:
-        raise _Broken(f"the tag FEN: {error.found}") from None
-    moves = parse_line(start, draft.words)
-    if len(moves) < len(draft.words):
+        raise _ParseError(f"the tag FEN: {error.found}") from None
+    moves = parse_line(start, raw.words)
+    if len(moves) < len(raw.words):
         board = Board(fen)
         for move in moves:
             board.push(move)
-        text = draft.words[len(moves)]
+        text = raw.words[len(moves)]
         number = board.fen().split()[5] + ("." if board.white_to_move else "...")
-        raise _Broken(refusal(board, text), f"{number} {text}")
-    if draft.damage:
-        raise _Broken(draft.damage)
-    told = {tag: value for tag, value in draft.headers.items() if tag not in ELSEWHERE and value != ROSTER.get(tag)}
-    return Game(told, fen, tuple(moves), draft.comments, cast(Termination, draft.result))
+        raise _ParseError(refusal(board, text), f"{number} {text}")
+    if raw.error:
+        raise _ParseError(raw.error)
+    headers = {tag: value for tag, value in raw.headers.items() if tag not in OTHER_FIELDS and value != ROSTER.get(tag)}
+    return Game(headers, fen, tuple(moves), raw.comments, cast(Termination, raw.result))
 
 
-def _print_damage(damage: Damage) -> None:
-    print(f"ranks: skipped {damage}", file=sys.stderr)
+def _print_skipped(skipped: SkippedGame) -> None:
+    print(f"ranks: skipped {skipped}", file=sys.stderr)
 
 
 def _as_latin_1(error: UnicodeError) -> tuple[str, int]:

@@ -1,4 +1,5 @@
-"""Writing PGN: the roster first, lines of at most 80 columns, comments behind the moves they belong to."""
+"""Write PGN: the seven tag roster first, lines of at most 80 columns, comments after their
+moves."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ COLUMNS = 80
 def write_game(stream: TextIO, game: Game) -> None:
     """Append a game and an empty line. Raises ValueError for an illegal move.
 
-    What PGN cannot hold is written otherwise: a closing brace in a comment as ), a line break as a blank."""
+    PGN cannot hold a closing brace in a comment or a line break in a tag: they are written as ) and
+    as a space."""
     held = {"Result": game.result} | ({} if game.fen is None else {"SetUp": "1", "FEN": game.fen})
     tags = {tag: game.headers.get(tag, unknown) for tag, unknown in ROSTER.items()} | held
     tags |= {tag: value for tag, value in game.headers.items() if tag not in tags}
@@ -26,12 +28,12 @@ def write_game(stream: TextIO, game: Game) -> None:
     stream.write("".join([*lines, "\n", *_wrapped(_words(game)), "\n"]))
 
 
-def appended(path: Path) -> TextIO:
-    """A PGN file to write more games to. Raises UserError where that cannot be done."""
+def open_pgn(path: Path) -> TextIO:
+    """Open a PGN file for appending games. Raises UserError if it cannot be written."""
     try:
         return path.open("a", encoding="utf-8", newline="\n")
     except OSError as error:
-        do = "give a file in a folder that exists and can be written"
+        do = "give a file in an existing, writable folder"
         raise UserError(f"--pgnout {path}", error.strerror or str(error), do) from None
 
 
@@ -40,7 +42,7 @@ def _escaped(value: str) -> str:
 
 
 def _words(game: Game) -> Iterator[str]:
-    """What stands between blanks below the tags: move numbers, moves, comments and the result."""
+    """The words of the movetext: move numbers, moves, comments and the result."""
     start = START if game.fen is None else parse_fen(game.fen)
     black, full_move = int(start[0, 8]), int(start[0, 11]) >> 16 & 0xFFFF
     yield from _comment_words(game, 0)
@@ -63,7 +65,9 @@ def _comment_words(game: Game, ply: int) -> list[str]:
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
-    """Lines of the words. None begins with what a reader takes for a tag or an escape."""
+    """Break the words into lines.
+
+    No line starts with [ or %, which would read as a tag or an escape."""
     line = ""
     for word in words:
         if line and len(line) + 1 + len(word) > COLUMNS and word[0] not in "%[":

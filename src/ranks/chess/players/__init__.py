@@ -1,1 +1,1 @@
-"""Who can play: from random moves to any UCI program, each found by a word."""
+"""Players: random, greedy, alpha-beta, minimax and tree search; what a player is; player specs."""

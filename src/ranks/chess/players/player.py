@@ -1,7 +1,8 @@
-"""What a player is: given a game and limits it chooses a move, and says what it thinks of it."""
+"""The player protocol: given a board and limits, a player chooses a move and reports its score."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -13,18 +14,20 @@ OVERHEAD_S = 0.03
 
 
 class Forfeit(Exception):
-    """A player cannot go on: its program hung, died, or moved illegally. The text says how, in one line."""
+    """A player cannot continue: its engine hung, died, or moved illegally.
+
+    The text says how, in one line."""
 
     def __init__(self, reason: str, output: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
         self.output = tuple(output)
-        """The last lines that the program wrote."""
+        """The last lines that the engine wrote."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What stands on the two clocks when the player is asked."""
+    """The two clocks of a game when a player is asked for a move."""
 
     remaining_s: float
     other_remaining_s: float
@@ -32,58 +35,64 @@ class Clock:
     """Added after each move."""
     other_increment_s: float = 0.0
     moves_to_go: int | None = None
-    """Moves until more time is given; None: the time is for the whole game."""
+    """Moves to the next time control; None: the time is for the whole game."""
     overhead_s: float = OVERHEAD_S
-    """What a move may lose on its way to whoever holds the clock."""
+    """Move overhead: the time that a move may lose between the player and the clock."""
 
 
 @dataclass(frozen=True)
 class Info:
-    """What a player thinks while it searches. Scores are for the side to move."""
+    """A report during a search, as in a UCI `info` line. Scores are for the side to move."""
 
     depth: int
     score_cp: int | None
-    """Centipawns; None where there is a mate, or the player has no opinion."""
+    """Centipawns; None if there is a mate, or if the player does not evaluate."""
     mate_in: int | None
-    """Moves to the mate: positive when the side to move gives it, negative when it gets it."""
+    """Moves to mate: positive if the side to move mates, negative if it is mated."""
     nodes: int
     elapsed_s: float
     pv: tuple[int, ...]
-    """The moves that it expects, its own first."""
-    line: int = 1
-    """1 for the best line; more where several were asked for."""
+    """The principal variation, starting with the player's own move."""
+    multipv: int = 1
+    """The rank of this line, 1 for the best."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a player has to move: at the first limit that it meets.
+    """When a player has to move. The first limit that is reached ends the search.
 
-    A player's own limit (`alphabeta:3`: three plies) holds as well. Players that do not search ignore all of them."""
+    A player's own limit (`alphabeta:3`: three plies) also applies. Players that do not search
+    ignore all limits."""
 
     nodes: int | None = None
-    """Positions for alpha-beta, simulations for a tree search, what the program calls nodes for a UCI program."""
+    """Positions for alpha-beta, simulations for a tree search, `go nodes` for a UCI engine."""
     depth: int | None = None
     movetime_s: float | None = None
     clock: Clock | None = None
-    grace_s: float = 0.0
-    """How late a move may come after its time, for who waits for it: nothing to plan with."""
+    time_margin_s: float = 0.0
+    """How late a move may arrive. For the code that waits for it; a player must not plan with
+    it."""
     infinite: bool = False
-    """Until `should_stop`, or as far as the player can go."""
-    num_lines: int = 1
-    """Best lines to report, for players that search."""
+    """Search until `should_stop` returns True, or to the player's greatest depth."""
+    multipv: int = 1
+    """Number of best lines to report, for players that search."""
     threads: int = 1
-    """Threads to search with, for players that can."""
-    table_mib: int = 16
-    """Memory for a transposition table, for players that have one."""
+    """Search threads, for players that can use several."""
+    hash_mib: int = 16
+    """Size of the transposition table, for players that have one."""
     should_stop: Callable[[], bool] | None = None
-    """Asked many times a second; True ends the search with the best move so far."""
+    """Called many times a second; True ends the search with the best move so far."""
     on_info: Callable[[Info], None] | None = None
     """Called from within `choose`."""
+    now: Callable[[], float] = time.perf_counter
+    """The clock, in seconds, that time limits are measured with."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A move, with what the player thinks of it as far as it does; scores are for the side to move, as in `Info`."""
+    """A move with its score.
+
+    The score fields are as in `Info`; players that do not evaluate leave them empty."""
 
     move: int
     """from | to << 6 | promotion << 12."""
@@ -92,23 +101,27 @@ class Choice:
     depth: int = 0
     nodes: int = 0
     pv: tuple[int, ...] = ()
-    """Begins with `move` where the player searches."""
+    """Starts with `move` if the player searches."""
 
 
 class Player(Protocol):
-    """One side of a game, any number of games one after the other. It is used from one thread at a time."""
+    """A player plays one side of any number of games, one after the other.
+
+    Only one thread uses it at a time."""
 
     name: str
-    """The word that made it, such as alphabeta:3."""
+    """The spec that created it, e.g. alphabeta:3."""
 
     def new_game(self, seed: int) -> None:
-        """Forget the last game. All random choices follow from the seed and the position's ply."""
+        """Start a new game. All random choices are a function of the seed and the ply."""
         ...
 
     def choose(self, board: Board, limits: Limits) -> Choice:
-        """A legal move in a game that is not over. The board is left as it was. Raises Forfeit."""
+        """Choose a legal move in a game that is not over.
+
+        The board is not changed. Raises Forfeit."""
         ...
 
     def close(self) -> None:
-        """Let everything go: memory, processes. Nothing is called after it, but for `close` again."""
+        """Release memory and processes. Afterwards only `close` may be called again."""
         ...

@@ -1,4 +1,4 @@
-"""Players that hardly think: a random move, and the best material after one move."""
+"""The simplest players: random moves, and the best material after one move."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from ranks.chess.board import Board
 from ranks.chess.core.evaluation import evaluations
-from ranks.chess.players.draws import shuffled
 from ranks.chess.players.player import Choice, Limits
-from ranks.chess.players.words import no_argument, no_options
+from ranks.chess.players.rng import shuffled
+from ranks.chess.players.spec import no_argument, no_options
 
 
 class RandomPlayer:
-    """Any legal move, each as likely."""
+    """Plays a uniformly random legal move."""
 
     def __init__(self, name: str = "random") -> None:
         self.name = name
@@ -32,7 +32,7 @@ class RandomPlayer:
 
 
 class GreedyPlayer:
-    """The move after which its material is best, any of those at random; a mate if there is one."""
+    """Plays a mate, else the move with the best material afterwards; ties are broken at random."""
 
     def __init__(self, name: str = "greedy") -> None:
         self.name = name
@@ -48,7 +48,7 @@ class GreedyPlayer:
         for move in moves:
             after.push(move)
             outcome = after.outcome()
-            score_cp = 0 if outcome else _score_of_the_mover(after)
+            score_cp = 0 if outcome else _mover_score_cp(after)
             after.pop()
             if outcome and outcome.reason == "checkmate":
                 return Choice(move, mate_in=1, depth=1, nodes=len(moves), pv=(move,))
@@ -61,22 +61,22 @@ class GreedyPlayer:
         pass
 
 
-def _score_of_the_mover(board: Board) -> int:
+def _mover_score_cp(board: Board) -> int:
     """Material in centipawns for the side that has just moved."""
     scores_cp = np.zeros(1, np.int64)
     evaluations(board.rows[-1:], 0, scores_cp)
     return -int(scores_cp[0])
 
 
-def random_player(word: str, argument: str | None, options: Mapping[str, str]) -> RandomPlayer:
+def random_player(spec: str, argument: str | None, options: Mapping[str, str]) -> RandomPlayer:
     """`random`."""
-    no_argument(word, argument)
-    no_options(word, options)
-    return RandomPlayer(word)
+    no_argument(spec, argument)
+    no_options(spec, options)
+    return RandomPlayer(spec)
 
 
-def greedy_player(word: str, argument: str | None, options: Mapping[str, str]) -> GreedyPlayer:
+def greedy_player(spec: str, argument: str | None, options: Mapping[str, str]) -> GreedyPlayer:
     """`greedy`."""
-    no_argument(word, argument)
-    no_options(word, options)
-    return GreedyPlayer(word)
+    no_argument(spec, argument)
+    no_options(spec, options)
+    return GreedyPlayer(spec)

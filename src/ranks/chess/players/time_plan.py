@@ -1,4 +1,4 @@
-"""How long a player thinks: from the limits it was given to two numbers of seconds."""
+"""Time management: how many seconds a player may use for a move under given limits."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import NamedTuple
 from ranks.chess.players.player import Clock, Limits
 
 HORIZON = 30
-"""Moves that the time left is spread over, where nothing says how many there will be."""
+"""The number of moves to plan for if the time control does not state one."""
 RESERVE = 15
-"""So many moves may lose what is reckoned as overhead one after the other."""
+"""The reserve, in multiples of the move overhead."""
 SHORTEST_S = 0.001
 
 
 class TimePlan(NamedTuple):
-    """Seconds from the moment that the player was asked."""
+    """Seconds since the player was asked for a move."""
 
-    begin_s: float
-    """A search by depths begins no new one after this: it would hardly be finished in time."""
+    deepen_s: float
+    """Iterative deepening starts no new iteration after this, because it would hardly finish in
+    time."""
     enough_s: float
-    """A search that is as good at any moment ends here."""
+    """A search that can stop at any moment ends here."""
     most_s: float
-    """Finished or not, the player must have moved."""
+    """The hard limit: the player must have moved, even in the middle of an iteration."""
 
 
 def time_plan(limits: Limits) -> TimePlan:
-    """The plan for one move; infinite where no time is set."""
+    """The plan for one move; infinite if no time limit is set."""
     plans = [TimePlan(math.inf, math.inf, math.inf)]
     if limits.movetime_s is not None:
         plans.append(TimePlan(*[max(limits.movetime_s, SHORTEST_S)] * 3))
@@ -36,10 +37,11 @@ def time_plan(limits: Limits) -> TimePlan:
 
 
 def clock_plan(clock: Clock) -> TimePlan:
-    """Spread the time left, but for a reserve, over the moves to come, and spend half of each increment.
+    """Spread the remaining time, minus a reserve, over the moves to go; use half of each increment.
 
-    Once only the reserve is left the player moves at once, so that the clock grows again by all of an increment that is
-    not lost on the way. No move takes more than a third of what is left, unless more time comes right after it."""
+    When only the reserve is left the player moves at once, so that the increments refill the clock.
+    No move uses more than a third of the remaining time, unless the next time control starts right
+    after it."""
     usable_s = clock.remaining_s - RESERVE * clock.overhead_s
     if usable_s <= 0:
         return TimePlan(0.0, SHORTEST_S, SHORTEST_S)

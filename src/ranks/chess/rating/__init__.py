@@ -1,1 +1,3 @@
-"""The mathematics of rating: scores and Elo, the sequential test, one fit over a pool. Knows numbers, not chess."""
+"""The mathematics of rating: scores and Elo, SPRT, and a fit of a whole pool.
+
+It does not know the rules of chess."""

@@ -1,17 +1,19 @@
-"""One fit of the ratings of a whole pool, by maximum likelihood over all games at once.
+"""Fit the ratings of a whole pool by maximum likelihood over all games at once.
 
-Model: the player with white has the advantage x = strength - strength of the other + first move, in nats; its expected
-score is 1 / (1 + e^-x) (Bradley and Terry 1952; the first move as an additive term: Davidson and Beaver 1977), and
-draws follow Davidson (see draws.py) with one nu for the pool. One nat is 400 / ln 10 = 173.7 Elo.
+Model: the player with white has the advantage x = own strength - opponent's strength + first move,
+in nats. Its expected score is 1 / (1 + e^-x) (Bradley and Terry 1952; the first move as an additive
+term: Davidson and Beaver 1977), and draws follow Davidson (see davidson.py) with one nu for the
+pool. One nat is 400 / ln 10 = 173.7 Elo.
 
-Legend: K pairings that met, G = 2 games of a pair (first player white, then black), F free parameters (strengths, first
-move, log nu), N players; 3 = points of white in halves.
+Legend: K pairings that met, G = 2 games of a pair (first player white, then black), F free
+parameters (strengths, first move, log nu), N players; 3 = points of white in halves.
 
-The intervals are those of the sandwich estimate I^-1 (sum of g g^T over pairs of games) I^-1, with I the observed
-information and g the slope of a pair's log-likelihood (White 1982, clustered by pair): they hold where the two games
-of a pair depend on each other and where the model of draws is not quite right. A few pairs may end alike by chance and
-then show no spread, so each pairing's sum is a mean of what its pairs show and of what the model expects of them; the
-model has the weight of MODEL_PAIRS pairs. Anchors count as exact.
+The intervals are those of the sandwich estimate I^-1 (sum of g g^T over pairs of games) I^-1, with
+I the observed information and g the slope of a pair's log-likelihood (White 1982, clustered by
+pair). They are valid if the two games of a pair depend on each other, and if the model of draws is
+not exact. A few pairs can have equal results by chance and then show no spread. So each pairing's
+sum is a weighted mean of the observed and the expected value, in which the expected value has the
+weight of MODEL_PAIRS pairs. Anchors count as exact.
 """
 
 from __future__ import annotations
@@ -32,19 +34,19 @@ from ranks.errors import UserError
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 MODEL_PAIRS = 10
-"""Where no pairing has more than P pairs, no interval is narrower than sqrt(MODEL_PAIRS / (P + MODEL_PAIRS)) of what
-the model alone gives."""
+"""If no pairing has more than P pairs, every interval is at least sqrt(MODEL_PAIRS / (P +
+MODEL_PAIRS)) times as wide as the model's own."""
 CONVERGED = 1e-9
-"""The largest last step, in nats."""
+"""The fit has converged when no parameter changes by more than this, in nats."""
 NEVER = 20.0
-"""An advantage, in nats, or a log nu, that has grown so large would grow without end."""
+"""An advantage, in nats, or log nu above this counts as infinite."""
 LARGEST_ELO = 10_000.0
-"""Of an anchor, either way."""
+"""The largest absolute Elo of an anchor."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """The ratings of a pool, all in Elo; intervals are of 95 % unless another level is asked for."""
+    """The ratings of a pool in Elo. Intervals are 95 % unless another level is given."""
 
     players: list[str]
     """The strongest first."""
@@ -52,13 +54,14 @@ class Ratings:
     covariance_NN: Floats
     """Of `elo_N`, in Elo squared; rows of anchors are 0."""
     first_move: Interval
-    """What the white pieces are worth in the openings that were played, which all pairings share."""
+    """The advantage of the white pieces in the openings that were played; one value for all
+    pairings."""
     draw_share: Interval
     """Share of draws between equals without a first-move advantage, from 0 to 1."""
     scale: str
-    """What the numbers are measured against."""
+    """The zero or the anchors of the scale."""
     given: frozenset[str]
-    """The anchors: their intervals have no width, and no other interval contains their own error."""
+    """The anchors. Their intervals have no width, and their own error is in no interval."""
     prior_games: float
 
     def rating(self, player: str) -> Interval:
@@ -67,24 +70,27 @@ class Ratings:
         return _interval(float(self.elo_N[row]), float(self.covariance_NN[row, row]))
 
     def difference(self, first: str, second: str, level: float = 0.95) -> Interval:
-        """How much stronger `first` is, with the interval of the difference itself."""
+        """The Elo of `first` minus that of `second`, with the interval of the difference."""
         a, b = self.players.index(first), self.players.index(second)
         variance = self.covariance_NN[a, a] + self.covariance_NN[b, b] - 2 * self.covariance_NN[a, b]
         return _interval(float(self.elo_N[a] - self.elo_N[b]), float(variance), level)
 
 
 def fit(table: Crosstable, anchors: Mapping[str, float] | None = None, prior_games: float = 0.0) -> Ratings:
-    """Rate everyone in `table`. `anchors` are players whose Elo is given; without any, the pool's mean is 0.
+    """Rate all players of `table`.
 
-    `prior_games` is a weak prior: each player has about that many games more, half of them won and half lost with
-    either colour, shared over the pairings that met. A player that lost or won every game then gets a finite
-    rating. Without a prior such a table has no maximum of likelihood (Ford 1957) and raises UserError.
+    `anchors` maps players to given Elo; without anchors the mean of the pool is 0.
+
+    `prior_games` is a weak prior: it adds about that many games to each player, half won and half
+    lost with either colour, spread over its pairings. A player that lost or won every game then
+    gets a finite rating. Without a prior such a table has no maximum of likelihood (Ford 1957) and
+    raises UserError.
     """
     anchors = dict(anchors or {})
     names = table.players
-    strange = sorted(set(anchors) - set(names))
-    if strange:
-        raise UserError(f"anchors {', '.join(strange)}", f"players that met: {', '.join(names)}", "name one of them")
+    unknown = sorted(set(anchors) - set(names))
+    if unknown:
+        raise UserError(f"anchors {', '.join(unknown)}", f"players that met: {', '.join(names)}", "name one of them")
     if any(not abs(elo) <= LARGEST_ELO for elo in anchors.values()):
         found = "; ".join(f"{name} = {elo:g}" for name, elo in anchors.items())
         raise UserError("a scale from anchors", found, f"give ratings from -{LARGEST_ELO:g} to {LARGEST_ELO:g}")
@@ -126,11 +132,12 @@ class _Model:
     """advantage of white in nats = design_KGF @ x_F[:-1] + offset_KG."""
     offset_KG: Floats
     start: float
-    """Strength, in nats, at which the search for the maximum begins: the mean of the anchors."""
+    """The strength, in nats, from which the search for the maximum starts: the mean of the
+    anchors."""
 
     @classmethod
     def of(cls, table: Crosstable, anchors: Mapping[str, float]) -> _Model:
-        """Anchors have no parameter; without anchors the strengths are taken about their mean."""
+        """Anchors have no parameter. Without anchors the strengths are centred at 0."""
         names, pairings = table.players, list(table.pairings)
         if anchors:
             strength_NF = np.eye(len(names))[:, [row for row, name in enumerate(names) if name not in anchors]]
@@ -147,51 +154,51 @@ class _Model:
         return cls(strength_NF, offset_N, design_KGF, difference_KGN @ offset_N, start)
 
     def chances(self, x_F: Floats) -> Floats:
-        """float64[K, G, 3]: of each result, for the player with white."""
+        """float64[K, G, 3]: the probability of each result, for the player with white."""
         return outcome_probabilities(self.design_KGF @ x_F[:-1] + self.offset_KG, math.exp(x_F[-1]))
 
     def game_slopes(self, x_F: Floats) -> Floats:
-        """float64[K, G, 3, F]: d log P of a game's result by the parameters."""
+        """float64[K, G, 3, F]: the derivatives of log P of a game's result by the parameters."""
         by_advantage_KG3, by_log_nu_KG3 = log_slopes(self.chances(x_F))
         by_strength_KG3F = by_advantage_KG3[..., None] * self.design_KGF[:, :, None, :]
         return np.concatenate([by_strength_KG3F, by_log_nu_KG3[..., None]], -1)
 
-    def pair_slopes(self, x_F: Floats) -> Floats:
-        """float64[K, 3, 3, F]: the same of a pair's, by the first player's points with white and with black."""
-        slope_KG3F = self.game_slopes(x_F)
+    @staticmethod
+    def pair_slopes(slope_KG3F: Floats) -> Floats:
+        """float64[K, 3, 3, F]: the same for pairs, by first's points with white and with black."""
         return slope_KG3F[:, 0, :, None] + slope_KG3F[:, 1, None, ::-1]
 
     def log_likelihood(self, pairs_K33: Floats, x_F: Floats) -> float:
-        """Of all pairs."""
+        """The log-likelihood of all pairs."""
         games_KG3 = np.stack([pairs_K33.sum(2), pairs_K33.sum(1)[:, ::-1]], 1)
         played_KG3 = games_KG3 > 0
         return float((games_KG3[played_KG3] * np.log(self.chances(x_F)[played_KG3])).sum())
 
-    def gradient(self, pairs_K33: Floats, x_F: Floats) -> Floats:
-        """float64[F]: of `log_likelihood`."""
-        return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(x_F))
+    def gradient(self, pairs_K33: Floats, slope_KG3F: Floats) -> Floats:
+        """float64[F]: the gradient of `log_likelihood`."""
+        return np.einsum("kab,kabf->f", pairs_K33, self.pair_slopes(slope_KG3F))
 
-    def expected_information(self, num_K: Floats, x_F: Floats) -> Floats:
-        """float64[F, F]: of so many pairs in each pairing."""
+    def expected_information(self, num_K: Floats, x_F: Floats, slope_KG3F: Floats) -> Floats:
+        """float64[F, F]: the expected information of num_K pairs in each pairing."""
         weight_KG3 = num_K[:, None, None] * self.chances(x_F)
-        slope_KG3F = self.game_slopes(x_F)
         return np.einsum("kgo,kgoe,kgof->ef", weight_KG3, slope_KG3F, slope_KG3F)
 
 
 def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
-    """float64[F]: the parameters of highest likelihood, by Fisher scoring with shortened steps.
+    """float64[F]: the maximum likelihood parameters, by Fisher scoring with limited steps.
 
-    log nu is -inf where no game was drawn. Raises UserError where the likelihood has no maximum.
+    log nu is -inf if no game was drawn. Raises UserError if the likelihood has no maximum.
     """
     drawn = bool(pairs_K33[:, 1].any() or pairs_K33[:, :, 1].any())
     num_free = model.design_KGF.shape[-1] + drawn
     x_F = np.zeros(model.design_KGF.shape[-1] + 1)
     x_F[:-2] = model.start
     x_F[-1] = 0.0 if drawn else -math.inf
-    best = model.log_likelihood(pairs_K33, x_F)
+    best, num_K = model.log_likelihood(pairs_K33, x_F), pairs_K33.sum((1, 2))
     for _ in range(200):
-        slope_F = model.gradient(pairs_K33, x_F)[:num_free]
-        information_FF = model.expected_information(pairs_K33.sum((1, 2)), x_F)[:num_free, :num_free]
+        slope_KG3F = model.game_slopes(x_F)
+        slope_F = model.gradient(pairs_K33, slope_KG3F)[:num_free]
+        information_FF = model.expected_information(num_K, x_F, slope_KG3F)[:num_free, :num_free]
         try:
             step_F = np.linalg.solve(information_FF, slope_F)
         except np.linalg.LinAlgError:
@@ -199,8 +206,9 @@ def _maximise(model: _Model, pairs_K33: Floats) -> Floats:
         step_F /= max(1.0, float(np.abs(step_F).max()))
         trial_F = x_F.copy()
         trial_F[:num_free] += step_F
-        rise, beyond = slope_F @ step_F, model.gradient(pairs_K33, trial_F)[:num_free] @ step_F
-        if beyond < 0 < rise:  # past the top of this line
+        slope_beyond_F = model.gradient(pairs_K33, model.game_slopes(trial_F))[:num_free]
+        rise, beyond = slope_F @ step_F, slope_beyond_F @ step_F
+        if beyond < 0 < rise:  # the step passed the maximum on this line
             step_F *= rise / (rise - beyond)
         while True:
             trial_F = x_F.copy()
@@ -221,27 +229,33 @@ def _no_maximum() -> UserError:
     return UserError(
         "ratings by maximum likelihood",
         "the likelihood has no maximum: too few games, too many draws, or one colour won no game",
-        "play more games or give a prior (1 game)",
+        "play more games, or use a prior (1 game)",
     )
 
 
 def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
-    """float64[F, F]: the covariance of the parameters; the information is the observed one, by central differences.
+    """float64[F, F]: the sandwich covariance of the parameters.
 
-    With P pairs it is scaled by P / (P - F) as usual, since the residuals of a fit are smaller than the errors.
-    Raises LinAlgError where the likelihood has no proper maximum at x_F.
+    Central differences give the observed information.
+
+    With P pairs it is scaled by P / (P - F) as usual, since the residuals of a fit are smaller than
+    the errors. Raises LinAlgError if the likelihood has no proper maximum at x_F.
     """
     num_free = len(x_F) - (x_F[-1] == -math.inf)
     around_FF = 1e-5 * np.eye(len(x_F))[:num_free]
-    rows = [model.gradient(pairs_K33, x_F - d) - model.gradient(pairs_K33, x_F + d) for d in around_FF]
+    below, above = (
+        [model.gradient(pairs_K33, model.game_slopes(x_F + sign * d)) for d in around_FF] for sign in (-1, 1)
+    )
+    rows = [low - high for low, high in zip(below, above, strict=True)]
     information_FF = np.stack(rows)[:, :num_free] / 2e-5
     np.linalg.cholesky(information_FF)
     bread_FF = np.linalg.inv(information_FF)
     num_K = pairs_K33.sum((1, 2))
     seen_K = num_K / (num_K + MODEL_PAIRS)
-    slope_K33F = model.pair_slopes(x_F)[..., :num_free]
+    slope_KG3F = model.game_slopes(x_F)
+    slope_K33F = model.pair_slopes(slope_KG3F)[..., :num_free]
     spread_FF = np.einsum("k,kab,kabe,kabf->ef", seen_K, pairs_K33, slope_K33F, slope_K33F)
-    spread_FF += model.expected_information((1 - seen_K) * num_K, x_F)[:num_free, :num_free]
+    spread_FF += model.expected_information((1 - seen_K) * num_K, x_F, slope_KG3F)[:num_free, :num_free]
     num_pairs = num_K.sum()
     scale = num_pairs / max(num_pairs - num_free, 1.0)
     covariance_FF = np.zeros((len(x_F), len(x_F)))
@@ -250,7 +264,7 @@ def _sandwich(model: _Model, pairs_K33: Floats, x_F: Floats) -> Floats:
 
 
 def _require_one_scale(table: Crosstable, anchors: Mapping[str, float], finite: bool) -> None:
-    """Raise UserError where parts of the pool never met, or, if `finite`, one part made no point against the rest."""
+    """Raise UserError if parts of the pool never met or, if `finite`, one part scored no point."""
     names = table.players
     anchored_N = np.array([name in anchors for name in names])
     met_NN = np.eye(len(names), dtype=bool) | np.outer(anchored_N, anchored_N)
@@ -267,13 +281,13 @@ def _require_one_scale(table: Crosstable, anchors: Mapping[str, float], finite: 
     if finite and len(parts) > 1:
         raise UserError(
             "ratings by maximum likelihood",
-            f"{' | '.join(parts)}: between these groups one side made no point, so that no finite rating fits",
-            "play more games, add a player of a strength between them, or give a prior (1 game)",
+            f"{' | '.join(parts)}: between these groups one side made no point, so no finite rating fits",
+            "play more games, add a player of a strength between them, or use a prior (1 game)",
         )
 
 
 def _parts(names: Sequence[str], edge_NN: Bools) -> list[str]:
-    """The strongly connected parts of a graph, each as its names."""
+    """The strongly connected components of a graph, each as the names of its nodes."""
     reach_NN = edge_NN
     for _ in names:
         reach_NN = reach_NN @ edge_NN

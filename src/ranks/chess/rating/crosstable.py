@@ -1,4 +1,4 @@
-"""Who met whom, and how the pairs of games ended: the raw data of every rating."""
+"""The crosstable of a pool: the results of the pairs of games of each two players."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from ranks.chess.rating.report import WinsLossesDraws
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Points = Literal[0, 1, 2]
-"""Of one game, in halves: 0 lost, 1 drawn, 2 won."""
+"""The points of one game in half points: 0 loss, 1 draw, 2 win."""
 
 
 class Crosstable:
-    """Pairs of games between the players of a pool, each pair on one opening with both colours."""
+    """The pairs of games of a pool.
+
+    The two games of a pair have the same opening and reversed colours."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[tuple[str, str], Ints] = defaultdict(lambda: np.zeros((3, 3), np.int64))
@@ -32,12 +34,12 @@ class Crosstable:
 
     @property
     def players(self) -> list[str]:
-        """Everyone who played, by name."""
+        """The names of all players, sorted."""
         return sorted({name for pairing in self._counts for name in pairing})
 
     @property
     def pairings(self) -> Mapping[tuple[str, str], Ints]:
-        """For each (first, second) in order of name int64[3, 3]: pairs by first's points with white, with black."""
+        """int64[3, 3] by (first, second): pairs by first's points with white and with black."""
         return {pairing: self._counts[pairing] for pairing in sorted(self._counts)}
 
     def between(self, first: str, second: str) -> Ints:

@@ -1,9 +1,10 @@
-"""How likely win, draw and loss are at a given difference of strength.
+"""The probabilities of win, draw and loss for a given difference of strength.
 
-Davidson (1970), On extending the Bradley-Terry model to accommodate ties: a draw is as likely as nu times the geometric
-mean of win and loss, D = nu sqrt(W L). Our notation differs in one point: in Davidson the odds W / L are those of the
-strengths, so that the scale of ratings stretches with the share of draws; here the expected score is, W + D / 2 =
-1 / (1 + e^-x), so that ratings are logistic Elo whatever that share. Both are one family; nu = 0 is Bradley and Terry.
+Davidson (1970), On extending the Bradley-Terry model to accommodate ties: the probability of a draw
+is nu times the geometric mean of win and loss, D = nu sqrt(W L). Our notation differs in one point.
+In Davidson the strengths give the odds W / L, so that the scale of ratings depends on the share of
+draws. Here they give the expected score, W + D / 2 = 1 / (1 + e^-x), so that ratings are logistic
+Elo for any share of draws. The family is the same; nu = 0 is Bradley-Terry.
 
 Legend: ... any batch, 3 = points of the white player in halves (lost, drawn, won).
 """
@@ -18,10 +19,12 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def outcome_probabilities(advantage_x: Floats, nu: float) -> Floats:
-    """float64[..., 3]: chance of loss, draw and win for an advantage x in nats, also where one of them is tiny.
+    """float64[..., 3]: probabilities of loss, draw and win for an advantage x in nats, also tiny
+    ones.
 
-    With u = 4 p (1 - p), D = nu sqrt(W L) and W + D / 2 = p give D = nu u / (nu + r), r^2 = nu^2 (1 - u) + 4 u, and
-    L = (1 - p) (r + k) / (nu + r), W = p (r - k) / (nu + r) with k = nu (1 - 2 p); (r + k) (r - k) = 4 u.
+    With u = 4 p (1 - p), D = nu sqrt(W L) and W + D / 2 = p give D = nu u / (nu + r), r^2 = nu^2 (1
+    - u) + 4 u, and L = (1 - p) (r + k) / (nu + r), W = p (r - k) / (nu + r) with k = nu (1 - 2 p);
+    (r + k) (r - k) = 4 u.
     """
     score_x, other_x = 1 / (1 + np.exp(-advantage_x)), 1 / (1 + np.exp(advantage_x))
     u_x, k_x = 4 * score_x * other_x, nu * (1 - 2 * score_x)
@@ -36,7 +39,7 @@ def outcome_probabilities(advantage_x: Floats, nu: float) -> Floats:
 def log_slopes(chance_x3: Floats) -> tuple[Floats, Floats]:
     """d log P / dx and d log P / d log nu of `outcome_probabilities`, each float64[..., 3].
 
-    From log D = log nu + (log W + log L) / 2. Where draws are impossible, their slopes are 0.
+    From log D = log nu + (log W + log L) / 2. If draws are impossible, their slopes are 0.
     """
     loss_x, draw_x, win_x = np.moveaxis(chance_x3, -1, 0)
     score_slope_x = (win_x + draw_x / 2) * (loss_x + draw_x / 2)

@@ -1,9 +1,10 @@
-"""Scores, Elo, and what a match says about them.
+"""Scores, Elo, and their estimates from the counts of a match.
 
-Legend: C categories of a score from 0 to 1 in equal steps. C = 3 counts single games (loss, draw, win), C = 5 counts
-pairs of games on one opening with both colours (0, 0.5, 1, 1.5 and 2 points).
+Legend: C categories of a score from 0 to 1 in equal steps. C = 3 counts single games (loss, draw,
+win), C = 5 counts pairs of games on one opening with both colours (0, 0.5, 1, 1.5 and 2 points).
 
-Games of a pair are not independent, since an opening favours one colour: all spread is taken over pairs.
+The games of a pair are not independent, since an opening favours one colour. So all variances are
+taken over pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 ELO_PER_NAT = 400 / math.log(10)
-"""Elo of one unit of log odds."""
+"""The Elo of one nat (one unit of log odds)."""
 Z95 = NormalDist().inv_cdf(0.975)
 
 
 class Interval(NamedTuple):
-    """An estimate and its 95 % interval, all in one unit."""
+    """An estimate and its 95 % confidence interval."""
 
     value: float
     low: float
@@ -34,21 +35,23 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What the counts of a match say about the player they are counted for."""
+    """Estimates for one player of a match."""
 
     games: int
     score: Interval
     """Points per game, from 0 to 1."""
     elo: Interval
-    """Logistic Elo over the opponent."""
+    """Logistic Elo difference to the opponent."""
     normalised_elo: float
-    """Elo in units of the spread of one game: what a match needs in games depends on this alone."""
+    """Elo in units of the standard deviation of one game. It alone determines how many games a test
+    needs."""
     los: float
-    """Likelihood of superiority: how sure it is that this player is the stronger one, from 0 to 1."""
+    """Likelihood of superiority: the probability that this player is the stronger one, from 0 to
+    1."""
 
 
 def elo_of(score: float) -> float:
-    """Logistic Elo of an expected score: 400 log10(s / (1 - s)); infinite at 0 and 1 and beyond them."""
+    """Logistic Elo of an expected score: 400 log10(s / (1 - s)); infinite for s <= 0 and s >= 1."""
     if score <= 0.0:
         return -math.inf
     if score >= 1.0:
@@ -63,17 +66,21 @@ def score_of(elo: float) -> float:
 
 
 def estimate(counts_C: Sequence[int]) -> Estimate:
-    """Score, Elo with 95 % intervals, normalised Elo and LOS of a match. Pass pairs (C = 5) where games are paired.
+    """Score, Elo with 95 % intervals, normalised Elo and LOS of a match.
 
-    The interval of the score is s +/- 1.96 sqrt(var / N) over the N pairs, with the unbiased variance, and the interval
-    of the Elo is its image, as in fishtest; under about 20 pairs it is coarse. Where all N pairs ended alike (one pair,
-    a clean sweep) the variance says nothing: a share q = 0.025^(1/N) of pairs or less would show this with a chance
-    below 2.5 %, so that at least q of them are of this kind, and the interval is [q s, 1 - q (1 - s)].
-    Without games score and Elo are nan, their intervals are everything, and LOS is 0.5.
+    Pass pairs (C = 5) where games are paired.
 
-    Normalised Elo is (s - 1/2) / sigma * 800 / ln 10 with sigma the spread per game (Van den Bergh, Normalized Elo,
-    2020): sqrt(2) times that of a pair's mean. LOS is Phi(sum(s_i - 1/2) / sqrt(sum (s_i - 1/2)^2)): for single games
-    the usual (W - L) / sqrt(W + L), here over pairs.
+    The interval of the score is s +/- 1.96 sqrt(var / N) over the N pairs, with the unbiased
+    variance, and the interval of the Elo is its image, as in fishtest. Below about 20 pairs it is
+    coarse. If all N pairs have the same result (one pair, a clean sweep) the variance is 0 and
+    cannot be used. If the true share of such pairs were q = 0.025^(1/N) or less, this would happen
+    with a probability below 2.5 %. So the interval is [q s, 1 - q (1 - s)]. Without games score and
+    Elo are nan, their intervals are unbounded, and LOS is 0.5.
+
+    Normalised Elo is (s - 1/2) / sigma * 800 / ln 10 with sigma the standard deviation per game
+    (Van den Bergh, Normalized Elo, 2020): sqrt(2) times that of a pair's mean. LOS is Phi(sum(s_i -
+    1/2) / sqrt(sum (s_i - 1/2)^2)): for single games the usual (W - L) / sqrt(W + L), here over
+    pairs.
     """
     counts = np.asarray(counts_C, np.float64)
     if counts.ndim != 1 or len(counts) not in (3, 5):
@@ -81,13 +88,13 @@ def estimate(counts_C: Sequence[int]) -> Estimate:
     games_each = 1 if len(counts) == 3 else 2
     n = float(counts.sum())
     if n == 0:
-        everything = Interval(math.nan, -math.inf, math.inf)
-        return Estimate(0, Interval(math.nan, 0.0, 1.0), everything, math.nan, 0.5)
+        unbounded = Interval(math.nan, -math.inf, math.inf)
+        return Estimate(0, Interval(math.nan, 0.0, 1.0), unbounded, math.nan, 0.5)
     scores_C = np.linspace(0, 1, len(counts))
     mean = float(counts @ scores_C / n)
     if np.count_nonzero(counts) == 1:
-        alike = 0.025 ** (1 / n)
-        low, high = alike * mean, 1 - alike * (1 - mean)
+        share = 0.025 ** (1 / n)
+        low, high = share * mean, 1 - share * (1 - mean)
         sigma = 0.0
     else:
         variance = float(counts @ (scores_C - mean) ** 2 / (n - 1))

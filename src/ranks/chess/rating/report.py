@@ -1,4 +1,4 @@
-"""The words in which a match is reported: those that users of cutechess know."""
+"""The report of a match in the format of cutechess and fastchess."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ranks.chess.rating.sprt import Sprt
 
 
 class WinsLossesDraws(NamedTuple):
-    """Games counted for the first player."""
+    """The results of single games, counted for the first player."""
 
     wins: int
     losses: int
@@ -18,7 +18,7 @@ class WinsLossesDraws(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
+        """The number of games."""
         return sum(self)
 
 
@@ -29,7 +29,7 @@ def score_line(first: str, second: str, games: WinsLossesDraws) -> str:
 
 
 def report(first: str, second: str, games: WinsLossesDraws, pairs_5: Sequence[int], sprt: Sprt | None) -> list[str]:
-    """The table of a match: score, Elo with its 95 % interval over pairs, LOS, draw ratio, pentanomial counts, test."""
+    """The final report of a match: score, Elo, LOS, draw ratio, pentanomial counts, SPRT."""
     found = estimate(pairs_5)
     draw_ratio = games.draws / games.games if games.games else 0.0
     elo = f"Elo difference: {found.elo}, LOS: {100 * found.los:.1f} %, DrawRatio: {100 * draw_ratio:.1f} %"

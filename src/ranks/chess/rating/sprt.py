@@ -1,11 +1,13 @@
-"""The sequential probability ratio test of two Elo hypotheses: a match ends as soon as it has decided.
+"""The sequential probability ratio test (SPRT), which ends a match as soon as it decides.
 
-Legend: C categories of a score from 0 to 1 in equal steps (5 for pairs of games, 3 for single games); ... any batch.
+Legend: C categories of a score from 0 to 1 in equal steps (5 for pairs of games, 3 for single
+games); ... any batch.
 
-The generalised test (GSPRT): the log-likelihood ratio compares the most likely distribution with expectation s1 to
-the most likely one with expectation s0, whatever the draw ratio and the openings' bias are. Sources: Van den Bergh,
-Comments on normalized Elo and GSPRT (2020), proposition 1.1; Li, Liu and Ying, Generalized sequential probability ratio
-test for separate families of hypotheses (2014).
+The generalised test (GSPRT): the log-likelihood ratio compares the most likely distribution with
+expectation s1 to the most likely one with expectation s0. It assumes no draw ratio and no bias of
+the openings. Sources: Van den Bergh, Comments on normalized Elo and GSPRT (2020), proposition 1.1;
+Li, Liu and Ying, Generalized sequential probability ratio test for separate families of hypotheses
+(2014).
 """
 
 from __future__ import annotations
@@ -22,17 +24,18 @@ from ranks.errors import UserError
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 NEVER_SEEN = 1e-3
-"""The count taken for a category that has not occurred, as fishtest does: otherwise no distribution might fit."""
+"""The count used for a category that has not occurred, as in fishtest; with 0, no distribution
+might fit."""
 
 
 class Verdict(NamedTuple):
-    """Where a test stands."""
+    """The state of a test."""
 
     llr: float
     lower: float
     upper: float
     accepted: Literal["H0", "H1"] | None
-    """None: play on."""
+    """None: not decided yet."""
 
     def __str__(self) -> str:
         percent = 100 * self.llr / (self.upper if self.llr > 0 else -self.lower)
@@ -47,25 +50,26 @@ class Sprt:
     elo0: float
     elo1: float
     alpha: float = 0.05
-    """Chance to accept H1 where H0 holds."""
+    """The probability of accepting H1 if H0 is true."""
     beta: float = 0.05
-    """Chance to accept H0 where H1 holds."""
+    """The probability of accepting H0 if H1 is true."""
 
     def __post_init__(self) -> None:
         if not (self.elo0 < self.elo1 and 0 < self.alpha < 0.5 and 0 < self.beta < 0.5):
             raise UserError(
                 f"--sprt elo0={self.elo0:g},elo1={self.elo1:g},alpha={self.alpha:g},beta={self.beta:g}",
-                "elo0 must lie below elo1, alpha and beta between 0 and 0.5",
+                "elo0 must be below elo1, alpha and beta between 0 and 0.5",
                 "for example --sprt elo0=0,elo1=10",
             )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Wald's bounds of the log-likelihood ratio: H0 is accepted below the first, H1 above the second."""
+        """Wald's bounds of the log-likelihood ratio: below the first accept H0, above the second
+        H1."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def verdict(self, counts_C: Sequence[int]) -> Verdict:
-        """Where the test stands after these pairs (C = 5) or games (C = 3)."""
+        """The state of the test after these pairs (C = 5) or games (C = 3)."""
         lower, upper = self.bounds
         llr = float(log_likelihood_ratio(np.asarray(counts_C, np.float64), score_of(self.elo0), score_of(self.elo1)))
         return Verdict(llr, lower, upper, "H0" if llr <= lower else "H1" if llr >= upper else None)
@@ -80,12 +84,14 @@ def parse_sprt(text: str) -> Sprt:
         if not {"elo0", "elo1"} <= values.keys() <= known or not all(map(math.isfinite, values.values())):
             raise ValueError
     except ValueError:
-        raise UserError(f"--sprt {text}", "not a test", "write --sprt elo0=0,elo1=10[,alpha=0.05,beta=0.05]") from None
+        raise UserError(
+            f"--sprt {text}", "this is not a test", "write --sprt elo0=0,elo1=10[,alpha=0.05,beta=0.05]"
+        ) from None
     return Sprt(**values)
 
 
 def log_likelihood_ratio(counts_xC: Floats, score0: float, score1: float) -> Floats:
-    """The generalised log-likelihood ratio of expectation `score1` over `score0`, for float64[..., C] counts.
+    """The generalised log-likelihood ratio of `score1` over `score0`, for float64[..., C] counts.
 
     Without any game it is 0.
     """
@@ -99,8 +105,8 @@ def log_likelihood_ratio(counts_xC: Floats, score0: float, score1: float) -> Flo
 def most_likely(share_xC: Floats, scores_C: Floats, expectation: float) -> Floats:
     """The distribution of highest likelihood with this expectation, for observed shares > 0.
 
-    p_i = share_i / (1 + x (a_i - s)), where x solves sum_i share_i (a_i - s) / (1 + x (a_i - s)) = 0. The sum falls
-    with x between the two poles, so x is found by halving.
+    p_i = share_i / (1 + x (a_i - s)), where x solves sum_i share_i (a_i - s) / (1 + x (a_i - s)) =
+    0. The sum falls monotonically between the two poles, so bisection finds x.
     """
     away_C = scores_C - expectation
     low_x1 = np.full((*share_xC.shape[:-1], 1), -1 / away_C[-1])

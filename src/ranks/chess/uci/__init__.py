@@ -1,1 +1,1 @@
-"""The Universal Chess Interface (Meyer-Kahlen 2004), from both sides: as the GUI and as the engine."""
+"""The Universal Chess Interface (Meyer-Kahlen 2004), as a GUI and as an engine."""

@@ -1,6 +1,7 @@
-"""A UCI program as a process: started, told what to do, read line by line, and always ended.
+"""A UCI engine as a child process, driven from the GUI's side of the protocol.
 
-Whatever it does, `choose` returns or raises Forfeit within stated seconds, and `close` leaves no process behind.
+Whatever the engine does, `choose` returns or raises Forfeit within the time of `Timeouts`, and
+`close` leaves no process behind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN, format_fen
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.uci.lines import Option, parse_info, parse_option
@@ -31,32 +32,62 @@ POLL_S = 0.01
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How many seconds a program gets."""
+class Timeouts:
+    """How many seconds an engine gets."""
 
     start_s: float = 15.0
     """To say uciok."""
     ready_s: float = 60.0
-    """To say readyok: it may be loading a network."""
+    """To say readyok, e.g. while it loads a network."""
     late_s: float = 5.0
-    """To answer after `stop`, or after its time and its grace are over: whether it loses on time is for the referee to
-    say."""
+    """To move after `stop`, or after its time and the time margin are over. (The match decides
+    about losses on time.)"""
     silent_s: float = 60.0
-    """Without a line, in a search that no clock limits."""
+    """Without any line, in a search without a time limit."""
     move_s: float = 600.0
-    """For such a search, however much it says."""
+    """For such a search in all."""
     quit_s: float = 1.0
 
 
-PATIENCE = Patience()
+DEFAULT_TIMEOUTS = Timeouts()
 
 
-class UciProgram:
-    """A running program. It is used from one thread; several may be started at once from several."""
+class SearchDeadline:
+    """When a search counts as hung. All times are seconds on one clock."""
 
-    def __init__(self, command: Sequence[str], patience: Patience = PATIENCE) -> None:
-        """Start it and wait for uciok. Raises Forfeit."""
-        self._patience = patience
+    def __init__(self, timeouts: Timeouts, limits: Limits, started_s: float) -> None:
+        self._late_s = timeouts.late_s
+        self._heard_s = started_s
+        """When the engine last wrote a line."""
+        times = [] if limits.movetime_s is None else [limits.movetime_s]
+        if limits.clock:
+            times.append(max(limits.clock.remaining_s, 0.0))
+        if limits.infinite or not times:
+            self._end_s, self._silent_s = started_s + timeouts.move_s, timeouts.silent_s
+        else:
+            self._end_s, self._silent_s = started_s + min(times) + limits.time_margin_s + timeouts.late_s, math.inf
+
+    def line_received(self, now_s: float) -> None:
+        """The engine wrote a line."""
+        self._heard_s = now_s
+
+    def stop_sent(self, now_s: float) -> None:
+        """We sent `stop`."""
+        self._end_s = now_s + self._late_s
+
+    def expired(self, now_s: float) -> bool:
+        """Whether the engine has used up its time, or has been silent for too long."""
+        return now_s >= self._end_s or now_s - self._heard_s >= self._silent_s
+
+
+class UciClient:
+    """A running engine.
+
+    Only one thread uses a client; several threads may start clients at the same time."""
+
+    def __init__(self, command: Sequence[str], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
+        """Start the engine and wait for uciok. Raises Forfeit."""
+        self._timeouts = timeouts
         try:
             self._process = subprocess.Popen(
                 command,
@@ -64,7 +95,7 @@ class UciProgram:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C in our terminal is ours; and all that it starts can be ended with it
+                start_new_session=True,  # no Ctrl-C from our terminal; its children are killed with it
             )
         except OSError as error:
             raise Forfeit(f"cannot be started: {error.strerror}") from error
@@ -76,84 +107,85 @@ class UciProgram:
         self._last: deque[str] = deque(maxlen=LINES_KEPT)
         self._closed = threading.Event()
         self._readers = [
-            threading.Thread(target=pass_lines_on, args=(self._process.stdout, self._last, self._lines, self._closed)),
-            threading.Thread(target=pass_lines_on, args=(self._process.stderr, self._last, None, self._closed)),
+            threading.Thread(target=forward_lines, args=(self._process.stdout, self._last, self._lines, self._closed)),
+            threading.Thread(target=forward_lines, args=(self._process.stderr, self._last, None, self._closed)),
         ]
         for reader in self._readers:
             reader.daemon = True
             reader.start()
         self._finalizer = weakref.finalize(self, _kill, self._process)
         self.name = os.path.basename(command[0])
-        """What it calls itself."""
+        """Its `id name`."""
         self.options: dict[str, Option] = {}
-        """What can be set, by name in lower case."""
+        """Its options, by name in lower case."""
         self._shake_hands()
 
     def set_option(self, name: str, value: str) -> None:
-        """Send an option; whether it exists is for the caller to look up in `options`."""
+        """Send `setoption`. The caller checks the name and value against `options`."""
         self._send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
 
     def ready(self) -> None:
-        """Wait until everything it was told has been done. Raises Forfeit."""
+        """Send `isready` and wait for readyok. Raises Forfeit."""
         self._send("isready")
-        self._wait_for("readyok", self._patience.ready_s)
+        self._wait_for("readyok", self._timeouts.ready_s)
 
     def new_game(self) -> None:
-        """Say that the next position is of another game. Raises Forfeit."""
+        """Send `ucinewgame`. Raises Forfeit."""
         self._send("ucinewgame")
         self.ready()
 
     def choose(self, board: Board, limits: Limits) -> Choice:
-        """Its move. Raises Forfeit if it hangs, dies, or moves illegally."""
+        """Ask for a move. Raises Forfeit if the engine hangs, dies, or moves illegally."""
         start_fen = format_fen(board.rows[0])
         start = "startpos" if start_fen == START_FEN else f"fen {start_fen}"
-        moves = " ".join(map(move_name, board.moves))
+        moves = " ".join(map(move_to_uci, board.moves))
         self._forget_lines()
         self._send(f"position {start} moves {moves}" if moves else f"position {start}")
         self._send(go_command(limits, board.white_to_move))
-        began_s = heard_s = time.monotonic()
-        last_s, silent_s = self._patience_for(limits)
-        told_to_stop = False
+        started_s = time.monotonic()
+        deadline = SearchDeadline(self._timeouts, limits, started_s)
+        stop_sent = False
         best = ""
         while True:
             now_s = time.monotonic()
-            if not told_to_stop and limits.should_stop is not None and limits.should_stop():
+            if not stop_sent and limits.should_stop is not None and limits.should_stop():
                 self._send("stop")
-                told_to_stop, last_s = True, now_s - began_s + self._patience.late_s
-            if now_s - began_s >= last_s or now_s - heard_s >= silent_s:
-                raise self._forfeit(f"gave no move within {now_s - began_s:.1f} s")
+                deadline.stop_sent(now_s)
+                stop_sent = True
+            if deadline.expired(now_s):
+                raise self._forfeit(f"gave no move within {now_s - started_s:.1f} s")
             line = self._next_line(POLL_S)
             if line is None:
                 continue
-            heard_s = time.monotonic()
+            deadline.line_received(time.monotonic())
             word, _, rest = line.partition(" ")
             if word == "bestmove":
                 return self._read_best_move(board, rest, best)
             info = parse_info(rest, board if limits.on_info else None) if word == "info" else None
             if info is None:
                 continue
-            if info.line == 1:
+            if info.multipv == 1:
                 best = rest
             if limits.on_info:
                 limits.on_info(info)
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Say quit, wait a moment, then end it and all that it started."""
+        """Send `quit`, wait a moment, then kill the engine and its children."""
         if self._closed.is_set():
             return
         with contextlib.suppress(OSError, ValueError):
             self._stdin.write(b"quit\n")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(self._patience.quit_s)
+            self._process.wait(self._timeouts.quit_s)
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once and reap it."""
+        """Kill the process at once and reap it."""
         self._closed.set()
         self._finalizer()
         for reader in self._readers:
@@ -161,10 +193,10 @@ class UciProgram:
 
     def _shake_hands(self) -> None:
         self._send("uci")
-        deadline_s = time.monotonic() + self._patience.start_s
+        deadline_s = time.monotonic() + self._timeouts.start_s
         while (line := self._next_line(deadline_s - time.monotonic())) != "uciok":
             if line is None:
-                raise self._forfeit(f"did not say uciok within {self._patience.start_s:g} s")
+                raise self._forfeit(f"did not say uciok within {self._timeouts.start_s:g} s")
             if line.startswith("id name "):
                 self.name = line.removeprefix("id name ").strip()
             option = parse_option(line)
@@ -177,20 +209,11 @@ class UciProgram:
             if line is None:
                 raise self._forfeit(f"did not say {answer} within {seconds:g} s")
 
-    def _patience_for(self, limits: Limits) -> tuple[float, float]:
-        """Seconds after which a search counts as hung: in all, and without a word."""
-        times = [] if limits.movetime_s is None else [limits.movetime_s]
-        if limits.clock:
-            times.append(max(limits.clock.remaining_s, 0.0))
-        if limits.infinite or not times:
-            return self._patience.move_s, self._patience.silent_s
-        return min(times) + limits.grace_s + self._patience.late_s, math.inf
-
     def _read_best_move(self, board: Board, rest: str, best: str) -> Choice:
-        """The choice in a `bestmove` line, with what the last `info` line said."""
+        """The move of a `bestmove` line, with the score of the last `info` line."""
         text = rest.partition(" ")[0]
         try:
-            move = board.parse_move(text)
+            move = board.parse_uci(text)
         except ValueError:
             raise Forfeit(f"moved illegally: bestmove {text or '(nothing)'} in {board.fen()}", self._last) from None
         info = parse_info(best, board)
@@ -206,7 +229,7 @@ class UciProgram:
             raise self._gone() from error
 
     def _next_line(self, seconds: float) -> str | None:
-        """The next line, or None after so many seconds. Raises Forfeit where there will be none."""
+        """The next line, or None after a timeout. Raises Forfeit if there will be none."""
         if seconds <= 0:
             return None
         try:
@@ -218,14 +241,14 @@ class UciProgram:
         return line
 
     def _forget_lines(self) -> None:
-        """Drop what it said since it last moved."""
+        """Drop the lines that the engine wrote since its last move."""
         with contextlib.suppress(queue.Empty):
             while self._lines.get_nowait() is not None:
                 pass
             raise self._gone()
 
     def _gone(self) -> Forfeit:
-        """Why there is nobody to talk to."""
+        """The forfeit of an engine whose output has ended."""
         try:
             code = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -233,14 +256,16 @@ class UciProgram:
         return self._forfeit(f"died by {signal.Signals(-code).name}" if code < 0 else f"died with exit code {code}")
 
     def _forfeit(self, reason: str) -> Forfeit:
-        """End the process and say why."""
+        """Kill the process. Returns the forfeit with the reason and the engine's last line."""
         self.kill()
         last = self._last[-1] if self._last else None
-        return Forfeit(f"{reason}, after the line '{last[:80]}'" if last else f"{reason}, without a word", self._last)
+        return Forfeit(
+            f"{reason}, after the line '{last[:80]}'" if last else f"{reason}, without any output", self._last
+        )
 
 
 def go_command(limits: Limits, white_to_move: bool) -> str:
-    """The `go` line of limits."""
+    """The `go` command for limits."""
     words = ["go"]
     if limits.clock:
         clock = limits.clock
@@ -262,11 +287,10 @@ def go_command(limits: Limits, white_to_move: bool) -> str:
     return " ".join(words if len(words) > 1 else [*words, "infinite"])
 
 
-def pass_lines_on(
+def forward_lines(
     pipe: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event
 ) -> None:
-    """Pass the lines of an unbuffered pipe on until it ends, None at the end; where nobody waits for them, just drain
-    it."""
+    """Forward the lines of a pipe to a queue, then None. Without a queue just drain the pipe."""
     with io.BufferedReader(cast(io.RawIOBase, pipe)) as stream:
         while raw := stream.readline(LONGEST_LINE):
             line = raw.decode(errors="replace").strip()
@@ -281,7 +305,7 @@ def pass_lines_on(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started, and reap it."""
+    """Kill a process with its children, and reap it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,11 +1,13 @@
-"""A player as a UCI engine. Nothing heavy is imported here, so `uciok` comes at once; the player loads meanwhile.
+"""A player as a UCI engine.
 
-    reader thread     lines of stdin, into a queue
-    loader thread     imports and compiles, then makes the player
-    main thread       one command after the other; `isready`, `position` and `go` wait for the loader
-    search thread     one for each `go`, until its bestmove is printed
+This module imports nothing heavy, so `uciok` is sent at once while the player loads.
 
-Only the main thread changes what the engine remembers; all of them may print.
+    reader thread     puts the lines of stdin into a queue
+    loader thread     imports and compiles, then creates the player
+    main thread       handles one command after the other; `isready`, `position` and `go` wait for the loader
+    search thread     one for each `go`, until it has printed its bestmove
+
+Only the main thread changes the state of the engine. All threads may print.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranks.chess.uci.go import Go
+from ranks.chess.uci.go import GoCommand
 from ranks.chess.uci.lines import Option
 from ranks.errors import UserError
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
     from ranks.chess.players.player import Player
-    from ranks.chess.uci.thinking import Thinking
+    from ranks.chess.uci.search_thread import SearchThread
 
 OPTIONS = (
     Option("Hash", "spin", "16", 1, 4096),
@@ -39,9 +42,16 @@ OPTIONS = (
 class Engine:
     """Speaks UCI for one player."""
 
-    def __init__(self, name: str, load: Callable[[], Player], write: Callable[[str], None]) -> None:
-        """`load` makes the player, in a thread of its own; `write` prints one line and flushes it."""
-        self._name, self._load, self._write_line = name, load, write
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], Player],
+        write: Callable[[str], None],
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`load` creates the player, in its own thread; `write` prints a line; `now` is the
+        clock."""
+        self._name, self._load, self._write_line, self._now = name, load, write, now
         self._writing = threading.Lock()
         self._player: Player | None = None
         self._error: BaseException | None = None
@@ -49,18 +59,19 @@ class Engine:
         self._board: Board | None = None
         self._refused = False
         self._options = {option.name.lower(): option.default for option in OPTIONS}
-        self._search: Thinking | None = None
+        self._search: SearchThread | None = None
         self._num_games = 0
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def run(self, lines: Iterable[str]) -> None:
-        """Carry out commands until `quit` or the end of the lines, then close the player. Raises what the loader or a
-        search raised."""
+        """Handle commands until `quit` or the end of the lines, then close the player.
+
+        Raises whatever the loader or a search raised."""
         threading.Thread(target=self._load_player, name="loader", daemon=True).start()
         threading.Thread(target=self._read, args=(lines,), name="reader", daemon=True).start()
         try:
             while (line := self._waiting.get()) is not None:
-                if not self._obey(line.split()):
+                if not self._handle(line.split()):
                     break
             self._stop()
             self._check()
@@ -70,11 +81,13 @@ class Engine:
 
     @property
     def loading(self) -> bool:
-        """Whether the player is not there yet."""
+        """Whether the player is still being created."""
         return not self._loaded.is_set()
 
-    def _obey(self, words: list[str]) -> bool:
-        """Carry out one line; False after `quit`. Unknown words at its start are passed over, as UCI asks."""
+    def _handle(self, words: list[str]) -> bool:
+        """Handle one line; False after `quit`.
+
+        Unknown words before a command are ignored, as UCI demands."""
         commands: dict[str, Callable[[list[str]], None]] = {
             "uci": self._introduce,
             "isready": self._is_ready,
@@ -99,7 +112,7 @@ class Engine:
 
     def _introduce(self, rest: list[str]) -> None:
         self._write(f"id name {self._name}")
-        self._write("id author the ranks authors")
+        self._write("id author the ranks developers")
         for option in OPTIONS:
             self._write(option.line())
         self._write("uciok")
@@ -115,7 +128,9 @@ class Engine:
         self._board, self._refused = None, False
 
     def _set_position(self, rest: list[str]) -> None:
-        """Take the position, or refuse what cannot be read: then no move is made until a position can be."""
+        """Set the position.
+
+        After an invalid one, `go` answers `bestmove 0000` until a valid one comes."""
         self._wait()
         from ranks.chess.board import Board
 
@@ -126,7 +141,7 @@ class Engine:
                 raise ValueError("write position startpos or position fen ...")
             board = Board(fen.strip() if kind == "fen" else None)
             for text in moves.split():
-                board.push(board.parse_move(text))
+                board.push(board.parse_uci(text))
         except (UserError, ValueError) as error:
             self._refused = True
             self._say(f"position refused: {error.found if isinstance(error, UserError) else error}")
@@ -134,25 +149,26 @@ class Engine:
             self._board, self._refused = board, False
 
     def _go(self, rest: list[str]) -> None:
-        """Begin to search; a search under way is stopped first, and prints its bestmove."""
+        """Start a search. A running search is stopped first and prints its bestmove."""
         player = self._wait()
         self._stop()
         from ranks.chess.board import Board
-        from ranks.chess.uci.thinking import Thinking
+        from ranks.chess.uci.search_thread import SearchThread
 
         board = (self._board or Board()).copy()
-        go = Go.parse(rest)
+        go = GoCommand.parse(rest)
         if "searchmoves" in rest:
-            self._say("searchmoves is not known here: all moves are searched")
+            self._say("searchmoves is not supported: all moves are searched")
         limits = replace(
             go.limits(board.white_to_move, int(self._options["move overhead"]) / 1000),
-            num_lines=int(self._options["multipv"]),
+            multipv=int(self._options["multipv"]),
             threads=int(self._options["threads"]),
-            table_mib=int(self._options["hash"]),
+            hash_mib=int(self._options["hash"]),
+            now=self._now,
         )
         if self._refused:
             self._say("no move: the position was refused")
-        self._search = Thinking(player, None if self._refused else board, limits, go.ponder, self._write, self._end)
+        self._search = SearchThread(player, None if self._refused else board, limits, go.ponder, self._write, self._end)
         self._search.start()
 
     def _stop(self) -> None:
@@ -171,12 +187,12 @@ class Engine:
         known = {option.name.lower(): option for option in OPTIONS}.get(name.strip().lower())
         refusal = known.refusal(value.strip()) if known else f"no option '{name.strip()}'"
         if known is None or refusal:
-            self._say(f"option left as it was: {refusal}")
+            self._say(f"option not changed: {refusal}")
         else:
             self._options[known.name.lower()] = value.strip()
 
     def _wait(self) -> Player:
-        """The player, as soon as it is there. Raises what kept it from coming."""
+        """Wait for the player. Raises the error of the loader, if there was one."""
         self._loaded.wait()
         self._check()
         assert self._player is not None
@@ -192,14 +208,14 @@ class Engine:
         self._end()
 
     def _end(self) -> None:
-        """Let the main thread end once it has carried out what was said so far."""
+        """Let the main thread end after the commands that it has received so far."""
         self._waiting.put(None)
 
     def _load_player(self) -> None:
         try:
             self._player = self._load()
             self._player.new_game(0)
-        except BaseException as error:  # it is raised again in the main thread
+        except BaseException as error:  # raised again in the main thread
             self._error = error
             self._end()
         finally:
@@ -214,13 +230,13 @@ class Engine:
 
 
 def print_line(line: str) -> None:
-    """To stdout, at once."""
+    """Print to stdout and flush."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def lines_of(descriptor: int) -> Iterator[str]:
-    """The lines of a file descriptor. No lock of Python's is held meanwhile, so that the interpreter can end."""
+def read_lines(descriptor: int) -> Iterator[str]:
+    """The lines of a file descriptor, read without stream locks, which would block the exit."""
     pending = b""
     while chunk := os.read(descriptor, 1 << 16):
         *lines, pending = (pending + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""A `go` line of UCI, read."""
+"""The `go` command of UCI, parsed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "
 
 
 @dataclass(frozen=True)
-class Go:
-    """A `go` line, read."""
+class GoCommand:
+    """A parsed `go` command."""
 
     numbers: dict[str, int]
     infinite: bool
     ponder: bool
 
     @classmethod
-    def parse(cls, words: Sequence[str]) -> Go:
-        """Words that are not known, and numbers that are none, are passed over."""
+    def parse(cls, words: Sequence[str]) -> GoCommand:
+        """Parse the words after `go`. Unknown words and invalid numbers are ignored."""
         numbers: dict[str, int] = {}
         for word, value in itertools.pairwise(words):
             if word in NUMBERS and value.lstrip("-").isascii() and value.lstrip("-").isdecimal():
@@ -29,7 +29,7 @@ class Go:
         return cls(numbers, "infinite" in words, "ponder" in words)
 
     def limits(self, white_to_move: bool, overhead_s: float) -> Limits:
-        """What it asks for; a line without any limit is `go infinite`."""
+        """The limits that it sets. A command without any limit means `go infinite`."""
         n = self.numbers
         own, other = ("w", "b") if white_to_move else ("b", "w")
         clock = None

@@ -1,4 +1,4 @@
-"""The lines of the UCI protocol that carry more than one word, read and written."""
+"""The structured lines of UCI, `option` and `info`: parsed and formatted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTION_WORDS = ("name", "type", "default", "min", "max", "var")
 
 @dataclass(frozen=True)
 class Option:
-    """Something that can be set in a program."""
+    """A UCI option of an engine."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def refusal(self, value: str) -> str | None:
-        """What is wrong with a value, or None."""
+        """Why a value is invalid, or None if it is valid."""
         if self.kind == "check" and value.lower() not in ("true", "false"):
             return f"'{value}' is neither true nor false"
         if self.kind == "spin":
@@ -42,7 +42,7 @@ class Option:
         return None
 
     def line(self) -> str:
-        """How it is announced."""
+        """The line that announces the option."""
         words = [f"option name {self.name} type {self.kind}"]
         if self.kind != "button":
             words.append(f"default {self.default}")
@@ -52,7 +52,7 @@ class Option:
 
 
 def parse_option(line: str) -> Option | None:
-    """The option that a line announces, or None."""
+    """Parse an `option` line; None if it is not one."""
     if not line.startswith("option "):
         return None
     fields: dict[str, list[str]] = {}
@@ -79,9 +79,10 @@ def parse_option(line: str) -> Option | None:
 
 
 def parse_info(text: str, board: Board | None) -> Info | None:
-    """What stands behind `info`, or None where no exact score does.
+    """Parse the words after `info`; None if they hold no exact score.
 
-    The line of moves is read only with the board where the search began: that takes longer than all the rest."""
+    The principal variation is parsed only if `board`, the position of the search, is given, since
+    it is the slow part."""
     tokens = text.split()
     numbers = {"depth": 0, "multipv": 1, "nodes": 0, "time": 0}
     scores: dict[str, int] = {}
@@ -110,22 +111,22 @@ def parse_info(text: str, board: Board | None) -> Info | None:
 
 
 def _legal_line(texts: list[str], board: Board) -> tuple[int, ...]:
-    """Moves as far as they are legal one after the other."""
+    """The moves of a line, up to the first illegal one."""
     after = board.copy()
     line: list[int] = []
     with contextlib.suppress(ValueError):
         for text in texts:
-            move = after.parse_move(text)
+            move = after.parse_uci(text)
             after.push(move)
             line.append(move)
     return tuple(line)
 
 
-def format_info(info: Info, moves: list[str], *, several_lines: bool) -> str:
-    """An `info` line; moves: the line in the words of UCI."""
+def format_info(info: Info, moves: list[str], *, with_multipv: bool) -> str:
+    """Format an `info` line; moves: the principal variation in UCI notation."""
     words = [f"info depth {info.depth}"]
-    if several_lines:
-        words.append(f"multipv {info.line}")
+    if with_multipv:
+        words.append(f"multipv {info.multipv}")
     if info.mate_in is not None:
         words.append(f"score mate {info.mate_in}")
     elif info.score_cp is not None:

@@ -1,1 +1,1 @@
-"""Small games whose every position is known: they prove the search."""
+"""Small solved games, for tests of the search."""

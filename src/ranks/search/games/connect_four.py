@@ -15,39 +15,42 @@ from typing import Any
 import numpy as np
 
 from ranks.jit import helper, kernel
-from ranks.search.game import DRAWN, LOOK, LOST, PLAY, Game
+from ranks.search.game import DRAWN, LEGAL_MOVES, LOST, PLAY, Game
 
 COLUMN = np.uint64(0b111111)
 BOTTOM = np.uint64(sum(1 << 7 * column for column in range(7)))
 FULL = COLUMN * BOTTOM
-NOTHING = np.uint64(0)
+EMPTY = np.uint64(0)
 SEVEN = np.uint64(7)
 
 
 @helper
 def has_four(stones: np.uint64) -> bool:
+    """Whether four of these stones are in a line."""
     for shift in (np.uint64(1), np.uint64(6), np.uint64(7), np.uint64(8)):
         pairs = stones & (stones >> shift)
-        if pairs & (pairs >> (shift + shift)) != NOTHING:
+        if pairs & (pairs >> (shift + shift)) != EMPTY:
             return True
     return False
 
 
 @helper
 def landing(taken: np.uint64, column: np.uint64) -> np.uint64:
-    """The square on which a stone in this column comes to lie, as a bit; none if the column is full."""
+    """The square that the next stone in this column takes, as a bit; EMPTY if the column is full."""
     return (taken + (BOTTOM & (COLUMN << SEVEN * column))) & (COLUMN << SEVEN * column)
 
 
 @kernel(PLAY)
 def play(from_states: Any, from_row: int, to_states: Any, to_row: int, move: np.uint16) -> None:
+    """`Game.play`."""
     mine, theirs = from_states[from_row, 0], from_states[from_row, 1]
     to_states[to_row, 0] = theirs
     to_states[to_row, 1] = mine | landing(mine | theirs, np.uint64(move))
 
 
-@kernel(LOOK)
-def look(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+@kernel(LEGAL_MOVES)
+def legal_moves(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+    """`Game.legal_moves`."""
     mine, theirs = states[row, 0], states[row, 1]
     if has_four(theirs):
         return LOST
@@ -56,10 +59,12 @@ def look(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at:
         return DRAWN
     count = 0
     for column in range(7):
-        if landing(taken, np.uint64(column)) != NOTHING:
+        if landing(taken, np.uint64(column)) != EMPTY:
             moves[at + count] = column
             count += 1
     return count
 
 
-CONNECT_FOUR = Game("Connect Four", np.zeros(2, np.uint64), max_moves=7, key_word=0, history=0, play=play, look=look)
+CONNECT_FOUR = Game(
+    "Connect Four", np.zeros(2, np.uint64), max_moves=7, key_word=0, history=0, play=play, legal_moves=legal_moves
+)

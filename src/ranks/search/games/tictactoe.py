@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ranks.jit import helper, kernel
-from ranks.search.game import DRAWN, LOOK, LOST, PLAY, Game
+from ranks.search.game import DRAWN, LEGAL_MOVES, LOST, PLAY, Game
 
 LINES = np.array([sum(1 << square for square in line) for line in (
     (0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)
@@ -23,6 +23,7 @@ ONE = np.uint64(1)
 
 @helper
 def has_line(squares: np.uint64) -> bool:
+    """Whether these squares contain a line of three."""
     for line in LINES:  # noqa: SIM110 - no generators in kernels
         if squares & line == line:
             return True
@@ -31,13 +32,15 @@ def has_line(squares: np.uint64) -> bool:
 
 @kernel(PLAY)
 def play(from_states: Any, from_row: int, to_states: Any, to_row: int, move: np.uint16) -> None:
+    """`Game.play`."""
     mine, theirs = from_states[from_row, 0], from_states[from_row, 1]
     to_states[to_row, 0] = theirs
     to_states[to_row, 1] = mine | (ONE << np.uint64(move))
 
 
-@kernel(LOOK)
-def look(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+@kernel(LEGAL_MOVES)
+def legal_moves(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+    """`Game.legal_moves`."""
     mine, theirs = states[row, 0], states[row, 1]
     if has_line(theirs):
         return LOST
@@ -52,4 +55,6 @@ def look(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at:
     return count
 
 
-TICTACTOE = Game("tic-tac-toe", np.zeros(2, np.uint64), max_moves=9, key_word=0, history=0, play=play, look=look)
+TICTACTOE = Game(
+    "tic-tac-toe", np.zeros(2, np.uint64), max_moves=9, key_word=0, history=0, play=play, legal_moves=legal_moves
+)

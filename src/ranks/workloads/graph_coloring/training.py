@@ -6,14 +6,14 @@ Legend: T rounds, R rows (one for each node and colour), N nodes, B graphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
 
 from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
-from ranks.engine.runs.run import Run, Summary
+from ranks.engine.runs.run import Run
+from ranks.engine.runs.summary import Summary
 from ranks.engine.sharding import rng
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
@@ -110,17 +110,12 @@ def train(cfg: Config, world: World) -> Summary:
     batches = stream(graphs, cfg.global_batch, world)
     validation = graphs_on_device(cfg.data, "validation", cfg.max_colours, world.device)
     settings = cfg.loss_settings
-
-    def loss_at(iteration: int) -> Callable[[ColouringNet, GraphBatch], Loss]:
-        burn_in = burn_in_rounds(cfg.burn_in, world.seed, iteration)
-        return partial(coloring_loss, settings=settings, seed=world.seed, iteration=iteration, burn_in=burn_in)
-
-    learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
+    learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
-        step_s = learner.rehearse(loss_at(NO_BURN_IN_BEFORE), batches.at(run.iteration))
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=step_s)
         for iteration in run.iterations(cfg.iterations):
-            run.log(learner.step(loss_at(iteration), batches.at(iteration)))
+            burn_in = burn_in_rounds(cfg.burn_in, world.seed, iteration)
+            loss = partial(coloring_loss, settings=settings, seed=world.seed, iteration=iteration, burn_in=burn_in)
+            run.log(learner.step(loss, batches.at(iteration)))
             if run.every(cfg.eval_every):
                 scores = validate(learner.model, validation, settings, world, cfg.eval_graphs, cfg.eval_rounds)
                 run.log(scores, prefix="val")

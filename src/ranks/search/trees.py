@@ -1,13 +1,14 @@
-"""The memory of all trees: flat arrays, allocated and touched once, with a fixed share for each game.
+"""The memory of all trees of a search: flat arrays, allocated once, with a fixed share for each game.
 
-    slot      0                    1                    2                  one slot per game under way
+    slot      0                    1                    2                  one slot for each game
     nodes    |root a b c d .  .  .|root a .  .  .  .  . |...               nodes_per_game each, in order of creation
     edges    |r r r a a b b b c ..|r r r a a .  .  .  . |...               edges_per_game each, a node's side by side
     keys     |history |path       |history |path        |...               keys_per_game each, oldest first
 
-A node's edges are its legal moves, and stand in order of their priors as far as the search has needed that: the first
-`num_ready` are in place, of which all but perhaps the last have been visited. Since all moves without visits share one
-estimate of their value, the best of them is the first, and selection reads only what has been visited, and one more.
+A node's edges are its legal moves. They are sorted by prior only as far as the search has needed it: the first
+`num_initialized` edges are in place and have statistics, and all of them except perhaps the last have been visited.
+All moves without visits share one estimate of their value, so the best of them is the one with the highest prior.
+Selection therefore reads the visited edges and one more.
 
 Legend: N nodes, E edges, K keys, G slots, W words of a state, M most moves of a state, S simulations, L leaves of one
 game. Node and edge numbers count through the whole array, so a child is found without knowing its slot.
@@ -21,22 +22,23 @@ import numpy as np
 from numba import from_dtype, types
 
 from ranks.errors import UserError
+from ranks.jit import inlined
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Floats, Ints, Moves, Words
-from ranks.search.game import Game
+from ranks.search.evaluation import Float32Array, Int32Array, Moves, Words
+from ranks.search.game import Game, outcome_of
 
 NONE = -1
-wide: Any = np.int64
-"""Row numbers are kept in 32 bits and reckoned with in 64: each mixture of types would compile a helper once more."""
+int64: Any = np.int64
+"""Node and edge numbers are stored in 32 bits and computed in 64: each mix of types would compile a helper again."""
 UNEVALUATED = -1
-"""In place of num_ready: the node waits for its evaluation, or has not been sent for one."""
+"""In place of num_initialized: the node has no evaluation yet."""
 
 
 NODE = np.dtype(
     [
         ("first_edge", np.int32),
-        ("num_edges", np.int32),  # or how the game ended there: LOST, DRAWN or WON for the side to move
-        ("num_ready", np.int32),
+        ("num_edges", np.int32),  # or LOST, DRAWN or WON where the game is over: see game.outcome_of
+        ("num_initialized", np.int32),  # or UNEVALUATED
         ("value", np.float32),  # the evaluator's, for the side to move; the outcome where the game is over
         ("parent", np.int32),
         ("parent_edge", np.int32),
@@ -44,7 +46,7 @@ NODE = np.dtype(
     align=True,
 )
 EDGE = np.dtype([("value_sum", np.float64), ("visits", np.int32), ("child", np.int32)], align=True)
-"""What is known of a ready edge: the sum of its values, for the side that makes the move. Others hold nothing."""
+"""Statistics of an initialized edge; value_sum is for the side that makes the move. Other edges hold garbage."""
 SLOT = np.dtype(
     [
         ("game_id", np.uint64),
@@ -53,37 +55,38 @@ SLOT = np.dtype(
         ("num_nodes", np.int64),
         ("num_edges", np.int64),
         ("root_visits", np.int64),
-        ("budget", np.int64),  # simulations still to be made
-        ("made", np.int64),  # simulations made by this search
-        ("prepared", np.int64),  # the root has had its noise
-        ("full", np.int64),  # the search ended early for want of room
+        ("simulations_left", np.int64),
+        ("simulations_done", np.int64),  # by this search
+        ("noise_added", np.int64),  # to this root
+        ("out_of_nodes", np.int64),  # the search ended early: no room for another node, its edges or its key
     ],
     align=True,
 )
 ROOT_EDGE = np.dtype([("noise", np.float64), ("visits_before", np.int64)], align=True)
-"""Of a `gumbel` root: log prior + Gumbel noise, and the visits that this search found there."""
-MOVED = np.dtype([("node", np.int32), ("edge_shift", np.int32)], align=True)
-"""Where a kept subtree goes: a node's new number, or NONE; by how much its edges move."""
+"""Of a `gumbel` root: Gumbel noise + log prior, and the visits that the edge had before this search. Of a `puct` root
+with Dirichlet noise: the logarithm of the Gamma sample."""
+RELOCATION = np.dtype([("node", np.int32), ("edge_shift", np.int32)], align=True)
+"""Where compaction moves a node of a kept subtree: its new number, or NONE; by how much its edges move down."""
 Records: TypeAlias = Any
 
 
-class Arena(NamedTuple):
-    """All trees of a search. Few arrays, since each costs every kernel compile time; records, since they share a line
-    of the cache; priors and moves apart, since whole nodes of them are scanned."""
+class Trees(NamedTuple):
+    """All trees of a search. Few arrays, because each costs every kernel compile time. Records, because their fields
+    share a cache line. Priors and moves apart, because the kernels scan whole nodes of them."""
 
     states_NW: Words
     nodes_N: Records
-    moved_N: Records
+    relocation_N: Records
     move_E: Moves
-    prior_E: Floats
+    prior_E: Float32Array
     edges_E: Records
     keys_K: Words
     slots_G: Records
-    pending_GL: Ints
+    pending_GL: Int32Array
     """Nodes out for evaluation, or NONE."""
     root_edges_GM: Records
-    schedule_GS: Ints
-    """How many visits of this search an edge must have to be considered at simulation s of sequential halving."""
+    considered_visits_GS: Int32Array
+    """The visits of this search that an edge must have to be considered at simulation s of sequential halving."""
 
 
 class Sizes(NamedTuple):
@@ -98,8 +101,8 @@ class Sizes(NamedTuple):
     history: int
 
 
-class Rules(NamedTuple):
-    """What SearchConfig says, as kernels read it."""
+class SearchParams(NamedTuple):
+    """The fields of SearchConfig that kernels read."""
 
     gumbel: bool
     c_init: float
@@ -116,10 +119,12 @@ class Rules(NamedTuple):
 
 
 def vector(dtype: Any) -> Any:
+    """The Numba type of a one-dimensional array."""
     return types.Array(dtype, 1, "C")
 
 
 def matrix(dtype: Any) -> Any:
+    """The Numba type of a two-dimensional array."""
     return types.Array(dtype, 2, "C")
 
 
@@ -127,7 +132,7 @@ I64, F64 = types.int64, types.float64
 DTYPES: dict[str, Any] = {
     "states_NW": np.uint64,
     "nodes_N": NODE,
-    "moved_N": MOVED,
+    "relocation_N": RELOCATION,
     "move_E": np.uint16,
     "prior_E": np.float32,
     "edges_E": EDGE,
@@ -135,17 +140,17 @@ DTYPES: dict[str, Any] = {
     "slots_G": SLOT,
     "pending_GL": np.int32,
     "root_edges_GM": ROOT_EDGE,
-    "schedule_GS": np.int32,
+    "considered_visits_GS": np.int32,
 }
-ARENA = types.NamedTuple(
-    tuple(types.Array(from_dtype(DTYPES[name]), len(name.rsplit("_", 1)[1]), "C") for name in Arena._fields), Arena
+TREES = types.NamedTuple(
+    tuple(types.Array(from_dtype(DTYPES[name]), len(name.rsplit("_", 1)[1]), "C") for name in Trees._fields), Trees
 )
 SIZES = types.NamedUniTuple(I64, len(Sizes._fields), Sizes)
-RULES = types.NamedTuple((types.boolean, *(F64,) * 8, types.boolean, types.boolean, I64), Rules)
+PARAMS = types.NamedTuple((types.boolean, *(F64,) * 8, types.boolean, types.boolean, I64), SearchParams)
 
 
-def sizes_of(game: Game, config: SearchConfig) -> Sizes:
-    """Room for one search, and where subtrees are kept, for as many nodes again."""
+def tree_sizes(game: Game, config: SearchConfig) -> Sizes:
+    """Room for one search; twice as many nodes where subtrees are kept."""
     nodes = 1 + config.simulations * (2 if config.reuse else 1)
     edges_per_node = min(game.max_moves, 64) if config.edges_per_node is None else config.edges_per_node
     edges = nodes * edges_per_node + game.max_moves
@@ -155,9 +160,10 @@ def sizes_of(game: Game, config: SearchConfig) -> Sizes:
     )
 
 
-def rules_of(config: SearchConfig) -> Rules:
-    numbers = {name: float(getattr(config, name)) for name in Rules._fields[1:9]}
-    return Rules(
+def search_params(config: SearchConfig) -> SearchParams:
+    """The settings as kernels read them."""
+    numbers = {name: float(getattr(config, name)) for name in SearchParams._fields[1:9]}
+    return SearchParams(
         gumbel=config.root == "gumbel",
         rescale_values=config.rescale_values,
         reuse=config.reuse,
@@ -166,8 +172,8 @@ def rules_of(config: SearchConfig) -> Rules:
     )
 
 
-def allocate(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> Arena:
-    """An empty arena, every page of it touched: page faults inside a search would cost more than the search."""
+def allocate_trees(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> Trees:
+    """Empty trees. Every page is written to now: page faults inside a search would cost more than the search."""
     length = {
         "N": num_games * sizes.nodes_per_game,
         "E": num_games * sizes.edges_per_game,
@@ -189,5 +195,27 @@ def allocate(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> 
         arrays[name] = np.empty(tuple(length[letter] for letter in name.rsplit("_", 1)[1]), dtype)
         arrays[name].view(np.uint8).fill(0)
     arrays["pending_GL"].fill(NONE)
-    arrays["nodes_N"]["num_ready"] = UNEVALUATED
-    return Arena(**arrays)
+    arrays["nodes_N"]["num_initialized"] = UNEVALUATED
+    return Trees(**arrays)
+
+
+node_outcome = inlined(outcome_of)
+"""`game.outcome_of` in kernels: the outcome of a finished node from its num_edges."""
+
+
+@inlined
+def is_finished(trees: Trees, node: int) -> bool:
+    """Whether the game is over at a node."""
+    return trees.nodes_N[node].num_edges < 0
+
+
+@inlined
+def is_evaluated(trees: Trees, node: int) -> bool:
+    """Whether a node has its priors and value. A finished game never has."""
+    return trees.nodes_N[node].num_initialized != UNEVALUATED
+
+
+@inlined
+def mean_value(trees: Trees, edge: int) -> float:
+    """Q of a visited edge, for the side that makes the move."""
+    return trees.edges_E[edge].value_sum / trees.edges_E[edge].visits

@@ -1,4 +1,4 @@
-"""A finished game as PGN, with what the players said about each move as cutechess writes it: {+0.35/12 0.52s}."""
+"""A finished game as PGN, with a comment {score/depth time} for each move, as in cutechess."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ranks.chess.pgn import Game, write_game
 
 
 def write_record(stream: TextIO, record: GameRecord, event: str, date: str, conditions: Conditions) -> None:
-    """Append a game and flush it, so that a crash loses none. date: 2026.11.20."""
+    """Append a game and flush the stream, so that a crash loses no finished game. date:
+    2026.11.20."""
     first = len(record.opening.moves)
     comments = {first + number: turn_comment(turn) for number, turn in enumerate(record.turns, 1)}
     last = first + len(record.turns)
@@ -33,7 +34,7 @@ def write_record(stream: TextIO, record: GameRecord, event: str, date: str, cond
 
 
 def turn_comment(turn: Turn) -> str:
-    """`+0.35/12 0.52s`: score for the side to move in pawns, depth, seconds; `+M3/9` for a mate in three moves."""
+    """`+0.35/12 0.52s`: score in pawns for the mover, depth, seconds; `+M3/9`: mate in three."""
     choice = turn.choice
     if choice.mate_in is not None:
         score = f"{'+' if choice.mate_in > 0 else '-'}M{abs(choice.mate_in)}"

@@ -1,15 +1,20 @@
-"""A small UCI program that hangs, dies, lies or will not go, and what is left of it."""
+"""A small UCI engine that hangs, dies, moves illegally or does not exit, and what it leaves
+behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from ranks.chess.uci.client import Patience
+from ranks.chess.uci.client import Timeouts
 
-IMPATIENT = Patience(start_s=3.0, ready_s=1.0, late_s=0.3, silent_s=0.5, move_s=1.0, quit_s=0.3)
+TIMEOUTS = Timeouts(start_s=60.0, ready_s=60.0, late_s=60.0, silent_s=60.0, move_s=60.0, quit_s=0.3)
+"""Longer than any answer takes on a busy machine."""
+SHORT_TIMEOUTS = replace(TIMEOUTS, silent_s=0.5, move_s=1.0, late_s=0.3)
+"""For engines that never answer: the start is not limited, the search is."""
 FAKE = """
 import os, signal, sys, time
 def say(line):
@@ -21,7 +26,7 @@ if fault == "dies at once": sys.exit("no license")
 for line in sys.stdin:
     words = line.split()
     if words[0] == "uci":
-        say("Fake engine by nobody")
+        say("Fake engine by the tests")
         say("id name Fake 1.0")
         say("option name Skill Level type spin default 5 min 0 max 20")
         say("option name Style type combo default Solid var Solid var Risky Play")
@@ -42,9 +47,11 @@ for line in sys.stdin:
         if fault == "crashes": os.kill(os.getpid(), signal.SIGSEGV)
         if fault == "closes its output": os.close(1); time.sleep(60)
         if fault == "closes its input": os.close(0); time.sleep(60)
-        if fault == "is late": time.sleep(0.8)
+        if fault == "is late":  # very late in the first process, late in the second
+            marker = sys.argv[2] + ".started"
+            time.sleep(0.5 if os.path.exists(marker) else (open(marker, "w").close() or 60))
         if fault == "talks":
-            for _ in range(15): say("info depth 1 currmove e2e4"); time.sleep(0.1)
+            for _ in range(15): say("info depth 1 currmove e2e4")
         if fault == "floods":
             while True: say("# thinking hard about nothing " * 10)
         if fault == "one long line":
@@ -69,18 +76,18 @@ while fault == "ignores quit": time.sleep(1)
 
 
 def written(folder: Path) -> Path:
-    """The program as a file."""
+    """Write the engine to a file."""
     path = folder / "fake.py"
     path.write_text(FAKE)
     return path
 
 
 def command(fake: Path, fault: str) -> list[str]:
-    return [sys.executable, "-S", "-E", str(fake), fault, str(fake.with_name("told"))]
+    return [sys.executable, "-S", "-E", str(fake), fault, str(fake.with_name("options.txt"))]
 
 
 def processes_of(fake: Path) -> list[int]:
-    """The processes that run a program, zombies and orphans too."""
+    """The processes that run an engine, including zombies and orphans."""
     found: list[int] = []
     for entry in Path("/proc").iterdir() if Path("/proc").exists() else ():
         with contextlib.suppress(OSError):

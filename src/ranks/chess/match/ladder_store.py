@@ -1,14 +1,14 @@
-"""What a ladder leaves in its folder, so that it can be stopped anywhere and goes on where it was.
+"""The folder of a ladder. A ladder can be stopped at any time and resumed from its folder.
 
-    plan.json     what is played, by whom (version, options, hash); a later start must agree with it
-    pairs.jsonl   one line for each finished pair of games: the raw data of the rating
+    plan.json     the settings and the players (version, options, hash); a later start must have the same
+    pairs.jsonl   one line for each finished pair of games: the raw data of the ratings
     games.pgn     all these games
-    ladder.json   the rating with everything it was made from
-    ladder.png    its plot
-    lock          held by the ladder that writes here
+    ladder.json   the ratings, with all data that they were computed from
+    ladder.png    the plot of the ratings
+    lock          locked by the ladder that writes here
 
-A line of pairs.jsonl is written after the games it stands for and ends with the length of games.pgn: what a crash left
-behind that length is cut off.
+A line of pairs.jsonl is written after its games, and holds the length of games.pgn at that time. On
+resume, whatever a crash left after that length is cut off.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ from ranks.chess.rating.crosstable import Crosstable
 from ranks.errors import UserError
 
 LINE = {"first": str, "second": str, "number": int, "points": list, "forfeits": list, "pgn_bytes": int}
-"""What is read of a line of pairs.jsonl."""
+"""The keys of a line of pairs.jsonl that are read, and their types."""
 
 
-class JsonlFile:
-    """The pairs that were played, on disk and as a crosstable."""
+class LadderStore:
+    """The pairs played so far, on disk and as a crosstable."""
 
     def __init__(
         self, folder: Path, plan: Mapping[str, Any], looks: int, write_game: Callable[[TextIO, GameRecord], None]
     ) -> None:
-        """Open or begin a ladder's folder.
+        """Open or create the folder of a ladder.
 
-        Raises UserError where it belongs to another plan or another ladder, or where a file is damaged.
+        Raises UserError if its plan differs, if another ladder is writing there, or if a file is
+        damaged.
         """
         self.table = Crosstable()
         self.played: set[tuple[str, str, int]] = set()
         """(first, second, number) of each pair."""
         self.forfeits: Counter[tuple[str, str]] = Counter()
-        """How often (player, reason)."""
+        """The number of forfeits by (player, reason)."""
         self._write_game = write_game
         with contextlib.ExitStack() as opened:
             try:
@@ -55,7 +56,7 @@ class JsonlFile:
                 opened.enter_context(_lock(folder))
                 _require_whole(folder)
                 self.looks = _agree(folder / "plan.json", plan, looks)
-                """The most looks that any start of this ladder allowed."""
+                """The greatest number of looks of all starts of this ladder."""
                 line_bytes, pgn_bytes = self._read(folder / "pairs.jsonl")
                 self._lines = opened.enter_context(_open_cut(folder / "pairs.jsonl", line_bytes))
                 self._pgn = opened.enter_context(_open_cut(folder / "games.pgn", pgn_bytes))
@@ -65,7 +66,7 @@ class JsonlFile:
             self._opened = opened.pop_all()
 
     def add(self, pair: PairRecord) -> None:
-        """Keep a finished pair: first its games, then its line."""
+        """Write a finished pair: first its games, then its line."""
         games = (pair.with_white, pair.with_black)
         for game in games:
             self._write_game(self._pgn, game)
@@ -87,11 +88,13 @@ class JsonlFile:
         self._count(entry)
 
     def close(self) -> None:
-        """Close the files, and let another ladder write here."""
+        """Close the files and release the lock."""
         self._opened.close()
 
     def _read(self, path: Path) -> tuple[int, int]:
-        """Count all whole lines; what they are long, and how long they say that games.pgn is."""
+        """Count all complete lines.
+
+        Returns their length in bytes, and the length of games.pgn that they state."""
         whole = path.read_bytes() if path.exists() else b""
         lines = whole.split(b"\n")[:-1]
         pgn_bytes = 0
@@ -108,50 +111,52 @@ class JsonlFile:
                 raise UserError(
                     f"the ladder in {path.parent}",
                     f"{path}, line {number} is damaged: {what}",
-                    "put the line back as it was, or begin again in another folder",
+                    "restore the line, or start a new ladder in another folder",
                 ) from None
         return sum(len(line) + 1 for line in lines), pgn_bytes
 
     def _count(self, entry: Mapping[str, Any]) -> None:
         key = (entry["first"], entry["second"], entry["number"])
         if key in self.played:
-            raise ValueError(f"pair {key[2]} of {key[0]} and {key[1]} stands there twice")
+            raise ValueError(f"pair {key[2]} of {key[0]} and {key[1]} occurs twice")
         with_white, with_black = entry["points"]
         if not all(type(halves) is int and 0 <= halves <= 2 for halves in (with_white, with_black)):
-            raise ValueError(f"{entry['points']} are no points of two games")
+            raise ValueError(f"{entry['points']} are not the points of two games")
         self.table.add(key[0], key[1], with_white, with_black)
         self.played.add(key)
         self.forfeits.update((player, reason) for player, reason in entry["forfeits"])
 
 
 def _lock(folder: Path) -> TextIO:
-    """An open file that no other ladder can hold at the same time."""
+    """Take the lock of the folder: an open file that only one ladder can hold."""
     lock = (folder / "lock").open("w", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         raise UserError(
-            f"a ladder in {folder}", "another ladder writes here", "wait until it has ended, or give another folder"
+            f"a ladder in {folder}", "another ladder is writing here", "wait until it ends, or give another folder"
         ) from None
     return lock
 
 
 def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
-    """Write the plan, or compare it with the one that is there: players may join and looks be added, no more."""
+    """Write the plan, or compare it with the existing one.
+
+    Only new players and more looks are allowed."""
     players = plan["players"]
     if path.exists():
         before = _read_plan(path)
         players = {**before["players"], **players}
         looks = max(looks, before.get("looks", 1))
         changed = _differences(before, {**plan, "players": before["players"]})
-        for name, facts in before["players"].items():
-            changed += [f"{name}: {difference}" for difference in _differences(facts, players[name])]
+        for name, identity in before["players"].items():
+            changed += [f"{name}: {difference}" for difference in _differences(identity, players[name])]
         if changed:
             raise UserError(
                 f"the ladder in {path.parent}",
-                f"it was begun with other settings ({path.name}): {'; '.join(changed)}",
-                "use those, or another folder",
+                f"it was started with other settings ({path.name}): {'; '.join(changed)}",
+                "use those settings, or another folder",
             )
     write_json(path, {**plan, "players": players, "looks": looks})
     return looks
@@ -160,8 +165,8 @@ def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
-        for facts in plan["players"].values():
-            dict(facts)
+        for identity in plan["players"].values():
+            dict(identity)
     except json.JSONDecodeError as error:
         found = f"line {error.lineno}: {error.msg}"
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -171,33 +176,33 @@ def _read_plan(path: Path) -> dict[str, Any]:
     raise UserError(
         f"the ladder in {path.parent}",
         f"{path} is damaged: {found}",
-        "put the file back as it was, or begin again in another folder",
+        "restore the file, or start a new ladder in another folder",
     )
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`seed was 3, is 4` for each setting of now."""
+    """`seed was 3, is 4` for each setting that differs."""
     return [f"{key} was {before.get(key)}, is {value}" for key, value in now.items() if before.get(key) != value]
 
 
 def _require_whole(folder: Path) -> None:
-    """Raise UserError where a file is missing that is written before one that is there: it would be begun anew."""
+    """Raise UserError if a file is missing although a later one exists."""
     names = ("plan.json", "pairs.jsonl", "games.pgn")
     for first, then in itertools.pairwise(names):
         if (folder / then).exists() and not (folder / first).exists():
             raise UserError(
-                f"the ladder in {folder}", f"{then} without {first}", f"put {first} back, or give another folder"
+                f"the ladder in {folder}", f"{then} without {first}", f"restore {first}, or give another folder"
             )
 
 
 def _open_cut(path: Path, num_bytes: int) -> TextIO:
-    """A file to append to, without what a crash left behind its known length."""
+    """Open a file for appending, cut to its known length: a crash may have left more."""
     found = path.stat().st_size if path.exists() else 0
     if found < num_bytes:
         raise UserError(
             f"the ladder in {path.parent}",
             f"{path} has {found} bytes where the finished pairs filled {num_bytes}",
-            f"put the whole {path.name} back, or begin again in another folder",
+            f"restore the whole {path.name}, or start a new ladder in another folder",
         )
     stream = path.open("a", encoding="utf-8", newline="\n")
     stream.truncate(num_bytes)
@@ -205,7 +210,7 @@ def _open_cut(path: Path, num_bytes: int) -> TextIO:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write strict JSON; a reader sees the old file or the new one."""
-    beside = path.with_suffix(".tmp")
-    beside.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    beside.replace(path)
+    """Write strict JSON atomically: a reader sees either the old file or the new one."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.replace(path)

@@ -1,6 +1,6 @@
-"""A slow and obvious search of one game, written apart from the kernels: trees of Python objects, every move scored.
+"""Reference implementation of the search, for one game: trees of Python objects, every move scored. Slow and simple.
 
-Floating-point sums are taken in the same order as in the kernels, so whole trees can be compared exactly.
+It shares no code with the kernels. Floating-point sums are in the same order, so trees can be compared exactly.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MASK = 2**64 - 1
 
 
 def mix(word: int) -> int:
+    """splitmix64 with Python integers."""
     word = (word + 0x9E3779B97F4A7C15) & MASK
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
@@ -27,15 +28,17 @@ def mix(word: int) -> int:
 
 
 def uniform(key: int, index: int) -> float:
+    """Number `index` of a stream, in (0, 1)."""
     return ((mix((key + index * 0x9E3779B97F4A7C15) & MASK) >> 12) + 0.5) * 2.0**-52
 
 
-def stream(seed: int, game_id: int, ply: int, purpose: int) -> int:
+def stream_key(seed: int, game_id: int, ply: int, purpose: int) -> int:
+    """The key of one stream; purpose 2 is Gumbel noise."""
     return mix(mix(mix(mix(seed) ^ game_id) ^ ply) ^ purpose)
 
 
-def hashed(leaves: Leaves) -> Evaluation:
-    """Priors and values that are a hash of each position alone: any two trees that differ show it."""
+def hash_evaluator(leaves: Leaves) -> Evaluation:
+    """Priors and values that are a hash of the position, so that different trees get different numbers."""
     priors_BM = np.zeros(leaves.moves_BM.shape, np.float32)
     value_B = np.zeros(len(priors_BM), np.float32)
     for row, (words, moves, count) in enumerate(zip(*leaves, strict=True)):
@@ -62,19 +65,22 @@ class Node:
     children: dict[int, Node] = field(default_factory=dict)
 
 
-def look(game: Game, state: Any, keys: list[int]) -> Node:
+def new_node(game: Game, state: Any, keys: list[int]) -> Node:
+    """A node that is finished, or has its legal moves."""
     moves = np.zeros(game.max_moves, np.uint16)
-    found = game.look(state, 0, np.array([*keys, 0], np.uint64), 0, len(keys), moves, 0)
-    return Node(state, keys, [int(move) for move in moves[: max(found, 0)]], -2.0 - found if found < 0 else None)
+    count = game.legal_moves(state, 0, np.array([*keys, 0], np.uint64), 0, len(keys), moves, 0)
+    return Node(state, keys, [int(move) for move in moves[: max(count, 0)]], {-1: -1.0, -2: 0.0, -3: 1.0}.get(count))
 
 
 def after(game: Game, node: Node, move: int) -> Node:
+    """A new node for the position after a move."""
     state = np.zeros_like(node.state)
     game.play(node.state, 0, state, 0, np.uint16(move))
-    return look(game, state, [*node.keys, int(node.state[0, game.key_word])])
+    return new_node(game, state, [*node.keys, int(node.state[0, game.key_word])])
 
 
 def evaluate(game: Game, node: Node, evaluator: Evaluator) -> None:
+    """Expand a node: normalised priors, moves sorted by prior, value."""
     moves = np.zeros((1, game.max_moves), np.uint16)
     moves[0, : len(node.moves)] = node.moves
     priors, value = evaluator(Leaves(node.state, moves, np.array([len(node.moves)], np.int32)))
@@ -86,13 +92,14 @@ def evaluate(game: Game, node: Node, evaluator: Evaluator) -> None:
 
 
 def puct(node: Node, config: SearchConfig) -> int:
+    """The index of the move with the highest Q + U."""
     total = 1 + sum(node.visits)
     explore = math.sqrt(total) * (config.c_init + math.log((total + config.c_base + 1) / config.c_base))
-    value_sum, seen = node.value, 0.0
+    value_sum, visited_prior = node.value, 0.0
     for prior, visits, value in zip(node.priors, node.visits, node.sums, strict=True):
         if visits:
-            value_sum, seen = value_sum + value, seen + prior
-    urgency = value_sum / total - config.fpu_reduction * math.sqrt(seen)
+            value_sum, visited_prior = value_sum + value, visited_prior + prior
+    urgency = value_sum / total - config.fpu_reduction * math.sqrt(visited_prior)
     scores = [
         (value / visits if visits else urgency) + explore * prior / (1 + visits)
         for prior, visits, value in zip(node.priors, node.visits, node.sums, strict=True)
@@ -100,7 +107,8 @@ def puct(node: Node, config: SearchConfig) -> int:
     return scores.index(max(scores))
 
 
-def completed(node: Node) -> list[float]:
+def completed_q(node: Node) -> list[float]:
+    """Mean values; v_mix for moves without visits."""
     visited = [i for i, visits in enumerate(node.visits) if visits]
     prior_sum = sum(node.priors[i] for i in visited)
     weighted = sum(node.priors[i] * (node.sums[i] / node.visits[i]) for i in visited)
@@ -110,21 +118,24 @@ def completed(node: Node) -> list[float]:
 
 
 def sigma(node: Node, config: SearchConfig) -> list[float]:
-    q = completed(node)
+    """sigma(completed q) of each move."""
+    q = completed_q(node)
     low, high = (min(q), max(q)) if config.rescale_values else (-1.0, 1.0)
     scale = (config.c_visit + max(node.visits)) * config.c_scale
     return [scale * (value - low) / max(high - low, 1e-8) for value in q]
 
 
-def improved(node: Node, config: SearchConfig) -> list[float]:
+def improved_policy(node: Node, config: SearchConfig) -> list[float]:
+    """softmax(log P + sigma(completed q))."""
     logits = [math.log(p) + s for p, s in zip(node.priors, sigma(node, config), strict=True)]
     weights = [math.exp(logit - max(logits)) for logit in logits]
     return [weight / sum(weights) for weight in weights]
 
 
-def below_root(node: Node, config: SearchConfig) -> int:
+def gumbel_interior(node: Node, config: SearchConfig) -> int:
+    """The index of the move with the highest improved policy minus visit share."""
     share = [visits / (1 + sum(node.visits)) for visits in node.visits]
-    scores = [pi - n for pi, n in zip(improved(node, config), share, strict=True)]
+    scores = [pi - n for pi, n in zip(improved_policy(node, config), share, strict=True)]
     return scores.index(max(scores))
 
 
@@ -132,13 +143,13 @@ def search(
     game: Game, config: SearchConfig, evaluator: Evaluator, simulations: int, moves: list[int], game_id: int = 0
 ) -> Node:
     """The tree after some simulations from the position after `moves`."""
-    root = look(game, game.initial[None].copy(), [])
+    root = new_node(game, game.initial[None].copy(), [])
     for move in moves:
         root = after(game, root, move)
     evaluate(game, root, evaluator)
-    key = stream(config.seed, game_id, len(moves), 2)
+    key = stream_key(config.seed, game_id, len(moves), 2)
     noise = [-math.log(-math.log(uniform(key, move))) * config.gumbel_scale for move in root.moves]
-    considered = schedule(min(config.num_considered, len(root.moves)), simulations)
+    considered = sequential_halving(min(config.num_considered, len(root.moves)), simulations)
     for simulation in range(simulations):
         node, path = root, []
         while node.outcome is None:
@@ -151,7 +162,7 @@ def search(
                 ]
                 i = scores.index(max(scores))
             else:
-                i = below_root(node, config)
+                i = gumbel_interior(node, config)
             path.append((node, i))
             if i in node.children:
                 node = node.children[i]
@@ -169,8 +180,8 @@ def search(
     return root
 
 
-def schedule(num_considered: int, simulations: int) -> list[int]:
-    """Sequential halving told by its rounds: visit every move that is left, `extra` times; then keep half."""
+def sequential_halving(num_considered: int, simulations: int) -> list[int]:
+    """Visit counts at each simulation, round by round: visit every move that is left `extra` times, then keep half."""
     if num_considered == 1:
         return list(range(simulations))
     rounds = math.ceil(math.log2(num_considered))
@@ -187,25 +198,25 @@ def schedule(num_considered: int, simulations: int) -> list[int]:
     return order[:simulations]
 
 
-def told(node: Node) -> dict[int, Any]:
-    """A tree as nested dictionaries: move -> (prior, visits, sum of values, what follows)."""
+def as_dict(node: Node) -> dict[int, Any]:
+    """A tree as nested dictionaries: move -> (prior, visits, sum of values, dictionary of the child)."""
     return {
-        node.moves[i]: (node.priors[i], node.visits[i], node.sums[i], told(child) if child.outcome is None else {})
+        node.moves[i]: (node.priors[i], node.visits[i], node.sums[i], as_dict(child) if child.outcome is None else {})
         for i, child in node.children.items()
     }
 
 
-def told_by(tree: Search, slot: int, node: int | None = None) -> dict[int, Any]:
-    """The same of a tree in an arena, read from its records."""
-    arena = tree.arena
-    record = arena.nodes_N[slot * tree.sizes.nodes_per_game if node is None else node]
+def searched_tree(search: Search, slot: int, node: int | None = None) -> dict[int, Any]:
+    """The tree of a slot of a search in the form of `as_dict`."""
+    trees = search.trees
+    record = trees.nodes_N[slot * search.sizes.nodes_per_game if node is None else node]
     found: dict[int, Any] = {}
-    for edge in range(record["first_edge"], record["first_edge"] + max(record["num_ready"], 0)):
-        entry = arena.edges_E[edge]
+    for edge in range(record["first_edge"], record["first_edge"] + max(record["num_initialized"], 0)):
+        entry = trees.edges_E[edge]
         if entry["visits"] > 0:
-            below = told_by(tree, slot, entry["child"])
-            assert arena.nodes_N[entry["child"]]["parent_edge"] == edge
-            found[int(arena.move_E[edge])] = (
-                float(arena.prior_E[edge]), int(entry["visits"]), float(entry["value_sum"]), below
+            below = searched_tree(search, slot, entry["child"])
+            assert trees.nodes_N[entry["child"]]["parent_edge"] == edge
+            found[int(trees.move_E[edge])] = (
+                float(trees.prior_E[edge]), int(entry["visits"]), float(entry["value_sum"]), below
             )  # fmt: skip
     return found

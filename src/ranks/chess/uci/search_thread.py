@@ -1,13 +1,12 @@
-"""One search of a UCI engine, in a thread of its own: it ends with exactly one bestmove."""
+"""One search of a UCI engine in its own thread. It prints exactly one bestmove."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Choice, Info, Limits, Player
 from ranks.chess.players.time_plan import time_plan
 from ranks.chess.uci.lines import format_info
@@ -15,10 +14,11 @@ from ranks.chess.uci.lines import format_info
 NO_MOVE = "bestmove 0000"
 
 
-class Thinking(threading.Thread):
-    """One `go`: it searches, reports, and prints exactly one bestmove, when it may.
+class SearchThread(threading.Thread):
+    """One `go` command: search, report, and print one bestmove as soon as UCI allows it.
 
-    Where there is nothing to search (no board, no legal move) it still waits for `stop` if that was agreed."""
+    During `go infinite` and `go ponder` a bestmove is allowed only after `stop` or `ponderhit`,
+    even if there is nothing to search (no board, no legal move)."""
 
     def __init__(
         self,
@@ -41,35 +41,35 @@ class Thinking(threading.Thread):
             self._may_answer.set()
 
     def run(self) -> None:
-        """Called by `start`."""
+        """The body of the thread."""
         try:
             answer = NO_MOVE if self._board is None else self._search(self._board)
             self._may_answer.wait()
             self._write(answer)
-        except BaseException as error:  # it is raised again in the main thread
+        except BaseException as error:  # raised again in the main thread
             self.error = error
             self._failed()
 
     def stop(self) -> None:
-        """End it as soon as may be."""
+        """End the search as soon as possible."""
         self._stopped.set()
         self._may_answer.set()
 
     def ponder_hit(self) -> None:
-        """The move it ponders on has been played: its time runs from now on."""
+        """The opponent played the expected move: the clock of the player runs from now on."""
         if not self._pondering:
             return
         self._pondering = False
-        self._deadline_s = time.perf_counter() + time_plan(self._limits).enough_s
+        self._deadline_s = self._limits.now() + time_plan(self._limits).enough_s
         if not self._limits.infinite:
             self._may_answer.set()
 
     def _search(self, board: Board) -> str:
-        """The line that ends the search."""
+        """Search; returns the bestmove line."""
         if not board.legal_moves():
             self._write(f"info depth 0 score {'mate' if board.in_check else 'cp'} 0")
             return NO_MOVE
-        # while it ponders, the clock of the player does not run: `ponder_hit` sets the deadline
+        # while pondering, the clock of the player does not run; `ponder_hit` sets the deadline
         limits = replace(
             self._limits,
             clock=None if self._pondering else self._limits.clock,
@@ -81,13 +81,13 @@ class Thinking(threading.Thread):
         return best_move(self._player.choose(board, limits))
 
     def _should_stop(self) -> bool:
-        return self._stopped.is_set() or (self._deadline_s is not None and time.perf_counter() >= self._deadline_s)
+        return self._stopped.is_set() or (self._deadline_s is not None and self._limits.now() >= self._deadline_s)
 
     def _report(self, info: Info) -> None:
-        self._write(format_info(info, [move_name(move) for move in info.pv], several_lines=self._limits.num_lines > 1))
+        self._write(format_info(info, [move_to_uci(move) for move in info.pv], with_multipv=self._limits.multipv > 1))
 
 
 def best_move(choice: Choice) -> str:
-    """The last line of a search; the reply that it expects may be pondered on."""
-    ponder = f" ponder {move_name(choice.pv[1])}" if len(choice.pv) > 1 else ""
-    return f"bestmove {move_name(choice.move)}{ponder}"
+    """The bestmove line, with the expected reply as the move to ponder on."""
+    ponder = f" ponder {move_to_uci(choice.pv[1])}" if len(choice.pv) > 1 else ""
+    return f"bestmove {move_to_uci(choice.move)}{ponder}"

@@ -1,4 +1,4 @@
-"""UCI programs: found, asked for their options, and a real one at play."""
+"""UCI engines as players: finding them, checking their options, and playing with a real one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ranks.chess.board import Board, move_name
+from ranks.chess.board import Board, move_to_uci
+from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Clock, Limits
-from ranks.chess.players.program import FOLDERS, ProgramPlayer, find_command, install
-from ranks.chess.players.words import make_player
+from ranks.chess.uci.player import FOLDERS, UciPlayer, find_command, install
 from ranks.errors import UserError
 
-from .fake_program import IMPATIENT, command, processes_of, written
+from .fake_engine import TIMEOUTS, command, processes_of, written
 from .uci_conversation import Conversation
 
 FOLDERS_OF_PROGRAMS = os.pathsep.join(str(Path(folder).expanduser()) for folder in FOLDERS)
@@ -30,12 +30,12 @@ def fake(tmp_path: Path) -> Path:
     return written(tmp_path)
 
 
-def test_options_are_checked_against_what_the_program_has(fake: Path) -> None:
-    told = fake.with_name("told")
+def test_options_are_checked_against_those_of_the_engine(fake: Path) -> None:
+    received = fake.with_name("options.txt")
     options = {"skill level": "20", "STYLE": "risky play", "Own Book": "true"}
-    player = ProgramPlayer("uci:fake", command(fake, "none"), options, patience=IMPATIENT)
+    player = UciPlayer("uci:fake", command(fake, "none"), options, timeouts=TIMEOUTS)
     player.close()
-    assert told.read_text().splitlines() == [
+    assert received.read_text().splitlines() == [
         "setoption name Skill Level value 20",
         "setoption name Style value risky play",
         "setoption name Own Book value true",
@@ -49,13 +49,13 @@ def test_options_are_checked_against_what_the_program_has(fake: Path) -> None:
         ({"Own Book": "1"}, "neither true nor false", "Own Book"),
     ]:
         with pytest.raises(UserError) as error:
-            ProgramPlayer("uci:fake", command(fake, "none"), options, patience=IMPATIENT)
+            UciPlayer("uci:fake", command(fake, "none"), options, timeouts=TIMEOUTS)
         assert found in error.value.found
         assert do in error.value.do
     assert processes_of(fake) == []
 
 
-def test_programs_are_found_or_the_way_to_get_them_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_are_found_or_the_error_says_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "my engine"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -70,28 +70,28 @@ def test_programs_are_found_or_the_way_to_get_them_is_told(tmp_path: Path, monke
     (tmp_path / "brew").write_text("#!/bin/sh\n")
     (tmp_path / "brew").chmod(0o755)
     assert install("engines/lc0") == "install it: brew install lc0"
-    for word in ["uci", "uci:", "uci:'", "uci:my@0"]:
+    for spec in ["uci", "uci:", "uci:'", "uci:my@0"]:
         with pytest.raises(UserError):
-            make_player(word)
+            make_player(spec)
 
 
-def test_a_bare_go_waits_for_stop_also_in_a_program_behind_our_engine(fake: Path) -> None:
-    player = ProgramPlayer("uci:fake", command(fake, "waits for stop"), {}, patience=IMPATIENT)
+def test_a_bare_go_waits_for_stop_also_if_the_player_is_an_engine(fake: Path) -> None:
+    player = UciPlayer("uci:fake", command(fake, "waits for stop"), {}, timeouts=TIMEOUTS)
     with Conversation(lambda: player) as gui:
         gui.ask("go", "info depth 1 score cp 13")
         time.sleep(0.1)
-        assert gui.heard == []
+        assert gui.received == []
         assert gui.ask("stop", "bestmove") == ["bestmove e2e4 ponder e7e5"]
     assert processes_of(fake) == []
 
 
 @pytest.mark.parametrize("fault", ["dies", "dies at ucinewgame"])
-def test_a_program_that_dies_behind_our_engine_is_an_error_of_the_user(fake: Path, fault: str) -> None:
+def test_an_engine_that_dies_as_a_player_of_our_engine_is_a_user_error(fake: Path, fault: str) -> None:
     player = f"uci:{shlex.join(command(fake, fault))}"
     engine = [sys.executable, "-m", "ranks", "chess", "uci", "--player", player]
     ended = subprocess.run(engine, input="uci\nisready\n", capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
-    assert "the program died with exit code 3" in ended.stderr
+    assert "the engine died with exit code 3" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert processes_of(fake) == []
 
@@ -102,7 +102,7 @@ def test_stockfish_plays() -> None:
     player.new_game(0)
     mate = Board("6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1")
     choice = player.choose(mate, Limits(clock=Clock(60, 60)))
-    assert (move_name(choice.move), choice.mate_in) == ("d1d8", 1)
+    assert (move_to_uci(choice.move), choice.mate_in) == ("d1d8", 1)
     player.new_game(1)
     first = player.choose(Board(), Limits())
     player.new_game(2)

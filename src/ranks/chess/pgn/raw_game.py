@@ -1,4 +1,4 @@
-"""PGN cut into games, line by line, before anything is known about their moves."""
+"""Split PGN text into games: tags, move texts, comments and result. Moves are not parsed here."""
 
 from __future__ import annotations
 
@@ -12,74 +12,78 @@ from ranks.chess.pgn.game import TERMINATIONS
 
 _TAG = re.compile(r'\[\s*(\w+)\s*"((?:[^"\\]|\\.)*)"\s*\]')
 _LOOSE_TAG = re.compile(r'\[\s*(\w+)\s*"(.*)"\s*\]')
-"""A tag whose value holds quotes without a backslash before them."""
+"""A tag whose value holds quotes that are not escaped by a backslash."""
 _TOKEN = re.compile(
-    r"\d+(?![-/\d])[.…]*|[.…!?]+|\$\d+|e\. ?p\.|"  # passed over: move numbers, glyphs, a capture's "en passant"
+    r"\d+(?![-/\d])[.…]*|[.…!?]+|\$\d+|e\. ?p\.|"  # ignored: move numbers, glyphs, "e.p."
     r"(\{[^}]*\}?|;.*|[()*]|[^\s{}();.…$*]+)"
 )
 
 
 @dataclass
-class Draft:
-    """What has been read of one game."""
+class RawGame:
+    """The text of one game, as far as it has been read."""
 
     line: int = 0
-    """Where it begins, from 1 on; 0: not yet."""
+    """The number of its first line, from 1; 0 if it has not started."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     words: list[str] = field(default_factory=list[str])
     """The moves of the main line as text."""
     comments: dict[int, str] = field(default_factory=dict[int, str])
-    """By the number of moves before them."""
+    """By the number of moves before the comment."""
     depth: int = 0
-    """How many variations are open."""
+    """The number of open variations."""
     open_comment: list[str] | None = None
-    """The lines so far of a comment that is not yet closed."""
+    """The lines of a comment that is not closed yet."""
     result: str | None = None
-    damage: str | None = None
-    """The first thing that is wrong, moves apart."""
+    error: str | None = None
+    """The first error, except in the moves."""
 
     @property
     def holds_a_game(self) -> bool:
-        """Whether there is more than a comment between two games."""
-        return bool(self.headers or self.words or self.depth or self.damage)
+        """Whether there is a game, and not only a comment between two games."""
+        return bool(self.headers or self.words or self.depth or self.error)
 
-    def ends_before(self, tag_line: str, *, behind_blank: bool) -> bool:
-        """Whether a line of tags belongs to the next game: it stands behind moves, or behind a blank and says again
-        what is said already."""
+    def ends_before(self, tag_line: str, *, after_blank: bool) -> bool:
+        """Whether tags start the next game: after moves, or after a blank line and repeating a
+        tag."""
         if self.words or self.comments or self.depth or self.open_comment is not None:
             return True
-        return behind_blank and any(name in self.headers for name, _ in _TAG.findall(tag_line))
+        return after_blank and any(name in self.headers for name, _ in _TAG.findall(tag_line))
 
     def add_tags(self, line: str) -> None:
-        """The tags of a line, mostly one."""
+        """Read the tags of a line, usually one."""
         tags: list[tuple[str, str]] = _TAG.findall(line)
         if not tags or _TAG.sub("", line).strip():
             loose = _LOOSE_TAG.fullmatch(line.strip())
             if loose is None:
-                return self.damaged(f"no tag can be read from {line.strip()}")
+                return self.fail(f"no tag can be read from {line.strip()}")
             tags = [(loose[1], loose[2])]
         self.headers |= {name: re.sub(r"\\(.)", r"\1", value) for name, value in tags}
         return None
 
     def add_comment(self, text: str) -> None:
-        """A comment; those in variations are dropped."""
+        """Add a comment. Comments in variations are dropped."""
         words = text.split()
         if words and not self.depth:
             before = self.comments.get(len(self.words))
             self.comments[len(self.words)] = " ".join([before, *words] if before else words)
 
     def end_comment(self, line: str) -> str:
-        """Go on with the open comment; returns what stands behind it, '' where it stays open."""
+        """Continue the open comment.
+
+        Returns the rest of the line after its end, '' if it stays open."""
         assert self.open_comment is not None
-        inside, brace, behind = line.partition("}")
+        inside, brace, rest = line.partition("}")
         self.open_comment.append(inside)
         if brace:
             self.add_comment(" ".join(self.open_comment))
             self.open_comment = None
-        return behind
+        return rest
 
     def take(self, tokens: list[str]) -> list[str]:
-        """Read moves, comments and variations; returns what stands behind the result, [] where it is not reached."""
+        """Read moves, comments and variations.
+
+        Returns the tokens after the result, [] if there is no result yet."""
         for index, token in enumerate(tokens):
             mark = token[:1]
             if not mark:
@@ -97,7 +101,7 @@ class Draft:
                 self.depth -= 1
                 if self.depth < 0:
                     self.depth = 0
-                    self.damaged("a variation ends that has not begun")
+                    self.fail("a variation is closed that was never opened")
             elif self.depth:
                 continue
             elif token in TERMINATIONS:
@@ -107,49 +111,49 @@ class Draft:
                 self.words.append(token)
         return []
 
-    def damaged(self, reason: str) -> None:
-        """Keep the first reason why this game cannot be read."""
-        self.damage = self.damage or reason
+    def fail(self, reason: str) -> None:
+        """Keep the first reason why the game cannot be read."""
+        self.error = self.error or reason
 
-    def close(self) -> Draft:
-        """The draft, in which nothing may be open now."""
+    def close(self) -> RawGame:
+        """End the game. Unclosed comments and variations and a missing result are errors."""
         if self.open_comment is not None:
-            self.damaged("a comment is never closed")
+            self.fail("a comment is never closed")
         elif self.depth:
-            self.damaged("a variation is never closed")
+            self.fail("a variation is never closed")
         elif self.result is None:
-            self.damaged("the moves end without a result")
+            self.fail("the moves end without a result")
         return self
 
 
-def drafts(lines: Iterable[str]) -> Iterator[Draft]:
-    """Cut lines into games: behind a result, and before a tag that cannot belong to the same game."""
-    draft, behind_blank = Draft(), True
+def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
+    """Split lines into games: after a result, and before a tag that must be of the next game."""
+    raw, after_blank = RawGame(), True
     try:
         for number, line in enumerate(lines, 1):
             if line.startswith("%"):
                 continue
             if number == 1:
                 line = line.removeprefix("\ufeff")
-            was_blank, behind_blank = behind_blank, line.isspace()
-            if draft.open_comment is not None and not (was_blank and line.startswith("[Event ")):
-                line = draft.end_comment(line)
+            was_blank, after_blank = after_blank, line.isspace()
+            if raw.open_comment is not None and not (was_blank and line.startswith("[Event ")):
+                line = raw.end_comment(line)
             elif line.lstrip().startswith("["):
-                if draft.ends_before(line, behind_blank=was_blank):
-                    if draft.holds_a_game:
-                        yield draft.close()
-                    draft = Draft()
-                draft.line = draft.line or number
-                draft.add_tags(line)
+                if raw.ends_before(line, after_blank=was_blank):
+                    if raw.holds_a_game:
+                        yield raw.close()
+                    raw = RawGame()
+                raw.line = raw.line or number
+                raw.add_tags(line)
                 continue
             tokens = _TOKEN.findall(line)
             while tokens:
-                draft.line = draft.line or number
-                tokens = draft.take(tokens)
-                if draft.result:
-                    yield draft.close()
-                    draft = Draft()
+                raw.line = raw.line or number
+                tokens = raw.take(tokens)
+                if raw.result:
+                    yield raw.close()
+                    raw = RawGame()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        draft.damaged(f"the compressed file is damaged: {error}")
-    if draft.holds_a_game:
-        yield draft.close()
+        raw.fail(f"the compressed file is damaged: {error}")
+    if raw.holds_a_game:
+        yield raw.close()

@@ -1,6 +1,6 @@
-"""Connect Four positions of which every move's worth is known, and how often a search plays a best one.
+"""Solved Connect Four positions, and how often a search plays a best move in them.
 
-python -m tests.search.solved --positions 2000 --stones 26 --simulations 8000
+python -m tests.search.solved_positions --positions 2000 --stones 26 --simulations 8000
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import uniform
+from ranks.search.evaluation import uniform_evaluator
 from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.games.connect_four_solver import TABLE_BITS, solve
 from ranks.search.search import Search
@@ -19,12 +19,14 @@ from ranks.search.search import Search
 
 @dataclass
 class Solved:
+    """A position, as the moves that lead to it, and its best moves."""
+
     moves: list[int]
     best: set[int]
 
 
 def positions(count: int, least_stones: int, seed: int) -> list[Solved]:
-    """Random games of least_stones to least_stones + 7 stones; kept where the moves differ in worth."""
+    """Positions of random games with least_stones to least_stones + 7 stones, in which moves differ in value."""
     rng = np.random.default_rng(seed)
     board = Search(CONNECT_FOUR, SearchConfig(simulations=1), 1)
     table = np.zeros(1 << TABLE_BITS, np.uint64)
@@ -37,22 +39,22 @@ def positions(count: int, least_stones: int, seed: int) -> list[Solved]:
             if len(legal):
                 moves.append(int(rng.choice(legal)))
                 board.play([moves[-1]])
-        worth: dict[int, int] = {}
+        value_of: dict[int, int] = {}
         for move in board.legal_moves(0).tolist():
             board.set_root(0, 0, [*moves, move])
             ended = board.outcome()[0]
-            worth[move] = -int(solve(*board.state(0), table) if np.isnan(ended) else ended)
-        if len(set(worth.values())) > 1:
-            found.append(Solved(moves, {move for move, value in worth.items() if value == max(worth.values())}))
+            value_of[move] = -int(solve(*board.state(0), table) if np.isnan(ended) else ended)
+        if len(set(value_of.values())) > 1:
+            found.append(Solved(moves, {move for move, value in value_of.items() if value == max(value_of.values())}))
     return found
 
 
 def share_of_best_moves(solved: list[Solved], config: SearchConfig) -> float:
-    """How often a search with uniform priors and values of zero plays a best move: only the game's ends guide it."""
+    """How often a search with uniform priors and value 0 plays a best move: only the ends of games guide it."""
     search = Search(CONNECT_FOUR, config, len(solved), groups=1)
     for slot, position in enumerate(solved):
         search.set_root(slot, slot, position.moves)
-    chosen_P = search.run(uniform).chosen_P.tolist()
+    chosen_P = search.run(uniform_evaluator).chosen_P.tolist()
     return float(np.mean([move in position.best for move, position in zip(chosen_P, solved, strict=True)]))
 
 

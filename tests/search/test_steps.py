@@ -1,4 +1,4 @@
-"""Batches, ticks, stops and clocks: how the search is driven, whatever the game."""
+"""`Search.steps` and `Search.run`: batches, early stops, slots that end at different times, evaluators that raise."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Evaluation, Leaves, uniform
+from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
 from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.games.tictactoe import TICTACTOE
 from ranks.search.search import Search
-from tests.search import twin
+from tests.search import reference
 
 
 @pytest.mark.parametrize(("games", "groups", "rows"), [(5, 1, 10), (5, 2, 6), (1, 2, 2), (128, None, 128)])
@@ -22,55 +22,55 @@ def test_batches_have_one_size_and_no_finished_games(games: int, groups: int | N
     search = Search(TICTACTOE, config, games, groups=groups)
     for slot in range(0, games, 2):
         search.set_root(slot, slot, [0, 3, 1, 4] if slot else [])
-    seen: list[int] = []
+    batch_sizes: list[int] = []
 
     def evaluator(leaves: Leaves) -> Evaluation:
-        seen.append(len(leaves.num_moves_B))
+        batch_sizes.append(len(leaves.num_moves_B))
         for words, moves, count in zip(*leaves, strict=True):
             if count:
-                node = twin.look(TICTACTOE, words[None].copy(), [])
+                node = reference.new_node(TICTACTOE, words[None].copy(), [])
                 assert node.outcome is None
                 assert node.moves == moves[:count].tolist()
-        return uniform(leaves)
+        return uniform_evaluator(leaves)
 
     result = search.run(evaluator)
-    assert set(seen) == {rows}
+    assert set(batch_sizes) == {rows}
     assert search.batch_size == rows
     assert result.simulations_P.tolist() == [50 if slot % 2 == 0 else 0 for slot in range(games)]
     assert result.num_moves_P[1:2].tolist() == [0] * (games > 1)
-    assert search.times.num_rows == sum(seen)
+    assert search.times.num_rows == sum(batch_sizes)
     assert 0 < search.times.num_leaves <= search.times.num_rows
     assert search.times.tree_s > 0
     assert 0 < search.times.evaluation_s < search.times.wall_s
 
 
-def test_leaving_the_loop_settles_the_tree_and_another_goes_on() -> None:
-    straight = Search(CONNECT_FOUR, SearchConfig(simulations=200), 4, groups=2)
-    broken = Search(CONNECT_FOUR, SearchConfig(simulations=200), 4, groups=2)
-    for search, slot in itertools.product((straight, broken), range(4)):
+def test_a_loop_that_was_left_early_is_resumed_by_the_next() -> None:
+    uninterrupted = Search(CONNECT_FOUR, SearchConfig(simulations=200), 4, groups=2)
+    interrupted = Search(CONNECT_FOUR, SearchConfig(simulations=200), 4, groups=2)
+    for search, slot in itertools.product((uninterrupted, interrupted), range(4)):
         search.set_root(slot, slot)
-    straight.run(twin.hashed)
-    broken.begin()
-    ticks, made = 0, []
-    while broken.arena.slots_G["budget"].any():
-        for _ in broken.ticks(twin.hashed):
-            ticks += 1
-            if ticks % 7 == 0:
+    uninterrupted.run(reference.hash_evaluator)
+    interrupted.begin()
+    num_steps, simulations_done = 0, []
+    while interrupted.trees.slots_G["simulations_left"].any():
+        for _ in interrupted.steps(reference.hash_evaluator):
+            num_steps += 1
+            if num_steps % 7 == 0:
                 break
-        assert (broken.arena.pending_GL == -1).all()
-        made.append(int(broken.result().visits_PM.sum()))
-        assert made[-1] == broken.arena.slots_G["made"].sum()
-    assert len(made) > 5
+        assert (interrupted.trees.pending_GL == -1).all()
+        simulations_done.append(int(interrupted.result().visits_PM.sum()))
+        assert simulations_done[-1] == interrupted.trees.slots_G["simulations_done"].sum()
+    assert len(simulations_done) > 5
     for slot in range(4):
-        assert twin.told_by(broken, slot) == twin.told_by(straight, slot)
+        assert reference.searched_tree(interrupted, slot) == reference.searched_tree(uninterrupted, slot)
 
 
 def test_a_slot_that_is_being_searched_cannot_be_played() -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=20), 2)
     search.set_root(0, 0)
     search.begin()
-    for _ in search.ticks(uniform):
-        if (search.arena.pending_GL[0] != -1).any():
+    for _ in search.steps(uniform_evaluator):
+        if (search.trees.pending_GL[0] != -1).any():
             with pytest.raises(UserError, match="slot 0"):
                 search.play([3], [0])
             with pytest.raises(UserError, match="slot 0"):
@@ -78,26 +78,26 @@ def test_a_slot_that_is_being_searched_cannot_be_played() -> None:
     search.play([3], [0])
 
 
-def test_a_deadline_stops_even_where_no_network_is_asked() -> None:
-    """A position whose every simulation ends in a mate that is known still ticks."""
+def test_should_stop_works_where_every_simulation_ends_in_a_finished_game() -> None:
+    """No leaf needs an evaluation there, and the search still yields regularly."""
     search = Search(TICTACTOE, SearchConfig(simulations=100_000, edges_per_node=9, reuse=False), 1)
     search.set_root(0, 0, [0, 3, 1, 4])
-    asked = iter(range(10**9))
-    result = search.run(uniform, should_stop=lambda: next(asked) >= 30)
+    calls = iter(range(10**9))
+    result = search.run(uniform_evaluator, should_stop=lambda: next(calls) >= 30)
     assert 30 < result.simulations_P[0] < 3000
     assert search.principal_variation(0) == [2]
     assert result.value_P[0] > 0.8
 
 
-def test_slots_go_on_by_themselves_as_they_end() -> None:
-    """Games played without waiting for each other are the games played side by side."""
+def test_slots_are_played_and_searched_again_as_they_end() -> None:
+    """Games that do not wait for each other are equal to games that are searched one at a time."""
     config = SearchConfig(simulations=24, dirichlet_fraction=0.25, seed=2)
     games: dict[int, list[int]] = {slot: [] for slot in range(6)}
     search = Search(CONNECT_FOUR, config, 6, groups=2)
     for slot in games:
         search.set_root(slot, slot)
     search.begin(simulations=np.array([24, 3, 9, 24, 5, 1]))
-    for ended_P in search.ticks(twin.hashed):
+    for ended_P in search.steps(reference.hash_evaluator):
         result = search.result(ended_P)
         for slot, move in zip(ended_P.tolist(), result.chosen_P.tolist(), strict=True):
             games[slot].append(move)
@@ -105,28 +105,28 @@ def test_slots_go_on_by_themselves_as_they_end() -> None:
         search.begin([slot for slot in ended_P.tolist() if len(games[slot]) < 5], 24 // 2)
     assert {len(moves) for moves in games.values()} == {5}
     for slot, first in enumerate([24, 3, 9, 24, 5, 1]):
-        alone = Search(CONNECT_FOUR, config, 1)
-        alone.set_root(0, slot)
+        single = Search(CONNECT_FOUR, config, 1)
+        single.set_root(0, slot)
         moves: list[int] = []
         for simulations in [first, 12, 12, 12, 12]:
-            moves.append(int(alone.run(twin.hashed, simulations).chosen_P[0]))
-            alone.play([moves[-1]])
+            moves.append(int(single.run(reference.hash_evaluator, simulations).chosen_P[0]))
+            single.play([moves[-1]])
         assert moves == games[slot]
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_several_leaves_of_one_game_leave_no_virtual_loss_behind(root: str) -> None:
+def test_no_virtual_loss_remains_after_a_search_with_several_leaves_per_game(root: str) -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=300, root=root, leaves_per_game=8), 1)
     search.set_root(0, 0, [3])
-    result = search.run(twin.hashed)
+    result = search.run(reference.hash_evaluator)
 
     def check(node: int, visits: int) -> float:
-        """The mean that the edge above must have, from the evaluations below it."""
-        record = search.arena.nodes_N[node]
+        """The sum of values that the edge above must have, from the evaluations below it."""
+        record = search.trees.nodes_N[node]
         total = float(record["value"]) * (1 if record["num_edges"] > 0 else visits)
         below = 0
-        for edge in range(record["first_edge"], record["first_edge"] + max(record["num_ready"], 0)):
-            entry = search.arena.edges_E[edge]
+        for edge in range(record["first_edge"], record["first_edge"] + max(record["num_initialized"], 0)):
+            entry = search.trees.edges_E[edge]
             if entry["visits"] > 0:
                 below += int(entry["visits"])
                 value = -check(int(entry["child"]), int(entry["visits"]))
@@ -140,22 +140,24 @@ def test_several_leaves_of_one_game_leave_no_virtual_loss_behind(root: str) -> N
     assert search.times.num_leaves / search.times.num_batches > 3
 
 
-def test_an_evaluator_that_raises_leaves_a_search_that_goes_on() -> None:
+def test_a_search_resumes_after_an_evaluator_raised() -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=40), 4, groups=2)
-    straight = Search(CONNECT_FOUR, SearchConfig(simulations=40), 4, groups=1)
+    uninterrupted = Search(CONNECT_FOUR, SearchConfig(simulations=40), 4, groups=1)
     for slot in range(4):
         search.set_root(slot, slot)
-        straight.set_root(slot, slot)
+        uninterrupted.set_root(slot, slot)
     calls = itertools.count()
 
     def failing(leaves: Leaves) -> Evaluation:
         if next(calls) == 11:
             raise RuntimeError("out of memory")
-        return twin.hashed(leaves)
+        return reference.hash_evaluator(leaves)
 
     with pytest.raises(RuntimeError, match="out of memory"):
         search.run(failing)
-    for _ in search.ticks(failing):
+    for _ in search.steps(failing):
         pass
-    straight.run(twin.hashed)
-    assert [twin.told_by(search, slot) for slot in range(4)] == [twin.told_by(straight, slot) for slot in range(4)]
+    uninterrupted.run(reference.hash_evaluator)
+    assert [reference.searched_tree(search, slot) for slot in range(4)] == [
+        reference.searched_tree(uninterrupted, slot) for slot in range(4)
+    ]

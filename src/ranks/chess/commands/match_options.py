@@ -1,4 +1,4 @@
-"""From the words of a command line to what a match is made of: players, conditions, openings."""
+"""From the flags of `ranks chess match` and `ladder` to participants, conditions and openings."""
 
 from __future__ import annotations
 
@@ -6,55 +6,70 @@ import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ranks import __version__
+from ranks.chess.commands.players import PLAYERS, parse_player
 from ranks.chess.match.game import Conditions
 from ranks.chess.match.opening_files import read_openings
 from ranks.chess.match.openings import Opening, seeded_openings
-from ranks.chess.match.schedule import Entrant
+from ranks.chess.match.schedule import Participant
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Limits
-from ranks.chess.players.program import ProgramPlayer
-from ranks.chess.players.words import PlayerWord
+from ranks.chess.players.spec import PlayerSpec
+from ranks.chess.uci.player import UciPlayer
 from ranks.errors import UserError
 
 OUR_SOURCES = ("chess/board.py", "chess/core/", "chess/players/", "search/")
-"""What our own players are made of."""
+"""The source files of our own players."""
 
 
-def entrants(words: Sequence[str]) -> list[Entrant]:
-    """A player for each word. It is named by its word, a UCI program by what it calls itself and what was set.
+def participants(specs: Sequence[str]) -> list[Participant]:
+    """A participant for each spec.
 
-    Each is opened and closed once, so that a word that cannot be played is refused before the first game.
+    Its name is the spec; a UCI engine is named by its id name and its options. Each player is
+    created and closed here, so that a spec that cannot play is refused before the first game.
     """
     seen: Counter[str] = Counter()
-    found: list[Entrant] = []
-    for word in words:
-        parsed = PlayerWord.parse(word)
-        player = parsed.make()
-        name = program_name(player, parsed.options) if isinstance(player, ProgramPlayer) else word
-        if isinstance(player, ProgramPlayer):
+    found: list[Participant] = []
+    for text in specs:
+        spec = parse_player(text)
+        player = spec.make()
+        if isinstance(player, UciPlayer):
+            name = engine_name(player, spec.options)
             program, digest = player.program, hashlib.sha256(player.executable.read_bytes()).hexdigest()
         else:
-            program, digest = f"ranks {__version__}", our_sha256()
+            name, program, digest = text, f"ranks {__version__}", source_sha256(spec)
         player.close()
         seen[name] += 1
-        facts = {"word": word, "program": program, "sha256": digest}
-        found.append(Entrant(name if seen[name] == 1 else f"{name} ({seen[name]})", parsed.make, facts))
+        identity = {"word": text, "program": program, "sha256": digest}  # the keys of plan.json
+        found.append(Participant(name if seen[name] == 1 else f"{name} ({seen[name]})", spec.make, identity))
     return found
 
 
-def program_name(player: ProgramPlayer, options: Mapping[str, str]) -> str:
+def engine_name(player: UciPlayer, options: Mapping[str, str]) -> str:
     """`Stockfish 15.1, 5000 nodes, UCI_Elo 1350`."""
     nodes = [f"{player.nodes} nodes"] if player.nodes else []
     given = [f"{option} {value}" for option, value in options.items() if value != "true"]
     return ", ".join([player.program, *nodes, *given])
 
 
+def source_sha256(spec: PlayerSpec) -> str:
+    """The hash of a player's source.
+
+    It covers our own players, and the file of a factory from another module. Other files that such
+    a factory reads (weights, further modules) are not part of it."""
+    if spec.name in PLAYERS:
+        return our_sha256()
+    found = find_spec(spec.factory.split(":")[0])
+    source = Path(found.origin).read_bytes() if found and found.origin else b""
+    return hashlib.sha256(our_sha256().encode() + source).hexdigest()
+
+
 @functools.cache
 def our_sha256() -> str:
-    """The hash of the sources of our own players, which tells states of one version apart."""
+    """The hash of the source files of our own players. It tells apart two states of one version."""
     package = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -70,20 +85,20 @@ def conditions(
     movetime: float | None = None,
     time_margin: float = 0.0,
 ) -> Conditions:
-    """At most one of a time control, nodes, depth and seconds for each move; without any, the players' own limits."""
+    """The conditions of a game: one of the limits, or none, so that each player uses its own."""
     given = {"--tc": tc, "--nodes": nodes, "--depth": depth, "--movetime": movetime}
     flags = [f"{flag} {value}" for flag, value in given.items() if value is not None]
     if len(flags) > 1:
         raise UserError(" ".join(flags), "limits that exclude each other", "give one of them")
     for value in (nodes, depth, movetime):
         if value is not None and not 0 < value < float("inf"):
-            raise UserError(flags[0], "no limit to play with", "give a number above 0")
+            raise UserError(flags[0], "this is not a limit", "give a number above 0")
     if not 0 <= time_margin < float("inf"):
-        raise UserError(f"--time-margin {time_margin}", "no length of time", "give seconds from 0 on")
+        raise UserError(f"--time-margin {time_margin}", "this is not a duration", "give 0 or more seconds")
     limits = Limits(nodes=nodes, depth=depth, movetime_s=movetime)
     return Conditions(None if tc is None else TimeControl.parse(tc), limits, time_margin)
 
 
 def openings_of(path: Path | None, seed: int) -> Iterable[Opening]:
-    """The openings of a file, or our own of this seed."""
+    """The openings of a file, or our own openings for this seed."""
     return seeded_openings(seed) if path is None else read_openings(path)
