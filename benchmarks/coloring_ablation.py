@@ -61,7 +61,7 @@ VARIANTS = (
     Variant("the net", ()),
     Variant("untrained", None),
     Variant(
-        "no recurrence: 6 layers with weights of their own",
+        "no recurrence: 6 layers with separate weights",
         (*("--model.layers", str(LAYERS), "--model.rounds", str(LAYERS), "--rounds", str(LAYERS)), "--burn-in", "0"),
         rounds=LAYERS,
     ),

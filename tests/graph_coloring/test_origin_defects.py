@@ -135,7 +135,7 @@ def labelled(graphs: list[Graph]) -> batches.GraphBatch:
     batch = batch_of(graphs, 3)
     one_B = torch.ones(len(graphs), dtype=torch.float64)
     reference_N = torch.zeros(len(batch.features_NF), dtype=torch.int64)
-    labels = batches.Labels(reference_N, one_B, 3 * one_B, torch.zeros(len(graphs), dtype=torch.int64), one_B)
+    labels = batches.BatchLabels(reference_N, one_B, 3 * one_B, torch.zeros(len(graphs), dtype=torch.int64), one_B)
     return replace(batch, labels=labels)
 
 

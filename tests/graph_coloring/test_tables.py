@@ -106,11 +106,11 @@ def test_an_estimate_must_beat_every_rival(run: str, parts: Parts) -> None:
 
 def test_graphs_of_the_training_set_are_excluded(parts: Parts) -> None:
     everything, _ = parts
-    known = np.sort(everything.dataset.hash_G[everything.chosen_G[:5]])
-    seen, other = chromatic.held_out(24, replace(NO_GRAPHS, hash_G=known), max_nodes=24)
+    trained_hashes = np.sort(everything.dataset.hash_G[everything.chosen_G[:5]])
+    seen, other = chromatic.held_out(24, replace(NO_GRAPHS, hash_G=trained_hashes), max_nodes=24)
     assert (everything.excluded, seen.excluded, other.excluded) == (0, 5, 0)
     assert len(everything.chosen_G) - len(seen.chosen_G) == 5
-    assert not np.isin(seen.dataset.hash_G[seen.chosen_G], known).any()
+    assert not np.isin(seen.dataset.hash_G[seen.chosen_G], trained_hashes).any()
 
 
 def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:

@@ -58,10 +58,10 @@ def test_a_gathered_batch_equals_the_collated_graphs() -> None:
     labels = batch.labels
     assert labels is not None
     for b, g in enumerate(ids.tolist()):
-        known = stored.labels(g)
+        expected = stored.labels(g)
         nodes = slice(int(batch.ptr[b]), int(batch.ptr[b + 1]))
-        assert labels.colours_N[nodes].tolist() == known.colours_N.tolist()
-        assert (labels.low_B[b], labels.high_B[b]) == (known.low, known.high)
+        assert labels.colours_N[nodes].tolist() == expected.colours_N.tolist()
+        assert (labels.low_B[b], labels.high_B[b]) == (expected.low, expected.high)
 
 
 def test_graphs_with_too_many_colours_are_reported_and_rejected_if_all_are(

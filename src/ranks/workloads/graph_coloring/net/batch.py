@@ -20,7 +20,7 @@ UNKNOWN_TYPE = -1
 
 
 @dataclass(frozen=True)
-class Labels:
+class BatchLabels:
     """The labels of each graph. No label is an input of the network."""
 
     colours_N: Tensor
@@ -37,14 +37,12 @@ class Labels:
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """B concatenated graphs. Graph b may use `num_colours_B[b]` colours; with 0 it is only
-    encoded."""
+    """B concatenated graphs. Graph b may use `num_colours_B[b]` colours; 0: it is only encoded."""
 
     features_NF: Tensor
     """float[N, 4]: raw counts; see `graphs.features`."""
     edge_index_2D: Tensor
-    """int64[2, D]: source and target of each directed edge, both directions, sorted by target, then
-    by source."""
+    """int64[2, D]: source and target of both directions of each edge, sorted by target, then source."""
     edges_2E: Tensor
     """int64[2, E]: both ends of each undirected edge, graph by graph."""
     node_graph_N: Tensor
@@ -58,11 +56,10 @@ class GraphBatch:
     item_B: Tensor
     """int64[B]: the key of each graph's random numbers."""
     num_rows: int
-    """Nodes x colours, summed over graphs. Both sums are on the host, so no step waits for the
-    device."""
+    """Nodes x colours, summed over graphs; on the host, so no step waits for the device."""
     num_entries: int
-    """Directed edges x colours, summed over graphs."""
-    labels: Labels | None = None
+    """Directed edges x colours, summed over graphs; on the host."""
+    labels: BatchLabels | None = None
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -70,7 +67,7 @@ class GraphBatch:
     def to(self, device: torch.device) -> GraphBatch:
         """The batch on `device`."""
 
-        def moved(part: GraphBatch | Labels) -> dict[str, Tensor]:
+        def moved(part: GraphBatch | BatchLabels) -> dict[str, Tensor]:
             tensors = {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
             return {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
 

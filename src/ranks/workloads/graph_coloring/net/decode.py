@@ -43,8 +43,7 @@ class RawColouring:
 
 
 def argmax_colours(logits_TR: Tensor, rows: Rows) -> Tensor:
-    """int64[T, N]: the colour with the largest logit of each node after each round; 0 without
-    colours."""
+    """int64[T, N]: each node's colour with the largest logit after each round; 0 without colours."""
     max_colours = int(rows.colours_N.max()) if len(rows.colours_N) else 0
     if max_colours == 0:
         return torch.zeros(len(logits_TR), len(rows.colours_N), dtype=torch.int64, device=logits_TR.device)

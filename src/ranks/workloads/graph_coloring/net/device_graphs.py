@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, GraphBatch, Labels
+from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, BatchLabels, GraphBatch
 
 
 class DeviceGraphs:
@@ -74,7 +74,7 @@ class DeviceGraphs:
             item_B=ids,
             num_rows=num_rows,
             num_entries=num_entries,
-            labels=Labels(
+            labels=BatchLabels(
                 colours_N=self.reference_N[node_N].to(torch.int64),
                 low_B=self.low_G[ids],
                 high_B=self.high_G[ids],

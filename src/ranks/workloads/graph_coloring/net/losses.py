@@ -13,14 +13,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ranks.workloads.graph_coloring.config import TaskWeights
-from ranks.workloads.graph_coloring.net.batch import GraphBatch, Labels
+from ranks.workloads.graph_coloring.net.batch import BatchLabels, GraphBatch
 from ranks.workloads.graph_coloring.net.model import GraphEncoding
 from ranks.workloads.graph_coloring.net.rows import Rows, edge_rows
 from ranks.workloads.graph_coloring.net.sums import group_sums, sum_rows
 
 MAX_PROBABILITY = 1.0 - 1e-6
-"""A larger probability that both ends of an edge have the same colour would give an infinite
-loss."""
+"""The largest probability of equal colours in `edge_nll`; with 1 the loss would be infinite."""
 
 
 def colour_probabilities(logits_TR: Tensor, rows: Rows) -> Tensor:
@@ -43,8 +42,7 @@ def edge_nll(same: Tensor) -> Tensor:
 
 
 def conflict_nll(prob_RT: Tensor, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[T, B]: `edge_nll` summed over the edges of each graph, after each round; 0 without
-    edges."""
+    """float[T, B]: `edge_nll` summed over each graph's edges, after each round; 0 without edges."""
     u_P, v_P, by_edge = edge_rows(batch, rows)
     same_ET = sum_rows(prob_RT[u_P] * prob_RT[v_P], by_edge)
     by_graph = group_sums(batch.node_graph_N[batch.edges_2E[0]], len(batch))
@@ -52,8 +50,7 @@ def conflict_nll(prob_RT: Tensor, batch: GraphBatch, rows: Rows) -> Tensor:
 
 
 def round_weights(num_rounds: int, discount: float, like: Tensor) -> Tensor:
-    """float[T]: discount^(T - 1 - t), normalised to sum 1, so the last round has the largest
-    weight."""
+    """float[T]: discount^(T - 1 - t), normalised to sum 1; the last round has the largest weight."""
     rounds_left_T = torch.arange(num_rounds - 1, -1, -1, dtype=like.dtype, device=like.device)
     weight_T = discount**rounds_left_T
     return weight_T / weight_T.sum()
@@ -99,8 +96,7 @@ def chromatic_loss(chromatic_B: Tensor, low_B: Tensor, high_B: Tensor) -> Tensor
 
 
 def type_cross_entropy(logits_BC: Tensor, type_B: Tensor) -> Tensor:
-    """float[B]: cross-entropy of the family, by a gather (deterministic on CUDA); 0 if it is
-    unknown."""
+    """float[B]: cross-entropy of the family, 0 if unknown; by a gather (deterministic on CUDA)."""
     nll_B = -F.log_softmax(logits_BC, -1).gather(1, type_B[:, None].clamp(min=0))[:, 0]
     return nll_B * (type_B >= 0)
 
@@ -111,7 +107,7 @@ def difficulty_loss(difficulty_B: Tensor, measured_B: Tensor) -> Tensor:
     return huber(torch.where(known_B, difficulty_B - measured_B.nan_to_num(), torch.zeros_like(difficulty_B)))
 
 
-def encoder_losses(encoding: GraphEncoding, labels: Labels) -> dict[str, Tensor]:
+def encoder_losses(encoding: GraphEncoding, labels: BatchLabels) -> dict[str, Tensor]:
     """The losses float[B] of the encoder's tasks: chromatic, type, difficulty."""
     return {
         "chromatic": chromatic_loss(encoding.chromatic_B, labels.low_B, labels.high_B),

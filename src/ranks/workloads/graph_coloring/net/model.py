@@ -76,8 +76,7 @@ class GraphEncoding:
 
 
 class RecurrentLayer(nn.Module):
-    """A gated recurrent unit (Cho et al. 2014) without its reset gate; its input are messages from
-    the neighbours."""
+    """A gated recurrent unit (Cho et al. 2014) without reset gate; the neighbours' messages are its input."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -171,8 +171,10 @@ def _quiet() -> Generator[None, None, None]:
 
 
 def compare(model: nn.Module, content: bytes) -> float:
-    """The largest relative difference over `SHAPES`. Raises GaveUp if it exceeds TOLERANCE or
-    onnxruntime fails."""
+    """The largest relative difference over `SHAPES`.
+
+    Raises GaveUp if it exceeds TOLERANCE or onnxruntime fails.
+    """
     runtime = _import_optional("onnxruntime")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst = 0.0

@@ -93,8 +93,7 @@ def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
 
 
 def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: one standard normal number per colour, the same for all nodes. For the ablation
-    only."""
+    """float[R]: one standard normal number per colour, equal for all nodes; for the ablation."""
     colour_R = torch.arange(batch.num_rows, device=rows.node_R.device) - rows.ptr_N[rows.node_R]
     return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 

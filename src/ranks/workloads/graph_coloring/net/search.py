@@ -28,8 +28,7 @@ MIN_DENSITY, MAX_DENSE_NODES = 0.04, 4096
 """Graphs with at least this density and at most this number of nodes use the adjacency matrix."""
 MAX_ROUNDS_AT_ONCE = 8
 MAX_WORK_AT_ONCE = 1_000_000_000
-"""Limits between two calls of `stop`: rounds, and multiplications in these rounds. One round always
-runs."""
+"""Limits between two calls of `stop`: rounds, and their multiplications; at least one round runs."""
 MAX_TRIES_AT_ONCE, MAX_ROWS_AT_ONCE = 16, 60_000
 """Limits of one batch of parallel tries."""
 

@@ -61,8 +61,7 @@ def sum_rows(x_NF: Tensor, sums: Sums) -> Tensor:
 
 
 def row_starts(sorted_M: Tensor, num_rows: int) -> Tensor:
-    """int64[num_rows + 1]: the index of the first entry of each row in a sorted list of row
-    numbers."""
+    """int64[num_rows + 1]: the first entry of each row in a sorted list of row numbers."""
     return torch.searchsorted(sorted_M, torch.arange(num_rows + 1, device=sorted_M.device))
 
 

@@ -26,8 +26,10 @@ class LoadedNet:
 
 
 def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
-    """The network of a run (name or folder) or of a safetensors file; None: the shipped one. Raises
-    UserError."""
+    """The network of a run (name or folder) or a safetensors file; None: the shipped one.
+
+    Raises UserError if there is none.
+    """
     if run is None:
         return read_net(SHIPPED / "model.safetensors", "shipped with ranks", "the network that ships with the package")
     asked = f"--run {run}"

@@ -42,8 +42,7 @@ def _figure_module(asked: str) -> Any:
 
 
 def save(figure: Any, path: Path, asked: str) -> None:
-    """Write a figure in the format of the path's extension. Raises UserError if this is not
-    possible."""
+    """Write a figure in the format of the path's extension. Raises UserError if it cannot."""
     try:
         figure.savefig(path, format=check_picture(path, asked))
     except OSError as error:

@@ -35,8 +35,7 @@ FIRST_COLOURS = (
 
 
 def palette(num_colours: int) -> list[str]:
-    """`num_colours` different colours '#rrggbb'; after the first ten, the hues are evenly
-    spread."""
+    """`num_colours` different colours '#rrggbb'; ten fixed ones, then evenly spread hues."""
     more = [
         "#{:02x}{:02x}{:02x}".format(*(round(255 * part) for part in colorsys.hls_to_rgb(0.61803 * i % 1, light, 0.6)))
         for i, light in enumerate(np.resize([0.45, 0.65, 0.3, 0.78], max(0, num_colours - len(FIRST_COLOURS))))

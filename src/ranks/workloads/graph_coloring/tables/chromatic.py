@@ -68,8 +68,7 @@ class ChromaticRow:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The test graphs of one data set. `excluded`: the number of graphs isomorphic to a training
-    graph."""
+    """The test graphs of one data set. `excluded`: how many are isomorphic to a training graph."""
 
     dataset: GraphDataset
     chosen_G: Ints

@@ -24,8 +24,7 @@ from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
 
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
-"""Instances where net + repair must use fewer colours than DSATUR; on others it must not use
-more."""
+"""Instances where net + repair must use fewer colours than DSATUR; elsewhere not more."""
 
 TIMED = ("TabuCol", "net + TabuCol")
 """Solvers whose row also has the seconds until their best colouring."""

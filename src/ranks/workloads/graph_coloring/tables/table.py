@@ -34,8 +34,7 @@ class TableSizes:
 
 FULL = TableSizes(hard=300, chromatic=1000, unseen=20, budget_s=10.0)
 QUICK = TableSizes(hard=40, chromatic=400, unseen=2, budget_s=1.0)
-"""Two methods differ by about two points in the table of chromatic numbers; fewer graphs do not
-show it."""
+"""Methods differ by about two points in the chromatic table; fewer graphs would not show it."""
 
 
 def table(quick: bool = False, instances: Path | None = None, net: LoadedNet | None = None) -> dict[str, Any]:

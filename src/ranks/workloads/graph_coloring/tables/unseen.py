@@ -26,8 +26,7 @@ SEED, TRIES, ROUNDS = 2026, 4, 64
 
 @dataclass(frozen=True)
 class UnseenRow:
-    """How many graphs of a family each method colours properly with the chromatic number of
-    colours."""
+    """How many graphs each method colours properly with the chromatic number of colours."""
 
     family: str
     nodes: str
@@ -43,8 +42,7 @@ class UnseenRow:
 
 
 def unseen_rows(model: ColouringNet, dataset: GraphDataset, max_graphs: int) -> list[UnseenRow]:
-    """A row for each family: the first `max_graphs` graphs of any size with a proven chromatic
-    number."""
+    """A row per family: its first `max_graphs` graphs with a proven chromatic number, of any size."""
     known_G = dataset.low_G == dataset.high_G
     rows: list[UnseenRow] = []
     for number, family in enumerate(dataset.families):
