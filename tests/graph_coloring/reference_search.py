@@ -1,7 +1,7 @@
 """Reference implementations of the local searches: the same rules and random numbers as the
 compiled ones, but slow.
 
-All counts are computed anew at each step.
+All counts are computed from the colours at each step.
 """
 
 from __future__ import annotations

@@ -272,13 +272,14 @@ def test_all_bad_user_files_are_named(user_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepared", "message"), [("empty", "0 graph files"), ("missing", "No such file"), ("alike", "4 different graphs")]
+    ("prepared", "message"),
+    [("empty", "0 graph files"), ("missing", "No such file"), ("duplicates", "4 different graphs")],
 )
 def test_too_few_user_graphs_are_rejected(prepared: str, message: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     if prepared != "missing":
         folder.mkdir()
-    if prepared == "alike":
+    if prepared == "duplicates":
         for i in range(6):
             write_col(folder / f"{i}.col", Graph.of(5, [(i % 4, 4)]))
     with pytest.raises(UserError, match=message):

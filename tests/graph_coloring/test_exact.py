@@ -121,16 +121,16 @@ def test_relabelling_does_not_change_chi() -> None:
 @pytest.fixture
 def branches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of branches of each kernel call of a search."""
-    made: list[int] = []
+    counts: list[int] = []
     compiled = exact.continue_search
 
     def counted(*arguments: Any) -> tuple[int, int]:
         state, more = compiled(*arguments)
-        made.append(more)
+        counts.append(more)
         return state, more
 
     monkeypatch.setattr(exact, "continue_search", counted)
-    return made
+    return counts
 
 
 def test_exact_search_stops_at_its_limit(branches: list[int]) -> None:

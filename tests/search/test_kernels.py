@@ -80,7 +80,7 @@ def test_the_second_start_compiles_nothing_and_an_edit_is_noticed(package: Path,
     [
         ("search/evaluation.py", [SEARCH]),
         ("search/games/tictactoe.py", [SEARCH]),
-        ("workloads/graph_coloring/graphs/words.py", [COLOURING]),
+        ("workloads/graph_coloring/graphs/bitsets.py", [COLOURING]),
         ("workloads/graph_coloring/classical/greedy.py", [COLOURING]),
         ("jit.py", [SEARCH, COLOURING]),
         ("splitmix64.py", [SEARCH, COLOURING]),

@@ -1,2 +1,1 @@
-"""Classical colouring algorithms, compiled with Numba: greedy orders, TabuCol, repair, exact
-search."""
+"""Classical colouring algorithms, compiled with Numba: greedy, TabuCol, repair, exact search."""

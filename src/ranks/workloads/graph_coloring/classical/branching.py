@@ -1,5 +1,6 @@
-"""DSATUR branch and bound (Brelaz 1979, Comm. ACM 22), without recursion, so that it can be paused
-at any branch.
+"""DSATUR branch and bound (Brelaz 1979, Comm. ACM 22), without recursion.
+
+So the search can be paused at any branch.
 
 The node with the fewest free colours is coloured next. Of the colours that are not in use yet only
 one is tried, since the others are symmetric. Ties between nodes with few free colours go to the
@@ -18,8 +19,7 @@ from ranks.workloads.graph_coloring.classical.branching_state import STATE, Sear
 from ranks.workloads.graph_coloring.graphs.bitsets import ONE, ZERO, contains, lowest_bit, popcount
 
 PASS_MAX_FREE = 3
-"""Ties are broken by PASS up to this many free colours; above it by the degree among the uncoloured
-nodes."""
+"""PASS breaks ties up to this many free colours; above it, the degree among uncoloured nodes."""
 RUNNING, FOUND, EXHAUSTED = 0, 1, 2
 
 
@@ -45,8 +45,7 @@ def uncoloured_degree(state: SearchState, node: int) -> int:
 
 @inlined
 def select_node(state: SearchState) -> int:
-    """The uncoloured node to branch on: the one with the fewest free colours; -1 if a node has
-    none.
+    """The node to branch on, with the fewest free colours; -1 if a node has none.
 
     Ties are broken as described at the head of this file, then by the lower node.
     """
@@ -86,8 +85,7 @@ def select_node(state: SearchState) -> int:
 
 @kernel(types.UniTuple(types.int64, 2)(STATE, types.int64, types.int64), allocates=False)
 def continue_search(state: SearchState, root: int, max_branches: int) -> tuple[int, int]:
-    """Continues the search for `max_branches` branches: (RUNNING, FOUND or EXHAUSTED; branches
-    made).
+    """Runs up to `max_branches` branches: (RUNNING, FOUND or EXHAUSTED; branches made).
 
     A branch gives one node one colour. FOUND: all nodes are coloured. EXHAUSTED: there is no
     k-colouring.

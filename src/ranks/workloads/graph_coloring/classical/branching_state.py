@@ -1,5 +1,4 @@
-"""The state of a DSATUR branch and bound: a partial colouring with the free colours of each node,
-as bitsets.
+"""The state of a DSATUR branch and bound: a partial colouring, and free colours as bitsets.
 
 For each colour a bitset holds the nodes that may take it. How many free colours a node has is
 stored bit-sliced: bit v of `free_count_PW[p]` is bit p of that number for node v. So one pass over
@@ -26,8 +25,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class SearchState(NamedTuple):
-    """A branch and bound that can be paused and continued: the path from the root to the current
-    level."""
+    """A branch and bound that can be paused: the path from the root to the current level."""
 
     neighbours_NW: Bitset
     free_KW: Bitset
@@ -112,8 +110,7 @@ def undo_colour(state: SearchState, level: Number, node: Number, colour: Number)
 
 @kernel(types.void(STATE, NUMBERS), allocates=False)
 def colour_clique(state: SearchState, clique: Ints) -> None:
-    """Gives each node of a clique a different colour, except the last node, which is the root of
-    the search."""
+    """Gives each node of a clique a different colour, except the last, the root of the search."""
     root = len(clique) - 1
     for level in range(root):
         state.node_L[level] = clique[level]

@@ -15,8 +15,7 @@ MAX_STEPS = 10_000_000
 
 
 def greedy_clique(graph: Graph) -> Ints:
-    """The nodes of a large clique, int64, sorted: the largest of the greedy cliques from many start
-    nodes.
+    """The nodes of a large clique, int64, sorted: the largest of many greedy cliques.
 
     All nodes are start nodes, by descending degree, until a node has too few neighbours for a
     larger clique, or until MAX_STEPS.

@@ -1,5 +1,4 @@
-"""The state of a local search: a colouring that changes one node at a time, with its conflict
-counts kept up to date.
+"""The state of a local search: a colouring and its conflict counts, updated move by move.
 
 Legend: N nodes, D directed edges, K colours.
 """
@@ -18,8 +17,10 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints32
 
 
 class ColouringState(NamedTuple):
-    """All arrays are int32. The conflicting nodes are the first entries of `conflicting_N`, in
-    order of the moves."""
+    """A colouring with its conflict counts. All arrays are int32.
+
+    The conflicting nodes are the first entries of `conflicting_N`; the moves decide their order.
+    """
 
     starts: Ints32
     """[N + 1]: the neighbours of v are neighbours[starts[v] : starts[v + 1]]."""
@@ -77,8 +78,10 @@ def add_conflicting(state: ColouringState, num_conflicting: int, node: int) -> i
 
 @inlined
 def remove_conflicting(state: ColouringState, num_conflicting: int, node: int) -> int:
-    """Removes a node from the list of conflicting nodes: the last one takes its position. Returns
-    the new length."""
+    """Removes a node from the list of conflicting nodes; returns the new length.
+
+    The last node of the list takes its position.
+    """
     last, position = state.conflicting_N[num_conflicting - 1], state.position_N[node]
     state.conflicting_N[position], state.position_N[last] = last, position
     state.position_N[node] = -1
@@ -102,8 +105,10 @@ def count_conflicts(state: ColouringState) -> tuple[int, int]:
 
 @inlined
 def recolour(state: ColouringState, num_conflicting: int, node: int, new: int) -> int:
-    """Gives a conflicting node another colour in O(degree); returns the new number of conflicting
-    nodes."""
+    """Gives a conflicting node another colour, in O(degree).
+
+    Returns the new number of conflicting nodes.
+    """
     old = state.colours_N[node]
     state.colours_N[node] = new
     for i in range(state.starts[node], state.starts[node + 1]):

@@ -1,5 +1,6 @@
-"""Exact colouring by branch and bound, for graphs of some dozens of nodes (sparse graphs: some
-hundreds).
+"""Exact colouring by branch and bound, for graphs of some dozens of nodes.
+
+Sparse graphs may have some hundreds.
 
 A search for k colours runs on the connected components of the k-core, one after the other; see
 branching.py.
@@ -39,8 +40,7 @@ class NodeLimit(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lower and upper bound of the chromatic number. `colours_N`: int64, a proper colouring with
-    `high` colours."""
+    """Bounds of the chromatic number. `colours_N`: int64, a proper colouring of `high` colours."""
 
     low: int
     high: int
@@ -48,8 +48,7 @@ class Bounds:
 
 
 def k_colour(graph: Graph, k: int, max_nodes: int | None = None) -> Ints | None:
-    """A proper colouring int64[N] with the colours 0..k-1; None if there is none, which is then
-    proven.
+    """A proper colouring int64[N] with the colours 0..k-1; None proves that none exists.
 
     Raises NodeLimit after `max_nodes` branches (nodes of the search tree), or if a connected core
     exceeds MAX_CORE.
@@ -58,8 +57,10 @@ def k_colour(graph: Graph, k: int, max_nodes: int | None = None) -> Ints | None:
 
 
 def chromatic_number(graph: Graph, max_nodes: int | None = None) -> int:
-    """The chromatic number, proven: 1 for a graph without edges, 0 for the empty graph. Raises
-    NodeLimit."""
+    """The chromatic number, proven. Raises NodeLimit.
+
+    It is 1 for a graph without edges, 0 for the empty graph.
+    """
     bounds = chromatic_bounds(graph, NO_LIMIT if max_nodes is None else max_nodes)
     if bounds.low < bounds.high:
         raise NodeLimit
@@ -67,8 +68,9 @@ def chromatic_number(graph: Graph, max_nodes: int | None = None) -> int:
 
 
 def chromatic_bounds(graph: Graph, max_nodes: int) -> Bounds:
-    """Bounds of the chromatic number after at most `max_nodes` branches; low == high if it is
-    proven.
+    """Bounds of the chromatic number after at most `max_nodes` branches.
+
+    low == high if the chromatic number is proven.
 
     Upper bound: DSATUR, then TabuCol with one colour less each time it succeeds. Lower bound: a
     clique, then the proof that `low` colours do not suffice, for low, low + 1, ... The result
@@ -91,8 +93,9 @@ def chromatic_bounds(graph: Graph, max_nodes: int) -> Bounds:
 
 
 def search_upwards(graph: Graph, low: int, high: int, stop: Callable[[], bool]) -> tuple[int, Ints | None]:
-    """Searches for a colouring with low, low + 1, ..., high - 1 colours; `low` must be a lower
-    bound already.
+    """Searches for a colouring with low, low + 1, ..., high - 1 colours.
+
+    `low` must be a lower bound of the chromatic number.
 
     Returns (k, a colouring with k colours), or (a lower bound, None) if all these numbers are
     proven impossible, or soon after `stop` returns true.

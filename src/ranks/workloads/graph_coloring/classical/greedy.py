@@ -15,8 +15,9 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 
 def largest_first(graph: Graph) -> Ints:
-    """A proper colouring int64[N] (Welsh & Powell 1967): nodes by descending degree get the lowest
-    free colour.
+    """Greedy colouring int64[N], largest first (Welsh & Powell 1967).
+
+    Nodes by descending degree get the lowest free colour.
 
     The lower node wins ties.
     """
@@ -27,8 +28,9 @@ def largest_first(graph: Graph) -> Ints:
 
 
 def dsatur(graph: Graph) -> Ints:
-    """A proper colouring int64[N] by DSATUR (Brelaz 1979): the node of the highest saturation gets
-    the lowest free colour.
+    """Greedy colouring int64[N] by saturation: DSATUR (Brelaz 1979).
+
+    The uncoloured node of the highest saturation is next and gets the lowest free colour.
 
     The saturation of a node is the number of different colours of its neighbours. Ties go to the
     node with more uncoloured neighbours, then to the lower node.
@@ -46,8 +48,7 @@ def num_colours(colours_N: Ints) -> int:
 
 @kernel("void(int32[::1], int32[::1], int64[::1], int64[::1])")
 def colour_in_order(starts: Ints32, neighbours: Ints32, order: Ints, colours_N: Ints) -> None:
-    """Gives each node of `order`, in that order, the lowest colour that no neighbour has. -1 means
-    uncoloured."""
+    """Gives each node of `order` the lowest colour that no neighbour has. -1 means uncoloured."""
     seen_by = np.full(len(colours_N) + 1, -1)  # colour -> the last node with such a neighbour; the last entry is for -1
     for v in order:
         for i in range(starts[v], starts[v + 1]):

@@ -1,5 +1,6 @@
-"""Reducing a graph before a search: nodes outside the k-core can be coloured last; components are
-independent.
+"""Reducing a graph before a search, to its k-core and to connected components.
+
+The nodes outside the k-core can be coloured last; the components are independent.
 
 Legend: N nodes, C nodes of the core, P peeled nodes, D directed edges.
 """
@@ -18,8 +19,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 @dataclass(frozen=True)
 class Reduction:
-    """The k-core of a graph, in which each node has k neighbours or more, and the nodes outside of
-    it.
+    """The k-core of a graph, in which each node has k neighbours or more, and the other nodes.
 
     `nodes_C`: the numbers in `graph` of the nodes of `core`.
     """
@@ -47,8 +47,10 @@ class Reduction:
 
 
 def reduce_to_core(graph: Graph, k: int) -> Reduction:
-    """The k-core: nodes of degree below k are removed until none is left. The graph is k-colourable
-    iff its core is."""
+    """The k-core: nodes of degree below k are removed until none is left.
+
+    The graph has a k-colouring exactly if its k-core has one.
+    """
     peeled_P = _peel(*graph.csr(), k)
     keep_N = np.ones(graph.n, np.bool_)
     keep_N[peeled_P] = False
@@ -57,8 +59,7 @@ def reduce_to_core(graph: Graph, k: int) -> Reduction:
 
 
 def connected_components(graph: Graph) -> list[Ints]:
-    """The sorted nodes of each connected component; the components are ordered by their lowest
-    node."""
+    """The sorted nodes of each connected component; components are ordered by their lowest node."""
     component_N = _components(*graph.csr())
     order = np.argsort(component_N, kind="stable")
     return np.split(order, np.cumsum(np.bincount(component_N))[:-1]) if graph.n else []

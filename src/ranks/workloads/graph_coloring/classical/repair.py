@@ -25,14 +25,15 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 MAX_TENURE = 3
 """After its move a node is tabu for 1 to this many moves."""
 MAX_EVALUATIONS = 30_000_000
-"""A repair stops after evaluating this many moves (a tenth of a second). Only graphs of some
-thousand nodes reach it."""
+"""A repair stops after evaluating this many moves; only graphs of some thousand nodes reach it."""
 
 
 @dataclass(frozen=True)
 class RepairResult:
-    """`colours_N`: int64, the best colouring found; `conflicts`: its conflicting edges; `changes`:
-    moves made up to it."""
+    """The best colouring that a repair found.
+
+    `colours_N`: int64. `conflicts`: its conflicting edges. `changes`: moves made up to it.
+    """
 
     colours_N: Ints
     conflicts: int
@@ -40,8 +41,9 @@ class RepairResult:
 
 
 def repair(graph: Graph, k: int, colours_N: npt.ArrayLike, seed: int, max_moves: int | None = None) -> RepairResult:
-    """Recolours conflicting nodes, at most `max_moves` times (2n times by default); returns the
-    best colouring found.
+    """Recolours conflicting nodes; returns the best colouring found.
+
+    At most `max_moves` moves are made, by default 2n.
 
     Each move is the conflicting node and the colour that leave the fewest conflicts; ties are
     broken at random. A node is tabu for the next few moves, unless all conflicting nodes are tabu.

@@ -1,5 +1,4 @@
-"""TabuCol (Hertz & de Werra 1987, Computing 39): tabu search for a proper colouring with exactly k
-colours.
+"""TabuCol (Hertz & de Werra 1987, Computing 39): tabu search for a proper k-colouring.
 
 Each move gives a conflicting node another colour: of all such moves that are not tabu, one that
 leaves the fewest conflicts; ties are broken at random. The old colour of the node is then tabu for
@@ -48,8 +47,9 @@ Progress: TypeAlias = Any
 
 @dataclass(frozen=True)
 class TabuResult:
-    """`colours_N`: int64, the best colouring found; `conflicts`: its conflicting edges; `seconds`:
-    by the given clock.
+    """The best colouring that TabuCol found.
+
+    `colours_N`: int64. `conflicts`: its conflicting edges. `seconds`: by the given clock.
 
     `moves`: all moves of the search. A move in which every colour was tabu (only in tiny graphs)
     counts too.
@@ -71,8 +71,7 @@ def tabucol(
     start_N: npt.ArrayLike | None = None,
     clock: Callable[[], float] | None = None,
 ) -> TabuResult:
-    """Searches from random colours, or from `start_N`, until no edge conflicts or a limit is
-    reached.
+    """Tabu search from random colours or `start_N`, until no edge conflicts or up to a limit.
 
     Give `max_moves`, `max_s` or both. `max_s`: seconds of wall time, or of another clock
     (time.process_time). Without `max_s` the result depends on the other arguments only. Raises
@@ -99,8 +98,10 @@ def tabucol(
 
 @inlined
 def is_allowed(gamma: int, tabu: int, move: int, aspiration: int) -> bool:
-    """Whether a move to a colour that `gamma` neighbours have is allowed: not tabu, or better than
-    the best colouring."""
+    """Whether a move to a colour that `gamma` neighbours have is allowed.
+
+    It is not tabu, or it leads to a new best colouring.
+    """
     return (tabu < move) | (gamma <= aspiration)
 
 

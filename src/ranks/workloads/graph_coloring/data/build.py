@@ -1,5 +1,6 @@
-"""Building a data set once, with all cores, and caching it on disk: choose distinct graphs, then
-label them.
+"""Building a data set once, with all cores, and caching it on disk.
+
+First distinct graphs are chosen, then they are labelled.
 
     $XDG_CACHE_HOME or ~/.cache, under ranks/graph-coloring/
         <key>/         a complete data set, see dataset_folder.py; the key is a hash of all settings that shape it
@@ -41,13 +42,11 @@ from ranks.workloads.graph_coloring.data.progress import Progress, say
 from ranks.workloads.graph_coloring.data.worker_pool import WorkerPool
 
 VERSION = 2
-"""Raise it with every change of the families or of a classical search that changes a graph or a
-label."""
+"""Raise it with every change of families or classical searches that changes a graph or a label."""
 GRAPHS_PER_PART, GRAPHS_PER_HASH_TASK = 200, 100
 MAX_WORKERS = 32
 MAX_ATTEMPTS = 200
-"""If an item is still a duplicate after this many attempts, no more distinct graphs of these sizes
-exist."""
+"""If an item is a duplicate after this many attempts, no more distinct graphs exist."""
 PLAN = "plan.json"
 ITEM_SETTINGS = ("seed", "min_nodes", "max_nodes", "threshold_share")
 """The settings that decide which graph an item is."""
@@ -56,8 +55,7 @@ EARLIER: dict[Purpose, tuple[Purpose, ...]] = {"train": (), "validation": ("trai
 
 
 def prepare(data: DataConfig, purpose: Purpose, workers: int | None = None) -> Path:
-    """The folder of a data set, for `dataset_folder.load`: from the cache, or built now by
-    `workers` processes.
+    """The folder of a data set: from the cache, or built now by `workers` processes.
 
     Processes that ask for the same data set at the same time build it once. Damaged parts are named
     and built again. Raises UserError if a user's file is no graph, if the cache cannot be written,
@@ -90,8 +88,10 @@ def cache_folder() -> Path:
 
 
 def _identity(data: DataConfig, purpose: Purpose) -> dict[str, Any]:
-    """All settings that shape a data set, with those of the earlier ones, whose graphs it must not
-    contain."""
+    """All settings that shape a data set.
+
+    They include those of the earlier data sets, whose graphs it must not contain.
+    """
     identity: dict[str, Any] = {"version": VERSION, "purpose": purpose, "labels": data.labels}
     for each in (*EARLIER[purpose], purpose):
         if data.folder is not None and each != "unseen":
@@ -158,16 +158,14 @@ def _reopen_damaged(folder: Path, work: Path) -> None:
 
 
 def _compile_kernels() -> None:
-    """Compiles the kernels before any worker needs them; the workers then find the machine code in
-    the cache."""
+    """Compiles the kernels, so that the workers find the machine code in the cache."""
     from ranks.workloads.graph_coloring.classical import exact, tabucol
 
     _ = exact, tabucol
 
 
 def _plan(job: BuildJob, pool: WorkerPool, num_graphs: int, seen: set[int]) -> list[Entry]:
-    """The entries of all parts, in order. They are written to a file, so that a resumed build has
-    the same."""
+    """The entries of all parts, in order; stored in a file, for a resumed build."""
     path = job.folder / PLAN
     if path.exists():
         return [(item, attempt) for item, attempt in json.loads(path.read_bytes())]
@@ -182,8 +180,7 @@ def _plan(job: BuildJob, pool: WorkerPool, num_graphs: int, seen: set[int]) -> l
 
 
 def distinct_entries(job: BuildJob, pool: WorkerPool, num_graphs: int, seen: set[int]) -> list[Entry]:
-    """An attempt for each item, such that no two graphs have the same hash, and none has a hash in
-    `seen`.
+    """An attempt for each item, such that all graphs have different hashes, none of them in `seen`.
 
     All items are generated. Of those with equal hashes the first keeps its graph; the others get
     another attempt, until all hashes differ. Raises UserError after MAX_ATTEMPTS. Adds all hashes

@@ -1,5 +1,4 @@
-"""The work of building a data set, as tasks for worker processes: hash some graphs, or write one
-part.
+"""The tasks of building a data set, for worker processes: hash some graphs, or write one part.
 
 Legend: G graphs.
 """
@@ -30,8 +29,7 @@ Entry = tuple[int, int]
 
 @dataclass(frozen=True)
 class BuildJob:
-    """Which graphs to build, and the folder for their parts. `files`: the graph files of a user, if
-    given."""
+    """Which graphs to build, and the folder for their parts. `files`: a user's graph files."""
 
     data: DataConfig
     purpose: Purpose
@@ -69,8 +67,10 @@ class BuildTask:
 
 
 def run_task(job: BuildJob, task: BuildTask) -> list[int]:
-    """Runs a task; returns the hash of each graph. With a `number` it also writes the part, with
-    labels and features."""
+    """Runs a task; returns the hash of each graph.
+
+    With a `number` it also writes that part, with labels and features.
+    """
     if task.number is None:
         return [weisfeiler_lehman_hash(job.generate(entry)[1].graph) for entry in task.entries]
     graphs = [_labelled(job, entry) for entry in task.entries]

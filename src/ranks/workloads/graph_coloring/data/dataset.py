@@ -1,5 +1,6 @@
-"""A data set of graphs in memory, as flat arrays; and the bytes of its parts, each of some hundred
-graphs.
+"""A data set of graphs in memory, as flat arrays, and the bytes of its parts.
+
+A part holds some hundred graphs.
 
 Legend: G graphs, N nodes of all graphs, E undirected edges of all graphs, F features.
 """
@@ -31,8 +32,7 @@ class GraphArrays:
     edge_counts_G: Array
     """int32[G]"""
     edges_E2: Array
-    """uint16[E, 2] (int32 if a graph has more than 65,536 nodes): u < v, numbered within their
-    graph."""
+    """uint16[E, 2] (int32 if a graph has over 65,536 nodes): u < v, numbered within their graph."""
     features_NF: Array
     """int32[N, 4]: see `graphs.features`."""
     colours_N: Array
@@ -51,8 +51,7 @@ class GraphArrays:
 
 @dataclass(frozen=True)
 class GraphDataset(GraphArrays):
-    """All graphs of a data set folder. `sha256`: of its manifest, which holds the sha256 of each
-    part."""
+    """All graphs of a data set folder. `sha256`: of its manifest, which holds that of each part."""
 
     families: tuple[str, ...]
     sha256: str

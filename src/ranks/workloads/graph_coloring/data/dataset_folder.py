@@ -33,8 +33,7 @@ class Damaged(Exception):
 
 
 def load(folder: Path) -> GraphDataset:
-    """All graphs of a folder that `build.prepare` made. Raises UserError, which names all damaged
-    files."""
+    """All graphs of a folder that `build.prepare` made. Raises UserError for damaged files."""
     try:
         manifest, contents = verify(folder)
     except Damaged as damage:
@@ -46,8 +45,10 @@ def load(folder: Path) -> GraphDataset:
 
 
 def verify(folder: Path) -> tuple[dict[str, Any], list[bytes]]:
-    """(manifest, content of each part), after all checksums matched. Raises Damaged with the names
-    of all bad files."""
+    """(manifest, content of each part), after checking all checksums.
+
+    Raises Damaged with the names of all bad files.
+    """
     manifest = read_manifest(folder)
     contents, damaged = list[bytes](), list[str]()
     for name, expected in manifest["files"].items():
@@ -78,8 +79,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_manifest(folder: Path, identity: Mapping[str, Any], families: Sequence[str]) -> None:
-    """Writes the manifest of all files in the folder. It counts the graphs of each family from the
-    parts."""
+    """Writes the manifest of all files in the folder; counts the graphs of each family."""
     contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
     parts = [unpack(content) for name, content in contents.items() if name.startswith(PART_PREFIX)]
     family_G, low_G, high_G = (

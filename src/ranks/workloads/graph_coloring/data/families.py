@@ -35,13 +35,11 @@ MAX_EXACT_NODES = 120
 THRESHOLD_DEGREE = (3.5, 4.6)
 """Average degrees of larger random graphs near the threshold, which is about 4.69."""
 MIN_THRESHOLD_NODES = 40
-"""Smaller graphs at the threshold are easy; they are generated only if `max_nodes` allows no larger
-ones."""
+"""Smaller graphs at the threshold are easy; generated only if `max_nodes` allows no larger ones."""
 NEAR_SHARE, BEYOND_SHARE = 0.35, 0.15
 """Shares of the threshold graphs that are only near the threshold, and that have one edge too many."""
 PLANTED_DEGREE = (0.6, 1.0)
-"""Average degree of graphs with a planted colouring, relative to the threshold of that number of
-colours."""
+"""Average degree of planted graphs, relative to the threshold of their number of colours."""
 
 
 def threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
@@ -75,8 +73,7 @@ def threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def near_threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A random graph whose average degree is below the 3-colouring threshold, by less than a
-    quarter."""
+    """A random graph whose average degree is below the 3-colouring threshold by up to a quarter."""
     return without_bounds(random_graph(rng, n, round(rng.uniform(*THRESHOLD_DEGREE) * n / 2)))
 
 
@@ -92,8 +89,7 @@ def planted(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def flat(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A flat graph: a planted colouring in which each node has about as many neighbours in each
-    other class.
+    """A flat graph: planted, and each node has about as many neighbours in each other class.
 
     Culberson & Luo 1996, "Exploring the k-colorable landscape with iterated greedy". Degrees reveal
     nothing.
@@ -112,8 +108,7 @@ def flat(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def biregular(rng: np.random.Generator, left_A: Ints, right_B: Ints, num_edges: int) -> Ints:
-    """int64[num_edges, 2]: different pairs; the degrees of the nodes of one side differ by at most
-    1."""
+    """int64[num_edges, 2]: different pairs; degrees on one side differ by at most 1."""
     edge_E = np.arange(num_edges)
     shift_E = edge_E // math.lcm(len(left_A), len(right_B))
     left_E = rng.permutation(left_A)[edge_E % len(left_A)]

@@ -55,8 +55,7 @@ class Family:
 
 
 def relabelled(rng: np.random.Generator, generated: GeneratedGraph) -> GeneratedGraph:
-    """The same graph with its nodes renumbered at random, so that their numbers carry no
-    information."""
+    """The same graph, its nodes renumbered at random, so that the numbers carry no information."""
     new_N = rng.permutation(generated.graph.n)
     graph = Graph.of(generated.graph.n, new_N[generated.graph.edges_E2])
     colours_N = None if generated.colours_N is None else generated.colours_N[np.argsort(new_N)]
@@ -91,8 +90,10 @@ def partite_graph(rng: np.random.Generator, class_N: Ints, num_edges: int, cliqu
 
 
 def threshold_degree(k: int) -> float:
-    """The average degree above which random graphs are rarely k-colourable: 2 k ln k - ln k
-    (Achlioptas & Naor 2005)."""
+    """The average degree above which random graphs are rarely k-colourable.
+
+    2 k ln k - ln k (Achlioptas & Naor 2005).
+    """
     return (2 * k - 1) * math.log(k)
 
 
@@ -102,8 +103,7 @@ def edge_limit(n: int) -> float:
 
 
 def random_num_colours(rng: np.random.Generator, n: int) -> int:
-    """A random number of colours from 3 up, such that a graph at the threshold stays within
-    `edge_limit`."""
+    """A random number of colours from 3 up, such that `edge_limit` allows graphs at the threshold."""
     highest = 3
     while highest < MAX_COLOURS and threshold_degree(highest + 1) * n / 2 <= edge_limit(n):
         highest += 1

@@ -1,5 +1,6 @@
-"""Hard 3-colourable graphs: random edges are added until no 3-colouring exists; the graph before
-the last edge is hard.
+"""Hard 3-colourable graphs: one more random edge makes them not 3-colourable.
+
+Random edges are added until no 3-colouring exists; the graph before the last edge is taken.
 
 The construction follows the positives of Lemos et al. 2019 ("Graph colouring meets deep learning",
 arXiv 1903.04598) and Toenshoff et al. 2021 (RUN-CSP, arXiv 1909.08387). Each graph depends on
@@ -40,8 +41,7 @@ def hard_three_colourable(seed: int, purpose: str, n: int, item: int) -> Graph:
 
 
 def _trimmed(n: int, pairs_P2: Ints) -> Graph:
-    """The rare case that the first edges already exclude a 3-colouring: the longest prefix that
-    allows one."""
+    """The longest 3-colourable prefix, if (rarely) the first edges exclude a 3-colouring."""
     while k_colour(Graph.of(n, pairs_P2), 3) is None:
         pairs_P2 = pairs_P2[:-1]
     return Graph.of(n, pairs_P2)

@@ -18,8 +18,7 @@ from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 
 Purpose = Literal["train", "validation", "unseen"]
 SIZE_MIX = ((0.30, MIN_NODES, 50), (0.40, 50, 200), (0.25, 200, 500), (0.05, 500, MAX_NODES))
-"""(share, minimum, maximum) of the number of nodes: the sizes of the data set that this workload
-follows."""
+"""(share, minimum, maximum) of the number of nodes, as in the data set that this one follows."""
 ATTEMPTS_PER_FAMILY = 4
 """After this many attempts another family and size is chosen, because some families are finite."""
 

@@ -45,8 +45,10 @@ class Labels:
 
 
 def full_labels(generated: GeneratedGraph) -> Labels:
-    """Labels from the construction, exact search, cliques and TabuCol, with a measured difficulty.
-    Needs Numba."""
+    """Labels from the construction, exact search, cliques and TabuCol, with a difficulty.
+
+    Needs Numba.
+    """
     from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
     from ranks.workloads.graph_coloring.classical.exact import chromatic_bounds
     from ranks.workloads.graph_coloring.classical.greedy import dsatur
@@ -72,8 +74,10 @@ def full_labels(generated: GeneratedGraph) -> Labels:
 
 
 def bound_labels(generated: GeneratedGraph, features_NF: Ints32) -> Labels:
-    """Labels with NumPy only: from a clique, a greedy colouring and the construction; no
-    difficulty."""
+    """Labels with NumPy only: from a clique, a greedy colouring and the construction.
+
+    The difficulty is not measured.
+    """
     graph, colours_N = generated.graph, generated.colours_N
     if colours_N is None:
         colours_N = smallest_last(graph)
@@ -83,8 +87,7 @@ def bound_labels(generated: GeneratedGraph, features_NF: Ints32) -> Labels:
 
 
 def verified_labels(graph: Graph, labels: Labels) -> Labels:
-    """The labels, after the independent checker found the colouring proper. Raises AssertionError
-    otherwise."""
+    """The labels, if the checker finds their colouring proper. Raises AssertionError otherwise."""
     wrong = problems(graph.n, graph.edges_E2.tolist(), labels.colours_N.tolist(), labels.high)
     if wrong or labels.low > labels.high:
         raise AssertionError(f"labels of a graph with {graph.n} nodes: {labels.low}..{labels.high}, {wrong[:3]}")
@@ -102,8 +105,9 @@ def renumbered(colours_N: Ints) -> Ints:
 
 
 def smallest_last(graph: Graph) -> Ints:
-    """Greedy colouring int64[N] in smallest-last order: at most degeneracy + 1 colours (Matula &
-    Beck 1983).
+    """Greedy colouring int64[N] in smallest-last order (Matula & Beck 1983).
+
+    It uses at most degeneracy + 1 colours.
 
     The order is built from its end: the next node has the fewest neighbours among the remaining
     nodes.

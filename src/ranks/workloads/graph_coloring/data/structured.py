@@ -25,8 +25,7 @@ MAX_ELEMENTS = 50
 
 
 def queen(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A queen graph: squares of a rectangular board, some removed, adjacent if a queen can move
-    between them."""
+    """A queen graph: some squares of a board, adjacent if a queen can move between them."""
     side = math.sqrt(n)
     rows = round(rng.uniform(side / math.sqrt(MAX_ASPECT_RATIO), side))
     columns = max(math.ceil(n / rows), round(n * rng.uniform(1, MAX_SQUARES_RATIO) / rows))
@@ -37,8 +36,7 @@ def queen(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def mycielskian(generated: GeneratedGraph) -> GeneratedGraph:
-    """The Mycielskian (Mycielski 1955): its chromatic number is higher by 1, its largest clique is
-    not larger.
+    """The Mycielskian (Mycielski 1955): one colour more is needed, with no larger clique.
 
     Node v gets a copy n + v with the neighbours and the colour of v; all copies are joined to the
     new node 2n. (The clique of a single node is the exception: it grows to 2.)
@@ -70,21 +68,24 @@ def mycielski(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def base_nodes(n: int, times: int) -> int:
-    """The number of nodes of a graph that has about n nodes, never more, after `times`
-    Mycielskians."""
+    """The nodes of a graph that has about n nodes, never more, after `times` Mycielskians."""
     return ((n + 1) >> times) - 1
 
 
 def base_edges(n: int, times: int) -> int:
-    """The maximum number of edges of that graph. A Mycielskian of m edges and n nodes has 3 m + n
-    edges."""
+    """The maximum number of edges of that graph.
+
+    The Mycielskian of a graph with m edges and n nodes has 3 m + n edges.
+    """
     sizes = [((base_nodes(n, times) + 1) << i) - 1 for i in range(times)]
     return (MAX_EDGES - sum(size * 3 ** (times - 1 - i) for i, size in enumerate(sizes))) // 3**times
 
 
 def kneser_graphs(n: int) -> list[tuple[int, int]]:
-    """(a, b) of all Kneser graphs K(a, b) with n..4n nodes of which n have at most MAX_EDGES edges
-    on average."""
+    """(a, b) of the Kneser graphs K(a, b) with n..4n nodes that are sparse enough.
+
+    n of their nodes have at most MAX_EDGES edges on average.
+    """
     found: list[tuple[int, int]] = []
     for a in range(5, MAX_ELEMENTS):
         for b in range(2, (a - 1) // 2 + 1):
@@ -96,8 +97,7 @@ def kneser_graphs(n: int) -> list[tuple[int, int]]:
 
 
 def kneser(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """n nodes of a Kneser graph K(a, b): sets of b out of a elements, adjacent if they are
-    disjoint.
+    """n nodes of a Kneser graph K(a, b): sets of b out of a elements, adjacent if disjoint.
 
     The whole graph has chromatic number a - 2b + 2 (Lovasz 1978): the colour of a set is its least
     element, and all sets within the last 2b - 1 elements have the same colour, because any two of

@@ -1,5 +1,4 @@
-"""Graph families for testing: training and validation have none of them, and no graphs of some of
-their sizes.
+"""Graph families for testing only, some in sizes that training never has.
 
 Families whose chromatic number needs a search (random graphs, planar graphs, Paley graphs) have at
 most 60 nodes.
@@ -26,8 +25,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 MAX_EXACT_NODES, MAX_NODES = 60, 1500
 PALEY_PRIMES = (13, 17, 29, 41)
-"""Primes equal to 1 modulo 4. Not 5, whose graph is a cycle; not 37 and 53, whose exact search
-takes long."""
+"""Primes q = 1 modulo 4. Not 5 (a cycle), not 37 and 53 (their exact search takes long)."""
 
 
 def multipartite(rng: np.random.Generator, n: int) -> GeneratedGraph:
@@ -39,8 +37,7 @@ def multipartite(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def paley(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """The Paley graph of a prime q <= n: the numbers below q, adjacent if they differ by a square
-    modulo q."""
+    """The Paley graph of a prime q <= n: numbers below q, adjacent if they differ by a square."""
     choices = [q for q in PALEY_PRIMES if q <= n]
     q = choices[int(rng.integers(len(choices)))]
     squares = np.unique(np.arange(1, q) ** 2 % q)
@@ -50,8 +47,7 @@ def paley(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def sudoku(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A Sudoku graph with blocks of b x b cells: cells are adjacent if they share a row, a column
-    or a block."""
+    """A Sudoku graph with b x b blocks: cells are adjacent in a row, a column or a block."""
     b = int(rng.integers(2, math.isqrt(math.isqrt(n)) + 1))
     row_N, column_N = np.divmod(np.arange(b**4), b * b)
     lines = (row_N, column_N, row_N // b * b + column_N // b)
@@ -91,8 +87,7 @@ def bipartite(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def k_tree(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A random k-tree, which is chordal: each node after a (k + 1)-clique is joined to k nodes of
-    an earlier one."""
+    """A random k-tree (chordal): each further node is joined to k nodes of a (k + 1)-clique."""
     k = int(rng.integers(2, max(3, round(min(n / 2, edge_limit(n) / n))) + 1))
     cliques = [list(range(k + 1))]
     pairs = list(itertools.combinations(range(k + 1), 2))
@@ -108,8 +103,7 @@ def k_tree(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def barabasi_albert(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """Preferential attachment: each node is joined to k older ones, by degree (Barabasi & Albert
-    1999, Science 286)."""
+    """Preferential attachment to high degrees (Barabasi & Albert 1999, Science 286)."""
     k = int(rng.integers(2, 7))
     pairs = [(u, k) for u in range(k)]
     for v in range(k + 1, n):
@@ -122,8 +116,7 @@ def barabasi_albert(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def watts_strogatz(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A small world: a ring lattice with randomly rewired edges (Watts & Strogatz 1998, Nature
-    393)."""
+    """A small world: a ring lattice, randomly rewired (Watts & Strogatz 1998, Nature 393)."""
     k, rewire_p = int(rng.integers(2, 6)), rng.uniform(0.05, 0.6)
     edges = {(min(v, u), max(v, u)) for v in range(n) for u in ((v + i) % n for i in range(1, k + 1))}
     for u, v in sorted(edges):
@@ -136,8 +129,7 @@ def watts_strogatz(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def triangulation(rng: np.random.Generator, n: int) -> GeneratedGraph:
-    """A random planar triangulation: nodes are inserted into random faces, then random edges are
-    flipped."""
+    """A random planar triangulation: nodes inserted into random faces, then random edge flips."""
     faces: list[tuple[int, int, int]] = [(0, 1, 2), (0, 1, 2)]
     for v in range(3, n):
         a, b, c = faces.pop(int(rng.integers(len(faces))))
@@ -148,8 +140,7 @@ def triangulation(rng: np.random.Generator, n: int) -> GeneratedGraph:
 
 
 def _flip(rng: np.random.Generator, faces: list[tuple[int, int, int]]) -> None:
-    """Flips an edge: faces a-b-c and a-b-d become c-d-a and c-d-b, unless c and d are adjacent
-    already."""
+    """Flips an edge: faces a-b-c and a-b-d become c-d-a and c-d-b, unless c-d is an edge."""
     one = int(rng.integers(len(faces)))
     c, a, b = _rotated(faces[one], int(rng.integers(3)))
     other = next(i for i, face in enumerate(faces) if i != one and a in face and b in face)

@@ -37,8 +37,7 @@ def user_files(folder: Path) -> list[Path]:
 
 
 def contents_hash(files: list[Path]) -> str:
-    """sha256 of the names and contents of all files. An unreadable file counts as empty here;
-    `split` reports it."""
+    """sha256 of the names and contents of all files. An unreadable file counts as empty."""
     digest = hashlib.sha256()
     for path in files:
         content = b""
@@ -54,8 +53,7 @@ def read_user_graph(path: str | Path) -> Graph:
 
 
 def split(files: list[Path], folder: Path) -> tuple[list[int], list[int]]:
-    """(training, validation): indices in `files`, each distinct graph once. Prints which files are
-    skipped.
+    """(training, validation): indices in `files`, each distinct graph once; prints what is skipped.
 
     Raises UserError that names every file that is no graph.
     """
@@ -89,8 +87,7 @@ def split(files: list[Path], folder: Path) -> tuple[list[int], list[int]]:
 
 
 def _for_validation(groups: list[list[int]], num: int) -> list[int]:
-    """At most `num` graphs: whole groups, by ascending hash; if every group is larger, a part of
-    the first one."""
+    """At most `num` graphs: whole groups by ascending hash, or a part of the first large one."""
     chosen: list[int] = []
     for group in groups:
         if len(chosen) + len(group) <= num:

@@ -1,5 +1,6 @@
-"""The Weisfeiler-Lehman hash of a graph: it does not depend on how the nodes are numbered, so it
-finds duplicates.
+"""The Weisfeiler-Lehman hash of a graph, which finds duplicates.
+
+It does not depend on how the nodes are numbered.
 
 Legend: N nodes, D = 2E directed edges.
 """
@@ -18,8 +19,9 @@ Hashes = npt.NDArray[np.uint64]
 
 
 def weisfeiler_lehman_hash(graph: Graph) -> int:
-    """A 64-bit hash that is equal for isomorphic graphs, by colour refinement until no class of
-    nodes splits.
+    """A 64-bit hash that is equal for isomorphic graphs, by colour refinement.
+
+    The refinement ends when no class of nodes splits.
 
     In each round the colour of a node is hashed with the multiset of its neighbours' colours
     (Weisfeiler & Lehman 1968; Shervashidze et al. 2011, JMLR 12). Graphs that colour refinement
@@ -42,8 +44,10 @@ def weisfeiler_lehman_hash(graph: Graph) -> int:
 
 
 def _mix(x: Hashes) -> Hashes:
-    """A hash of each element, like the finaliser of splitmix64; the sum of hashes identifies a
-    multiset."""
+    """A hash of each element, with the constants of splitmix64.
+
+    The sum of the hashes identifies a multiset. The steps are not those of splitmix64 itself.
+    """
     x = (x + GOLDEN_GAMMA_U64) * MIX_1_U64
     x = (x ^ (x >> np.uint64(30))) * MIX_2_U64
     return x ^ (x >> np.uint64(31))

@@ -1,5 +1,6 @@
-"""Worker processes for building a data set. Tasks and results are lines of JSON on their standard
-input and output.
+"""Worker processes for building a data set.
+
+Tasks and results are lines of JSON on their standard input and output.
 
 A worker exits when its input ends, so it does not outlive the process that started it.
 """

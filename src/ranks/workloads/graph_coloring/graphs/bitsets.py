@@ -1,5 +1,6 @@
-"""Sets of nodes as bitsets: node v is bit v % 64 of word v // 64. A row of W words is a set of N
-nodes.
+"""Sets of nodes as bitsets: node v is bit v % 64 of word v // 64.
+
+A row of W words is a set of N nodes.
 
 All words are np.uint64: Numba silently turns uint64 combined with int64 into float64.
 """

@@ -1,5 +1,6 @@
-"""An independent checker of colourings, in plain Python. It shares no code with the solvers or the
-file readers.
+"""An independent checker of colourings, in plain Python.
+
+It shares no code with the solvers or the file readers.
 
 `problems` takes edges and colours as plain numbers; `check_sol` reads the `.col` and the `.sol`
 file itself.
@@ -33,8 +34,7 @@ def problems(
 
 
 def check_sol(col_path: str | Path, sol_path: str | Path) -> list[str]:
-    """All faults of a `.sol` file for the graph of a `.col` or `.col.gz` file; empty if its
-    colouring is proper."""
+    """All faults of a `.sol` file for a `.col` or `.col.gz` file; empty if it is proper."""
     opener = gzip.open if str(col_path).endswith(".gz") else open
     with opener(col_path, "rt", encoding="latin-1") as file:
         graph = [line.split() for line in file]

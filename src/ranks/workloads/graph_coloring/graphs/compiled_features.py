@@ -1,5 +1,6 @@
-"""The node features of `features.py`, compiled with Numba: the same numbers, hundreds of times
-faster on large graphs.
+"""The node features of `features.py`, compiled with Numba.
+
+The numbers are the same; on large graphs it is hundreds of times faster.
 
 Legend: N nodes, D directed edges, W words of 64 nodes, M neighbours of one node, T edges between
 these neighbours.
@@ -25,8 +26,7 @@ from ranks.workloads.graph_coloring.graphs.bitsets import (
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 STEPS_PER_CALL = 10_000_000
-"""Neighbours or words that one kernel call reads before `stop` is asked again: some hundredths of a
-second."""
+"""Neighbours or words that one kernel call reads before `stop` is asked again."""
 MAX_BITSET_NODES = 16_384
 """In larger graphs the adjacency bitsets (32 MiB at this size) no longer fit into the caches."""
 WORDS_PER_NEIGHBOUR = 4
@@ -61,8 +61,7 @@ def triangles_and_cliques(
 
 @kernel("int64[::1](int32[::1], int32[::1])")
 def core_numbers(starts: Ints32, neighbours: Ints32) -> Ints:
-    """int64[N]: the core number of each node, by bucket sort over degrees in O(D) (Batagelj &
-    Zaversnik 2003)."""
+    """int64[N]: core numbers by bucket sort over degrees, in O(D) (Batagelj & Zaversnik 2003)."""
     n = len(starts) - 1
     core_N, max_degree = np.zeros(n, np.int64), 0
     for v in range(n):
@@ -104,8 +103,7 @@ def core_numbers(starts: Ints32, neighbours: Ints32) -> Ints:
 def count_with_bitsets(
     neighbours_NW: Bitset, rank_N: Ints, first: int, max_steps: int, out_N2: npt.NDArray[np.int64]
 ) -> int:
-    """Writes (triangles, clique size) of the nodes from `first` on; returns the first node that is
-    not done."""
+    """Writes (triangles, clique size) of the nodes from `first` on; returns the next node."""
     n, num_words = neighbours_NW.shape
     left_W, left = np.zeros(num_words, np.uint64), np.zeros(n, np.int64)
     v, steps = first, 0

@@ -1,5 +1,6 @@
-"""Reading edge lists: two vertex numbers a line, separated by blanks or a comma. Lines that begin
-with # or % are comments.
+"""Reading edge lists: two vertex numbers a line, separated by blanks or a comma.
+
+Lines that begin with # or % are comments.
 
 Vertices are numbered from 0 or from 1. No line of the file says which; if a 0 occurs, they are
 numbered from 0. Every number up to the largest one is a vertex, even if no line names it.
@@ -17,8 +18,7 @@ ADVICE = "write two vertex numbers a line; put # before comments and headings"
 
 
 def parse_edge_list(text: GraphText, base: Base) -> Graph:
-    """The graph of an edge list. Prints one line that says whether vertices are numbered from 0 or
-    1. Raises UserError."""
+    """The graph of an edge list. Prints if vertices are numbered from 0 or 1. Raises UserError."""
     pairs: list[tuple[int, int]] = []
     num_loops = 0
     lowest, highest = 1, 0

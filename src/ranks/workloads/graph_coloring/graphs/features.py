@@ -57,8 +57,10 @@ def numpy_features(graph: Graph) -> Ints32:
 
 
 def walk_ranks(graph: Graph) -> Ints:
-    """int64[N]: the rank of each node by the number of walks of WALK_STEPS from it; on a tie the
-    lower node is higher."""
+    """int64[N]: the rank of each node by its number of walks of WALK_STEPS.
+
+    On a tie the lower node has the higher rank.
+    """
     starts, neighbours = graph.csr()
     target_D, walks_N = np.repeat(np.arange(graph.n), np.diff(starts)), np.ones(graph.n)
     for _ in range(WALK_STEPS):
@@ -69,8 +71,7 @@ def walk_ranks(graph: Graph) -> Ints:
 
 
 def oriented_edges(graph: Graph) -> tuple[Ints32, Ints32]:
-    """(starts int32[N + 1], neighbours int32[E]): each edge once, listed at the end with the lower
-    degree.
+    """(starts int32[N + 1], neighbours int32[E]): each edge once, at its end of lower degree.
 
     Between equal degrees it is listed at the lower node. So the lists stay short in graphs with
     hubs.
@@ -85,8 +86,7 @@ def oriented_edges(graph: Graph) -> tuple[Ints32, Ints32]:
 
 
 def neighbours_of(nodes_M: Ints, starts: Ints32, neighbours: Ints32) -> tuple[Ints, Ints32]:
-    """The neighbours of several nodes, one list after the other: (position in `nodes_M`,
-    neighbour)."""
+    """The neighbours of several nodes, concatenated: (position in `nodes_M`, neighbour)."""
     counts_M = (starts[nodes_M + 1] - starts[nodes_M]).astype(np.int64)
     position = np.repeat(np.arange(len(nodes_M)), counts_M)
     offset = np.arange(len(position)) - (np.cumsum(counts_M) - counts_M)[position]
@@ -94,8 +94,7 @@ def neighbours_of(nodes_M: Ints, starts: Ints32, neighbours: Ints32) -> tuple[In
 
 
 def core_numbers(starts: Ints32, neighbours: Ints32) -> Ints:
-    """int64[N]: the core number of each node, by removing nodes of the lowest degree (Matula & Beck
-    1983)."""
+    """int64[N]: core numbers, by removing nodes of the lowest degree (Matula & Beck 1983)."""
     left_N = np.diff(starts).astype(np.int64)
     core_N = np.zeros_like(left_N)
     is_left_N = np.ones(len(left_N), dtype=bool)

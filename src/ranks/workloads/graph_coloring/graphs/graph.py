@@ -48,8 +48,7 @@ class Graph:
         return np.bincount(self.edges_E2.ravel(), minlength=self.n).astype(np.int64)
 
     def directed(self) -> tuple[Ints, Ints]:
-        """(source int64[D], target int64[D]): each edge in both directions, sorted by target, then
-        by source."""
+        """(source int64[D], target int64[D]): both directions of each edge, sorted by target."""
         u, v = self.edges_E2.T
         source, target = np.concatenate([u, v]), np.concatenate([v, u])
         order = np.argsort(target, kind="stable")  # the sources of each target are sorted already
@@ -61,8 +60,7 @@ class Graph:
         return np.split(source, np.cumsum(self.degrees())[:-1]) if self.n else []
 
     def csr(self) -> tuple[Ints32, Ints32]:
-        """Adjacency in compressed sparse rows: (starts int32[N + 1], neighbours int32[D]). Cached;
-        do not modify.
+        """Compressed sparse rows: (starts int32[N + 1], neighbours int32[D]). Do not modify.
 
         The neighbours of v, sorted, are neighbours[starts[v] : starts[v + 1]].
         """

@@ -1,5 +1,4 @@
-"""The text of a graph file, and the checks that all formats share: size limits, self-loops, error
-messages.
+"""The text of a graph file, and what all formats share: size limits, self-loops, errors.
 
 Legend: N nodes, P pairs of nodes as listed in the file.
 """
@@ -21,11 +20,9 @@ from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 READ_BYTES_PER_EDGE = 120
-"""Peak memory of reading one edge line (tuple of integers, then arrays), measured with CPython
-3.11."""
+"""Peak memory of reading one edge line (tuple of integers, then arrays), with CPython 3.11."""
 SOLVE_BYTES_PER_NODE = 400
-"""State of the net for one node and one colour: the widest layer's float32 values of one round,
-with room for copies."""
+"""State of the net for one node and colour: float32 values of the widest layer, with copies."""
 MAX_BYTES = 8 * 2**30
 """A graph that needs more memory is rejected before anything is allocated for it."""
 MAX_TEXT_BYTES = 2**30
@@ -33,8 +30,7 @@ MAX_TEXT_BYTES = 2**30
 
 
 def memory_estimate(n: int, m: int, k: int = 3) -> int:
-    """Upper bound of the bytes needed to read a graph of n nodes and m edges and to colour it with
-    k colours."""
+    """Upper bound of the bytes to read a graph (n nodes, m edges) and colour it with k colours."""
     return m * (READ_BYTES_PER_EDGE + 2 * 8 * 4) + n * k * SOLVE_BYTES_PER_NODE
 
 

@@ -1,5 +1,6 @@
-"""Reading GraphML files. Vertices keep the order of their `node` elements; directions and
-attributes are ignored.
+"""Reading GraphML files.
+
+Vertices keep the order of their `node` elements; directions and attributes are ignored.
 
 Format: Brandes et al. 2002, "GraphML progress report". Entities are never expanded: a document type
 is rejected.

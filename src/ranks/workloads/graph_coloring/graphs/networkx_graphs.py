@@ -1,5 +1,7 @@
-"""Converting networkx graphs. networkx is not imported: any object with its `nodes` and `edges()`
-is accepted."""
+"""Converting networkx graphs.
+
+networkx is not imported: any object with its `nodes` and `edges()` is accepted.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ SUFFIXES = {
 }
 """The format of a file by its suffix, after a final .gz is removed."""
 AMBIGUOUS = (".txt", ".csv")
-"""Suffixes of files that may hold something else: such a file is read if it is named, but skipped
-in a folder."""
+"""Suffixes of files that may hold something else: read if named, but skipped in a folder."""
 
 
 def read_graph(path: str | Path, *, drop_self_loops: bool = False, base: Base = "auto") -> Graph:
@@ -57,15 +56,16 @@ def read_graph(path: str | Path, *, drop_self_loops: bool = False, base: Base = 
 
 
 def graph_files(folder: Path) -> list[Path]:
-    """The graph files of a folder by their suffixes, sorted by name. `.txt` and `.csv` may hold
-    anything, so are skipped."""
+    """The graph files of a folder by their suffixes, sorted by name.
+
+    `.txt` and `.csv` may hold anything, so they are skipped.
+    """
     known = [*(suffix for suffix in SUFFIXES if suffix not in AMBIGUOUS), ".col.b"]
     return sorted(path for path in folder.iterdir() if path.is_file() and graph_suffix(path) in known)
 
 
 def graph_suffix(path: str | Path) -> str:
-    """The suffix that names the format: '.col' of 'graph.col' and of 'graph.col.gz', '.col.b' of
-    'graph.col.b', else ''."""
+    """The suffix that names the format: '.col' of 'g.col.gz', '.col.b' of 'g.col.b', else ''."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()

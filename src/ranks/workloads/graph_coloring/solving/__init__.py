@@ -1,2 +1,1 @@
-"""Solvers with a time limit, the search for the best colouring of a graph, and the commands `solve`
-and `bench`."""
+"""Solvers with a time limit, the best colouring, and the commands `solve` and `bench`."""

@@ -14,8 +14,7 @@ from typing import TextIO
 
 RIVALS = ("DSATUR", "TabuCol")
 WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol"}
-"""For each solver with a net, the solver that does the same with random colours in place of those
-of the net."""
+"""The same solver with random colours in place of those of the net."""
 MAX_NAMED = 8
 """A line of the summary names this many instances and counts the others."""
 NO_COLOURING = float("inf")
@@ -77,8 +76,7 @@ def log_line(result: BenchResult) -> str:
 
 
 def table(results: Sequence[BenchResult]) -> list[str]:
-    """A line for each instance: the colours of each solver, and the seconds until they were found;
-    medians over seeds."""
+    """A line for each instance: colours and seconds of each solver; medians over seeds."""
     solvers = _unique(result.solver for result in results)
     lines = [["instance", "n", "m", "clique", "best", *solvers, "fewest"]]
     for instance in _unique(result.instance for result in results):
@@ -103,8 +101,10 @@ def table(results: Sequence[BenchResult]) -> list[str]:
 
 
 def summary(results: Sequence[BenchResult]) -> list[str]:
-    """What each solver reached, compared with DSATUR, TabuCol and itself without the net; and where
-    only TabuCol is best."""
+    """What each solver reached, compared with DSATUR, TabuCol and itself without the net.
+
+    The last line names the instances where only TabuCol is best.
+    """
     solvers = _unique(result.solver for result in results)
     lines = [_reached(solver, [result for result in results if result.solver == solver]) for solver in solvers]
     for rival in RIVALS:
@@ -118,8 +118,7 @@ def summary(results: Sequence[BenchResult]) -> list[str]:
 
 
 def gaps(results: Sequence[BenchResult]) -> dict[str, list[float]]:
-    """The gap between colours used and best known, by "family, solver"; NaN without a proper
-    colouring.
+    """Colours above the best known, by "family, solver"; NaN without a proper colouring.
 
     The family of an instance is the letters of its name (queen8_8 and queen9_9: queen). Families of
     one instance are merged. Instances without a best known value are skipped.
@@ -186,8 +185,7 @@ def compared(solver: str, rival: str, results: Sequence[BenchResult]) -> tuple[l
 
 
 def net_comparison(results: Sequence[BenchResult]) -> dict[str, str]:
-    """For each solver with a net: the instances where it has fewer, as many, and more colours than
-    without the net."""
+    """Where each solver with a net has fewer, as many, and more colours than without the net."""
     found: dict[str, str] = {}
     for solver, rival in WITHOUT_NET.items():
         groups = zip(("fewer", "as many", "more"), compared(solver, rival, results), strict=True)

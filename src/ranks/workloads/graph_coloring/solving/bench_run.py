@@ -32,14 +32,15 @@ NET_SOLVERS = ("net raw", "net + repair", "net + TabuCol")
 """The names of `NetSolvers.by_name`, known before a net is loaded."""
 REFUTED = "refuted by the checker"
 WARM_UP = Graph.of(5, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
-"""Each solver colours this graph before the measurement, so that no instance pays for compilation
-and loading."""
+"""Each solver colours this graph first, so that no instance pays for compilation and loading."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A graph of a bench. `clique`: the size of a clique, a lower bound; `known`: its best known
-    colouring, if any."""
+    """A graph of a bench.
+
+    `clique`: the size of a clique, a lower bound. `known`: its best known colouring, if any.
+    """
 
     name: str
     graph: Graph
@@ -103,8 +104,7 @@ def read_instances(folder: Path, known: dict[str, BestKnown]) -> list[Instance]:
 def run_all(
     instances: Sequence[Instance], solvers: dict[str, Solver], budget_s: float, seeds: int, csv_file: TextIO | None
 ) -> list[BenchResult]:
-    """Runs every solver on every instance, one after the other; prints a line for each, and a bar
-    on a terminal."""
+    """Runs every solver on every instance; prints a line for each, and a bar on a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     for solver in solvers.values():

@@ -1,5 +1,4 @@
-"""The search for the best colouring of a graph within a time: proofs first, then the net, repair
-and TabuCol.
+"""The search for the best colouring within a time: proofs, then the net, repair and TabuCol.
 
 1. DSATUR and a clique. They settle the graph if both have the same number of colours or nodes, if
    DSATUR needs no more colours than allowed, or if the clique is too large.
@@ -32,11 +31,12 @@ from ranks.workloads.graph_coloring.solving.solution import Bound, Solution, cli
 from ranks.workloads.graph_coloring.solving.solvers import tabucol_solver
 
 EXACT_SHARE, MAX_EXACT_NODES = 0.05, 500
-"""The exact search gets this share of the budget, on graphs whose k-core has at most this many
-nodes."""
+"""The exact search gets this share of the budget, if the k-core has at most this many nodes."""
 ENCODE_SHARE = 0.05
-"""If encoding the graph takes more than this share of the time left, the net is skipped: a round
-takes about as long."""
+"""The net is skipped if encoding the graph takes more than this share of the time left.
+
+A round of the net takes about as long as the encoding.
+"""
 
 
 def by_dsatur(graph: Graph) -> Solution:
@@ -54,8 +54,10 @@ def _by_dsatur(graph: Graph) -> Solution:
 
 
 def by_net(graph: Graph, net: LoadedNet, *, k: int | None, budget_s: float, seed: int) -> Solution:
-    """The best colouring within the budget, by all methods. With `k`: one with at most k colours,
-    or the best try."""
+    """The best colouring within the budget, by all methods.
+
+    With `k`: a colouring with at most k colours, or the best try.
+    """
     start_s = time.perf_counter()
 
     def finished(solution: Solution) -> Solution:
@@ -85,8 +87,10 @@ def by_net(graph: Graph, net: LoadedNet, *, k: int | None, budget_s: float, seed
 
 
 def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, budget_s: float, seed: int) -> Solution:
-    """The best colouring of the net with repair. Nothing classical is used except the clique that
-    ends the search."""
+    """The best colouring of the net with repair.
+
+    Nothing classical is used except the clique that ends the search.
+    """
     _warm_up()
     solvers = NetSolvers(net.model)
     result = solvers.repaired(graph, budget_s, seed, k)
@@ -104,8 +108,7 @@ def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, budget_s: float
 
 
 def _warm_up() -> float:
-    """Loads compiled code and initialises torch; returns the seconds it took, almost none after the
-    first call."""
+    """Loads compiled code and torch; returns the seconds, almost none after the first call."""
     start_s = time.perf_counter()
     _colour_tiny_graph()
     return time.perf_counter() - start_s
@@ -163,8 +166,10 @@ def by_pipeline(graph: Graph, net: LoadedNet, bound: Bound, k: int | None, budge
 
 
 def by_tabucol(graph: Graph, bound: Bound, k: int | None, budget_s: float, seed: int) -> Solution:
-    """TabuCol alone, for graphs that are too large for the net: from DSATUR's colouring, or with
-    `k` from random colours."""
+    """TabuCol alone, for graphs that are too large for the net.
+
+    It starts from DSATUR's colouring, or with `k` from random colours.
+    """
     if k is None:
         result = tabucol_solver(graph, budget_s, seed)
         colours_N, found_s, seconds = result.colours_N, result.found_s or result.seconds, result.seconds

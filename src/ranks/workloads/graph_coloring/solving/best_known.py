@@ -1,5 +1,4 @@
-"""Best known numbers of colours of public instances, and whether they are proven to be the
-chromatic numbers.
+"""Best known numbers of colours of public instances, and whether they are proven optimal.
 
 `best_known.csv` holds the DIMACS and COLOR02-04 instances. Values, nodes and edges are those of the
 repository Cyril-Grelier/gc_instances (`best_scores_gcp.txt`, `instance_info_gcp.csv`, MIT), except
@@ -36,8 +35,10 @@ class BestKnown:
 
 
 def read_best_known(path: Path | None) -> dict[str, BestKnown]:
-    """Best known values by instance, from a CSV file with the columns COLUMNS, or the shipped one.
-    Raises UserError."""
+    """Best known values by instance, from a CSV file with the columns COLUMNS. Raises UserError.
+
+    Without a path, the file that ships with the package.
+    """
     asked = f"--best {path}"
     advice = f"give a CSV file with the columns {','.join(COLUMNS)}; proven is yes or no"
     try:

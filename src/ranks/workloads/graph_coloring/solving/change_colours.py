@@ -1,5 +1,4 @@
-"""Changing the number of colours of a colouring: more, to make it proper; fewer, as the start of
-another search.
+"""Changing the number of colours: more, to make a colouring proper; fewer, to start a search.
 
 Legend: N nodes, K colours.
 """
@@ -36,8 +35,7 @@ def with_more_colours(graph: Graph, colours_N: Ints) -> Ints:
 
 
 def with_fewer_colours(graph: Graph, colours_N: Ints, k: int) -> Ints:
-    """A colouring int64[N] with k colours, perhaps with conflicts: the k largest colour classes are
-    kept.
+    """A colouring int64[N] with k colours, perhaps with conflicts; the k largest classes are kept.
 
     Each other node gets the colour with the fewest conflicts.
     """

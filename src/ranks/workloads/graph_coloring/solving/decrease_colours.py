@@ -1,5 +1,4 @@
-"""The loop that all searching solvers share: find a proper colouring, then try with fewer colours,
-within a time.
+"""The loop of all searching solvers: find a proper colouring, then try with fewer colours.
 
 All solvers get the same reduction to the k-core, the same clique bound and the same clock.
 

@@ -8,8 +8,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 
 def bounded_estimate(graph: Graph, estimate: float) -> float:
-    """The estimate, clipped to the range from the size of a greedy clique to the number of colours
-    of DSATUR.
+    """The estimate, clipped to the range from a greedy clique to the colours of DSATUR.
 
     The chromatic number is in that range. Both bounds take milliseconds.
     """

@@ -1,5 +1,6 @@
-"""The solvers that use the net: raw, with repair, and as the start of TabuCol. None starts from a
-classical colouring.
+"""The solvers that use the net: raw, with repair, and as the start of TabuCol.
+
+None starts from a classical colouring.
 
 They share `decrease_colours` with the classical solvers: the same clique bound and the same clock.
 
@@ -32,16 +33,17 @@ from ranks.workloads.graph_coloring.solving.restarts import repair_until_proper,
 from ranks.workloads.graph_coloring.solving.solvers import Solver
 
 ROUNDS, MAX_ROUNDS = 64, 512
-"""Rounds of the first tries, as in the tables; each further batch of tries gets twice as many, up
-to MAX_ROUNDS."""
+"""Rounds of the first batch of tries; each further batch gets twice as many, up to MAX_ROUNDS."""
 START_ROUNDS, START_SHARE = 16, 0.2
 """A start for TabuCol takes this many rounds, and at most this share of the time of the attempt."""
 
 
 @dataclass
 class NetReport:
-    """What a solver did on its last graph. `found_by`: the component that found the last proper
-    colouring."""
+    """What a solver did on its last graph.
+
+    `found_by`: the component that found the last proper colouring.
+    """
 
     chromatic: float = float("nan")
     """The net's estimate of the chromatic number, within bounds; see `bounded_estimate`."""
@@ -75,8 +77,10 @@ class NetSolvers:
         )
 
     def repaired(self, graph: Graph, budget_s: float, seed: int, k: int | None = None) -> SolverResult:
-        """The fewest colours after repair; nodes still in conflict get additional colours. With
-        `k`, one search with k."""
+        """The fewest colours after repair; nodes still in conflict get additional colours.
+
+        With `k`: one search with k colours.
+        """
 
         def search(left_s: float, first_k: int) -> SolverResult:
             return decrease_colours(
@@ -94,7 +98,9 @@ class NetSolvers:
 
     def pipeline(self, graph: Graph, budget_s: float, seed: int, k: int | None = None) -> SolverResult:
         """Net and repair for START_SHARE of the time, then TabuCol with fewer and fewer colours.
-        With `k`, one search."""
+
+        With `k`: one search of TabuCol with k colours.
+        """
 
         def search(left_s: float, first_k: int) -> SolverResult:
             if k is not None:
@@ -116,8 +122,7 @@ class NetSolvers:
         return self._search(graph, budget_s, search)
 
     def _search(self, graph: Graph, budget_s: float, search: Callable[[float, int], SolverResult]) -> SolverResult:
-        """Runs a search from the net's estimate of the chromatic number; the time of the estimate
-        counts."""
+        """Runs a search from the net's estimate of the chromatic number; its time counts."""
         start_s, start_cpu_s = time.perf_counter(), time.process_time()
         estimate = GraphSearch(self.model, graph, self.device).chromatic
         self.report = NetReport(chromatic=bounded_estimate(graph, estimate))
@@ -153,8 +158,7 @@ class NetSolvers:
         return found.colours_N, found.conflicts
 
     def _long_tries(self, core: Graph, k: int, seconds: float, seed: int) -> Iterator[Ints]:
-        """The net's colourings, batch by batch until the time is over; the best of each batch
-        first."""
+        """The net's colourings until the time is over, in batches; the best of each batch first."""
         deadline = time.perf_counter() + seconds
         search = GraphSearch(self.model, core, self.device)
         rounds = ROUNDS
@@ -177,8 +181,10 @@ class NetSolvers:
         return found.colours_N, found.conflicts
 
     def _short_tries(self, core: Graph, k: int, seconds: float, seed: int) -> Iterator[Ints]:
-        """An endless sequence of starts: the best of a few short tries, repaired. `seconds`: the
-        limit of each."""
+        """An endless sequence of starts: the best of a few short tries, repaired.
+
+        `seconds`: the limit of each.
+        """
         search = GraphSearch(self.model, core, self.device)
         for first in itertools.count(step=search.tries_at_once(k)):
             deadline = time.perf_counter() + seconds

@@ -36,8 +36,7 @@ class NetworkxSolution:
 def solve(
     G: Any, k: int | None = None, *, budget_s: float = 10.0, seed: int = 0, run: str | None = None
 ) -> NetworkxSolution | None:
-    """Colours a networkx graph: with the fewest colours found within `budget_s` seconds, or with at
-    most `k`.
+    """Colours a networkx graph with the fewest colours found in `budget_s` seconds, or at most `k`.
 
     `run`: a run's name or folder, or a model.safetensors file; by default the net that ships with
     the package. Returns None if no colouring with `k` colours was found. Raises UserError for

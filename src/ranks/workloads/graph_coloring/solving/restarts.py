@@ -19,8 +19,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
 
 FIRST_MOVES_PER_NODE = 2_000
-"""Moves of TabuCol from the first start, per node; each further start gets twice as many as the one
-before."""
+"""Moves of TabuCol from the first start, per node; they double with each further start."""
 
 
 def random_starts(n: int, k: int, seed: int) -> Iterator[Ints]:
@@ -42,8 +41,9 @@ def until_deadline(seconds: float, starts: Iterable[Ints], clock: Callable[[], f
 def repair_until_proper(
     core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None
 ) -> RepairResult:
-    """Repairs one start after the other until one is proper; returns that one, else the best. Needs
-    at least one start.
+    """Repairs one start after the other until one is proper; returns that one, else the best.
+
+    Needs at least one start.
 
     `max_moves`: the limit of each repair.
     """
@@ -61,8 +61,9 @@ def repair_until_proper(
 def restarted_tabucol(
     core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None, starts: Iterator[Ints]
 ) -> tuple[TabuResult, int]:
-    """TabuCol from one start after the other, each time with twice the moves: (the best result, the
-    moves of all).
+    """TabuCol from one start after the other: (the best result, the moves of all).
+
+    Each start gets twice the moves of the one before.
 
     The first start is the known colouring with its smallest classes dissolved, if there is one; the
     others are `starts`.

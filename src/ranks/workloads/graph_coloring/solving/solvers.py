@@ -37,8 +37,7 @@ def greedy_solver(colour: Callable[[Graph], Ints]) -> Solver:
 
 
 def tabucol_solver(graph: Graph, budget_s: float, seed: int) -> SolverResult:
-    """TabuCol with fewer and fewer colours, from the colouring of DSATUR: net + TabuCol without the
-    net."""
+    """TabuCol with fewer and fewer colours, from DSATUR's colouring: net + TabuCol without net."""
     moves = 0
 
     def attempt(core: Graph, k: int, left_s: float, core_seed: int, known_C: Ints | None) -> tuple[Ints, int]:
