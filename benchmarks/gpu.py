@@ -169,6 +169,7 @@ def brief(part: dict[str, Any]) -> str:
         "nodes_per_s": "nodes/s",
         "updates_per_s": "updates/s",
         "samples_per_s": "samples/s",
+        "env_steps_per_s": "environment steps/s",
         "steps_per_s": "environment steps/s",
         "seconds_5000_episodes": "s for 5,000 episodes of 252 days",
         "iteration_s": "s an iteration",

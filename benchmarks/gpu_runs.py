@@ -42,7 +42,11 @@ def training_loop(device: str, workload: str, iterations: int, precision: str) -
     return {
         "iterations": len(rows),
         "iteration_s": statistics.median(row["time/iteration_s"] for row in later),
-        "samples_per_s": statistics.median(row.get("time/samples_per_second", 0.0) for row in later),
+        **{
+            f"{item}_per_s": statistics.median(row[f"time/{item}_per_second"] for row in later)
+            for item in ("samples", "env_steps")
+            if f"time/{item}_per_second" in later[0]
+        },
         "time_split_s": finished["time_split"],
         "peak_memory_bytes": finished["peak_memory_bytes"],
         "metrics": summary.metrics,

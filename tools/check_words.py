@@ -54,7 +54,6 @@ NAMES = (
     Retired(SEARCH, "grow plant lose_virtually next_leaf"),
     Retired(SEARCH, "advance made wide look full", whole=True),
     Retired(CHESS, "seat seats entrant entrants playerword men"),
-    Retired(CHESS, "words", whole=True),
     Retired(COLORING, "surprise forgiven lead_in heard descend told"),
     Retired(COLORING, "reader cell near Way", whole=True),
     Retired(TRADING, "carried on_market one_account trainings days_in_words"),

@@ -44,8 +44,7 @@ class Run:
         self.folder, self.world, self.keep = folder, world, dict(keep)
         self.learners = {name: k for name, k in keep.items() if isinstance(k, Learner)}
         self.iteration = opened.iteration
-        """The iteration that the loop does next or is doing, from 0; so many iterations are
-        finished."""
+        """Index of the current or next iteration, from 0; also the number of finished iterations."""
         self.total = 0
         self.session = world.session = Session(
             attached=True,
@@ -78,13 +77,16 @@ class Run:
         identity, no checkpoint intact.
         """
         folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
-        world.session = Session(attached=True)
+        world.session = Session(attached=True)  # from now on a signal waits
         with ExitStack() as closing:
+            detach = closing.enter_context(ExitStack())
+            detach.callback(setattr, world, "session", Session())
             lock = resume.lock(folder, world)
             if lock is not None:
                 closing.callback(os.close, lock)
             opened = resume.open_folder(folder, world, config, dict(keep), data)
             run = cls(folder, world, keep, opened, closing)
+            detach.pop_all()
             run._closing = closing.pop_all()
         for problem in opened.damaged:
             run.session.warn(f"damaged checkpoint skipped: {problem}")
@@ -228,9 +230,8 @@ class Run:
         complete = self.iteration >= self.total
         metrics: dict[str, float] = {}
         if self.world.rank == 0:
-            exported = (
-                None if export is None else export_or_warn(export, self.folder.path / "export", self.session.warn)
-            )
+            warn, place = self.session.warn, self.folder.path / "export"
+            exported = export_or_warn(export, place, warn) if export is not None else None
             self._end_session("finished")
             event = finished_event(
                 self.folder.path,
