@@ -1,12 +1,14 @@
-"""What carries the result: the net of graph-coloring with one thing taken away at a time, all trained alike.
+"""Ablation of graph-coloring: the network with one component removed at a time.
 
-    python benchmarks/coloring_ablation.py                  about half an hour on 2 cores, besides making the graphs
-    python benchmarks/coloring_ablation.py --iterations 40 --graphs 20     to see that it works
+    python benchmarks/coloring_ablation.py      half an hour on 2 cores, and the time to generate the graphs
+    python benchmarks/coloring_ablation.py --iterations 40 --graphs 20     a quick check that it works
 
-Each variant is trained by `ranks train graph-coloring --preset small` with the same data, seed and number of updates,
-then tried on fresh hard 3-colourable graphs of 50 and 100 nodes: raw, and with the same repair. Equal budget: 768
-rounds a graph, in tries of as many rounds as the variant has (64, or its own 6 where it is not recurrent); a repair
-after each of 12 more tries. Twelve random starts with that repair stand beside them: the same tries, far less time.
+`ranks train graph-coloring --preset small` trains each variant with the same data, seed and number
+of updates. Each variant then colours new hard 3-colourable graphs of 50 and 100 nodes, without
+repair (raw) and with the same repair. The budget is equal: for the raw result 768 rounds per graph,
+in tries of 64 rounds (6 rounds for the variant without recurrence); for the repaired result 12 more
+tries, each with a repair. The last row repairs twelve random colourings: the same number of tries,
+far less time.
 
 Writes benchmarks/results/coloring_ablation_DATE.json.
 """
@@ -41,13 +43,13 @@ from ranks.workloads.graph_coloring.solving.restarts import random_starts, repai
 from ranks.workloads.graph_coloring.training import build
 
 SEED, PURPOSE, COLOURS, SIZES = 2027, "ablation", 3, (50, 100)
-ROUNDS, REPAIRED_TRIES, CELLS = 768, 12, 6
+ROUNDS, REPAIRED_TRIES, LAYERS = 768, 12, 6
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """`flags`: of its training; none where it is not trained."""
+    """`flags`: of its training; None: not trained. `rounds`: of one try."""
 
     name: str
     flags: tuple[str, ...] | None
@@ -59,9 +61,9 @@ VARIANTS = (
     Variant("the net", ()),
     Variant("untrained", None),
     Variant(
-        "no recurrence: 6 layers with weights of their own",
-        (*("--model.cells", str(CELLS), "--model.rounds", str(CELLS), "--rounds", str(CELLS)), "--lead-in", "0"),
-        rounds=CELLS,
+        "no recurrence: 6 layers with separate weights",
+        (*("--model.layers", str(LAYERS), "--model.rounds", str(LAYERS), "--rounds", str(LAYERS)), "--burn-in", "0"),
+        rounds=LAYERS,
     ),
     Variant("supervised by one colouring", ("--colour-loss", "one-colouring")),
     Variant("no random node ids", ("--no-node-ids",), noise=colour_noise),
@@ -69,7 +71,7 @@ VARIANTS = (
 
 
 def train(variant: Variant, iterations: int, folder: Path) -> tuple[ColouringNet, dict[str, Any]]:
-    """The net, and what its training took."""
+    """(the trained network, the seconds of its training and its validation metrics)"""
     if variant.flags is None:
         torch.manual_seed(SEED)
         return build(small()).eval(), {}
@@ -85,13 +87,13 @@ def train(variant: Variant, iterations: int, folder: Path) -> tuple[ColouringNet
 
 
 def solved(variant: Variant, net: ColouringNet, graphs: list[Graph]) -> tuple[int, int]:
-    """(graphs solved raw, graphs solved by a repaired try) within the budget."""
+    """(graphs solved without repair, graphs solved with repair) within the budget."""
     torch.set_num_threads(1)
     common = {"seed": SEED, "rounds": variant.rounds, "device": CPU, "noise": variant.noise}
     answers = raw_search(net, graphs, COLOURS, purpose=PURPOSE, tries=ROUNDS // variant.rounds, **common)
-    fixed = [answer.conflicts == 0 for answer in answers]
+    solved_after_repair = [answer.conflicts == 0 for answer in answers]
     for attempt in range(REPAIRED_TRIES):
-        left = [i for i, done in enumerate(fixed) if not done]
+        left = [i for i, done in enumerate(solved_after_repair) if not done]
         if not left:
             break
         tried = raw_search(
@@ -99,18 +101,20 @@ def solved(variant: Variant, net: ColouringNet, graphs: list[Graph]) -> tuple[in
         )
         for i, answer in zip(left, tried, strict=True):
             seed = seed_of(f"repair/{attempt}", i)
-            fixed[i] = repair(graphs[i], COLOURS, answer.colours_N, seed).conflicts == 0
-    return sum(answer.conflicts == 0 for answer in answers), sum(fixed)
+            solved_after_repair[i] = repair(graphs[i], COLOURS, answer.colours_N, seed).conflicts == 0
+    return sum(answer.conflicts == 0 for answer in answers), sum(solved_after_repair)
 
 
 def without_net(graphs: list[Graph]) -> int:
-    """Graphs that the same repair solves in as many tries from random colourings."""
+    """The number of graphs that the same repair solves in the same number of random starts."""
     starts = [
         itertools.islice(random_starts(g.n, COLOURS, seed_of("random", i)), REPAIRED_TRIES)
         for i, g in enumerate(graphs)
     ]
-    fixed = [repair_until_proper(g, COLOURS, seed_of("repair", i), starts[i]) for i, g in enumerate(graphs)]
-    return sum(found.conflicts == 0 for found in fixed)
+    solved_after_repair = [
+        repair_until_proper(g, COLOURS, seed_of("repair", i), starts[i]) for i, g in enumerate(graphs)
+    ]
+    return sum(found.conflicts == 0 for found in solved_after_repair)
 
 
 def seed_of(purpose: str, item: int) -> int:
@@ -121,23 +125,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--iterations", type=int, default=2000, help="updates of each training")
     parser.add_argument("--graphs", type=int, default=200, help="hard graphs of each size")
-    asked = parser.parse_args()
-    graphs = {n: [hard_three_colourable(SEED, PURPOSE, n, i) for i in range(asked.graphs)] for n in SIZES}
+    args = parser.parse_args()
+    graphs = {n: [hard_three_colourable(SEED, PURPOSE, n, i) for i in range(args.graphs)] for n in SIZES}
     rows: list[dict[str, Any]] = []
     for variant in VARIANTS:
         with tempfile.TemporaryDirectory(prefix="ranks-ablation-") as folder:
-            net, took = train(variant, asked.iterations, Path(folder))
-        row: dict[str, Any] = {"variant": variant.name, "rounds_a_try": variant.rounds, **took}
+            net, results = train(variant, args.iterations, Path(folder))
+        row: dict[str, Any] = {"variant": variant.name, "rounds_a_try": variant.rounds, **results}
         for n, of_size in graphs.items():
-            row[f"raw_{n}"], row[f"repaired_{n}"] = (count / asked.graphs for count in solved(variant, net, of_size))
+            row[f"raw_{n}"], row[f"repaired_{n}"] = (count / args.graphs for count in solved(variant, net, of_size))
         rows.append(row)
         print(json.dumps(row), flush=True)
-    repaired = {f"repaired_{n}": without_net(of_size) / asked.graphs for n, of_size in graphs.items()}
+    repaired = {f"repaired_{n}": without_net(of_size) / args.graphs for n, of_size in graphs.items()}
     rows.append({"variant": "no net: random starts", **repaired})
     print(json.dumps(rows[-1]))
     content = {
         "origin": origin(),
-        "settings": vars(asked),
+        "settings": vars(args),
         "data": asdict(small().data) | {"folder": None},
         "rows": rows,
     }

@@ -1,13 +1,20 @@
-"""Every workload on the GPU that is here, with proofs, in one JSON: `python benchmarks/gpu.py` (under 8 minutes).
+"""Measure every workload on one GPU and write one JSON file: `python benchmarks/gpu.py` (under 8
+minutes).
 
-Run it in a clone; it needs torch, numpy and safetensors, and for the parts that start `ranks` itself also tyro and
-rich: what is missing is named and its parts are left out. Without a GPU it says so and measures the CPU, smaller.
+Run it in a clone. It needs torch, numpy and safetensors; the parts that start `ranks` also need
+tyro and rich. If a package is missing, the script names it and leaves these parts out. Without a
+GPU it says so and measures smaller cases on the CPU.
 
-Each part is a process of its own, so one that fails is written down and the rest goes on. Parts: updates of graph-
-coloring with the data ready (fp32, bf16, --exact, several batch sizes), its epochs (5, of which 100 are extrapolated;
---full makes all 100, however long they take) and synchronising calls in a step (gpu_updates.py); stock-trading's market
-alone, and 5,000 episodes of it learned from (gpu_trading.py; on the CPU extrapolated); whole training loops of every
-workload, level L3 (4 ranks on one card against 1), and a run that is killed once (gpu_runs.py).
+Each part runs in a separate process. If one fails, its error is recorded and the next part runs.
+Parts:
+
+- gpu_updates.py: updates of graph-coloring with prepared batches (fp32, bf16, --exact, several batch
+  sizes); its epochs (5, from which 100 are extrapolated; --full runs all 100, however long they take);
+  synchronising calls in a step.
+- gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
+  extrapolated).
+- gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); a run
+  that is killed once.
 """
 
 from __future__ import annotations
@@ -31,9 +38,9 @@ from typing import Any
 from measure import RESULTS, ROOT, environment, origin, write_result
 
 BUDGET_S = 460.0
-"""Parts that would begin after this are left out."""
+"""Parts that would start later are left out."""
 PART_S, LONG_S = 120.0, 4 * 3600.0
-"""No part may take longer; with --full the epochs may."""
+"""Time limits of a part, and of the epochs with --full."""
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
 WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
@@ -74,7 +81,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
 
 
 def carry_out(function: str, arguments: dict[str, Any], limit_s: float) -> dict[str, Any]:
-    """One part in a process of its own: what it found, or how it failed."""
+    """Run one part in a separate process; return its result, or its error."""
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         out = Path(folder, "found.json")
         order = json.dumps([function, arguments, str(out)])
@@ -103,7 +110,8 @@ def carry_out(function: str, arguments: dict[str, Any], limit_s: float) -> dict[
 
 
 def chosen_device() -> tuple[str, str]:
-    """The device and its name; asked in a process of its own, so that CUDA never starts in this one."""
+    """The device and its name. A separate process finds them, so that CUDA does not start in this
+    one."""
     code = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
     name = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
     return ("cuda:0", name) if name else ("cpu", "CPU")
@@ -153,9 +161,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def brief(part: dict[str, Any]) -> str:
-    """One part in a few words."""
+    """The result of one part in one line."""
     if "error" in part:
-        return part["error"].splitlines()[-1] if part["error"] else "it ended without a word"
+        return part["error"].splitlines()[-1] if part["error"] else "it ended without output"
     units = {
         "graphs_per_s": "graphs/s",
         "nodes_per_s": "nodes/s",

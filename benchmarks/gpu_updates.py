@@ -1,4 +1,5 @@
-"""Updates of graph-coloring with the data on the device already: how fast, and where the host waits for the device."""
+"""Speed of graph-coloring updates with the data on the device, and the calls in which the host
+waits for it."""
 
 from __future__ import annotations
 
@@ -18,15 +19,16 @@ from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import FIRST_WITHOUT_LEAD_IN, coloring_loss
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
+from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss
 from ranks.workloads.graph_coloring.validation import evaluate
 
 LEAST_BLOCKS, MOST_BLOCKS, BLOCK_UPDATES, MEASURED_S = 3, 50, 4, 6.0
 
 
 def coloring_config(device: str) -> Any:
-    """The full preset on a GPU, the small one on the CPU; labels that need NumPy alone, and few graphs on the CPU."""
+    """The preset full on a GPU; small with fewer graphs on the CPU. Both with labels that are quick
+    to compute."""
     gpu = device.startswith("cuda")
     cfg = load("graph-coloring").PRESETS["full" if gpu else "small"]()
     few: dict[str, int] = {} if gpu else {"train_graphs": 600, "validation_graphs": 100}
@@ -34,17 +36,20 @@ def coloring_config(device: str) -> Any:
 
 
 class Updates:
-    """A learner of graph-coloring, and two steps whose batches lie ready; `update` makes one of them."""
+    """A learner of graph-coloring and two prepared steps; `update` runs one of them."""
 
     def __init__(self, device: str, precision: str, batch: int, exact: bool) -> None:
         engine = RunConfig(precision=precision, exact=exact, threads=THREADS)
         self.world = World.join(engine, device=device, workload="graph-coloring")
         cfg = coloring_config(device)
-        data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
+        data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
         graphs = stream(data, batch, self.world)
         net = load("graph-coloring").build(cfg)
         self.learner = Learner(net, cfg.optim, self.world, global_batch=batch, updates=10_000)
-        self.loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=FIRST_WITHOUT_LEAD_IN)
+        burn_in = burn_in_rounds(cfg.burn_in, 0, NO_BURN_IN_BEFORE)
+        self.loss = partial(
+            coloring_loss, settings=cfg.loss_settings, seed=0, iteration=NO_BURN_IN_BEFORE, burn_in=burn_in
+        )
         start = time.perf_counter()
         self.ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
         self.data_s = (time.perf_counter() - start) / len(self.ready)
@@ -73,13 +78,13 @@ class Updates:
 
 
 def batches_of(step: StepBatch[Any], exact: bool) -> list[Any]:
-    """What the passes of a step will gather: one batch for each shard that holds items, or one for all."""
+    """The batches of a step: with --exact one for each shard that has items, else one for all."""
     pieces = [s.ids for s in step.shards if len(s.ids)] if exact else [step.shards.ids]
     return [step.gather(ids) for ids in pieces]
 
 
 def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> dict[str, Any]:
-    """Updates a second; how long making a batch takes stands beside."""
+    """Updates per second; the seconds to gather a batch are measured separately."""
     updates = Updates(device, precision, batch, exact)
     updates.block()
     if updates.world.device.type == "cuda":
@@ -101,14 +106,15 @@ def coloring_updates(device: str, precision: str, batch: int, exact: bool) -> di
 
 
 def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
-    """Whole epochs of training and validation, as a run makes them; 100 of them by multiplication.
+    """The seconds of whole epochs of training and evaluation; 100 epochs are extrapolated from
+    fewer.
 
-    12,000 + 3,000 graphs in the size mix of 10 to 1,000 nodes on a GPU; fewer and smaller ones on the CPU.
+    On a GPU 12,000 + 3,000 graphs of 10 to 1,000 nodes; on the CPU fewer and smaller graphs.
     """
     world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="graph-coloring")
     cfg = coloring_config(device)
     start = time.perf_counter()
-    data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     prepare(cfg.data, "validation")
     data_s = time.perf_counter() - start
     graphs = stream(data, cfg.global_batch, world)
@@ -120,7 +126,9 @@ def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
         start = time.perf_counter()
         for position in range(graphs.iterations_per_epoch):
             iteration = epoch * graphs.iterations_per_epoch + position
-            learner.step(partial(coloring_loss, cfg=cfg, seed=0, iteration=iteration), graphs.at(iteration))
+            burn_in = burn_in_rounds(cfg.burn_in, 0, iteration)
+            loss = partial(coloring_loss, settings=cfg.loss_settings, seed=0, iteration=iteration, burn_in=burn_in)
+            learner.step(loss, graphs.at(iteration))
         learner.drain()
         scores = evaluate(learner.model, replace(cfg, eval_graphs=cfg.data.validation_graphs), world)
         if world.device.type == "cuda":
@@ -144,7 +152,7 @@ def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
 
 
 def synchronising_calls(device: str) -> dict[str, Any]:
-    """Where the host waited for the GPU within `Learner.step`, over 5 steps."""
+    """The calls in which the host waited for the GPU within `Learner.step`, over 5 steps."""
     if not device.startswith("cuda"):
         return {"left_out": "only CUDA counts synchronising calls"}
     updates = Updates(device, "fp32", batch=32, exact=False)

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing, global_add_pool, global_max_pool
 from torch_geometric.utils import scatter, softmax
 
-from ranks.workloads.graph_coloring.config import Config
+from ranks.workloads.graph_coloring.config import LossSettings
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
-from ranks.workloads.graph_coloring.net.losses import edge_surprise, reader_losses, soft_conflict, weighted
+from ranks.workloads.graph_coloring.net.losses import edge_nll, encoder_losses, soft_conflict, weighted_sum
 from ranks.workloads.graph_coloring.net.model import ColouringNet, NodeLayout, RowLayout
 
 
@@ -43,37 +43,37 @@ def row_graph(batch: GraphBatch) -> tuple[Tensor, Tensor]:
     return node_R, torch.stack([first_N[source_D[edge_M]] + colour_M, first_N[target_D[edge_M]] + colour_M])
 
 
-def loss(model: ColouringNet, batch: GraphBatch, noise_R: Tensor, cfg: Config, lead_in: int) -> Tensor:
-    """The sum over the graphs of a batch, as `training.coloring_loss` gives it."""
+def loss(model: ColouringNet, batch: GraphBatch, noise_R: Tensor, settings: LossSettings, burn_in: int) -> Tensor:
+    """The same loss as `training.coloring_loss`, summed over the graphs of a batch."""
     assert batch.labels is not None
-    near, group = Neighbours(), batch.node_graph_N
+    sum_over_neighbours, group = Neighbours(), batch.node_graph_N
     node_R, rows_2M = row_graph(batch)
     nodes = NodeLayout(
-        near=lambda x: near(x, batch.edge_index_2D),
+        aggregate=lambda x: sum_over_neighbours(x, batch.edge_index_2D),
         to_graphs=lambda x: global_add_pool(x, group, len(batch)),
         largest=lambda x: global_max_pool(x, group, len(batch)),
         to_nodes=lambda x: x[group],
     )
-    reading = model.reader(batch.features_NF, nodes)
+    encoding = model.encoder(batch.features_NF, nodes)
     rows = RowLayout(
-        near=lambda x: near(x, rows_2M),
+        aggregate=lambda x: sum_over_neighbours(x, rows_2M),
         to_nodes=lambda x: scatter(x, node_R, dim_size=len(group), reduce="mean"),
         to_rows=lambda x: x[node_R],
     )
-    told_NV, scale_R1 = model.from_reader(reading.node_NH), reading.scale_N1[node_R]
-    state_RW = model.begin(noise_R)
-    if lead_in:
+    context_NV, scale_R1 = model.from_encoder(encoding.node_NH), encoding.scale_N1[node_R]
+    state_RW = model.initial_state(noise_R)
+    if burn_in:
         with torch.no_grad():
-            _, state_RW = model.colour(state_RW, told_NV, scale_R1, rows, lead_in)
-    logits_TR, _ = model.colour(state_RW, told_NV, scale_R1, rows, cfg.rounds, lead_in)
+            _, state_RW = model.colour(state_RW, context_NV, scale_R1, rows, burn_in)
+    logits_TR, _ = model.colour(state_RW, context_NV, scale_R1, rows, settings.rounds, burn_in)
     prob_RT = softmax(logits_TR.T, node_R, num_nodes=len(group))
-    once = rows_2M[:, rows_2M[0] < rows_2M[1]]
+    pairs_2P = rows_2M[:, rows_2M[0] < rows_2M[1]]
     edge_P = edge_of(batch)
-    same_ET = scatter(prob_RT[once[0]] * prob_RT[once[1]], edge_P, reduce="sum")
+    same_ET = scatter(prob_RT[pairs_2P[0]] * prob_RT[pairs_2P[1]], edge_P, reduce="sum")
     graph_E = batch.node_graph_N[batch.edge_index_2D[1][batch.edge_index_2D[0] < batch.edge_index_2D[1]]]
-    surprise_TB = scatter(edge_surprise(same_ET), graph_E, dim_size=len(batch), reduce="sum").T
-    conflict_B = soft_conflict(surprise_TB, cfg.discount, cfg.forgiven)
-    return weighted(conflict_B, reader_losses(reading, batch.labels), cfg.weights).sum()
+    nll_TB = scatter(edge_nll(same_ET), graph_E, dim_size=len(batch), reduce="sum").T
+    conflict_B = soft_conflict(nll_TB, settings.discount, settings.softening)
+    return weighted_sum(conflict_B, encoder_losses(encoding, batch.labels), settings.weights).sum()
 
 
 def edge_of(batch: GraphBatch) -> Tensor:

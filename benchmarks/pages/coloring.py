@@ -1,4 +1,4 @@
-"""The tables of docs/graph-coloring.md, from its table of results and its ablation."""
+"""The generated part of docs/graph-coloring.md: the newest tables and the newest ablation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from pages.results import machine, read
 
 LISTED_FACTS = ("net + ", "left out", "instances: ", "same t")
-"""Facts that the page lists below the tables, by their first letters."""
+"""The page lists the facts whose names begin with one of these."""
 
 
 def coloring(proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """The newest table and the newest ablation."""
+    """The lines of the generated part."""
     yield from tables(proofs)
     yield from ablation(benchmarks)
 
 
 def tables(folder: Path) -> Iterator[str]:
-    """The rows of the newest table, and the command that made them."""
+    """The rows of the newest result file, and the command that made it."""
     found = max((read(p) for p in folder.glob("table_graph-coloring_*.json")), key=lambda p: p["date"], default=None)
     if found is None:
         yield "No result is committed yet."
@@ -38,7 +38,7 @@ def tables(folder: Path) -> Iterator[str]:
 
 
 def ablation(folder: Path) -> Iterator[str]:
-    """What the net loses with one thing taken away at a time: shares of hard 3-colourable graphs coloured."""
+    """The share of hard 3-colourable graphs that each variant of the network solves."""
     files = sorted(folder.glob("coloring_ablation_*.json"))
     if not files:
         yield "No ablation is committed yet: `python benchmarks/coloring_ablation.py`."
@@ -56,7 +56,7 @@ def ablation(folder: Path) -> Iterator[str]:
 
 
 def cell(name: str, value: Any) -> str:
-    """Shares as percentages, other figures with three digits."""
+    """A cell: shares as percentages, other floats with three digits."""
     if isinstance(value, float):
         return f"{value:.1%}" if name in ("share", "exact") else f"{value:.3g}"
     return "" if value is None else str(value)

@@ -1,7 +1,9 @@
-"""A small untrained net and its export; the export of the net that ships with the package, made once."""
+"""Fixtures: the export of a small untrained network, the export of the shipped network, a data
+cache."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.file_lock import file_lock
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.weights_file import load_net
@@ -19,28 +22,37 @@ from ranks.workloads.graph_coloring.net.weights_file import load_net
 
 def small_net() -> ColouringNet:
     torch.manual_seed(0)
-    return ColouringNet(width=4, rounds=2, reader_width=4, reader_rounds=1, num_types=len(FAMILIES)).eval()
+    return ColouringNet(width=4, rounds=2, encoder_width=4, encoder_rounds=1, num_types=len(FAMILIES)).eval()
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> str:
-    """The folder of a run that has exported the net."""
+    """The folder of a run whose export is `small_net`."""
     export_model(small_net(), tmp_path / "run" / "export")
     return str(tmp_path / "run")
 
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an export of the shipped net, with model.onnx."""
-    model, folder = load_net(None).model, tmp_path_factory.mktemp("shipped") / "export"
-    export_model(model, folder)
-    assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
+    """The folder of an export of the shipped network, with model.onnx.
+
+    The export takes long, so the first test process makes it and the others wait for it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the folder that all workers share
+    folder = base / "shipped" / "export"
+    with file_lock(base / "shipped.lock", "the export of the shipped network"):
+        if not (folder / "model.onnx").exists():
+            model = load_net(None).model
+            export_model(model, folder)
+            assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
     return folder
 
 
 @pytest.fixture(scope="module")
 def data_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for this file's data sets; machine code stays where it is, so that other processes find it compiled."""
+    """A folder for the data sets of one test module. Compiled kernels stay in their usual
+    folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", str(cache_folder(JITTED[1]).parent))
         folder = tmp_path_factory.mktemp("cache")

@@ -6,9 +6,9 @@ from ranks.workloads.graph_coloring.config import Config, DataConfig, ModelConfi
 
 SMALL = Config(
     data=DataConfig(train_graphs=24, validation_graphs=8, unseen_graphs=6, max_nodes=16),
-    model=ModelConfig(width=4, rounds=2, reader_width=4, reader_rounds=1),
+    model=ModelConfig(width=4, rounds=2, encoder_width=4, encoder_rounds=1),
     rounds=2,
-    lead_in=2,
+    burn_in=2,
     global_batch=8,
     iterations=4,
     eval_every=1,

@@ -1,4 +1,4 @@
-"""The example consumer of the ONNX file: only onnxruntime and NumPy, the same features, honest colourings."""
+"""The example that colours graphs with the ONNX file: its imports, features, output and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cycle(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hard(tmp_path: Path) -> Path:
-    """50 vertices that 3 colours suffice for, but with one more edge no longer: no random colouring is proper."""
+    """A 3-colourable graph with 50 vertices; a random colouring of it has conflicts."""
     graph = hard_three_colourable(11, "example", 50, 0)
     edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
     path = tmp_path / "hard.col.gz"
@@ -56,7 +56,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_it_imports_only_what_it_promises() -> None:
+def test_the_example_imports_only_numpy_and_onnxruntime() -> None:
     tree = ast.parse(EXAMPLE.read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -65,16 +65,16 @@ def test_it_imports_only_what_it_promises() -> None:
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.0), (5, 0.0), (30, 0.2), (60, 0.5), (50, 0.9), (100, 0.05)])
-def test_its_features_are_those_of_the_net(n: int, p: float, example: ModuleType) -> None:
+def test_the_example_computes_the_same_features(n: int, p: float, example: ModuleType) -> None:
     graph, _ = from_networkx(nx.gnp_random_graph(n, p, seed=n))
-    near = np.zeros((n, n), dtype=bool)
+    adjacency = np.zeros((n, n), dtype=bool)
     u, v = graph.edges_E2.T
-    near[u, v] = near[v, u] = True
-    np.testing.assert_array_equal(example.node_features(near), node_features(graph))
+    adjacency[u, v] = adjacency[v, u] = True
+    np.testing.assert_array_equal(example.node_features(adjacency), node_features(graph))
 
 
-def test_it_colours_a_graph_that_torch_never_saw(shipped: Path, hard: Path, tmp_path: Path) -> None:
-    """The trained weights do, and the same weights in another order do not."""
+def test_the_example_colours_a_hard_graph(shipped: Path, hard: Path, tmp_path: Path) -> None:
+    """The trained weights solve it; the same weights in random order do not."""
     done = run(shipped / "model.onnx", hard, "-k", 3, "--tries", 30)
     assert done.returncode == 0, done.stdout + done.stderr
     sol = tmp_path / "hard.sol"
@@ -85,14 +85,14 @@ def test_it_colours_a_graph_that_torch_never_saw(shipped: Path, hard: Path, tmp_
     for weights in model.graph.initializer:
         values = onnx.numpy_helper.to_array(weights)
         if values.dtype == np.float32 and values.size > 1:
-            mixed = rng.permutation(values.ravel()).reshape(values.shape)
-            weights.CopyFrom(onnx.numpy_helper.from_array(mixed, weights.name))
-    onnx.save(model, tmp_path / "scrambled.onnx")
-    done = run(tmp_path / "scrambled.onnx", hard, "-k", 3, "--tries", 30)
+            shuffled = rng.permutation(values.ravel()).reshape(values.shape)
+            weights.CopyFrom(onnx.numpy_helper.from_array(shuffled, weights.name))
+    onnx.save(model, tmp_path / "shuffled.onnx")
+    done = run(tmp_path / "shuffled.onnx", hard, "-k", 3, "--tries", 30)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "s UNKNOWN"), done.stderr
 
 
-def test_it_says_when_it_found_nothing(shipped: Path, cycle: Path) -> None:
+def test_without_a_proper_colouring_the_output_is_unknown(shipped: Path, cycle: Path) -> None:
     done = run(shipped / "model.onnx", cycle, "-k", 2, "--tries", 3)
     assert done.returncode == 1
     assert "c 2 colours: " in done.stdout
@@ -100,18 +100,18 @@ def test_it_says_when_it_found_nothing(shipped: Path, cycle: Path) -> None:
 
 
 BAD_GRAPHS = {
-    "loop": ("p edge 2 2\ne 1 2\ne 2 2\n", "vertex 2 is joined with itself"),
+    "loop": ("p edge 2 2\ne 1 2\ne 2 2\n", "vertex 2 has an edge to itself"),
     "no p line": ("e 1 2\n", "one line 'p edge VERTICES EDGES'"),
     "two p lines": ("p edge 2 0\np edge 2 0\n", "one line 'p edge VERTICES EDGES'"),
     "no vertices": ("p edge 0 0\n", "one line 'p edge VERTICES EDGES'"),
-    "words": ("p edge two 1\n", "no DIMACS graph"),
-    "half an edge": ("p edge 2 1\ne 1\n", "no DIMACS graph"),
+    "words": ("p edge two 1\n", "not a DIMACS graph"),
+    "half an edge": ("p edge 2 1\ne 1\n", "not a DIMACS graph"),
     "outside": ("p edge 2 1\ne 0 1\n", "edge 0 1 of a graph with vertices 1..2"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_GRAPHS)
-def test_it_refuses_bad_graphs(case: str, example: ModuleType, tmp_path: Path) -> None:
+def test_bad_graphs_are_rejected(case: str, example: ModuleType, tmp_path: Path) -> None:
     text, message = BAD_GRAPHS[case]
     path = tmp_path / "g.col"
     path.write_text(text)
@@ -119,36 +119,36 @@ def test_it_refuses_bad_graphs(case: str, example: ModuleType, tmp_path: Path) -
         example.read_col(path)
 
 
-def test_it_refuses_files_that_are_not_there_or_damaged(example: ModuleType, cycle: Path, tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_rejected(example: ModuleType, cycle: Path, tmp_path: Path) -> None:
     missing, damaged = tmp_path / "none.col", tmp_path / "g.col.gz"
     damaged.write_bytes(gzip.compress(cycle.read_bytes())[:-9])
-    near = example.read_col(cycle)
+    adjacency = example.read_col(cycle)
     for call in (
         lambda: example.read_col(missing),
         lambda: example.read_col(damaged),
-        lambda: example.Model(missing, near),
+        lambda: example.Model(missing, adjacency),
     ):
         with pytest.raises(SystemExit, match="cannot be read"):
             call()
-    with pytest.raises(SystemExit, match="no model that onnxruntime can run"):
-        example.Model(cycle, near)
+    with pytest.raises(SystemExit, match="not a model that onnxruntime can run"):
+        example.Model(cycle, adjacency)
 
 
 @pytest.mark.parametrize("flags", [("-k", "0"), ("-k", "-1"), ("--tries", "0"), ("--seed", "-1")])
-def test_it_refuses_numbers_that_are_too_small(
+def test_numbers_below_the_minimum_are_rejected(
     flags: tuple[str, str], example: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["color_with_onnx.py", "model.onnx", "graph.col", *flags])
     with pytest.raises(SystemExit) as end:
         example.main()
     assert end.value.code == 2
-    assert f"'{flags[1]}' is no whole number" in capsys.readouterr().err
+    assert f"'{flags[1]}' is not an integer of at least" in capsys.readouterr().err
 
 
-def test_a_closed_pipe_is_no_traceback(shipped: Path, cycle: Path) -> None:
+def test_a_closed_pipe_prints_one_line(shipped: Path, cycle: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, str(EXAMPLE), str(shipped / "model.onnx"), str(cycle)]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "the output was closed before its end\n")
+    assert (done.returncode, done.stderr) == (1, "the output was closed before the program ended\n")

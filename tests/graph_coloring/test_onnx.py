@@ -1,4 +1,4 @@
-"""The ONNX export of the shipped net: equal to torch, or not written; and what it says of itself."""
+"""The ONNX export of the shipped network: its output equals torch's, its metadata, and failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import torch
 import ranks
 from ranks.engine.runs import provenance
 from ranks.errors import GaveUp
-from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
@@ -23,28 +22,32 @@ from ranks.workloads.graph_coloring.net.weights_file import load_net
 from .conftest import small_net
 
 
-def test_it_equals_torch_on_every_shape(shipped: Path) -> None:
+def test_onnxruntime_equals_torch_on_every_shape(shipped: Path) -> None:
     assert len(onnx_export.SHAPES) >= 5
     assert onnx_export.compare(load_net(None).model, (shipped / "model.onnx").read_bytes()) <= 1e-4
 
 
-def test_it_says_what_it_is(shipped: Path) -> None:
-    told = {entry.key: entry.value for entry in onnx.load(shipped / "model.onnx").metadata_props}
-    assert told["ranks.type_names"].split(", ") == list(FAMILIES)
-    assert told["ranks.feature_names"].startswith("degree, core number, triangles, clique")
-    assert (told["ranks.version"], told["ranks.format"]) == (ranks.__version__, onnx_export.FORMAT)
-    assert set(told) >= {"ranks.workload", "ranks.num_colours"}
+def metadata_of(path: Path) -> dict[str, str]:
+    return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
 
 
-def test_its_weights_are_those_of_the_file_beside_it(shipped: Path) -> None:
-    told = {entry.key: entry.value for entry in onnx.load(shipped / "model.onnx").metadata_props}
+def test_the_metadata_describes_the_model(shipped: Path) -> None:
+    metadata = metadata_of(shipped / "model.onnx")
+    assert metadata["ranks.type_names"].split(", ") == list(FAMILIES)
+    assert metadata["ranks.feature_names"].startswith("degree, core number, triangles, clique")
+    assert (metadata["ranks.version"], metadata["ranks.format"]) == (ranks.__version__, onnx_export.FORMAT)
+    assert set(metadata) >= {"ranks.workload", "ranks.num_colours"}
+
+
+def test_the_metadata_has_the_sha256_of_the_weights(shipped: Path) -> None:
+    metadata = metadata_of(shipped / "model.onnx")
     weights = hashlib.sha256((shipped / "model.safetensors").read_bytes()).hexdigest()
     config = json.loads((shipped / "config.json").read_text())
-    assert told["ranks.weights_sha256"] == weights == config["weights_sha256"] == load_net(None).sha256
+    assert metadata["ranks.weights_sha256"] == weights == config["weights_sha256"] == load_net(None).sha256
 
 
-def test_the_commit_is_that_of_the_package_wherever_it_is_called(tmp_path: Path) -> None:
-    """In a repository of somebody else, which holds a copy of the package that it does not keep."""
+def test_the_commit_is_that_of_the_package_in_any_working_directory(tmp_path: Path) -> None:
+    """The working directory is another repository, with an untracked copy of the module."""
 
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -55,27 +58,25 @@ def test_the_commit_is_that_of_the_package_wherever_it_is_called(tmp_path: Path)
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "theirs")
     theirs = git("rev-parse", "HEAD").strip()
-    copy = tmp_path / "facts.py"
+    copy = tmp_path / "provenance_copy.py"
     copy.write_text(Path(provenance.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-    code = "import importlib.util as u; s = u.spec_from_file_location('facts', {!r}); m = u.module_from_spec(s); "
-    code += "s.loader.exec_module(m); print(m.git_commit(), m.source_commit())"
+    code = "import importlib.util as u; s = u.spec_from_file_location('provenance_copy', {!r}); "
+    code += "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.git_commit(), m.source_commit())"
     for path, repository in ((str(copy), None), (provenance.__file__, provenance.source_commit())):
-        said = subprocess.run([sys.executable, "-c", code.format(path)], cwd=tmp_path, capture_output=True, text=True)
-        assert said.stdout.split() == [theirs, str(repository)], said.stderr
+        done = subprocess.run([sys.executable, "-c", code.format(path)], cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout.split() == [theirs, str(repository)], done.stderr
 
 
-def test_one_that_differs_is_refused(shipped: Path) -> None:
+def test_a_file_that_differs_from_torch_is_rejected(shipped: Path) -> None:
     other = load_net(None).model
-    torch.nn.init.ones_(other.read_colour.weight)
+    torch.nn.init.ones_(other.colour_head.weight)
     with pytest.raises(GaveUp, match="differs by"):
         onnx_export.compare(other, (shipped / "model.onnx").read_bytes())
 
 
-def test_nothing_is_written_where_the_two_disagree(
-    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda model, sha256: (shipped / "model.onnx").read_bytes())
+def test_nothing_is_written_if_onnxruntime_and_torch_disagree(shipped: Path, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
+    content = (shipped / "model.onnx").read_bytes()
     with pytest.raises(GaveUp):
-        onnx_export.export_extra(small_net(), Config(), tmp_path)
+        onnx_export.write_onnx(small_net(), tmp_path, to_onnx=lambda model, sha256: content)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

@@ -1,7 +1,8 @@
-"""One test for each defect of the program that this workload follows: this workload does not have it.
+"""Regression tests for the defects of the program that this workload follows: labels and data, the
+loss, and files.
 
-These are the defects of labels, data, loss and files, in the order of docs/graph-coloring.md, "The
-program this one follows". Those of the training are in test_origin_defects_of_training.py.
+Each docstring names the defect of that program, "the origin". The defects of its training loop are
+in test_origin_defects_of_training.py.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from ranks.workloads.graph_coloring.graphs.read import read_graph
 from ranks.workloads.graph_coloring.net import batch as batches
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
-    conflict_surprise,
-    one_colouring,
+    conflict_nll,
+    reference_cross_entropy,
     round_weights,
 )
 from ranks.workloads.graph_coloring.net.rows import rows_of
@@ -48,12 +49,11 @@ from tests.graph_coloring.small_config import SMALL
 pytestmark = pytest.mark.usefixtures("data_cache")
 
 
-def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features 8-15 were the type that the net had to predict, so it was right in 100 %.
+def test_no_label_is_among_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The origin: features 8-15 were the type, which the network had to predict; its accuracy was
+    100 %.
 
-    Here a data set with other labels and family numbers has the same features, and no feature is a
-    label.
-    """
+    A data set with other labels and other family numbers has the same features."""
     stored = load(prepare(SMALL.data, "train", 1))
     graph_N = np.repeat(np.arange(len(stored)), stored.node_counts_G)
     labels = [v[graph_N] for v in (stored.family_G, stored.low_G, stored.high_G, stored.difficulty_G)]
@@ -73,33 +73,30 @@ def test_the_type_of_a_graph_was_among_its_features(tmp_path: Path, monkeypatch:
         assert (getattr(other, name) != getattr(stored, name)).any(), name
 
 
-def test_chromatic_numbers_were_those_of_a_greedy_colouring() -> None:
-    """Largest-first counts were called chromatic numbers: 34 instead of 14, 23 instead of 17.
+def test_chromatic_numbers_are_not_greedy_counts() -> None:
+    """The origin: largest-first counts as chromatic numbers, 34 for 14 and 23 for 17.
 
-    Here the worst case of largest-first, 8 instead of 2, has the label 2.
-    """
+    The graph is a worst case of largest-first: 8 colours for a chromatic number of 2."""
     crown = Graph.of(16, [(2 * u, 2 * v + 1) for u in range(8) for v in range(8) if u != v])
     labels = full_labels(without_bounds(crown))
     assert num_colours(largest_first(crown)) == 8
     assert (labels.low, labels.high) == (2, 2)
 
 
-def test_difficulty_was_a_formula() -> None:
-    """It was computed from nodes, density, colours and type.
+def test_difficulty_is_measured() -> None:
+    """The origin: a formula of nodes, density, colours and type.
 
-    Here it is measured: it differs between graphs for which all of these are equal.
-    """
+    Graphs that agree in all of these have different difficulties."""
     labels = [full_labels(without_bounds(random_graph(np.random.default_rng(seed), 40, 220))) for seed in range(8)]
     most = max((label.high for label in labels), key=[label.high for label in labels].count)
     measured = {label.difficulty for label in labels if label.high == most}
     assert len(measured) > 2
 
 
-def test_a_thousand_mycielskians_were_five_graphs_on_both_sides_of_the_split() -> None:
-    """Exact copies of a graph were in training and in validation.
+def test_training_and_validation_have_no_isomorphic_graphs() -> None:
+    """The origin: 1,000 Mycielski graphs were five graphs, and training and validation shared them.
 
-    Here no graph occurs twice, not even renumbered, though the first attempts contain duplicates.
-    """
+    The first attempts of the two sets overlap, so the test shows that duplicates are replaced."""
     data = DataConfig(train_graphs=300, validation_graphs=150, max_nodes=10, labels="bounds")
     train, validation = (load(prepare(data, purpose, 1)) for purpose in ("train", "validation"))
     first_attempts = [
@@ -108,12 +105,12 @@ def test_a_thousand_mycielskians_were_five_graphs_on_both_sides_of_the_split() -
     assert set(first_attempts) & set(train.hash_G.tolist())
     every = [*train.hash_G.tolist(), *validation.hash_G.tolist()]
     assert len(set(every)) == 450
-    graphs = [FAMILIES["mycielski"].generate(np.random.default_rng(seed), 47).graph for seed in range(40)]
-    assert len({weisfeiler_lehman_hash(graph) for graph in graphs}) > 20
+    made = [FAMILIES["mycielski"].generate(np.random.default_rng(seed), 47).graph for seed in range(40)]
+    assert len({weisfeiler_lehman_hash(graph) for graph in made}) > 20
 
 
-def test_feature_7_was_feature_0() -> None:
-    """One column was a copy of another. Here all columns differ, and each has several values."""
+def test_no_two_features_are_equal() -> None:
+    """The origin: feature 7 was a copy of feature 0."""
     stored = load(prepare(SMALL.data, "train", 1))
     columns = stored.features_NF.T
     for i, column_N in enumerate(columns):
@@ -121,32 +118,31 @@ def test_feature_7_was_feature_0() -> None:
         assert len(set(column_N.tolist())) > 2
 
 
-def test_a_graph_without_edges_was_not_a_number() -> None:
-    """It divided by 0. Here such graphs have a finite loss and finite gradients, also in a batch."""
+def test_graphs_without_edges_have_finite_losses_and_gradients() -> None:
+    """The origin: a division by 0."""
     for sizes in ([(1, 0)], [(5, 0), (1, 0)], [(9, 14), (4, 0)]):
         graphs = graphs_of(sizes)
         assert all(np.isfinite(node_features(graph)).all() for graph in graphs)
         net = workload.build(SMALL).double()
-        loss = training.coloring_loss(net, labelled(graphs), cfg=SMALL, seed=0, iteration=0)
+        loss = training.coloring_loss(net, labelled(graphs), settings=SMALL.loss_settings, seed=0, iteration=0)
         loss.sum.backward()
         assert math.isfinite(loss.sum.item())
         assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())
 
 
 def labelled(graphs: list[Graph]) -> batches.GraphBatch:
-    """A batch in which each graph has 3 colours, and some labels."""
+    """A batch with 3 colours per graph and arbitrary labels."""
     batch = batch_of(graphs, 3)
     one_B = torch.ones(len(graphs), dtype=torch.float64)
     reference_N = torch.zeros(len(batch.features_NF), dtype=torch.int64)
-    labels = batches.Labels(reference_N, one_B, 3 * one_B, torch.zeros(len(graphs), dtype=torch.int64), one_B)
+    labels = batches.BatchLabels(reference_N, one_B, 3 * one_B, torch.zeros(len(graphs), dtype=torch.int64), one_B)
     return replace(batch, labels=labels)
 
 
-def test_an_empty_graph_was_a_self_loop(tmp_path: Path) -> None:
-    """A graph without edges got an edge from node 0 to itself.
+def test_a_graph_without_edges_has_no_self_loop(tmp_path: Path) -> None:
+    """The origin: a file without edges was read as an edge from node 0 to itself.
 
-    Here it has no edges, and a graph without nodes is rejected.
-    """
+    A graph without nodes is a user error."""
     path = tmp_path / "g.col"
     path.write_text("p edge 3 0\n")
     assert read_graph(path).num_edges == 0
@@ -158,19 +154,18 @@ def test_an_empty_graph_was_a_self_loop(tmp_path: Path) -> None:
         from_networkx(nx.Graph())
 
 
-def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
-    """The loss was a cross-entropy against one colouring; conflicts were not counted.
+def test_the_loss_does_not_depend_on_the_names_of_the_colours() -> None:
+    """The origin: a cross-entropy against one arbitrary colouring; conflicts were never counted.
 
-    Here renaming the colours does not change the loss (except that of the ablation, which imitates
-    the original), and a conflict raises it.
-    """
+    A permutation of the colours leaves our loss unchanged, and a conflict increases it. The loss of
+    the ablation is that of the origin, so it changes."""
     batch = batch_of(graphs_of([(9, 14)]), 3)
     rows = rows_of(batch)
     prob_RT = colour_probabilities(torch.randn(2, 27, dtype=torch.float64), rows)
     renamed = prob_RT.view(9, 3, 2)[:, [1, 2, 0]].reshape(27, 2)
-    assert torch.allclose(conflict_surprise(prob_RT, batch, rows), conflict_surprise(renamed, batch, rows))
+    assert torch.allclose(conflict_nll(prob_RT, batch, rows), conflict_nll(renamed, batch, rows))
     reference_N = torch.randint(0, 3, (9,))
-    one, other = (one_colouring(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
+    one, other = (reference_cross_entropy(p, reference_N, batch, rows, 0.9).item() for p in (prob_RT, renamed))
     assert abs(one - other) > 1e-3
     nats_TN = -prob_RT.view(9, 3, 2)[torch.arange(9), reference_N].log().T
     assert one == pytest.approx(float((round_weights(2, 0.9, nats_TN) * nats_TN.mean(1)).sum()))
@@ -178,25 +173,23 @@ def test_the_loss_preferred_one_of_many_equal_colourings() -> None:
     pair = batch_of([Graph.of(2, [(0, 1)])], 3)
     sure = torch.eye(3, dtype=torch.float64) * 9
     equal, unequal = (torch.cat([sure[0], sure[c]])[None] for c in (0, 1))
-    clash, proper = (
-        conflict_surprise(colour_probabilities(x, rows_of(pair)), pair, rows_of(pair)) for x in (equal, unequal)
+    conflicting, proper = (
+        conflict_nll(colour_probabilities(x, rows_of(pair)), pair, rows_of(pair)) for x in (equal, unequal)
     )
-    assert clash.item() > 5 > 0.01 > proper.item() >= 0
+    assert conflicting.item() > 5 > 0.01 > proper.item() >= 0
 
 
-def test_a_graph_was_stored_as_a_matrix_in_json() -> None:
-    """n x n numbers as text. Here a sparse graph of 1,000 nodes takes some bytes for each edge."""
+def test_a_sparse_graph_is_stored_in_a_few_bytes_per_edge() -> None:
+    """The origin: an n x n adjacency matrix as JSON text for each graph."""
     graph = random_graph(np.random.default_rng(0), 1000, 2000)
     labels = Labels(1, 1000, np.arange(1000), 0.0)
     size = len(pack([LabelledGraph(graph, node_features(graph), labels, 0, 0)]))
     assert size < 4 * 2000 + 20 * 1000 + 2000 < 1000 * 1000 / 30
 
 
-def test_the_onnx_file_had_neither_the_inputs_nor_the_outputs_that_its_consumer_used(shipped: Path) -> None:
-    """One input, an object of a library; no dynamic sizes; [B] numbers instead of logits.
-
-    Here the file declares names and sizes; test_onnx.py runs it with graphs of many sizes.
-    """
+def test_the_onnx_file_has_the_documented_inputs_and_outputs(shipped: Path) -> None:
+    """The origin: one input, a library's batch object; no dynamic sizes; not the outputs that its
+    consumer read. test_onnx.py runs the file on graphs of many sizes."""
     model = onnx.load(shipped / "model.onnx")
     onnx.checker.check_model(model)
     sizes = {

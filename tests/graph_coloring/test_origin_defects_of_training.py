@@ -1,29 +1,34 @@
-"""The defects of the program that this workload follows, continued from test_origin_defects.py: what each rank did
-alone, what was counted twice and waited for, and what a checkpoint held."""
+"""Regression tests for the defects of the program that this workload follows, "the origin":
+decisions of one rank, validation, reads in a step, and checkpoints. test_origin_defects.py has the
+others.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.world import World
 from ranks.engine.update import optimizer
-from ranks.engine.update.loss import Loss
 from ranks.errors import Stopped
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
+from ranks.workloads.graph_coloring.net.model import GraphEncoder
 from tests.engine.group import run_ranks
 from tests.engine.test_no_sync import Reads
 from tests.graph_coloring.batches import graphs_of
@@ -37,31 +42,41 @@ def small_run(tmp_path: Path) -> RunConfig:
     return RunConfig(runs_dir=tmp_path / "runs", name="gc", shards=4)
 
 
+def on_each_training_batch(call: Callable[[Tensor], None]) -> None:
+    """Call a function with the node features of every batch that a network encodes in training
+    mode."""
+
+    def hook(module: nn.Module, inputs: Any) -> None:
+        if isinstance(module, GraphEncoder) and module.training:
+            call(inputs[0])
+
+    register_module_forward_pre_hook(hook)
+
+
 def rates_and_end(world: World, cache: str) -> tuple[list[float], float, str, dict[str, float]]:
-    """Of a training in which rank 1 sees other losses than rank 0, as always: the learning rates it used, ..."""
+    """(the learning rates of all updates, the sum of the features of this rank's last batch, the
+    fingerprint, the metrics) of a training."""
     os.environ["XDG_CACHE_HOME"] = cache
     world.workload = "graph-coloring"
-    rates: list[float] = []
-    seen: list[float] = []
-    usual_rate, usual_loss = optimizer.learning_rate, training.coloring_loss
+    rates, batches = list[float](), list[float]()
+    usual_rate = optimizer.learning_rate
 
-    def rate(*arguments: Any) -> float:
+    def recorded_rate(*arguments: Any) -> float:
         rates.append(usual_rate(*arguments))
         return rates[-1]
 
-    def loss(*arguments: Any, **options: Any) -> Loss:
-        found = usual_loss(*arguments, **options)
-        seen.append(float(found.sum.detach()))
-        return found
-
-    optimizer.learning_rate, training.coloring_loss = rate, loss
+    optimizer.learning_rate = recorded_rate
+    on_each_training_batch(lambda features_NF: batches.append(float(features_NF.sum())))
     summary = training.train(SMALL, world)
-    return rates, seen[-1], summary.fingerprint, summary.metrics
+    return rates, batches[-1], summary.fingerprint, summary.metrics
 
 
-def test_the_learning_rate_was_lowered_on_one_rank_only(data_cache: Path, tmp_path: Path) -> None:
-    """ReduceLROnPlateau stepped on rank 0, so the ranks' rates drifted apart. Here it follows from the number of the
-    update alone, and all ranks end with the same weights and the same scores."""
+def test_all_ranks_use_the_same_learning_rates(data_cache: Path, tmp_path: Path) -> None:
+    """The origin: ReduceLROnPlateau stepped on rank 0 only, so the learning rates of the ranks
+    differed.
+
+    The rate is a function of the update. All ranks end with the same weights and metrics, though
+    each rank has its own graphs."""
     for purpose in ("train", "validation"):
         prepare(SMALL.data, purpose, 1)
     first, second = run_ranks(2, rates_and_end, str(data_cache), config=small_run(tmp_path), tmp_path=tmp_path)
@@ -72,39 +87,39 @@ def test_the_learning_rate_was_lowered_on_one_rank_only(data_cache: Path, tmp_pa
 
 
 def stopped_at(world: World, cache: str) -> tuple[int, int]:
-    """(signal, iterations that were begun) of a training that only rank 1 is asked to stop."""
+    """(signal, number of batches that this rank encoded) of a training; only rank 1 gets a
+    SIGTERM."""
     os.environ["XDG_CACHE_HOME"] = cache
     world.workload = "graph-coloring"
-    usual, begun = training.lead_in, list[int]()
+    batches = 0
 
-    def lead_in(cfg: Config, seed: int, iteration: int) -> int:
-        if iteration < training.FIRST_WITHOUT_LEAD_IN and iteration not in begun:
-            begun.append(iteration)
-            if world.rank == 1 and len(begun) == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
-        return usual(cfg, seed, iteration)
+    def stop_rank_1(features_NF: Tensor) -> None:
+        nonlocal batches
+        batches += 1
+        if world.rank == 1 and batches == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
 
-    training.lead_in = lead_in
+    on_each_training_batch(stop_rank_1)
     try:
         training.train(replace(SMALL, iterations=40, eval_every=40), world)
     except Stopped as stopped:
-        return stopped.signum, len(begun)
-    return 0, len(begun)
+        return stopped.signum, batches
+    return 0, batches
 
 
-def test_an_early_end_was_decided_by_one_rank_only(data_cache: Path, tmp_path: Path) -> None:
-    """Rank 0 left the loop, and the others waited for it until a time-out. Here what one rank wants all do, at the same
-    boundary."""
+def test_all_ranks_stop_at_the_same_iteration(data_cache: Path, tmp_path: Path) -> None:
+    """The origin: rank 0 left the loop early, and the other ranks waited for it until a
+    time-out."""
     for purpose in ("train", "validation"):
         prepare(SMALL.data, purpose, 1)
     ends = run_ranks(2, stopped_at, str(data_cache), config=small_run(tmp_path), tmp_path=tmp_path)
     assert ends[0] == ends[1]
     assert ends[0][0] == signal.SIGTERM
-    assert 3 <= ends[0][1] < 10
+    assert 5 <= ends[0][1] < 20
 
 
 def scores(tmp_path: Path, shards: int) -> dict[str, float]:
-    """The validation of an untrained net, under --exact: so many shards, each passed by itself."""
+    """The validation metrics of an untrained network with --exact and this number of shards."""
     torch.manual_seed(0)
     world = World.join(RunConfig(runs_dir=tmp_path, threads=1, exact=True, shards=shards), device="cpu")
     try:
@@ -113,9 +128,10 @@ def scores(tmp_path: Path, shards: int) -> dict[str, float]:
         world.leave()
 
 
-def test_validation_counted_some_graphs_twice_and_means_of_batches_alike(tmp_path: Path) -> None:
-    """A padded sampler, and a mean over batches of unequal size. Here 7 graphs in 3 unequal shards give the same as
-    each graph alone, and as all at once."""
+def test_validation_metrics_do_not_depend_on_the_batches(tmp_path: Path) -> None:
+    """The origin: a padded sampler, and an unweighted mean over batches of unequal size.
+
+    7 graphs give the same metrics one by one, in 3 unequal shards, and all at once."""
     alone, uneven, at_once = (scores(tmp_path, shards) for shards in (7, 3, 1))
     assert len(set(alone.values())) > 3
     for name, value in alone.items():
@@ -123,13 +139,16 @@ def test_validation_counted_some_graphs_twice_and_means_of_batches_alike(tmp_pat
         assert at_once[name] == pytest.approx(value, rel=1e-4), name
 
 
-def test_five_numbers_were_read_in_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each .item() waits for the device. Here the loss reads none, forwards or backwards; one that does is noticed."""
-    data = StoredGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
+def test_the_loss_reads_no_value_on_the_host() -> None:
+    """The origin: five `.item()` calls in each step, each of which waits for the device.
+
+    The last lines show that the test would notice one."""
+    data = DeviceGraphs(load(prepare(SMALL.data, "train", 1)), 8, torch.device("cpu"))
     graphs, net = data.gather(torch.arange(8)), workload.build(SMALL)
-    monkeypatch.setattr(training, "lead_in", lambda *rest: 2)
     with Reads(net) as reads:
-        loss = training.coloring_loss(net, graphs, cfg=SMALL, seed=0, iteration=60)
+        loss = training.coloring_loss(
+            net, graphs, settings=SMALL.loss_settings, seed=0, iteration=60, burn_in=SMALL.burn_in
+        )
         loss.sum.backward()
         assert reads.found == []
         loss.sum.item()
@@ -137,14 +156,16 @@ def test_five_numbers_were_read_in_each_step(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def trained(world: World, cache: str, cfg: Config) -> int:
+    """The last iteration of a training."""
     os.environ["XDG_CACHE_HOME"] = cache
     world.workload = "graph-coloring"
     return training.train(cfg, world).iteration
 
 
-def test_a_checkpoint_could_not_be_loaded_again_for_a_path_in_it(data_cache: Path, tmp_path: Path) -> None:
-    """Its arguments were pickled, a PosixPath among them. Here a run that has one holds tensors and JSON only, and goes
-    on from them."""
+def test_a_run_with_a_path_in_its_config_resumes(data_cache: Path, tmp_path: Path) -> None:
+    """The origin: a checkpoint with a pickled PosixPath, which `weights_only` rejects.
+
+    Our checkpoints contain only safetensors and JSON."""
     folder = tmp_path / "graphs"
     folder.mkdir()
     for i, graph in enumerate(graphs_of([(8 + i, 12 + i) for i in range(6)])):

@@ -182,7 +182,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no folder": ({"out": Path("no/such/x.sol")}, r"--out no/such/x\.sol\nfound: there is no folder no/such"),
     "a folder": ({"out": Path(".")}, "is a folder"),
     "no folder for a picture": ({"draw": Path("no/such/x.png")}, "--draw .*\n.*there is no folder no/such"),
-    "no kind of picture": ({"draw": Path("x.pdf")}, "--draw .*\n.*names no picture"),
+    "no kind of picture": ({"draw": Path("x.pdf")}, "--draw .*\n.*extension"),
     "run and no net": ({"no_net": True, "run": "x"}, "uses no weights"),
     "no such run": ({"run": "nowhere"}, "holds a net"),
 }

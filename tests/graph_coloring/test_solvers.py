@@ -53,7 +53,7 @@ def test_the_estimate_is_clipped_to_a_clique_and_dsatur(graph: Graph, estimate: 
 
 def test_a_search_starts_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    net = NetSolvers(ColouringNet(width=4, reader_width=4).eval())
+    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
     asked: list[int] = []
 
     def attempt(core: Graph, k: int, seconds: float, seed: int, known_C: Any) -> tuple[Any, int]:
@@ -124,7 +124,7 @@ def test_tabucol_with_and_without_the_net_differ_only_in_further_starts(monkeypa
     of_classical = list(asked)
     asked.clear()
     torch.manual_seed(0)
-    net = NetSolvers(ColouringNet(width=4, reader_width=4).eval())
+    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
     net.tabucol_attempt(graph, k, 100.0, 0, known)
     assert asked[0] == of_classical[0]
     assert [moves for _, moves in asked] == [moves for _, moves in of_classical]

@@ -1,11 +1,14 @@
-"""The proof tables with a small untrained net: what they count, and that they can fail."""
+"""The tables of `ranks prove table` with a small untrained network: their counts, and that bars can
+fail."""
 
 from __future__ import annotations
 
 import csv
 import json
+import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,26 +17,24 @@ import pytest
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.config import small
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net
 from ranks.workloads.graph_coloring.solving.bench_report import BenchResult
 from ranks.workloads.graph_coloring.tables import chromatic, hard, instances, unseen
-from ranks.workloads.graph_coloring.tables import table as table_file
-from ranks.workloads.graph_coloring.tables.table import table
+from ranks.workloads.graph_coloring.tables.table import TableSizes, make_table
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs, read_training_graphs
 from tests.graph_coloring.example_graphs import queen
 
-NOTHING_SEEN = TrainingGraphs(np.zeros(0, np.uint64), np.array([0, 0, 0, 2, 1]), "")
-"""A mean of 10 / 3."""
+NO_GRAPHS = TrainingGraphs(np.zeros(0, np.uint64), np.array([0, 0, 0, 2, 1]), "")
+"""No training graphs; the mean chromatic number is 10 / 3."""
 
 
-def test_table_says_fail_for_an_untrained_net(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hard, "NUM_GRAPHS_QUICK", 3)
-    monkeypatch.setattr(hard, "SIZES", (50,))
-    rows = hard.hard_rows(load_net(run).model, quick=True)
-    assert [row.way.split(",")[0] for row in rows] == [
+def test_an_untrained_net_fails_on_hard_graphs(run: str) -> None:
+    rows = hard.hard_rows(load_net(run).model, num_graphs=3, sizes=(50,))
+    assert [row.method.split(",")[0] for row in rows] == [
         "trained net",
         "untrained net",
         "trained net",
@@ -46,71 +47,70 @@ def test_table_says_fail_for_an_untrained_net(run: str, monkeypatch: pytest.Monk
     raw, untrained = rows[:2]
     assert (raw.passed, untrained.passed) == (False, False)
     assert all(0 <= row.solved <= row.graphs == 3 for row in rows)
-    assert [row.way.endswith(f"at most {raw.cpu_s:.3f} s of CPU a graph") for row in rows] == [
+    assert [row.method.endswith(f"at most {raw.cpu_s:.3f} s of CPU a graph") for row in rows] == [
         row is rows[4] or row is rows[7] for row in rows
     ]
 
 
-def test_a_claimed_colouring_that_is_wrong_is_not_counted(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hard, "dsatur", lambda graph: np.zeros(graph.n, dtype=np.int64))
-    monkeypatch.setattr(hard, "NUM_GRAPHS_QUICK", 2)
-    monkeypatch.setattr(hard, "SIZES", (50,))
-    rows = hard.hard_rows(load_net(run).model, quick=True)
-    assert (rows[5].way, rows[5].solved) == ("DSATUR", 0)
+def test_a_wrong_colouring_does_not_count_as_solved() -> None:
+    graphs = [queen(5, 5), queen(5, 5)]
+    row = hard.measure("DSATUR", graphs, lambda: [np.zeros(graph.n, dtype=np.int64) for graph in graphs])
+    assert (row.method, row.solved, row.graphs) == ("DSATUR", 0, 2)
+    path = [Graph.of(3, [(0, 1), (1, 2)])]
+    assert hard.measure("by hand", path, lambda: [np.array([0, 1, 0])]).solved == 1
 
 
-def test_the_same_time_is_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
+def test_the_same_time_is_cpu_time() -> None:
+    limits: list[tuple[object, object]] = []
 
-    def noted(graph: Graph, k: int, seed: int, **limits: object) -> TabuResult:
-        asked.append((limits["max_s"], limits["clock"]))
+    def record(graph: Graph, k: int, seed: int, *, max_moves: None, max_s: float, clock: object) -> TabuResult:
+        limits.append((max_s, clock))
         return TabuResult(np.zeros(graph.n, dtype=np.int64), 1, 1, 0.0)
 
-    monkeypatch.setattr(hard, "tabucol", noted)
-    hard._tabu(queen(5, 5), 0, cpu_s=0.25)
-    assert asked == [(0.25, hard.time.process_time)]
+    hard.tabucol_colours(queen(5, 5), 0, max_cpu_s=0.25, search=record)
+    assert limits == [(0.25, time.process_time)]
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chromatic, "NUM_GRAPHS_QUICK", 24)
-    monkeypatch.setattr(chromatic, "MOST_NODES", 24)
-    monkeypatch.setattr(unseen, "GRAPHS_QUICK", 1)
+Parts = tuple[chromatic.HeldOut, chromatic.HeldOut]
 
 
-def test_an_estimate_must_beat_every_other_way(run: str, few: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, graphs = load_net(run).model, chromatic.held_out(True, NOTHING_SEEN)
-    seen, others = chromatic.chromatic_rows(model, NOTHING_SEEN, *graphs)
-    ways = ["one number for all: the training's mean", "clique found", "DSATUR", chromatic.HALFWAY]
-    assert [row.way for row in seen] == [chromatic.ALONE, chromatic.BOUNDED, *ways, "TabuCol, 500 moves a k"]
+@pytest.fixture(scope="module")
+def parts(data_cache: Path) -> Parts:
+    """24 graphs of training families and 24 of unseen families, before graphs are excluded."""
+    return chromatic.held_out(24, NO_GRAPHS, max_nodes=24)
+
+
+def test_an_estimate_must_beat_every_rival(run: str, parts: Parts) -> None:
+    estimate = partial(chromatic.net_estimate, load_net(run).model)
+    seen, others = chromatic.chromatic_rows(estimate, NO_GRAPHS, *parts)
+    methods = ["one number for all: the training's mean", "clique found", "DSATUR", chromatic.HALFWAY]
+    assert [row.method for row in seen] == [chromatic.ALONE, chromatic.BOUNDED, *methods, "TabuCol, 500 moves per k"]
     assert [row.passed is None for row in seen] == [False, False, True, True, True, True, True]
     assert [row.passed is None for row in others[:2]] == [True, False]
     assert seen[0].passed is False
     assert len({row.families for row in others}) > 3
     assert all(0 <= row.exact <= 1 and row.error >= 0 for row in [*seen, *others])
-    right_G = graphs[0].stored.high_G[graphs[0].chosen_G]
+    right_G = parts[0].dataset.high_G[parts[0].chosen_G]
     assert seen[2].error == pytest.approx(np.abs(right_G.astype(float) - 3).mean())
     assert all(bounded.error <= alone.error for alone, bounded in zip(seen[::7], seen[1::7], strict=True))
 
-    def oracle(model: object, stored: chromatic.GraphDataset, chosen_G: np.ndarray) -> np.ndarray:
-        return stored.high_G[chosen_G].astype(np.float64) + 0.4
+    def oracle(dataset: GraphDataset, chosen_G: np.ndarray) -> np.ndarray:
+        return dataset.high_G[chosen_G].astype(np.float64) + 0.4
 
-    monkeypatch.setattr(chromatic, "estimates", oracle)
-    tied = chromatic.chromatic_rows(model, NOTHING_SEEN, *graphs)[0]
+    tied = chromatic.chromatic_rows(oracle, NO_GRAPHS, *parts)[0]
     assert tied[0].passed is (tied[4].exact < 1)
-    monkeypatch.setattr(chromatic, "dsatur", lambda graph: np.arange(graph.n))
-    right, *_ = chromatic.chromatic_rows(model, NOTHING_SEEN, *graphs)[0]
+    bad_dsatur = replace(tied[4], exact=0.0, error=9.0)
+    right, *_ = chromatic.judged([*tied[:4], bad_dsatur, *tied[5:]], (chromatic.ALONE,))
     assert (right.exact, right.error, right.passed) == (1.0, 0.0, True)
 
 
-def test_graphs_that_the_net_was_trained_on_are_left_out(few: None) -> None:
-    everything, _ = chromatic.held_out(True, NOTHING_SEEN)
-    known = np.sort(everything.stored.hash_G[everything.chosen_G[:5]])
-    seen, other = chromatic.held_out(True, replace(NOTHING_SEEN, hash_G=known))
-    assert (everything.dropped, seen.dropped, other.dropped) == (0, 5, 0)
+def test_graphs_of_the_training_set_are_excluded(parts: Parts) -> None:
+    everything, _ = parts
+    trained_hashes = np.sort(everything.dataset.hash_G[everything.chosen_G[:5]])
+    seen, other = chromatic.held_out(24, replace(NO_GRAPHS, hash_G=trained_hashes), max_nodes=24)
+    assert (everything.excluded, seen.excluded, other.excluded) == (0, 5, 0)
     assert len(everything.chosen_G) - len(seen.chosen_G) == 5
-    assert not np.isin(seen.stored.hash_G[seen.chosen_G], known).any()
+    assert not np.isin(seen.dataset.hash_G[seen.chosen_G], trained_hashes).any()
 
 
 def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
@@ -122,57 +122,52 @@ def test_the_shipped_training_graphs_are_those_of_the_shipped_weights() -> None:
     assert np.isin([weisfeiler_lehman_hash(graph) for graph in drawn], training.hash_G).all()
     assert not np.isin(weisfeiler_lehman_hash(Graph.of(2, [(0, 1)])), training.hash_G)
     assert 0.9 * len(training.hash_G) < training.counts_K.sum() <= len(training.hash_G)
-    assert NOTHING_SEEN.mean == pytest.approx(10 / 3)
+    assert NO_GRAPHS.mean == pytest.approx(10 / 3)
 
 
 @pytest.mark.parametrize(
     ("instance", "repaired", "passed"),
     [("queen8_8", 11, True), ("queen8_8", 12, False), ("anna", 12, True), ("anna", 13, False), ("anna", None, False)],
 )
-def test_a_failure_counts_as_worse(instance: str, repaired: int | None, passed: bool) -> None:
+def test_net_with_repair_is_compared_with_dsatur(instance: str, repaired: int | None, passed: bool) -> None:
     colours = {"largest-first": 13, "DSATUR": 12, "TabuCol": 11, "net + repair": repaired, "net + TabuCol": 11}
     found = [
-        BenchResult(instance, 64, 728, 8, 9, True, way, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "")
-        for way, c in colours.items()
+        BenchResult(instance, 64, 728, 8, 9, True, name, 0, c, 0 if c else 5, 1.0, 1.0, 0.5, 0, "")
+        for name, c in colours.items()
     ]
-    row = instances._row(found)
+    row = instances.instance_row(found)
     assert row["passed"] is passed
     assert row["net + repair"] == ("-" if repaired is None else repaired)
 
 
-def test_the_whole_table_says_fail_for_an_untrained_net(
-    run: str, few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hard, "NUM_GRAPHS_QUICK", 2)
-    monkeypatch.setattr(hard, "SIZES", (50,))
-    monkeypatch.setattr(instances, "BUDGET_QUICK_S", 0.05)
-    monkeypatch.setattr(table_file, "load_net", lambda _: load_net(run))
+def test_an_untrained_net_fails_in_the_whole_table(run: str, data_cache: Path, tmp_path: Path) -> None:
+    sizes = TableSizes(hard=2, chromatic=24, unseen=1, budget_s=0.05, hard_nodes=(50,), max_nodes=24)
     folder = tmp_path / "graphs"
     folder.mkdir()
     edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in queen(5, 5).edges_E2.tolist())
     (folder / "queen5_5.col").write_text(f"p edge 25 {queen(5, 5).num_edges}\n{edges}")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = table(quick=True, instances=folder)
+        result = make_table(sizes, folder, load_net(run))
     assert result["passed"] is False
     assert [len(rows) > 0 for rows in result["tables"].values()] == [True] * 5
     facts = result["facts"]
     assert facts["left out as isomorphic to a training graph"].startswith(("0 of", "1 of", "2 of"))
-    assert facts["instances: seconds for each way"] == 0.05
+    assert facts["instances: seconds for each solver"] == 0.05
     assert "colours on 1 (queen5_5)" in facts["net + repair against random + repair"]
     rows = list(csv.DictReader(result["instances_csv"]))
     assert [row["solver"] for row in rows][-4:] == ["random + repair", "net raw", "net + repair", "net + TabuCol"]
     assert all(float(row["cpu_s"]) >= 0 and int(row["conflicts"]) >= 0 for row in rows)
     json.dumps(result)
-    for row in result["tables"]["Colours on unseen families and sizes, as many as the chromatic number, 4 tries"]:
-        assert all(0 <= row[way] <= row["graphs"] for way in ("net_raw", "net_repaired", "random_repaired", "dsatur"))
+    for row in result["tables"]["Graphs of unseen families coloured with the chromatic number of colours, 4 tries"]:
+        assert all(0 <= row[name] <= row["graphs"] for name in ("net_raw", "net_repaired", "random_repaired", "dsatur"))
         assert row["net_raw"] <= row["net_repaired"]
 
 
-def test_colours_on_unseen_families_are_as_many_as_the_chromatic_number(run: str, few: None) -> None:
-    stored = chromatic.held_out(True, NOTHING_SEEN)[1].stored
-    for row in unseen.unseen_rows(load_net(run).model, stored, quick=True):
-        g = int(np.flatnonzero(stored.family_G == stored.families.index(row.family))[0])
-        fewest = len(np.unique(dsatur(stored.graph(g)))) == stored.high_G[g]
+def test_unseen_families_are_coloured_with_the_chromatic_number(run: str, parts: Parts) -> None:
+    dataset = parts[1].dataset
+    for row in unseen.unseen_rows(load_net(run).model, dataset, max_graphs=1):
+        g = int(np.flatnonzero(dataset.family_G == dataset.families.index(row.family))[0])
+        fewest = len(np.unique(dsatur(dataset.graph(g)))) == dataset.high_G[g]
         assert (row.graphs, row.dsatur) == (1, int(fewest))
-        assert row.nodes == f"{stored.node_counts_G[g]} to {stored.node_counts_G[g]}"
+        assert row.nodes == f"{dataset.node_counts_G[g]} to {dataset.node_counts_G[g]}"

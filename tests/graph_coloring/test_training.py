@@ -1,4 +1,4 @@
-"""Training from stored graphs to an export, evaluation, and what a batch is cut out of."""
+"""Training on stored graphs, evaluation, export, and the batches of `DeviceGraphs`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, M
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.batch import collate
-from ranks.workloads.graph_coloring.net.losses import reader_losses, weighted
-from ranks.workloads.graph_coloring.net.rows import read
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.training import coloring_loss, say_what_is_coloured
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
+from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted_sum
+from ranks.workloads.graph_coloring.net.rows import encode
+from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss, report_uncoloured
 
 CPU = torch.device("cpu")
 SMALL = Config(
     data=DataConfig(train_graphs=24, validation_graphs=8, unseen_graphs=6, max_nodes=16),
-    model=ModelConfig(width=8, rounds=4, reader_width=8, reader_rounds=2),
+    model=ModelConfig(width=8, rounds=4, encoder_width=8, encoder_rounds=2),
     rounds=3,
-    lead_in=2,
+    burn_in=2,
     global_batch=8,
     iterations=4,
     eval_every=2,
@@ -44,9 +44,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> pytest.MonkeyPatch:
         yield patch
 
 
-def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
+def test_a_gathered_batch_equals_the_collated_graphs() -> None:
     stored = load(prepare(SMALL.data, "train"))
-    data = StoredGraphs(stored, 4, CPU)
+    data = DeviceGraphs(stored, 4, CPU)
     ids = torch.tensor([5, 0, 17])
     batch = data.gather(ids)
     colours = [0 if stored.high_G[g] > 4 else max(2, int(stored.high_G[g])) for g in ids.tolist()]
@@ -58,25 +58,23 @@ def test_a_batch_from_the_store_is_the_batch_of_its_graphs() -> None:
     labels = batch.labels
     assert labels is not None
     for b, g in enumerate(ids.tolist()):
-        known = stored.labels(g)
+        expected = stored.labels(g)
         nodes = slice(int(batch.ptr[b]), int(batch.ptr[b + 1]))
-        assert labels.colours_N[nodes].tolist() == known.colours_N.tolist()
-        assert (labels.low_B[b], labels.high_B[b]) == (known.low, known.high)
+        assert labels.colours_N[nodes].tolist() == expected.colours_N.tolist()
+        assert (labels.low_B[b], labels.high_B[b]) == (expected.low, expected.high)
 
 
-def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_trained(
+def test_graphs_with_too_many_colours_are_reported_and_rejected_if_all_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = World.join(RunConfig(runs_dir=tmp_path, threads=1), device="cpu")
     try:
         for purpose in ("train", "validation"):
             high_G = load(prepare(SMALL.data, purpose)).high_G
-            say_what_is_coloured(purpose, replace(SMALL, max_colours=3), world)
-            said = (
-                f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs are only read: they need more than 3 colours"
-            )
-            assert said in capsys.readouterr().err
-            say_what_is_coloured(purpose, replace(SMALL, max_colours=int(high_G.max())), world)
+            report_uncoloured(purpose, SMALL.data, 3, world)
+            line = f"{(high_G > 3).sum()} of {len(high_G)} {purpose} graphs train only the encoder: "
+            assert f"{line}they need more than 3 colours" in capsys.readouterr().err
+            report_uncoloured(purpose, SMALL.data, int(high_G.max()), world)
             assert capsys.readouterr().err == ""
         with pytest.raises(UserError, match=r"--max-colours 1\n.*all 24 train graphs need more colours, 2 or more"):
             workload.train(replace(SMALL, max_colours=1), world)
@@ -85,24 +83,25 @@ def test_graphs_with_too_many_colours_are_counted_and_where_all_are_nothing_is_t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_task_of_weight_zero_has_no_part_in_the_loss() -> None:
-    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+def test_a_task_with_weight_zero_does_not_change_the_loss() -> None:
+    data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     batch = data.gather(torch.arange(6))
     assert batch.labels is not None
-    losses = reader_losses(read(workload.build(SMALL), batch), batch.labels)
+    losses = encoder_losses(encode(workload.build(SMALL), batch), batch.labels)
     colours_B = torch.rand(6)
-    alone = weighted(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
+    alone = weighted_sum(colours_B, losses, TaskWeights(chromatic=0, type=0, difficulty=0))
     assert torch.equal(alone, colours_B)
-    both = weighted(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
+    both = weighted_sum(colours_B, losses, TaskWeights(chromatic=2, type=0, difficulty=0))
     assert torch.allclose(both, colours_B + 2 * losses["chromatic"])
 
 
-def test_bf16_is_near_fp32() -> None:
-    data = StoredGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
+def test_the_loss_in_bfloat16_is_close_to_float32() -> None:
+    data = DeviceGraphs(load(prepare(SMALL.data, "train")), 8, CPU)
     net, batch = workload.build(SMALL), data.gather(torch.arange(8))
-    full = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+    settings = SMALL.loss_settings
+    full = coloring_loss(net, batch, settings=settings, seed=0, iteration=0).sum
     with torch.autocast("cpu", torch.bfloat16):
-        narrow = coloring_loss(net, batch, cfg=SMALL, seed=0, iteration=0).sum
+        narrow = coloring_loss(net, batch, settings=settings, seed=0, iteration=0).sum
     narrow.backward()
     assert narrow.dtype == torch.float32
     assert narrow.item() == pytest.approx(full.item(), rel=0.02)
@@ -110,31 +109,37 @@ def test_bf16_is_near_fp32() -> None:
 
 
 @pytest.mark.parametrize("ablation", [{}, {"colour_loss": "one-colouring"}, {"node_ids": False}])
-def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object]) -> None:
+def test_a_run_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object]) -> None:
     cfg = Config(**{**vars(SMALL), **ablation})
     world = World.join(RunConfig(runs_dir=tmp_path, name="gc", threads=1), device="cpu")
     world.workload = "graph-coloring"
     try:
         summary = workload.train(cfg, world)
-        again = workload.evaluate(workload.build(cfg), cfg, world)
+        metrics = workload.evaluate(workload.build(cfg), cfg, world)
     finally:
         world.leave()
     assert (summary.iteration, summary.complete) == (4, True)
     rows = [json.loads(line) for line in (tmp_path / "gc" / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
-    names = ("loss", "conflict", "surprise", "chromatic", "type", "difficulty")
+    names = ("loss", "conflict", "conflict_nll", "chromatic", "type", "difficulty")
     assert all(math.isfinite(row[f"train/{name}"]) for row in rows for name in names)
     assert 0 <= rows[-1]["val/solved"] <= 1
     scores = {"loss", "solved", "conflicts", "chromatic_error", "chromatic_exact", "type_right", "difficulty_error"}
     unseen = {f"unseen/{name}" for name in ("solved", "conflicts", "chromatic_error", "chromatic_exact")}
-    assert set(again) == scores | unseen
-    assert all(math.isfinite(again[name]) for name in unseen)
-    assert not [name for row in rows for name in row if "unseen" in name], "nothing is chosen by unseen families"
+    assert set(metrics) == scores | unseen
+    assert all(math.isfinite(metrics[name]) for name in unseen)
+    assert not [name for row in rows for name in row if "unseen" in name], "unseen families must not influence training"
     arguments = json.loads((tmp_path / "gc" / "export" / "config.json").read_text())["arguments"]
-    assert (arguments["width"], arguments["reader_width"], arguments["num_types"]) == (8, 8, 9)
+    assert (arguments["width"], arguments["encoder_width"], arguments["num_types"]) == (8, 8, 9)
 
 
-def test_the_presets_have_the_sizes_they_promise() -> None:
+def test_a_burn_in_starts_after_the_first_updates() -> None:
+    assert {burn_in_rounds(48, 0, iteration) for iteration in range(NO_BURN_IN_BEFORE)} == {0}
+    later = [burn_in_rounds(48, 0, iteration) for iteration in range(NO_BURN_IN_BEFORE, 1000)]
+    assert (min(later), max(later)) == (0, 48)
+
+
+def test_presets_have_the_documented_sizes() -> None:
     sizes = {name: sum(p.numel() for p in workload.build(make()).parameters()) for name, make in PRESETS.items()}
     assert sizes["full"] == pytest.approx(2.5e6, rel=0.03)
     assert sizes["small"] < 60_000

@@ -32,7 +32,7 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
     cfg = module.PRESETS["demo"]() if hasattr(module, "PRESETS") else module.Config()
     if workload == "graph-coloring":
         cfg = replace(cfg, data=replace(cfg.data, labels="bounds", train_graphs=24, validation_graphs=4))
-        cfg = replace(cfg, model=replace(cfg.model, rounds=2, reader_rounds=2), rounds=4, eval_rounds=4)
+        cfg = replace(cfg, model=replace(cfg.model, rounds=2, encoder_rounds=2), rounds=4, eval_rounds=4)
     if workload == "stock-trading":
         sizes = replace(cfg.model, window=4, stride=2, hidden=8, feature_hidden=8)
         cfg = replace(cfg, model=sizes, data=replace(cfg.data, tickers=("AAPL", "XOM"), test_to="2016-01-29"))

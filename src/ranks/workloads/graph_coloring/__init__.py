@@ -1,4 +1,4 @@
-"""graph-coloring: a recurrent net colours graphs, trained without a single reference colouring."""
+"""graph-coloring: a recurrent network that colours graphs, trained without reference colourings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Everything that needs torch is loaded when it is first asked for (no submodule may have one of these names)."""
+    """Import what needs torch on its first use. No submodule may have one of these names."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,6 +1,7 @@
-"""Training: graphs of many families, coloured without a reference, read for what is known of them.
+"""Training: colour graphs of many families without reference colourings, and predict the chromatic
+number, the family and the difficulty of each graph.
 
-Legend: T rounds, R rows, N nodes, B graphs.
+Legend: T rounds, R rows (one for each node and colour), N nodes, B graphs.
 """
 
 from __future__ import annotations
@@ -17,93 +18,106 @@ from ranks.engine.sharding import rng
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.config import Config
+from ranks.workloads.graph_coloring.config import Config, DataConfig, LossSettings
 from ranks.workloads.graph_coloring.data.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.data.items import Purpose
 from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
+from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
-    conflict_surprise,
-    one_colouring,
-    reader_losses,
+    conflict_nll,
+    encoder_losses,
+    reference_cross_entropy,
     soft_conflict,
-    weighted,
+    weighted_sum,
 )
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.net.rows import colour_noise, read, row_noise, rows_of, unroll
-from ranks.workloads.graph_coloring.net.stored import StoredGraphs
-from ranks.workloads.graph_coloring.validation import validate
+from ranks.workloads.graph_coloring.net.rows import colour_noise, encode, row_noise, rows_of, unroll
+from ranks.workloads.graph_coloring.validation import graphs_on_device, validate
 
-FIRST_WITHOUT_LEAD_IN = 50
+NO_BURN_IN_BEFORE = 50
+"""The iteration of the first update with a burn-in."""
 
 
 def build(cfg: Config) -> ColouringNet:
-    """The net, untrained."""
+    """The untrained network."""
     m = cfg.model
-    return ColouringNet(m.width, m.rounds, m.damping, m.reader_width, m.reader_rounds, len(FAMILIES), m.cells)
+    return ColouringNet(m.width, m.rounds, m.damping, m.encoder_width, m.encoder_rounds, len(FAMILIES), m.layers)
 
 
-def coloring_loss(model: ColouringNet, graphs: GraphBatch, *, cfg: Config, seed: int, iteration: int) -> Loss:
-    """All tasks of one update; one item a graph, each normalised by itself."""
+def coloring_loss(
+    model: ColouringNet, graphs: GraphBatch, *, settings: LossSettings, seed: int, iteration: int, burn_in: int = 0
+) -> Loss:
+    """The task losses, summed over graphs. Large and small graphs have the same weight.
+
+    `burn_in`: the rounds without gradients before the rounds of the loss; see `burn_in_rounds`.
+    """
     labels = graphs.labels
     assert labels is not None
-    rows, reading = rows_of(graphs), read(model, graphs)
-    noise = row_noise if cfg.node_ids else colour_noise
-    noise_R = noise(rng.key(seed, "train/noise", iteration if cfg.node_ids else 0), graphs, rows)
-    logits_TR = unroll(model, reading, noise_R, rows, cfg.rounds, lead_in(cfg, seed, iteration))
+    rows, encoding = rows_of(graphs), encode(model, graphs)
+    noise = row_noise if settings.node_ids else colour_noise
+    noise_R = noise(rng.key(seed, "train/noise", iteration if settings.node_ids else 0), graphs, rows)
+    logits_TR = unroll(model, encoding, noise_R, rows, settings.rounds, burn_in)
     prob_RT = colour_probabilities(logits_TR, rows)
-    surprise_TB = conflict_surprise(prob_RT, graphs, rows)
-    conflict_B = soft_conflict(surprise_TB, cfg.discount, cfg.forgiven)
-    if cfg.colour_loss == "one-colouring":
-        conflict_B = one_colouring(prob_RT, labels.colours_N, graphs, rows, cfg.discount)
-    others = reader_losses(reading, labels)
-    total_B = weighted(conflict_B, others, cfg.weights)
-    return Loss(sum=total_B.sum(), count=len(graphs), conflict=conflict_B, surprise=surprise_TB[-1], **others)
+    nll_TB = conflict_nll(prob_RT, graphs, rows)
+    conflict_B = soft_conflict(nll_TB, settings.discount, settings.softening)
+    if settings.colour_loss == "one-colouring":
+        conflict_B = reference_cross_entropy(prob_RT, labels.colours_N, graphs, rows, settings.discount)
+    others = encoder_losses(encoding, labels)
+    total_B = weighted_sum(conflict_B, others, settings.weights)
+    return Loss(sum=total_B.sum(), count=len(graphs), conflict=conflict_B, conflict_nll=nll_TB[-1], **others)
 
 
-def lead_in(cfg: Config, seed: int, iteration: int) -> int:
-    """Rounds without gradients before those of this update: none at first, then any number up to the config's.
+def burn_in_rounds(max_rounds: int, seed: int, iteration: int) -> int:
+    """The number of rounds without gradients in this update: 0 in the first updates, then a random
+    number from 0 to `max_rounds`.
 
-    So the net also learns from where its own search has got stuck, as with a pool of old states (Mordvintsev et al.
-    2020, "Growing neural cellular automata").
+    The burn-in gives the network states in which its own search is stuck, so it learns to continue
+    from them. A pool of old states has the same purpose in Mordvintsev et al. 2020, "Growing neural
+    cellular automata".
     """
-    if iteration < FIRST_WITHOUT_LEAD_IN:
+    if iteration < NO_BURN_IN_BEFORE:
         return 0
+    # The purpose "lead-in" selects the random numbers. Another name would change every training.
     key = rng.key(seed, "lead-in", iteration)
-    return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, cfg.lead_in + 1))
+    return int(rng.integers(key, torch.zeros(1, dtype=torch.int64), 1, max_rounds + 1))
 
 
-def say_what_is_coloured(purpose: Purpose, cfg: Config, world: World) -> None:
-    """One line where some graphs need more than `max_colours` and so are only read. Raises UserError where all do."""
-    high_G = load(prepare(cfg.data, purpose)).high_G
-    num_read = int((high_G > cfg.max_colours).sum())
-    if num_read == len(high_G):
-        found = (
-            f"all {len(high_G):,} {purpose} graphs need more colours, {high_G.min()} or more: none could be coloured"
-        )
+def report_uncoloured(purpose: Purpose, data: DataConfig, max_colours: int, world: World) -> None:
+    """Print a line if some graphs need more than `max_colours` colours. Raises UserError if all do.
+
+    Rank 0 prints it.
+    """
+    high_G = load(prepare(data, purpose)).high_G
+    num_above = int((high_G > max_colours).sum())
+    if num_above == len(high_G):
+        found = f"all {len(high_G):,} {purpose} graphs need more colours, {high_G.min()} or more"
         do = f"give --max-colours {high_G.min()} or more (time and memory grow with it)"
-        raise UserError(f"--max-colours {cfg.max_colours}", found, do)
-    if num_read and world.rank == 0:
-        more = f"they need more than {cfg.max_colours} colours (--max-colours)"
-        say(f"{num_read:,} of {len(high_G):,} {purpose} graphs are only read: {more}")
+        raise UserError(f"--max-colours {max_colours}", found, do)
+    if num_above and world.rank == 0:
+        reason = f"they need more than {max_colours} colours (--max-colours)"
+        say(f"{num_above:,} of {len(high_G):,} {purpose} graphs train only the encoder: {reason}")
 
 
 def train(cfg: Config, world: World) -> Summary:
-    """The loop."""
-    say_what_is_coloured("train", cfg, world)
-    say_what_is_coloured("validation", cfg, world)
-    graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    """Train a network on generated graphs, or on your own."""
+    report_uncoloured("train", cfg.data, cfg.max_colours, world)
+    report_uncoloured("validation", cfg.data, cfg.max_colours, world)
+    graphs = DeviceGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     batches = stream(graphs, cfg.global_batch, world)
+    validation = graphs_on_device(cfg.data, "validation", cfg.max_colours, world.device)
+    settings = cfg.loss_settings
     learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
         for iteration in run.iterations(cfg.iterations):
-            loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
+            burn_in = burn_in_rounds(cfg.burn_in, world.seed, iteration)
+            loss = partial(coloring_loss, settings=settings, seed=world.seed, iteration=iteration, burn_in=burn_in)
             run.log(learner.step(loss, batches.at(iteration)))
             if run.every(cfg.eval_every):
-                scores = validate(learner.model, cfg, world)
+                scores = validate(learner.model, validation, settings, world, cfg.eval_graphs, cfg.eval_rounds)
                 run.log(scores, prefix="val")
                 run.save(score=scores["loss"])
     return run.finish(export=learner.model)

@@ -1,1 +1,1 @@
-"""The net: its batches, layers, losses, answers and exports."""
+"""The network: batches, layers, losses, decoding, search and export."""

@@ -1,4 +1,4 @@
-"""Batches of graphs without padding.
+"""Batches of graphs without padding: the nodes and edges of all graphs are concatenated.
 
 Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs, F features.
 """
@@ -16,52 +16,50 @@ from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 UNKNOWN_TYPE = -1
-"""Of graphs that are of no family of the training: a user's own, or unseen ones."""
+"""The type of a graph that belongs to no training family, such as a user's own graph."""
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What is known of each graph. No part of it is among the features.
-
-    `colours_N`: int64[N], a proper colouring with `high_B` colours. `low_B`, `high_B`: float[B], the chromatic number
-    lies between them, and is known where they are equal. `type_B`: int64[B], the family it was drawn from, or
-    UNKNOWN_TYPE. `difficulty_B`: float[B], log10(1 + TabuCol moves) at `high_B` colours, NaN where it was not measured.
-    """
+class BatchLabels:
+    """The labels of each graph. No label is an input of the network."""
 
     colours_N: Tensor
+    """int64[N]: a proper colouring of each graph with `high_B` colours."""
     low_B: Tensor
+    """float[B]: lower bound of the chromatic number."""
     high_B: Tensor
+    """float[B]: upper bound of the chromatic number. It is known if both bounds are equal."""
     type_B: Tensor
+    """int64[B]: the family of the graph, or UNKNOWN_TYPE."""
     difficulty_B: Tensor
+    """float[B]: log10(1 + TabuCol moves) with `high_B` colours; NaN if it was not measured."""
 
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """B graphs laid end to end; graph b is to be coloured with `num_colours_B[b]` colours (with none it is only read).
-
-    `num_rows`, `num_entries`: nodes x colours and directed edges x colours, all graphs together, known without asking
-    the device.
-    """
+    """B concatenated graphs. Graph b may use `num_colours_B[b]` colours; 0: it is only encoded."""
 
     features_NF: Tensor
-    """float[N, 4]: raw counts, see `graphs.features`."""
+    """float[N, 4]: raw counts; see `graphs.features`."""
     edge_index_2D: Tensor
-    """int64[2, D]: source and target of each directed edge, both directions, sorted by target, then by source."""
+    """int64[2, D]: source and target of both directions of each edge, sorted by target, then source."""
     edges_2E: Tensor
-    """int64[2, E]: the ends of each edge, once, graph by graph."""
+    """int64[2, E]: both ends of each undirected edge, graph by graph."""
     node_graph_N: Tensor
-    """int64[N], rising: the graph of each node."""
+    """int64[N], non-decreasing: the graph of each node."""
     ptr: Tensor
-    """int64[B + 1]: graph b has the nodes ptr[b]..ptr[b + 1] - 1."""
+    """int64[B + 1]: the nodes of graph b are ptr[b] to ptr[b + 1] - 1."""
     num_edges_B: Tensor
-    """float[B]: undirected edges."""
+    """float[B]: the number of undirected edges."""
     num_colours_B: Tensor
-    """int64[B]."""
+    """int64[B]: the number of allowed colours."""
     item_B: Tensor
-    """int64[B]: what a graph's random numbers are keyed by."""
+    """int64[B]: the key of each graph's random numbers."""
     num_rows: int
+    """Nodes x colours, summed over graphs; on the host, so no step waits for the device."""
     num_entries: int
-    labels: Labels | None = None
+    """Directed edges x colours, summed over graphs; on the host."""
+    labels: BatchLabels | None = None
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -69,7 +67,7 @@ class GraphBatch:
     def to(self, device: torch.device) -> GraphBatch:
         """The batch on `device`."""
 
-        def moved(part: GraphBatch | Labels) -> dict[str, Tensor]:
+        def moved(part: GraphBatch | BatchLabels) -> dict[str, Tensor]:
             tensors = {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
             return {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
 
@@ -83,7 +81,10 @@ def collate(
     items: Sequence[int],
     stop: Callable[[], bool] = lambda: False,
 ) -> GraphBatch:
-    """Graphs without labels, for colouring. Floats get torch's default type. Raises OutOfTime where `stop` says so."""
+    """A batch of graphs without labels. Floats have torch's default dtype.
+
+    Raises OutOfTime as soon as `stop` returns true.
+    """
     sizes = [graph.n for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     edges = [np.stack(graph.directed()) + start for graph, start in zip(graphs, starts, strict=False)]

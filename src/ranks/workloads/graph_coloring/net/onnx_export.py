@@ -1,9 +1,10 @@
-"""ONNX export that is compared with torch before it is written.
+"""ONNX export; onnxruntime's output is compared with torch before the file is written.
 
-Inputs `node_features` float32[N, F + K] (raw counts of each node, then K standard normal numbers), `edge_index`
-int64[2, D] (both directions), `batch` int64[N] (rising); outputs `color_logits` float32[N, K], `chromatic` float32[B],
-`graph_type_logits` float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are free, and
-bear these names in the file.
+Inputs: `node_features` float32[N, F + K] (raw counts of each node, then K standard normal numbers),
+`edge_index` int64[2, D] (both directions), `batch` int64[N] (the graph of each node,
+non-decreasing). Outputs: `color_logits` float32[N, K], `chromatic` float32[B], `graph_type_logits`
+float32[B, types], `difficulty` float32[B] (log10(1 + TabuCol moves)). N, K, D and B are dynamic
+sizes with these names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import io
 import logging
 import os
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -43,12 +44,12 @@ OUTPUTS = {
     "graph_type_logits": ("B", len(FAMILIES)),
     "difficulty": ("B",),
 }
-"""Names and shapes; a name in a shape is a free size."""
+"""Names and shapes; a name in a shape is a dynamic size."""
 FORMAT = "2"
-"""Raised whenever the contract changes."""
+"""The version of inputs, outputs and metadata. Increase it when they change."""
 OPSET = 18
 TOLERANCE = 1e-4
-"""Largest difference between onnxruntime and torch, relative to the largest output."""
+"""The largest accepted difference between onnxruntime and torch, relative to the largest output."""
 SHAPES: tuple[tuple[tuple[tuple[int, int], ...], int], ...] = (
     (((7, 9),), 3),
     (((5, 4), (50, 100), (120, 260)), 3),
@@ -57,13 +58,13 @@ SHAPES: tuple[tuple[tuple[tuple[int, int], ...], int], ...] = (
     (((30, 120), (12, 0), (20, 60)), 7),
     (((300, 900),), 5),
 )
-"""What is compared: (nodes, edges) of each graph of a batch, and the number of colours."""
+"""The batches of the comparison: (nodes, edges) of each graph, and the number of colours."""
 
 Inputs = tuple[Tensor, Tensor, Tensor]
 
 
-def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) -> Inputs:
-    """Random graphs of the given (nodes, edges) as the model's three inputs, in float32."""
+def random_inputs(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) -> Inputs:
+    """The model's three inputs, in float32, for random graphs with the given (nodes, edges)."""
     graphs: list[Graph] = []
     for i, (n, num_edges) in enumerate(shapes):
         graphs.append(random_graph(numpy_generator(0, f"onnx/{item}", i, n), n, num_edges))
@@ -74,30 +75,42 @@ def inputs_of(shapes: Sequence[tuple[int, int]], num_colours: int, item: int) ->
 
 
 def example_inputs(model: nn.Module) -> Inputs:
-    """A batch of three graphs and three colours, for export and for measuring."""
+    """A batch of three graphs with three colours, for the export and for speed measurements."""
     del model
-    return inputs_of(SHAPES[1][0], SHAPES[1][1], 0)
+    return random_inputs(SHAPES[1][0], SHAPES[1][1], 0)
 
 
 def export_extra(model: nn.Module, cfg: Config, folder: Path) -> list[Path]:
-    """Writes `model.onnx` beside the model's `model.safetensors`, whose sha256 it bears. Raises GaveUp, and writes
-    nothing, where onnxruntime and torch disagree."""
+    """The additional files of `ranks export`: `model.onnx`; see `write_onnx`."""
     del cfg
+    return [write_onnx(model, folder)]
+
+
+def write_onnx(model: nn.Module, folder: Path, to_onnx: Callable[[nn.Module, str], bytes] | None = None) -> Path:
+    """Write `model.onnx` into the folder of `model.safetensors`, with the sha256 of that file.
+
+    Raises GaveUp and writes nothing if onnxruntime and torch disagree. `to_onnx`: by default
+    `onnx_bytes`.
+    """
     weights_sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     model = copy.deepcopy(model).to("cpu", torch.float32).eval()
-    content = onnx_bytes(model, weights_sha256)
+    content = (to_onnx or onnx_bytes)(model, weights_sha256)
     compare(model, content)
     path = folder / "model.onnx"
     temporary = folder / f".model.onnx.tmp-{os.getpid()}"
     temporary.write_bytes(content)
     os.replace(temporary, path)
-    return [path]
+    return path
 
 
 def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
-    """The model as ONNX, weights inside; its metadata tell versions, commit, features, sha256 of the weights' file."""
+    """The model with its weights as an ONNX file.
+
+    Its metadata has the versions, the commit, the names of the features and the sha256 of the
+    weights.
+    """
     for package in ("onnx", "onnxscript"):
-        _needed(package)
+        _import_optional(package)
     any_size = torch.export.Dim.DYNAMIC
     free = ({0: any_size, 1: any_size}, {1: any_size}, {0: any_size})
     with _quiet():
@@ -115,7 +128,7 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
     proto: Any = program.model_proto
     _name_sizes(proto)
     commit = source_commit()
-    facts = {
+    metadata = {
         "ranks.workload": "graph-coloring",
         "ranks.version": __version__,
         **({"ranks.git": commit} if commit else {}),
@@ -125,15 +138,15 @@ def onnx_bytes(model: nn.Module, weights_sha256: str) -> bytes:
         "ranks.type_names": ", ".join(FAMILIES),
         "ranks.weights_sha256": weights_sha256,
     }
-    for key, value in facts.items():
+    for key, value in metadata.items():
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
     return cast(bytes, proto.SerializeToString())
 
 
 def _name_sizes(proto: Any) -> None:
-    """Give the sizes of inputs and outputs the names of the contract, in place of those that the exporter made up."""
-    del proto.graph.value_info[:]  # what lies between them bears the old names
+    """Replace the generated names of dynamic sizes by those of INPUTS and OUTPUTS."""
+    del proto.graph.value_info[:]  # intermediate values have the generated names
     shapes: dict[str, tuple[str | int, ...]] = {**INPUTS, **OUTPUTS}
     for value in (*proto.graph.input, *proto.graph.output):
         for size, name in zip(value.type.tensor_type.shape.dim, shapes[value.name], strict=True):
@@ -145,7 +158,7 @@ def _name_sizes(proto: Any) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Generator[None, None, None]:
-    """Torch's exporter prints, warns and logs about its own internals."""
+    """Silence the prints, warnings and log lines of torch's exporter."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -158,12 +171,15 @@ def _quiet() -> Generator[None, None, None]:
 
 
 def compare(model: nn.Module, content: bytes) -> float:
-    """The largest relative difference over `SHAPES`. Raises GaveUp above TOLERANCE, or where onnxruntime fails."""
-    runtime = _needed("onnxruntime")
+    """The largest relative difference over `SHAPES`.
+
+    Raises GaveUp if it exceeds TOLERANCE or onnxruntime fails.
+    """
+    runtime = _import_optional("onnxruntime")
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     worst = 0.0
     for item, (shapes, num_colours) in enumerate(SHAPES):
-        inputs = inputs_of(shapes, num_colours, item)
+        inputs = random_inputs(shapes, num_colours, item)
         with torch.no_grad():
             expected = model(*inputs)
         feed = {name: value.numpy() for name, value in zip(INPUTS, inputs, strict=True)}
@@ -183,7 +199,7 @@ def compare(model: nn.Module, content: bytes) -> float:
     return worst
 
 
-def _needed(name: str) -> Any:
+def _import_optional(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:

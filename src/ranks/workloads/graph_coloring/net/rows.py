@@ -1,10 +1,11 @@
-"""How a batch is laid out for the net: rows, their neighbours, and their random numbers.
+"""The rows of a batch: their order, their neighbours and their random numbers; and the network on
+them.
 
-The rows of node v, one for each colour it may take, are ptr_N[v]..ptr_N[v + 1] - 1. Graphs with different numbers of
-colours lie in one batch without padding.
+A row is a node with one of its allowed colours. The rows of node v are ptr_N[v] to ptr_N[v + 1] -
+1, so graphs with different numbers of colours share a batch without padding.
 
-Legend: N nodes, D directed edges, E undirected edges, R rows, M directed edges x colours, P = M / 2 edges x colours,
-B graphs, T rounds, F features.
+Legend: N nodes, D directed edges, E undirected edges, R rows, M directed edges x colours,
+P = M / 2 edges x colours, B graphs, T rounds, F features.
 """
 
 from __future__ import annotations
@@ -18,27 +19,34 @@ from torch import Tensor
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.graphs.features import OutOfTime
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
-from ranks.workloads.graph_coloring.net.model import ColouringNet, NodeLayout, Reading, RowLayout
+from ranks.workloads.graph_coloring.net.model import ColouringNet, GraphEncoding, NodeLayout, RowLayout
 from ranks.workloads.graph_coloring.net.sums import Sums, group_sums, neighbour_sums, sum_rows
 
-MOST_ROWS_BITS = 28
-"""A graph has fewer than 2^28 rows, so that (item, row) is one number."""
+MAX_ROWS_BITS = 28
+"""A graph has fewer than 2^28 rows, so (item, row) fits into one int64."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """`node_R`: the node of each row. `colours_N`: how many rows each node has. `ptr_N`: int64[N + 1].
-    `near`: sums over the neighbours' rows of the same colour. `by_node`: sums over a node's rows."""
+    """Which rows belong to which node, and which rows are neighbours."""
 
     node_R: Tensor
+    """int64[R]: the node of each row."""
     colours_N: Tensor
+    """int64[N]: the number of rows of each node."""
     ptr_N: Tensor
-    near: Sums
+    """int64[N + 1]: the first row of each node, then the number of rows."""
+    neighbours: Sums
+    """The sum over the neighbours' rows of the same colour."""
     by_node: Sums
+    """The sum over the rows of each node."""
 
 
-def _spread(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """(group, place within it) of each of `total` entries; group g has starts[g + 1] - starts[g] of them."""
+def _expand(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    """(group, position in the group) of each of `total` entries.
+
+    Group g has starts[g + 1] - starts[g] entries.
+    """
     each = torch.arange(total, device=starts.device)
     groups = torch.arange(len(starts) - 1, device=starts.device)
     group = torch.repeat_interleave(groups, starts.diff(), output_size=total)
@@ -46,6 +54,7 @@ def _spread(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
 
 
 def _ptr(counts: Tensor) -> Tensor:
+    """The start of each group, then the total."""
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
@@ -53,73 +62,81 @@ def rows_of(batch: GraphBatch) -> Rows:
     """The rows of a batch."""
     colours_N = batch.num_colours_B[batch.node_graph_N]
     ptr_N = _ptr(colours_N)
-    node_R, colour_R = _spread(ptr_N, batch.num_rows)
+    node_R, colour_R = _expand(ptr_N, batch.num_rows)
+    # Row (v, c) has one entry for each edge into v: the row of the edge's source with the colour c.
     source_D = batch.edge_index_2D[0]
     edges = neighbour_sums(batch.edge_index_2D, len(colours_N))
     starts_R = _ptr(edges.starts.diff()[node_R])
-    row_M, place_M = _spread(starts_R, batch.num_entries)
-    near_M = ptr_N[source_D[edges.starts[node_R[row_M]] + place_M]] + colour_R[row_M]
-    return Rows(node_R, colours_N, ptr_N, Sums(near_M, starts_R, near_M, starts_R), group_sums(node_R, len(colours_N)))
+    row_M, position_M = _expand(starts_R, batch.num_entries)
+    neighbour_M = ptr_N[source_D[edges.starts[node_R[row_M]] + position_M]] + colour_R[row_M]
+    return Rows(
+        node_R, colours_N, ptr_N, Sums(neighbour_M, starts_R, neighbour_M, starts_R), group_sums(node_R, len(colours_N))
+    )
 
 
 def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
-    """For each undirected edge and colour the rows of its two ends, int64[P] each; and the sums over each edge's."""
+    """(u_P, v_P, by_edge): the rows of both ends of each edge in each colour, and the sum over an
+    edge's colours."""
     starts_E = _ptr(rows.colours_N[batch.edges_2E[0]])
-    edge_P, colour_P = _spread(starts_E, batch.num_entries // 2)
+    edge_P, colour_P = _expand(starts_E, batch.num_entries // 2)
     u_P, v_P = (rows.ptr_N[end_E[edge_P]] + colour_P for end_E in batch.edges_2E)
     return u_P, v_P, group_sums(edge_P, batch.edges_2E.shape[1])
 
 
 def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: standard normal numbers, each keyed by (key, item of the graph, row within the graph)."""
+    """float[R]: standard normal numbers, keyed by (key, item of the graph, row within the
+    graph)."""
     graph_R = batch.node_graph_N[rows.node_R]
     local_R = torch.arange(batch.num_rows, device=graph_R.device) - rows.ptr_N[batch.ptr[graph_R]]
-    name_R = (batch.item_B[graph_R] << MOST_ROWS_BITS) + local_R
-    return rng.normal(key, name_R, 1)[:, 0].to(batch.features_NF.dtype)
+    id_R = (batch.item_B[graph_R] << MAX_ROWS_BITS) + local_R
+    return rng.normal(key, id_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
 def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
-    """float[R]: one number for each colour, the same for all nodes: no random node ids."""
+    """float[R]: one standard normal number per colour, equal for all nodes; for the ablation."""
     colour_R = torch.arange(batch.num_rows, device=rows.node_R.device) - rows.ptr_N[rows.node_R]
     return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
-def read(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> Reading:
-    """What the reader says of a batch. Raises OutOfTime where `stop` says so before a round."""
-    near, group = (
-        neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N)),
-        group_sums(batch.node_graph_N, len(batch)),
-    )
+def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> GraphEncoding:
+    """The encoding of a batch. Raises OutOfTime if `stop` returns true before a round."""
+    neighbours = neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N))
+    group = group_sums(batch.node_graph_N, len(batch))
 
-    def heard(x_NF: Tensor) -> Tensor:
+    def aggregate(x_NF: Tensor) -> Tensor:
         if stop():
             raise OutOfTime
-        return sum_rows(x_NF, near)
+        return sum_rows(x_NF, neighbours)
 
     def largest(x_N1: Tensor) -> Tensor:
         lowest_B1 = x_N1.new_full((len(batch), 1), -torch.inf)
         return lowest_B1.scatter_reduce(0, batch.node_graph_N[:, None], x_N1, "amax")
 
     layout = NodeLayout(
-        near=heard,
+        aggregate=aggregate,
         to_graphs=lambda x: sum_rows(x, group),
         largest=largest,
         to_nodes=lambda x: sum_rows(x, group.transposed),
     )
-    return model.reader(batch.features_NF, layout)
+    return model.encoder(batch.features_NF, layout)
 
 
-def unroll(model: ColouringNet, reading: Reading, noise_R: Tensor, rows: Rows, rounds: int, lead_in: int = 0) -> Tensor:
-    """The logits float[T, R] of all rounds; `lead_in`: rounds before them without gradients and without logits."""
+def unroll(
+    model: ColouringNet, encoding: GraphEncoding, noise_R: Tensor, rows: Rows, rounds: int, burn_in: int = 0
+) -> Tensor:
+    """The logits float[T, R] of `rounds` rounds.
+
+    `burn_in`: the number of rounds before them, which have neither gradients nor logits.
+    """
     colours_N1 = rows.colours_N[:, None].clamp(min=1).to(noise_R.dtype)
     layout = RowLayout(
-        near=lambda x: sum_rows(x, rows.near),
+        aggregate=lambda x: sum_rows(x, rows.neighbours),
         to_nodes=lambda x: sum_rows(x, rows.by_node) / colours_N1,
         to_rows=lambda x: sum_rows(x, rows.by_node.transposed),
     )
-    told_NV, scale_R1 = model.from_reader(reading.node_NH), reading.scale_N1[rows.node_R]
-    state_RW = model.begin(noise_R)
-    if lead_in:
+    context_NV, scale_R1 = model.from_encoder(encoding.node_NH), encoding.scale_N1[rows.node_R]
+    state_RW = model.initial_state(noise_R)
+    if burn_in:
         with torch.no_grad():
-            _, state_RW = model.colour(state_RW, told_NV, scale_R1, layout, lead_in)
-    return model.colour(state_RW, told_NV, scale_R1, layout, rounds, lead_in)[0]
+            _, state_RW = model.colour(state_RW, context_NV, scale_R1, layout, burn_in)
+    return model.colour(state_RW, context_NV, scale_R1, layout, rounds, burn_in)[0]

@@ -1,7 +1,7 @@
-"""Finding, verifying and loading a net: the shipped one, a run's export, or a file.
+"""Find, verify and load a network: the shipped one, the export of a run, or a file.
 
-Weights stand in `model.safetensors`, with `config.json` beside it that holds the constructor's arguments and the sha256
-of the weights. Both are data: nothing is unpickled.
+The weights are in `model.safetensors`. A `config.json` in the same folder has the arguments of the
+constructor and the sha256 of the weights. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHIPPED = Path(__file__).parent / "weights"
 
 @dataclass(frozen=True)
 class LoadedNet:
-    """A net ready to colour. `name`: where it comes from, in words."""
+    """A network with its weights. `name`: where it comes from, for messages."""
 
     model: ColouringNet
     name: str
@@ -26,9 +26,12 @@ class LoadedNet:
 
 
 def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
-    """The shipped net for none; else that of a run (by name or folder) or of a safetensors file. Raises UserError."""
+    """The network of a run (name or folder) or a safetensors file; None: the shipped one.
+
+    Raises UserError if there is none.
+    """
     if run is None:
-        return read_net(SHIPPED / "model.safetensors", "shipped with ranks", "the net that ships with the package")
+        return read_net(SHIPPED / "model.safetensors", "shipped with ranks", "the network that ships with the package")
     asked = f"--run {run}"
     places = [Path(run), runs_dir / run]
     for place in places:
@@ -39,10 +42,12 @@ def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
                 return read_net(folder / "model.safetensors", f"run {place.name}", asked)
         if (place / "checkpoints").is_dir():
             raise UserError(asked, f"{place} has no export yet", f"let it finish, or run: ranks export {run}")
-    raise UserError(asked, f"neither {places[0]} nor {places[1]} holds a net", "name a run of `ranks runs`, or a file")
+    raise UserError(
+        asked, f"neither {places[0]} nor {places[1]} holds a network", "name a run that `ranks runs` lists, or a file"
+    )
 
 
 def read_net(path: Path, name: str, asked: str) -> LoadedNet:
-    """The net of one safetensors file and the config.json beside it. Raises UserError."""
+    """The network of a safetensors file and the config.json in its folder. Raises UserError."""
     model, sha256 = load_export(path, ColouringNet, asked)
     return LoadedNet(model, name, sha256)

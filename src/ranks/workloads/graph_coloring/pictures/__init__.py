@@ -1,1 +1,1 @@
-"""Drawings and plots."""
+"""Drawings of coloured graphs and plots of results, with matplotlib."""

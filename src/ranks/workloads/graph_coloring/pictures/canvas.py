@@ -1,4 +1,4 @@
-"""What every picture here is drawn on."""
+"""Colours, empty figures and saving: what the drawings and the plots share."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from typing import Any
 
 from ranks.errors import UserError
 
-INK, PAPER, FAINT, ALARM = "#2b2f36", "#ffffff", "#d9dce1", "#d00000"
-
-
+INK, PAPER, GRID, CONFLICT = "#2b2f36", "#ffffff", "#d9dce1", "#d00000"
+"""Colours of text and lines, the background, grid lines, and edges in conflict."""
 FORMATS = ("png", "svg")
 
 
 def check_picture(path: Path, asked: str) -> str:
-    """The format that a picture's ending names, one of FORMATS. Raises UserError, also without matplotlib."""
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        found = f"the ending '{path.suffix}'" if ending else "no ending"
-        raise UserError(asked, f"{found}, which names no picture that can be drawn", "give a path with .png or .svg")
-    _figures(asked)
-    return ending
+    """The format of a picture, from the extension of its path; one of FORMATS.
+
+    Raises UserError for another extension, and if matplotlib is not installed. `asked`: what the
+    user asked for, for the message.
+    """
+    extension = path.suffix.lower().removeprefix(".")
+    if extension not in FORMATS:
+        found = f"the extension '{path.suffix}' is not supported" if extension else "the path has no extension"
+        raise UserError(asked, found, "give a path with .png or .svg")
+    _figure_module(asked)
+    return extension
 
 
-def blank(asked: str, inches: tuple[float, float]) -> Any:
-    """An empty matplotlib figure; `asked`: what it is needed for. Raises UserError without matplotlib."""
-    return _figures(asked).Figure(figsize=inches, dpi=150, facecolor=PAPER, layout="constrained")
+def new_figure(asked: str, inches: tuple[float, float]) -> Any:
+    """An empty matplotlib figure. Raises UserError if matplotlib is not installed."""
+    return _figure_module(asked).Figure(figsize=inches, dpi=150, facecolor=PAPER, layout="constrained")
 
 
-def _figures(asked: str) -> Any:
+def _figure_module(asked: str) -> Any:
     try:
         return import_module("matplotlib.figure")
     except ImportError:
@@ -39,14 +42,14 @@ def _figures(asked: str) -> Any:
 
 
 def save(figure: Any, path: Path, asked: str) -> None:
-    """Write a picture in the format that its ending names. Raises UserError where that cannot be."""
+    """Write a figure in the format of the path's extension. Raises UserError if it cannot."""
     try:
         figure.savefig(path, format=check_picture(path, asked))
     except OSError as error:
         raise UserError(asked, error.strerror or str(error), "give a path that can be written") from None
 
 
-def readable(colour: str) -> str:
-    """Dark or light ink, whichever is read better on a colour '#rrggbb'."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+def text_colour(background: str) -> str:
+    """Dark or light text, whichever has more contrast on a background '#rrggbb'."""
+    red, green, blue = (int(background[i : i + 2], 16) for i in (1, 3, 5))
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else PAPER

@@ -116,7 +116,7 @@ def _warm_up() -> float:
 
 @functools.cache
 def _colour_tiny_graph() -> None:
-    model = ColouringNet(width=4, reader_width=4).eval()
+    model = ColouringNet(width=4, encoder_width=4).eval()
     GraphSearch(model, Graph.of(3, [(0, 1), (1, 2)]), torch.device("cpu")).run(2, 0, range(1), 1)
 
 

@@ -1,7 +1,9 @@
-"""Public instances: the net's ways beside the classical ones, each for the same seconds, against their bars.
+"""Public instances: the solvers with the network and the classical solvers, each with the same
+seconds.
 
-A bar that net + repair meets is the net's merit only where the same repair from random colours does worse: that way
-stands beside it, and where the net wins, ties and loses against it is told by name.
+The bar compares "net + repair" with DSATUR. The network deserves the credit only if "random +
+repair", the same repair from random colours, does worse. So that solver is a column of the table,
+and the facts name the instances where the network is better, equal and worse.
 """
 
 from __future__ import annotations
@@ -21,39 +23,43 @@ from ranks.workloads.graph_coloring.solving.best_known import read_best_known
 from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
 
-BUDGET_S, BUDGET_QUICK_S = 10.0, 1.0
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
-"""Where net + repair must use fewer colours than DSATUR; elsewhere it must never use more."""
+"""Instances where net + repair must use fewer colours than DSATUR; elsewhere not more."""
+
+TIMED = ("TabuCol", "net + TabuCol")
+"""Solvers whose row also has the seconds until their best colouring."""
 
 
 @dataclass(frozen=True)
 class InstanceTable:
-    """`rows`: one for each instance, colours of each way and the bar of net + repair. `facts`: how it was measured, and
-    what the net itself is worth. `csv`: all that was measured, a line for each instance and way, names in the first."""
+    """The results of a bench on public instances."""
 
     rows: list[dict[str, Any]]
+    """For each instance: the colours of each solver, and the bar of net + repair."""
     facts: dict[str, Any]
+    """The settings, and the comparison of each solver with the same solver without the network."""
     csv: list[str]
+    """The lines of the bench's CSV file: a header, then one line for each instance and solver."""
 
 
-def instance_table(net: LoadedNet, folder: Path, quick: bool) -> InstanceTable:
-    """All instances of a folder in every way. Raises UserError."""
-    instances = read_instances(folder, read_best_known(None))
-    budget_s, csv = BUDGET_QUICK_S if quick else BUDGET_S, io.StringIO()
+def instance_table(net: LoadedNet, folder: Path, budget_s: float) -> InstanceTable:
+    """Run every solver for `budget_s` seconds on each instance of a folder. Raises UserError."""
+    instances, csv = read_instances(folder, read_best_known(None)), io.StringIO()
     found = run_all(instances, CLASSICAL_SOLVERS | NetSolvers(net.model).by_name(), budget_s, 1, csv)
-    rows = [_row([row for row in found if row.instance == instance.name]) for instance in instances]
-    facts = {"instances: seconds for each way": budget_s, "instances: torch threads": torch.get_num_threads()}
+    rows = [instance_row([row for row in found if row.instance == instance.name]) for instance in instances]
+    facts = {"instances: seconds for each solver": budget_s, "instances: torch threads": torch.get_num_threads()}
     return InstanceTable(rows, facts | net_comparison(found), csv.getvalue().splitlines())
 
 
-def _row(found: Sequence[BenchResult]) -> dict[str, Any]:
-    one, of = found[0], {row.solver: row for row in found}
-    repaired, classical = of["net + repair"].colours, of["DSATUR"].colours
+def instance_row(results: Sequence[BenchResult]) -> dict[str, Any]:
+    """The row of one instance. A solver without a proper colouring has '-', and fails its bar."""
+    one, by_solver = results[0], {result.solver: result for result in results}
+    repaired, classical = by_solver["net + repair"].colours, by_solver["DSATUR"].colours
     assert classical is not None
     must_win = one.instance in BETTER_ON
     passed = repaired is not None and (repaired < classical if must_win else repaired <= classical)
-    colours = {way: "-" if row.colours is None else row.colours for way, row in of.items()}
-    seconds = {f"{way}, s": row.found_s for way, row in of.items() if way in ("TabuCol", "net + TabuCol")}
+    colours = {solver: "-" if result.colours is None else result.colours for solver, result in by_solver.items()}
+    seconds = {f"{solver}, s": by_solver[solver].found_s for solver in TIMED if solver in by_solver}
     return {
         "instance": one.instance,
         "n": one.nodes,

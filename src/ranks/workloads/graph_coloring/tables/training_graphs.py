@@ -1,9 +1,12 @@
-"""What the shipped net was trained on, as far as a test must know it: which graphs, and their chromatic numbers.
+"""The training graphs of the shipped weights: their hashes, and a histogram of their chromatic
+numbers.
 
-    python -m ranks.workloads.graph_coloring.tables.training_graphs    writes the file anew, once new weights are there
+The tables exclude these graphs from their tests. After new weights, write the file again:
 
-It stands beside the weights and names them. Making the graphs of the preset `small` takes some minutes; then they are
-in the cache.
+    python -m ranks.workloads.graph_coloring.tables.training_graphs
+
+The file is in the folder of the weights and has their sha256. Generating the graphs of the preset
+`small` takes some minutes; they are then in the cache.
 
 Legend: G training graphs, K chromatic numbers.
 """
@@ -30,36 +33,38 @@ FILE = SHIPPED / "training_graphs.safetensors"
 
 @dataclass(frozen=True)
 class TrainingGraphs:
-    """`hash_G`: uint64, rising, see `weisfeiler_lehman_hash`. `counts_K`: int64, how many of these graphs have the
-    chromatic number k, of those where it is proven. `weights_sha256`: of the net that was trained on them."""
+    """The hashes and the chromatic numbers of the graphs that a network was trained on."""
 
     hash_G: npt.NDArray[np.uint64]
+    """uint64[G], increasing: see `weisfeiler_lehman_hash`."""
     counts_K: Ints
+    """int64[K]: the number of graphs with the proven chromatic number k."""
     weights_sha256: str
+    """The sha256 of the trained weights."""
 
     @property
     def mean(self) -> float:
-        """Of the chromatic numbers that are proven."""
+        """The mean of the proven chromatic numbers."""
         return float(np.average(np.arange(len(self.counts_K)), weights=self.counts_K))
 
 
 def read_training_graphs(path: Path = FILE) -> TrainingGraphs:
-    """Those of the shipped net."""
+    """The training graphs of the shipped weights."""
     arrays = safetensors.numpy.load_file(path)
     with safetensors.safe_open(path, "numpy") as file:
-        facts = file.metadata()
-    return TrainingGraphs(arrays["hash_G"], arrays["counts_K"], facts["weights_sha256"])
+        metadata = file.metadata()
+    return TrainingGraphs(arrays["hash_G"], arrays["counts_K"], metadata["weights_sha256"])
 
 
 def main(path: Path = FILE) -> None:
-    """Write the file for the weights that are shipped."""
+    """Write the file for the shipped weights."""
     stored = load(prepare(small().data, "train"))
     proven_G = stored.low_G == stored.high_G
     arrays = {"hash_G": np.sort(stored.hash_G), "counts_K": np.bincount(stored.high_G[proven_G])}
     config = json.loads((SHIPPED / "config.json").read_text(encoding="utf-8"))
-    facts = {"weights_sha256": config["weights_sha256"], "graphs_sha256": stored.sha256, "preset": "small"}
-    write_durably(path, safetensors.numpy.save(arrays, metadata=facts))
-    print(f"{len(stored):,} training graphs, chromatic number proven of {proven_G.sum():,}: {path}")
+    metadata = {"weights_sha256": config["weights_sha256"], "graphs_sha256": stored.sha256, "preset": "small"}
+    write_durably(path, safetensors.numpy.save(arrays, metadata=metadata))
+    print(f"{len(stored):,} training graphs, {proven_G.sum():,} with a proven chromatic number: {path}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Colours on families and sizes that training never shows, each graph with as many as its chromatic number.
+"""Graphs of families and sizes that are not in training, coloured with their chromatic number of
+colours.
 
-Everything that starts from something random has the same few tries, each of 64 rounds (net) or from random colours;
-that is no equal time, since a try of the net takes far longer.
+The network and the random starts have the same number of tries. They do not have the same time: a
+try of the network takes far longer.
 """
 
 from __future__ import annotations
@@ -21,42 +22,43 @@ from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper
 
 SEED, TRIES, ROUNDS = 2026, 4, 64
-GRAPHS, GRAPHS_QUICK = 20, 2
-"""Of each family."""
 
 
 @dataclass(frozen=True)
 class UnseenRow:
-    """How many graphs of a family each way colours properly with as many colours as their chromatic number."""
+    """How many graphs each method colours properly with the chromatic number of colours."""
 
     family: str
     nodes: str
-    """From the smallest to the largest."""
+    """The sizes of the smallest and the largest graph: '10 to 112'."""
     graphs: int
     net_raw: int
+    """Solved by the network without repair."""
     net_repaired: int
+    """Solved by the repair of these tries."""
     random_repaired: int
+    """Solved by the repair of random colourings."""
     dsatur: int
 
 
-def unseen_rows(model: ColouringNet, stored: GraphDataset, quick: bool) -> list[UnseenRow]:
-    """A row for each family: its first graphs, of any size, whose chromatic number is proven."""
-    known_G = stored.low_G == stored.high_G
+def unseen_rows(model: ColouringNet, dataset: GraphDataset, max_graphs: int) -> list[UnseenRow]:
+    """A row per family: its first `max_graphs` graphs with a proven chromatic number, of any size."""
+    known_G = dataset.low_G == dataset.high_G
     rows: list[UnseenRow] = []
-    for number, family in enumerate(stored.families):
-        chosen_G = np.flatnonzero(known_G & (stored.family_G == number))[: GRAPHS_QUICK if quick else GRAPHS]
+    for number, family in enumerate(dataset.families):
+        chosen_G = np.flatnonzero(known_G & (dataset.family_G == number))[:max_graphs]
         if not len(chosen_G):
             continue
-        counts_GW = [_coloured(model, stored.graph(g), int(stored.high_G[g]), g) for g in chosen_G.tolist()]
-        nodes_G = stored.node_counts_G[chosen_G]
+        solved_GM = [_solved(model, dataset.graph(g), int(dataset.high_G[g]), g) for g in chosen_G.tolist()]
+        nodes_G = dataset.node_counts_G[chosen_G]
         rows.append(
-            UnseenRow(family, f"{nodes_G.min()} to {nodes_G.max()}", len(chosen_G), *np.sum(counts_GW, axis=0).tolist())
+            UnseenRow(family, f"{nodes_G.min()} to {nodes_G.max()}", len(chosen_G), *np.sum(solved_GM, axis=0).tolist())
         )
     return rows
 
 
-def _coloured(model: ColouringNet, graph: Graph, k: int, item: int) -> tuple[bool, bool, bool, bool]:
-    """Whether each way, in the order of the columns, finds a proper colouring with k colours."""
+def _solved(model: ColouringNet, graph: Graph, k: int, item: int) -> tuple[bool, bool, bool, bool]:
+    """Whether each method finds a proper colouring with k colours, in the order of `UnseenRow`."""
     search, seed = GraphSearch(model, graph, torch.device("cpu")), rng.key(SEED, "unseen", item) & (2**63 - 1)
     tried: list[Ints] = []
     raw = False
@@ -65,7 +67,6 @@ def _coloured(model: ColouringNet, graph: Graph, k: int, item: int) -> tuple[boo
         tried.append(tries.colours_SN[0])
         raw = int(tries.conflicts_S[0]) == 0
     repaired = repair_until_proper(graph, k, seed, tried).conflicts == 0
-    random = (
-        repair_until_proper(graph, k, seed, itertools.islice(random_starts(graph.n, k, seed), TRIES)).conflicts == 0
-    )
+    starts = itertools.islice(random_starts(graph.n, k, seed), TRIES)
+    random = repair_until_proper(graph, k, seed, starts).conflicts == 0
     return raw, repaired, random, num_colours(dsatur(graph)) == k

@@ -1,6 +1,7 @@
-"""The data set on the device: every graph laid end to end, a batch cut out by index, without a loop over graphs.
+"""A data set of graphs in device memory. A batch is gathered by index, without a loop over graphs.
 
-Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs of a batch, G graphs of the set.
+Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs of a batch, G graphs of the
+set.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from torch import Tensor
 
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, GraphBatch, Labels
+from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, BatchLabels, GraphBatch
 
 
-class StoredGraphs:
-    """A `Dataset` of graphs. Counts stand on the CPU too, so that no batch waits for the device.
+class DeviceGraphs:
+    """A map-style data set: `gather(ids)` returns a batch of graphs with labels.
 
-    Graphs whose best colouring needs more than `max_colours` get no colours: they are read only.
+    Graphs whose best known colouring needs more than `max_colours` colours get 0 colours: they are
+    only encoded. The counts of nodes and edges are kept on the host, so no batch waits for the
+    device.
     """
 
     def __init__(self, stored: GraphDataset, max_colours: int, device: torch.device) -> None:
@@ -48,19 +51,21 @@ class StoredGraphs:
         return len(self.nodes_G)
 
     def gather(self, ids: Tensor) -> GraphBatch:
-        """The graphs of int64[B] item ids."""
+        """The batch of the graphs with these ids, int64[B] on the host."""
         nodes_B, edges_B, colours_B = self.nodes_G[ids], self.edges_G[ids], self.colours_G[ids]
         num_rows, num_entries = int((nodes_B * colours_B).sum()), int((2 * edges_B * colours_B).sum())
+        # On the host: which entries of the set belong to the batch.
         first_node_B = nodes_B.cumsum(0) - nodes_B
         ptr = torch.cat([first_node_B, nodes_B.sum(0, keepdim=True)])
-        graph_N, node_N = _ranges(self.first_node_G[ids], nodes_B)
-        graph_E, edge_E = _ranges(self.first_edge_G[ids], edges_B)
+        graph_N, node_N = _expand_ranges(self.first_node_G[ids], nodes_B)
+        graph_E, edge_E = _expand_ranges(self.first_edge_G[ids], edges_B)
         moved = [t.to(self.device, non_blocking=True) for t in (ids, graph_N, node_N, graph_E, edge_E, ptr, colours_B)]
         ids, graph_N, node_N, graph_E, edge_E, ptr, colours_B = moved
+        # On the device: gather these entries; node numbers now count from the start of the batch.
         edges_2E = (self.edges_E2[edge_E].to(torch.int64) + ptr[graph_E][:, None]).T.contiguous()
         return GraphBatch(
             features_NF=self.features_NF[node_N],
-            edge_index_2D=both_ways(edges_2E, len(graph_N)),
+            edge_index_2D=both_directions(edges_2E, len(graph_N)),
             edges_2E=edges_2E,
             node_graph_N=graph_N,
             ptr=ptr,
@@ -69,7 +74,7 @@ class StoredGraphs:
             item_B=ids,
             num_rows=num_rows,
             num_entries=num_entries,
-            labels=Labels(
+            labels=BatchLabels(
                 colours_N=self.reference_N[node_N].to(torch.int64),
                 low_B=self.low_G[ids],
                 high_B=self.high_G[ids],
@@ -79,14 +84,15 @@ class StoredGraphs:
         )
 
 
-def _ranges(starts_B: Tensor, counts_B: Tensor) -> tuple[Tensor, Tensor]:
-    """(place in the batch, index into the set) of all entries of the ranges starts..starts + counts, on the CPU."""
+def _expand_ranges(starts_B: Tensor, counts_B: Tensor) -> tuple[Tensor, Tensor]:
+    """(graph in the batch, index in the set) of each entry of the ranges starts to starts + counts
+    - 1."""
     graph = torch.repeat_interleave(torch.arange(len(counts_B)), counts_B)
     first_B = counts_B.cumsum(0) - counts_B
     return graph, torch.arange(len(graph)) + (starts_B - first_B)[graph]
 
 
-def both_ways(edges_2E: Tensor, num_nodes: int) -> Tensor:
+def both_directions(edges_2E: Tensor, num_nodes: int) -> Tensor:
     """int64[2, 2E]: both directions of each edge, sorted by target, then by source."""
     source_D, target_D = torch.cat([edges_2E, edges_2E.flip(0)], 1)
     order_D = torch.argsort(target_D * num_nodes + source_D)
