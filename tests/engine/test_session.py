@@ -135,6 +135,19 @@ def test_a_mean_in_place_of_a_sum_is_warned_of_and_nothing_else_is(exact: bool, 
         assert len(warnings) == (name == "mean_loss"), name
 
 
+def modes_after_timing(world: World) -> list[bool]:
+    model = nn.Sequential(nn.Linear(5, 3), nn.Dropout(0.5))
+    model[1].eval()
+    learner = Learner(model, OptimConfig(schedule="constant"), world)
+    learner.time_step(sum_loss, stream(data(), ITEMS, world).at(0))
+    return [module.training for module in learner.model]
+
+
+def test_timing_leaves_the_mode_of_each_module(tmp_path: Path) -> None:
+    config = RunConfig(shards=4)
+    assert run_ranks(1, modes_after_timing, config=config, tmp_path=tmp_path) == [[True, False]]
+
+
 def weights_after(config: RunConfig, *, long: bool) -> list[float]:
     """Three updates of a run, which times its first one unless its iterations are long."""
     world = join(config)

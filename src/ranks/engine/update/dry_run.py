@@ -96,13 +96,14 @@ class DryRun:
         half = len(piece.ids) // 2
         parts = piece.ids[: 2 * half], piece.ids[:half], piece.ids[half : 2 * half]
         model, world = self.passes.model, self.passes.world
-        training, buffers = model.training, self.passes.buffers.copies()
+        modes, buffers = [(m, m.training) for m in model.modules()], self.passes.buffers.copies()
         model.eval()
         try:
             with torch.no_grad(), autocast(world.config, world.device):
                 whole, first, second = (self._loss(update, model, ids) for ids in parts)
         finally:
-            model.train(training)
+            for module, training in modes:  # a user may have frozen some of them in evaluation mode
+                module.training = training
             self.passes.buffers.restore(buffers)
         both = float(first.sum) + float(second.sum)
         per_item = whole.count == first.count + second.count == 2 * first.count
