@@ -1,4 +1,4 @@
-"""`ranks prove PROOF WORKLOAD`: hands over to the proof asked for."""
+"""`ranks prove PROOF WORKLOAD`: run one of the proofs on a workload."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ranks.errors import UserError, nearest
 
 PROOFS = {
     "same-run": (
-        "the same bits on any number of ranks, the same update to rounding in fast mode",
+        "the result does not depend on the number of ranks: equal bits with --exact, equal to rounding without",
         "ranks.prove.same_run",
     ),
-    "survive": ("kills and stops at any moment lose nothing", "ranks.prove.survive"),
-    "table": ("the workload's results beside those of other ways, each with its bar", "ranks.prove.table"),
+    "survive": ("kills and stop signals at any moment lose no work that was saved", "ranks.prove.survive"),
+    "table": ("the workload's results next to other methods, each with its bar", "ranks.prove.table"),
 }
 
 
 def prove(argv: Sequence[str]) -> int:
-    """0 when the proof holds, 1 when it says FAIL."""
+    """Run a proof. Exit code 0 for PASS, 1 for FAIL."""
     if not argv or argv[0] in ("-h", "--help"):
         lines = [f"  {name:<10} {summary}" for name, (summary, _) in PROOFS.items()]
         print("\n".join(["usage: ranks prove PROOF WORKLOAD ...", "", *lines]))
         return 0
     if argv[0] not in PROOFS:
         do = nearest(argv[0], list(PROOFS), "see ranks prove --help")
-        raise UserError(f"ranks prove {argv[0]}", "no such proof", do)
+        raise UserError(f"ranks prove {argv[0]}", "there is no such proof", do)
     module = import_module(PROOFS[argv[0]][1])
     return int(call(module.main, argv[1:], prog=f"ranks prove {argv[0]}"))

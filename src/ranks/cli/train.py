@@ -19,7 +19,7 @@ from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from ranks.watch.console import View
+    from ranks.watch.console import ConsoleView
 
 HELP = "Train a workload on all that this machine has: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
@@ -107,12 +107,12 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
 
     with contextlib.ExitStack() as stack:
         if watched:
-            from ranks.watch.console import View
-            from ranks.watch.tensorboard import Board
+            from ranks.watch.console import ConsoleView
+            from ranks.watch.tensorboard import TensorBoardWriter
 
             path = run_folder(settings.engine).path
-            stack.enter_context(Board(path))
-            view = stack.enter_context(View(path))
+            stack.enter_context(TensorBoardWriter(path))
+            view = stack.enter_context(ConsoleView(path))
             stack.callback(setattr, sys, "breakpointhook", sys.breakpointhook)
             sys.breakpointhook = debugger_without(view)
         world = World.join(settings.engine, device=device, workload=settings.workload)
@@ -128,7 +128,7 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
     return 0
 
 
-def debugger_without(view: View) -> Callable[..., object]:
+def debugger_without(view: ConsoleView) -> Callable[..., object]:
     """What `breakpoint()` calls: the progress bar leaves the terminal to the debugger."""
     usual = sys.breakpointhook
 

@@ -36,6 +36,8 @@ def plan(
         "lr_rule": config.lr_rule if config is not None else None,
         "base_batch": config.base_batch if config is not None else None,
         "schedule": config.schedule if config is not None else None,
+        "schedule_updates": config.schedule_updates if config is not None else None,
+        "warmup_updates": config.warmup_updates if config is not None else None,
         "precision": world.config.precision,
         "mode": "exact" if world.exact else "fast",
         "threads": torch.get_num_threads(),
