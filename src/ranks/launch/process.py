@@ -108,7 +108,7 @@ class RankProcess:
         return os.pread(self._log.fileno(), size - start, start).decode("utf-8", errors="replace")
 
     def _group_alive(self) -> bool:
-        """Whether a process of the group is left. The launcher is the parent of its orphans (subreaper), so it waits."""
+        """Whether a process of the group is left. The launcher is the parent of its orphans (subreaper)."""
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-self.pid, os.WNOHANG)[0]:
                 pass
