@@ -11,6 +11,8 @@ from ranks.prove.train_command import LIMIT_S, RankLayout, TrainCommand, fingerp
 
 CHAIN, QUICK_CHAIN = (1, 4, 3, 2), (1, 3, 2)
 """Numbers of ranks of one run, which is killed after each but the last."""
+ATTEMPTS = 5
+"""To kill a run before it is complete."""
 
 
 def L3(
@@ -54,21 +56,33 @@ def L3(
 def run_through_kills(
     run: TrainCommand, chain: Sequence[int], total: int, rng: random.Random
 ) -> tuple[TrainCommand, list[dict[str, int]]]:
-    """Kill all processes of a run and continue it with the next number of ranks; the finished run and its kills."""
+    """Kill all processes of a run and resume it with the next number of ranks; the complete run and its kills."""
     kills: list[dict[str, int]] = []
-    sections = len(chain)
-    for index, ranks in enumerate(chain):
-        run = run.variant(run.name, RankLayout(ranks), run.flags)
-        if index == sections - 1:
-            run.complete()
-            return run, kills
-        saving = run.variant(run.name, flags=(*run.flags, "--save-every", "2"))
-        resumed_at, target = saving.newest, total * (index + rng.uniform(0.3, 0.8)) / sections
-        tree = saving.start()
-        if not tree.until(lambda: saving.num_rows >= target and saving.newest > resumed_at, LIMIT_S, 0.001):  # noqa: B023
-            raise ProofError(f"{run.layout.label} ended ({tree.code}) before it could be killed:\n{tree.tail()}")
+    for index, ranks in enumerate(chain[:-1]):
+        target = total * (index + rng.uniform(0.3, 0.8)) / len(chain)
+        saving = run.variant(run.name, RankLayout(ranks), (*run.flags, "--save-every", "2"))
+        finished = kill_after(saving, target, total)
+        kills.append({"ranks": ranks, "finished": finished, "checkpoint": saving.newest})
+    run = run.variant(run.name, RankLayout(chain[-1]), run.flags)
+    run.complete()
+    return run, kills
+
+
+def kill_after(run: TrainCommand, target: float, total: int) -> int:
+    """Resume a run and kill it after `target` iterations and a new checkpoint; its finished iterations.
+
+    On a busy machine the run may be complete before the kill. Its folder is then restored and the run resumed again.
+    Raises ProofError after `ATTEMPTS` attempts.
+    """
+    before = run.backup()
+    for _ in range(ATTEMPTS):
+        resumed_at, tree = run.newest, run.start()
+        killed = tree.until(lambda: run.num_rows >= target and run.newest > resumed_at, LIMIT_S, 0.001)  # noqa: B023
+        if not killed and tree.code != 0:
+            raise ProofError(f"{run.layout.label} ended with exit code {tree.code}:\n{tree.tail()}")
         tree.kill()
-        kills.append({"ranks": ranks, "finished": saving.num_rows, "checkpoint": saving.newest})
-        if saving.num_rows >= total:
-            raise ProofError(f"{run.layout.label} was complete before it could be killed: give more --iterations")
-    raise AssertionError
+        finished = run.num_rows
+        if finished < total:
+            return finished
+        run.restore(before)
+    raise ProofError(f"{run.layout.label} was complete before it could be killed: give more --iterations")

@@ -174,6 +174,20 @@ class TrainCommand:
         siblings = [p for p in self.workspace.runs.glob(f".{self.name}.*") if p.name != f".{self.name}.lock"]
         return [p.name for p in [*siblings, *(self.folder / "checkpoints").glob(f"{checkpoint.TEMPORARY}*")]]
 
+    def backup(self) -> Path | None:
+        """Copy the run folder; None where the run has not been started."""
+        if not self.folder.exists():
+            return None
+        backup = self.workspace.tmp / f"{self.name}.backup"
+        shutil.rmtree(backup, ignore_errors=True)
+        return Path(shutil.copytree(self.folder, backup))
+
+    def restore(self, backup: Path | None) -> None:
+        """Make the run folder as it was at the backup."""
+        shutil.rmtree(self.folder)
+        if backup is not None:
+            shutil.copytree(backup, self.folder)
+
     def copy(self, name: str, iteration: int) -> TrainCommand:
         """Copy the run folder with one checkpoint only."""
         other = self.variant(name)
