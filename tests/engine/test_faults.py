@@ -1,7 +1,9 @@
-"""What one rank suffers, all ranks answer alike: non-finite numbers, no memory, changing buffers."""
+"""Faults of one rank are handled by all ranks in the same way: non-finite numbers, buffers that
+change."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks import GaveUp, Learner, Loss, OptimConfig, RunConfig, UserError, World, stream
-from tests.engine.group import again, run_ranks
+from ranks import GaveUp, Learner, Loss, OptimConfig, Run, RunConfig, UserError, World, stream
+from tests.engine.group import another_world, run_ranks
 from tests.engine.test_gradients import PLAIN, Net, Points, gradient_of, point_loss
 
 BAD_ITEM = 3
@@ -43,7 +45,7 @@ def nan_loss(model: nn.Module, x_BF: Tensor) -> Loss:
 
 
 def infinite_slope(model: nn.Module, x_BF: Tensor) -> Loss:
-    """A finite loss whose gradient is not: the square root of nought."""
+    """A finite loss whose gradient is not: the square root of 0."""
     each_B = model(x_BF).square().sum(1)
     return Loss(each_B.sum() + (each_B[x_BF[:, 0] == 1000.0] * 0.0).sqrt().sum(), len(x_BF))
 
@@ -54,7 +56,7 @@ def mild_loss(model: nn.Module, x_BF: Tensor) -> Loss:
 
 def one_bad_update(world: World, loss_name: str) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
-    world.emit = events.append
+    world.session.emit = events.append
     points = data()
     learner = Learner(Line(), PLAIN, world)
     batches = stream(points, ITEMS, world)
@@ -91,6 +93,8 @@ def test_a_nan_on_one_rank_skips_the_update_on_all_and_is_named(loss_name: str, 
         assert torch.isfinite(torch.tensor(r["weight"])).all()
         skipped = [e for e in r["events"] if e["event"] == "skipped_update"]
         assert [(e["rank"], e["update"]) for e in skipped] == [(guilty[0], 1)]
+        problem = "the loss is NaN (in the" if loss_name == "nan_loss" else "the gradient of linear."
+        assert skipped[0]["problem"].startswith(problem)
         assert skipped[0]["tensor"] in ("linear.weight", "linear.bias")
         assert skipped[0]["loss_finite"] == (loss_name == "infinite_slope")
 
@@ -103,12 +107,38 @@ def three_bad_updates(world: World) -> str:
             learner.step(nan_loss, batches.at(iteration))
     except GaveUp as error:
         return f"{learner.updates}: {error}"
-    return "went on"
+    return "continued"
 
 
 def test_three_non_finite_losses_in_a_row_end_the_run(tmp_path: Path) -> None:
     for text in run_ranks(2, three_bad_updates, config=RunConfig(shards=8), tmp_path=tmp_path):
-        assert text.startswith("3: 3 losses in a row were not finite, the last at update 2")
+        assert text.startswith("3: 3 losses in a row were not finite, the last at update 2\nasked: update 2\n")
+        assert "found: the loss is NaN (in the micro-batch of items " in text
+        assert "do: lower the learning rate (--optim.lr, now 0.01), or check the data of these items" in text
+
+
+def bad_from_the_third_update(world: World) -> str:
+    learner = Learner(Line(), PLAIN, world)
+    batches = stream(data(), ITEMS, world)
+    try:
+        with Run.open(Nothing(), world, keep=dict(learner=learner)) as run:
+            for iteration in run.iterations(9):
+                learner.step(mild_loss if iteration < 2 else nan_loss, batches.at(iteration))
+    except GaveUp as error:
+        return str(error)
+    return "continued"
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A workload without settings."""
+
+
+def test_the_checkpoint_with_finite_weights_is_named(tmp_path: Path) -> None:
+    config = RunConfig(shards=8, runs_dir=tmp_path / "runs", name="r", save_every="1")
+    for text in run_ranks(2, bad_from_the_third_update, config=config, tmp_path=tmp_path):
+        newest = max((tmp_path / "runs" / "r" / "checkpoints").iterdir())
+        assert text.endswith(f"{newest} holds the finite weights of iteration {int(newest.name)}")
 
 
 class Normed(nn.Module):
@@ -122,11 +152,11 @@ class Normed(nn.Module):
 
 
 def moving_buffers(world: World, exact: bool) -> Any:
-    deal = again(world, RunConfig(shards=8, exact=exact))
+    other = another_world(world, RunConfig(shards=8, exact=exact))
     torch.manual_seed(0)
-    learner = Learner(Normed(0.0), PLAIN, deal)
+    learner = Learner(Normed(0.0), PLAIN, other)
     try:
-        learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+        learner.step(point_loss, stream(data(), ITEMS, other).at(0))
         learner.drain()
     except UserError as error:
         return error.do
@@ -151,16 +181,16 @@ class Dropped(nn.Module):
 
 
 def with_dropout(world: World) -> list[float]:
-    deal = again(world, RunConfig(shards=8, exact=True))
+    other = another_world(world, RunConfig(shards=8, exact=True))
     torch.manual_seed(0)
-    learner = Learner(Dropped(), PLAIN, deal)
+    learner = Learner(Dropped(), PLAIN, other)
     for iteration in range(3):
-        learner.step(point_loss, stream(data(), ITEMS, deal).at(iteration))
+        learner.step(point_loss, stream(data(), ITEMS, other).at(iteration))
     learner.drain()
     return learner.model.linear.bias.tolist()
 
 
-def test_dropout_keeps_the_bits_on_any_deal(tmp_path: Path) -> None:
+def test_dropout_keeps_the_bits_on_any_assignment(tmp_path: Path) -> None:
     config = RunConfig(shards=8, exact=True)
     alone = run_ranks(1, with_dropout, config=config, tmp_path=tmp_path)[0]
     assert run_ranks(3, with_dropout, config=config, tmp_path=tmp_path) == [alone] * 3
@@ -168,10 +198,10 @@ def test_dropout_keeps_the_bits_on_any_deal(tmp_path: Path) -> None:
 
 
 def clipped(world: World) -> float:
-    deal = again(world, RunConfig(shards=4, precision="fp64"))
+    other = another_world(world, RunConfig(shards=4, precision="fp64"))
     config = OptimConfig(lr=1e-2, clip_norm=0.5, schedule="constant")
-    learner = Learner(Net(), config, deal)
-    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, deal).at(0))
+    learner = Learner(Net(), config, other)
+    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, other).at(0))
     learner.drain()
     return float(torch.cat([g.flatten() for g in gradient_of(learner).values()]).norm())
 
@@ -182,28 +212,28 @@ def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
     )
 
 
-def warned_of_luck(world: World, model_name: str) -> list[str]:
+def warnings_of_dropout(world: World, model_name: str) -> list[str]:
     events: list[dict[str, Any]] = []
-    deal = again(world, RunConfig(shards=8))
-    deal.emit = events.append
-    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, deal)
-    learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+    other = another_world(world, RunConfig(shards=8))
+    other.session.emit = events.append
+    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, other)
+    learner.step(point_loss, stream(data(), ITEMS, other).at(0))
     learner.drain()
     return [e["text"] for e in events if "draws random numbers" in e.get("text", "")]
 
 
 def test_dropout_in_fast_mode_is_warned_of(tmp_path: Path) -> None:
-    assert len(run_ranks(1, warned_of_luck, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
-    assert run_ranks(1, warned_of_luck, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
+    assert len(run_ranks(1, warnings_of_dropout, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
+    assert run_ranks(1, warnings_of_dropout, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
 
 
 def norms_after_a_skipped_update(world: World) -> dict[str, Any]:
     """A NaN in the data on one rank: the update is skipped, and BatchNorm's statistics with it."""
-    deal = again(world, RunConfig(shards=8))
+    other = another_world(world, RunConfig(shards=8))
     torch.manual_seed(0)
     points = data()
-    learner = Learner(Normed(0.0), PLAIN, deal)
-    batches = stream(points, ITEMS, deal)
+    learner = Learner(Normed(0.0), PLAIN, other)
+    batches = stream(points, ITEMS, other)
     learner.step(point_loss, batches.at(0))
     learner.drain()
     before = learner.model.norm.running_mean.clone()
@@ -231,9 +261,9 @@ class Strided(nn.Module):
 
 
 def with_strides(world: World) -> tuple[bool, float]:
-    deal = again(world, RunConfig(shards=8, precision="fp64"))
-    batches = stream(Points(ITEMS, False), ITEMS, deal)
-    learners = [Learner(Strided(transposed), PLAIN, deal) for transposed in (True, False)]
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, other)
+    learners = [Learner(Strided(transposed), PLAIN, other) for transposed in (True, False)]
     for iteration in range(3):
         for learner in learners:
             learner.step(point_loss, batches.at(iteration))
@@ -244,24 +274,24 @@ def with_strides(world: World) -> tuple[bool, float]:
     return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
 
 
-def test_strides_and_a_stray_zero_grad_change_nothing(tmp_path: Path) -> None:
+def test_strides_and_a_zero_grad_change_nothing(tmp_path: Path) -> None:
     contiguous, gap = run_ranks(1, with_strides, config=RunConfig(precision="fp64"), tmp_path=tmp_path)[0]
     assert not contiguous
     assert gap < 1e-12
 
 
 def masks_by_micro_batch(world: World) -> list[list[float]]:
-    """Which dropout masks two items of one shard get, each in a micro-batch of its own."""
-    deal = again(world, RunConfig(shards=1, exact=True, micro_batch=1))
+    """Which dropout masks two items of one shard get, each in a separate micro-batch."""
+    other = another_world(world, RunConfig(shards=1, exact=True, micro_batch=1))
     seen: list[list[float]] = []
 
     def loss(model: nn.Module, x_BF: Tensor) -> Loss:
         seen.append(nn.functional.dropout(torch.ones(64), 0.5).tolist())
         return point_loss(model, x_BF)
 
-    learner = Learner(Line(), PLAIN, deal)
+    learner = Learner(Line(), PLAIN, other)
     points = data()
-    learner.step(loss, stream(points, 2, deal).at(0))
+    learner.step(loss, stream(points, 2, other).at(0))
     learner.drain()
     return seen
 

@@ -1,4 +1,5 @@
-"""The host never waits for the step it is in: it only reads the vote of the update before, once its passes are sent."""
+"""The host never waits for the step it is in: it only reads the vote of the update before, once its
+passes are sent."""
 
 from __future__ import annotations
 
@@ -106,8 +107,7 @@ def test_a_step_reads_nothing_but_the_vote_of_the_step_before(world: World) -> N
             assert torch.equal(reads.found[0][1], weights), "the update was enqueued before the vote was read"
             assert passes == [0] * len(passes), "the vote was read before the passes were enqueued"
         assert not torch.equal(weights_of(learner.model), weights), "no update was made"
-        assert stats._host is not None
-        before = stats._host.data_ptr()
+        before = stats.copy.host.data_ptr()
 
 
 def test_a_loss_that_waits_is_seen(world: World) -> None:
@@ -139,7 +139,8 @@ def test_no_synchronising_call_on_cuda(config: RunConfig) -> None:
     world = World.join(config, device="cuda:0", workload="test")
     try:
         batches = stream(Points(world.device), ITEMS, world)
-        # ids of items live on the host; a data set on the GPU moves them there by a pinned copy or waits for it itself
+        # ids of items live on the host; a data set on the GPU moves them there by a pinned copy or
+        # waits for it itself
         whole = batches.dataset.gather(torch.arange(ITEMS))
         batches.dataset.gather = lambda ids: whole[: len(ids)]  # type: ignore[method-assign]
         assert synchronising_calls(learner_of(world), loss, batches) == []

@@ -65,7 +65,7 @@ def test_each_rank_gets_its_own_variables_and_none_of_another_launcher(start: An
 def test_a_killed_rank_restarts_all_ranks_and_its_children_are_killed(start: Any) -> None:
     launcher = start(
         "import subprocess\n"
-        "(folder / f'start{attempt}-{rank}').write_text(os.environ['RANKS_BEGUN_NS'])\n"
+        "(folder / f'start{attempt}-{rank}').write_text(os.environ['RANKS_STARTED_NS'])\n"
         "if attempt == 0:\n"
         "    subprocess.Popen(['sleep', '60'])\n"
         "    touch(f'child{rank}')\n"

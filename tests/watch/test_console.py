@@ -73,7 +73,7 @@ class Recorded:
 
 
 def row(iteration: int, **more: float) -> dict[str, float]:
-    return {"iteration": iteration, "time_s": iteration * 0.5, "train/loss": 1.0 / (1 + iteration), **more}
+    return {"iteration": iteration + 1, "time_s": iteration * 0.5, "train/loss": 1.0 / (1 + iteration), **more}
 
 
 @pytest.fixture
@@ -134,9 +134,9 @@ def test_a_restart_is_not_shown_twice(recorded: Recorded) -> None:
 
 def test_a_complete_run_has_nothing_to_do(recorded: Recorded) -> None:
     view = recorded.view()
-    recorded.append("events.jsonl", {**PLAN, "start_iteration": 100})
+    recorded.append("events.jsonl", {"event": "note", "text": "complete at 310 of 310, nothing to do"})
     view.refresh()
-    assert recorded.taken() == ["complete at 100 of 100, nothing to do"]
+    assert recorded.taken() == ["complete at 310 of 310, nothing to do"]
 
 
 def test_a_terminal_gets_a_bar_and_lines_above_it(tmp_path: Path) -> None:

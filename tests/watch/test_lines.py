@@ -8,7 +8,6 @@ import pytest
 
 from ranks.progress import duration
 from ranks.watch.lines import (
-    complete_line,
     event_line,
     plan_lines,
     progress_line,
@@ -29,7 +28,7 @@ PLAN = {
         "base_batch": 256,
         "precision": "bf16",
     },
-    **{"schedule": "cosine", "schedule_updates": 4000, "warmup_updates": 50, "shards_per_rank": [32, 32]},
+    **{"schedule": "cosine", "schedule_updates": 4000, "warmup_updates": 50, "items_per_rank": [2048, 2048]},
     **{"mode": "fast", "iterations": 1000, "start_iteration": 120, "expected_s": 187.0},
 }
 FINISHED = {
@@ -60,11 +59,10 @@ def test_the_plan() -> None:
 @pytest.mark.parametrize(
     ("plan", "text"),
     [
-        ({"global_batch": 32, "shards": 64, "shards_per_rank": [64]}, "32"),
-        ({"global_batch": 32, "shards": 64, "shards_per_rank": [32, 32]}, "32, 16 on each of 2 ranks"),
-        ({"global_batch": 100, "shards": 64, "shards_per_rank": [21, 21, 22]}, "100, 32 + 33 + 35 on 3 ranks"),
-        ({"global_batch": 33, "shards": 64, "shards_per_rank": [32, 32]}, "33, 16 or 17 on each of 2 ranks"),
-        ({"global_batch": 32, "shards": 8, "shards_per_rank": [5, 3]}, "32, 20 + 12 on 2 ranks"),
+        ({"global_batch": 32, "shards": 64, "items_per_rank": [32]}, "32"),
+        ({"global_batch": 32, "shards": 64, "items_per_rank": [16, 16]}, "32, 16 on each of 2 ranks"),
+        ({"global_batch": 33, "shards": 64, "items_per_rank": [16, 17]}, "33, 16 or 17 on each of 2 ranks"),
+        ({"global_batch": 32, "shards": 8, "items_per_rank": [20, 12]}, "32, 20 + 12 on 2 ranks"),
         ({"global_batch": 32, "shards": 8, "mode": "exact"}, "32 = 8 shards x 4 items"),
         ({"global_batch": 100, "shards": 64, "mode": "exact"}, "100 = 64 shards x 1 or 2 items"),
         ({"global_batch": 32}, "32"),
@@ -72,12 +70,6 @@ def test_the_plan() -> None:
 )
 def test_the_division_of_a_global_batch(plan: dict[str, object], text: str) -> None:
     assert f"  global batch   {text}" in plan_lines(plan)
-
-
-def test_a_run_that_is_complete_already() -> None:
-    assert complete_line({"start_iteration": 310, "iterations": 310}) == "complete at 310 of 310, nothing to do"
-    assert complete_line({"start_iteration": 309, "iterations": 310}) is None
-    assert complete_line({}) is None
 
 
 def test_from_where_the_same_command_resumes() -> None:
@@ -119,18 +111,10 @@ def test_the_summary() -> None:
         ({"event": "resumed", "iteration": 0}, "resumed from iteration 0"),
         ({"event": "resumed"}, "resumed from the newest checkpoint"),
         (
-            {"event": "skipped_update", "rank": 1, "tensor": "fc.weight", "loss_finite": False, "update": 17},
-            "the loss is NaN or infinite at update 17 on rank 1; update skipped; "
-            "first seen in the gradient of fc.weight",
+            {"event": "skipped_update", "rank": 1, "tensor": "fc.weight", "problem": "the loss is NaN", "update": 17},
+            "update 17 skipped: the loss is NaN on rank 1",
         ),
-        (
-            {"event": "skipped_update", "rank": 0, "tensor": None, "loss_finite": True, "update": 17},
-            "the gradient is NaN or infinite at update 17 on rank 0; update skipped",
-        ),
-        (
-            {"event": "skipped_update", "iteration": 7},
-            "the loss or the gradient is NaN or infinite at iteration 7; update skipped",
-        ),
+        ({"event": "skipped_update"}, "update skipped: a loss or a gradient is not finite"),
         ({"event": "warning", "text": "low disk\x1b[2J"}, "warning: low disk?[2J"),
         (
             {"event": "stopped", "iteration": 3},
@@ -146,20 +130,20 @@ def test_events(event: dict[str, object], line: str | None) -> None:
 
 
 def test_progress_and_evaluation() -> None:
-    row = {"iteration": 1199, "train/loss": 0.5, "time/samples_per_second": 12345.6, "val/loss": 0.25}
+    row = {"iteration": 1200, "train/loss": 0.5, "time/samples_per_second": 12345.6, "val/loss": 0.25}
     assert progress_line(row, 5000, 65.0) == "iteration 1,200/5,000, loss 0.5, 1 min 05 s left, 12,346 samples/s"
-    assert progress_line({"iteration": 3}, None, None) == "iteration 4"
-    assert progress_line({"iteration": 3, "train/loss": None}, None, None) == "iteration 4"
+    assert progress_line({"iteration": 4}, None, None) == "iteration 4"
+    assert progress_line({"iteration": 4, "train/loss": None}, None, None) == "iteration 4"
     assert validation_line(row) == "iteration 1,200, val/loss 0.25"
     assert validation_line({"iteration": 3}) is None
 
 
 def test_progress_of_reinforcement_learning() -> None:
-    row = {"iteration": 0, "train/loss": 0.5, "rollout/ep_rew_mean": 21.25, "rollout/step_rew_mean": 1.0}
+    row = {"iteration": 1, "train/loss": 0.5, "rollout/ep_rew_mean": 21.25, "rollout/step_rew_mean": 1.0}
     row |= {"time/env_steps_per_second": 9000.4, "time/samples_per_second": 3.0}
     assert progress_line(row, 10, None) == "iteration 1/10, loss 0.5, episode reward 21.25, 9,000 env steps/s"
-    assert progress_line({"iteration": 0, "rollout/mean_return": 3.0}, 10, None) == "iteration 1/10, episode reward 3"
-    assert progress_line({"iteration": 0, "rollout/episodes": 3.0}, 10, None) == "iteration 1/10"
+    assert progress_line({"iteration": 1, "rollout/mean_return": 3.0}, 10, None) == "iteration 1/10, episode reward 3"
+    assert progress_line({"iteration": 1, "rollout/episodes": 3.0}, 10, None) == "iteration 1/10"
 
 
 def test_a_speed_says_what_it_counts() -> None:

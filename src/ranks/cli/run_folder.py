@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import overlay, read_object
-from ranks.engine.runs.folder import CONFIG_FILE
+from ranks.engine.runs.folder import CONFIG_FILE, RunFolder
 from ranks.errors import UserError, nearest
 from ranks.workloads import load
 
@@ -34,6 +34,7 @@ def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
     """The folder of a run given by its name under runs/ or by its path. Raises UserError with the nearest name."""
     for folder in (runs_dir / run, Path(run)):
         if (folder / CONFIG_FILE).is_file():
+            RunFolder(folder).check_format()
             return folder
     names = [folder.name for folder in folders(runs_dir)]
     listed = "see `ranks runs` for what there is" if names else "train one first: ranks train WORKLOAD"

@@ -62,7 +62,7 @@ def describe(folder: Path) -> Line:
     return Line(
         name=folder.name,
         workload=Path(str(settings.get("workload"))).stem,
-        iterations=int(recent[0].get("iteration", -1)) + 1 if recent else 0,
+        iterations=int(recent[0].get("iteration", 0)) if recent else 0,
         train_loss=newest(recent, "train/loss"),
         val_loss=newest(recent, "val/loss"),
         state=state(folder),

@@ -51,7 +51,7 @@ def read(path: Path, asked: str) -> Checkpoint:
     """One checkpoint folder, verified. Raises UserError naming the file that is wrong."""
     try:
         return checkpoint.read(path)
-    except checkpoint.Damaged as damage:
+    except checkpoint.DamagedCheckpoint as damage:
         raise UserError(asked, str(damage), "use another checkpoint; `--checkpoint latest` finds a whole one") from None
 
 

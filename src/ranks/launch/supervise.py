@@ -198,7 +198,7 @@ class Supervisor:
             "LOCAL_WORLD_SIZE": world_size,
             "RANKS_DEVICE": self.config.devices[rank],
             "RANKS_ATTEMPT": str(number),
-            "RANKS_BEGUN_NS": str(self.started_ns),
+            "RANKS_STARTED_NS": str(self.started_ns),
             "RANKS_ERROR_FILE": str(error_file),
             "RANKS_PARENT": str(os.getpid()),
         }

@@ -141,18 +141,18 @@ class TrainCommand:
 
     @property
     def num_rows(self) -> int:
-        """How many iterations are finished, from the last whole line of metrics.jsonl (rows count from 0)."""
+        """How many iterations are finished, from the last whole line of metrics.jsonl."""
         try:
             with (self.folder / METRICS_FILE).open("rb") as file:
                 file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
                 found = re.findall(rb'\{"iteration": (\d+), [^\n]*\n', file.read())
         except OSError:
             return 0
-        return int(found[-1]) + 1 if found else 0
+        return int(found[-1]) if found else 0
 
     def has_each_iteration_once(self, total: int) -> bool:
         """Whether metrics.jsonl has one row for each iteration, in order."""
-        return [row["iteration"] for row in self.rows] == list(range(total))
+        return [row["iteration"] for row in self.rows] == list(range(1, total + 1))
 
     @property
     def newest(self) -> int:
@@ -200,7 +200,7 @@ class TrainCommand:
         """All weights of a checkpoint, verified. Raises ProofError."""
         try:
             state = checkpoint.read(self.folder / "checkpoints" / f"{iteration:08d}").state
-        except checkpoint.Damaged as damage:
+        except checkpoint.DamagedCheckpoint as damage:
             raise ProofError(str(damage)) from None
         flat = HostState.of({name: {"model": kept["model"]} for name, kept in state.items() if "model" in kept}).flat()
         if not flat:

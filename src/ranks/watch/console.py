@@ -18,7 +18,6 @@ from typing import Any, Literal, TextIO
 from ranks.progress import LOG_S, ProgressBar, TimeLeft
 from ranks.watch.lines import (
     clean,
-    complete_line,
     event_line,
     iterations_done,
     plan_lines,
@@ -153,10 +152,6 @@ class ConsoleView:
 
     def _on_plan(self, event: dict[str, Any]) -> None:
         self._iterations = event.get("iterations")
-        complete = complete_line(event)
-        if complete is not None:
-            self._line(complete)
-            return
         plan = plan_lines({k: v for k, v in event.items() if k not in ("start_iteration", "expected_s")})
         if plan != self._plan:  # a restart has the same plan
             self._plan = plan

@@ -36,14 +36,6 @@ def plan_lines(plan: JsonRow) -> list[str]:
     return ["plan", *(f"  {name:<14} {text}" for name, text in rows if text)]
 
 
-def complete_line(plan: JsonRow) -> str | None:
-    """The line for a run that has nothing left to do; None for any other."""
-    start, total = plan.get("start_iteration"), plan.get("iterations")
-    if not isinstance(start, int) or not isinstance(total, int) or not 0 < total <= start:
-        return None
-    return f"complete at {start:,} of {total:,}, nothing to do"
-
-
 def event_line(event: JsonRow) -> str | None:
     """One line for an event; None for events that are not shown (plan and finished have several lines)."""
     at = f"iteration {_number(event.get('iteration'))}" if event.get("iteration") is not None else ""
@@ -173,9 +165,9 @@ def clean(text: str) -> str:
 
 
 def iterations_done(row: JsonRow) -> int | None:
-    """How many iterations are done with this row of metrics.jsonl: rows count from 0."""
+    """How many iterations are finished with this row of metrics.jsonl."""
     iteration = row.get("iteration")
-    return iteration + 1 if isinstance(iteration, int) else None
+    return iteration if isinstance(iteration, int) else None
 
 
 def _done(row: JsonRow) -> str:
@@ -184,14 +176,11 @@ def _done(row: JsonRow) -> str:
 
 
 def _skipped_update(event: JsonRow) -> str:
-    """What was not finite, at which update, on which rank; then the tensor."""
-    causes = {True: "the gradient is NaN or infinite", False: "the loss is NaN or infinite"}
-    what = causes.get(cast("bool", event.get("loss_finite")), "the loss or the gradient is NaN or infinite")
-    unit = "update" if event.get("update") is not None else "iteration"
-    at = f"at {unit} {_number(event[unit])}" if event.get(unit) is not None else ""
+    """'update 17 skipped: the loss is NaN on rank 1': the event's `problem` names the loss before any tensor."""
+    update = _join("update", _number(event.get("update")), "skipped", comma=" ")
+    problem = clean(str(event.get("problem") or "a loss or a gradient is not finite"))
     who = f"on rank {event['rank']}" if event.get("rank") is not None else ""
-    tensor = f"first seen in the gradient of {clean(str(event['tensor']))}" if event.get("tensor") else ""
-    return _join(_join(what, at, who, comma=" "), "update skipped", tensor, comma="; ")
+    return f"{update}: {_join(problem, who, comma=' ')}"
 
 
 def _batch(plan: JsonRow) -> str:
@@ -202,21 +191,16 @@ def _batch(plan: JsonRow) -> str:
     if plan.get("mode") == "exact" and isinstance(shards, int) and shards > 0:
         items = [batch * (s + 1) // shards - batch * s // shards for s in range(shards)]
         return f"{batch:,} = {shards:,} shards x {_range(items)} items"
-    return _join(f"{batch:,}", _per_rank(batch, cast("list[int]", plan.get("shards_per_rank") or [])))
+    return _join(f"{batch:,}", _per_rank(cast("list[int]", plan.get("items_per_rank") or [])))
 
 
-def _per_rank(batch: int, shards_per_rank: Sequence[int]) -> str:
-    """'16 on each of 2 ranks' or '20 + 12 on 2 ranks'; empty for one rank. A rank has the items of its shards."""
-    if len(shards_per_rank) < 2:
+def _per_rank(items: Sequence[int]) -> str:
+    """[16, 16] -> '16 on each of 2 ranks', [20, 12] -> '20 + 12 on 2 ranks'; empty for one rank."""
+    if len(items) < 2:
         return ""
-    total, done, items = sum(shards_per_rank), 0, list[int]()
-    for shards in shards_per_rank:
-        items.append((done + shards) * batch // total - done * batch // total)
-        done += shards
-    ranks = len(items)
     if max(items) - min(items) <= 1:
-        return f"{_range(items)} on each of {ranks} ranks"
-    return f"{' + '.join(f'{n:,}' for n in items)} on {ranks} ranks"
+        return f"{_range(items)} on each of {len(items)} ranks"
+    return f"{' + '.join(f'{n:,}' for n in items)} on {len(items)} ranks"
 
 
 def _range(counts: Sequence[int]) -> str:

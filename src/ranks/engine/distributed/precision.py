@@ -1,4 +1,4 @@
-"""What a rank's arithmetic is: threads, determinism, autocast, the default float type."""
+"""Settings of a rank's arithmetic: threads, determinism, autocast, default float type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float64 if config.precision == "fp64" else torch.float32)
     deterministic = config.exact or config.deterministic or device.type == "cpu"
-    # The same switch as use_deterministic_algorithms, which imports the compiler: a second at each start of a rank.
+    # The same switch as use_deterministic_algorithms, which imports the compiler: a second at each
+    # start of a rank.
     torch.set_deterministic_debug_mode("error" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     if device.type == "cuda":
@@ -29,7 +30,8 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[object]:
-    """bf16 autocast with float32 weights, or nothing."""
+    """bf16 autocast with float32 weights under --precision bf16; otherwise a context without
+    effect."""
     if config.precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

@@ -1,7 +1,7 @@
-"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
+"""Exports a model: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
 
-`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a `load` function that
-builds the net and loads the weights strictly.
+`model.py` contains the source of the model's class and of everything that it uses (standalone.py),
+and a function `load` that builds the model and loads the weights strictly.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import safetensors.torch
 from torch import nn
 
 from ranks.engine.export.standalone import standalone_source
-from ranks.engine.runs.state import split_state
+from ranks.engine.state import split_state
 from ranks.errors import UserError
 
 LOADER = '''
@@ -48,7 +49,8 @@ def load(folder: str) -> "{name}":
 
 
 def arguments_of(model: nn.Module) -> dict[str, Any]:
-    """The constructor's arguments, read from attributes of the same names. Raises UserError where one is missing."""
+    """The constructor's arguments, read from attributes of the same names. Raises UserError where
+    an attribute is missing."""
     arguments: dict[str, Any] = {}
     for name in list(inspect.signature(type(model)).parameters):
         value = getattr(model, name, None)
@@ -60,20 +62,22 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
             raise UserError(
                 f"to export {type(model).__name__}",
                 f"its constructor argument {name!r} is not stored as a plain attribute",
-                f"write self.{name} = {name} in __init__, so that the net can be built again elsewhere",
+                f"write self.{name} = {name} in __init__, so that the exported file can rebuild the model",
             )
     return arguments
 
 
 def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
-    """The contents of config.json and model.py. Raises UserError where the model cannot be built again elsewhere."""
+    """The contents of config.json and model.py. Raises UserError where the model cannot be rebuilt
+    from them."""
     name = type(model).__name__
     config = {"class": name, "arguments": arguments_of(model)}
     return config, standalone_source(type(model)) + LOADER.format(name=name)
 
 
 def export_model(model: nn.Module, folder: Path) -> Path:
-    """Write the three files, all or none. Raises UserError where the model's source needs more than torch."""
+    """Write the three files, all or none. Raises UserError where the model's source needs more than
+    torch."""
     name = type(model).__name__
     config, source = describe(model)
     tensors, _ = split_state(model.state_dict())
@@ -90,3 +94,20 @@ def export_model(model: nn.Module, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(temporary, folder)
     return folder
+
+
+def warn_unless_exportable(model: nn.Module, warn: Callable[[str], None]) -> None:
+    """Say before the first update, not after the last one, that a model cannot be exported."""
+    try:
+        describe(model)
+    except UserError as error:
+        warn(f"cannot be exported: {error.found}; {error.do}")
+
+
+def export_or_warn(model: nn.Module, folder: Path, warn: Callable[[str], None]) -> Path | None:
+    """Export at the end of a run; a model that cannot be exported does not make the run fail."""
+    try:
+        return export_model(model, folder)
+    except UserError as error:
+        warn(f"not exported: {error.found}; {error.do}")
+        return None

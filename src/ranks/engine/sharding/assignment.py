@@ -1,4 +1,4 @@
-"""Which rank carries which shard, and which items a shard holds."""
+"""Which rank carries which shards, and which items a shard holds."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from ranks.errors import UserError
 
 
 def shard_items(shard: int, num_items: int, num_shards: int) -> range:
-    """The items of one shard: `[s*B//S, (s+1)*B//S)`; empty where there are fewer items than shards."""
+    """The items of one shard: `[s*B//S, (s+1)*B//S)`; empty where there are fewer items than
+    shards."""
     return range(shard * num_items // num_shards, (shard + 1) * num_items // num_shards)
 
 
 @dataclass(frozen=True)
 class ShardAssignment:
-    """A contiguous run of shards for each rank: rank r carries shards `bounds[r]..bounds[r+1]-1`."""
+    """A contiguous range of shards for each rank: rank r carries shards
+    `bounds[r]..bounds[r+1]-1`."""
 
     bounds: tuple[int, ...]
 
     @classmethod
     def make(cls, num_shards: int, num_ranks: int, shares: tuple[int, ...] | None = None) -> ShardAssignment:
-        """Equal runs, or runs in proportion to `shares`. Raises UserError."""
+        """Ranges of equal length, or in proportion to `shares`. Raises UserError."""
         if num_ranks > num_shards:
             raise UserError(
                 f"{num_ranks} ranks",
