@@ -122,11 +122,21 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
         except Stopped:
             world.leave()
             raise
-        except BaseException:
+        except BaseException as error:
             world.stop.uninstall()
+            if watched and isinstance(error, Exception) and not isinstance(error, UserError):
+                add_resume_note(error, settings.engine)
             raise
         world.leave()
     return 0
+
+
+def add_resume_note(error: Exception, engine: RunConfig) -> None:
+    """Add to the traceback from where the same command resumes."""
+    from ranks.watch.lines import resume_line
+
+    folder = run_folder(engine)
+    error.add_note(resume_line(folder.path, newest_iteration(folder)))
 
 
 def debugger_without(view: ConsoleView) -> Callable[..., object]:
