@@ -1,4 +1,4 @@
-"""Stop a run in the middle of a save, from outside: no code for this stands in the save path."""
+"""Freeze a run in the middle of a save, from outside: the save path has no code for it."""
 
 from __future__ import annotations
 

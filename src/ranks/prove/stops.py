@@ -134,8 +134,7 @@ def check_stop(run: TrainCommand, boundary: int, code: int) -> tuple[int | None,
     newest = checkpoint.newest(run.folder / "checkpoints", damaged)
     if newest is None:
         return None, "; ".join([*problems, *damaged, "no checkpoint that verifies"])
-    done = run.events[-1]["event"] == "finished"
-    if code != STOPPED and not (done and code == 0):
+    if code != STOPPED and not (run.finished and code == 0):
         problems.append(f"exit code {code}")
     if newest.iteration < boundary:
         problems.append(f"checkpoint {newest.iteration} is older than the last finished iteration {boundary}")
@@ -153,7 +152,7 @@ def phase_at(run: TrainCommand, wall_s: float) -> str:
         into_s = now_s - (float(row["time_s"]) - took_s)
         if 0 <= into_s <= took_s:
             return phase_in(row, into_s)
-    return "end" if run.events[-1]["event"] == "finished" else "between"
+    return "end" if run.finished else "between"
 
 
 def phase_in(row: dict[str, Any], into_s: float) -> str:

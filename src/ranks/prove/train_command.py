@@ -135,6 +135,11 @@ class TrainCommand:
         return read_rows(self.folder / EVENTS_FILE)
 
     @property
+    def finished(self) -> bool:
+        """Whether the run has reported its end."""
+        return any(event["event"] == "finished" for event in self.events)
+
+    @property
     def sessions(self) -> list[dict[str, Any]]:
         """Every start of the run so far, also failed ones and restarts."""
         return [r for r in read_rows(self.folder / SESSIONS_FILE) if r["event"] in ("opened", "resumed")]
