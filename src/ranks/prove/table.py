@@ -11,7 +11,7 @@ from ranks.errors import UserError
 from ranks.prove.report import Report, table_lines
 from ranks.workloads import load
 
-PLAIN = ("bar", "passed")
+NOT_SHOWN = ("bar", "passed")
 
 
 def prove_table(workload: str, *, quick: bool, instances: Path | None, out: Path) -> int:
@@ -32,14 +32,14 @@ def prove_table(workload: str, *, quick: bool, instances: Path | None, out: Path
     result = table(quick=quick, **more)
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = result["tables"]
     for title, rows in tables.items():
-        columns = [name for name in rows[0] if name not in PLAIN]
+        columns = [name for name in rows[0] if name not in NOT_SHOWN]
         report.section(title)
         for line in table_lines(columns, [[shown(row[name]) for name in columns] for row in rows]):
             report.say(line)
     report.section("Bars")
     for row in (row for rows in tables.values() for row in rows if row.get("passed") is not None):
         name = " ".join(str(value) for value in row.values() if isinstance(value, str) and value != row["bar"])
-        figures = ", ".join(f"{n} {shown(row[n])}" for n in row if n not in PLAIN and not isinstance(row[n], str))
+        figures = ", ".join(f"{n} {shown(row[n])}" for n in row if n not in NOT_SHOWN and not isinstance(row[n], str))
         report.check(name, figures, str(row["bar"]), bool(row["passed"]))
     report.check("table", "all rows", "the table's own verdict", bool(result["passed"]))
     for name, fact in result.get("facts", {}).items():
