@@ -1,48 +1,79 @@
-"""`ranks launch`: a script written for torchrun, under our supervision."""
+"""`ranks launch`: run a script that was written for torchrun."""
 
 from __future__ import annotations
 
+import ast
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.parse import parse
 from ranks.errors import UserError
+from ranks.workloads import WORKLOADS
 
 PROG = "ranks launch"
+WORKLOAD_PARTS = {"Config", "build", "train"}
+"""Names that a workload file defines; `ranks train` calls them."""
 
 
 @dataclass(frozen=True)
-class Flags:
+class LaunchFlags:
     """Run a script that was written for torchrun: ranks launch [FLAGS] SCRIPT ARGS...
 
-    After any failure of a rank all start again, nothing is left behind, and no port beyond loopback is opened."""
+    After any failure of a rank all ranks start again. No process is left behind, and no port is opened beyond the
+    loopback interface."""
 
     gpus: str = "all"
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Processes; without it one per GPU, or on the CPU one per core, 8 at most."""
+    """Number of processes; by default one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
-    """How often a failed start is repeated before giving up."""
+    """How often to start again after a failure. Two starts that fail at once with the same error end it earlier."""
 
 
 def launch(argv: Sequence[str]) -> int:
-    """Split our flags from the script's, then start and supervise it."""
-    ours = before_script(argv)
-    flags = parse(Flags, argv[:ours], prog=PROG)
-    if ours == len(argv):
-        raise UserError(PROG, "no script was named", "write it behind the flags: ranks launch --ranks 2 train.py")
-    from ranks.launch.foreign import launch_script
+    """Separate the flags of `ranks launch` from those of the script, then run it. Raises UserError."""
+    split = before_script(argv)
+    flags = parse(LaunchFlags, argv[:split], prog=PROG)
+    if split == len(argv):
+        raise UserError(PROG, "no script was named", "write it after the flags: ranks launch --ranks 2 train.py")
+    script, rest = argv[split], argv[split + 1 :]
+    if is_workload(script):
+        do = shlex.join(["ranks", "train", script, *argv[:split], *rest])
+        raise UserError(f"{PROG} {script}", "that is a workload, not a script for torchrun", f"train it: {do}")
+    from ranks.launch.script import launch_script
 
-    return launch_script(
-        Path(argv[ours]), argv[ours + 1 :], gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts
-    )
+    return launch_script(Path(script), rest, gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts)
 
 
 def before_script(argv: Sequence[str]) -> int:
-    """How many arguments belong to `ranks launch`: flags with their values, up to the first word that is neither."""
+    """The number of arguments before the script: flags and their values, up to the first word that is neither."""
     index = 0
     while index < len(argv) and argv[index].startswith("-"):
-        alone = "=" in argv[index] or argv[index] in ("-h", "--help")
-        index += 1 if alone else 2
+        without_value = "=" in argv[index] or argv[index] in ("-h", "--help")
+        index += 1 if without_value else 2
     return min(index, len(argv))
+
+
+def is_workload(script: str) -> bool:
+    """Whether this is a workload's name, or a file that defines the parts of one and runs nothing by itself.
+
+    The file is parsed, not imported. A file with `if __name__ == ...` is a script, whatever it defines.
+    """
+    path = Path(script)
+    if not path.is_file():
+        return script in WORKLOADS
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.If) and "__name__" in ast.dump(node.test):
+            return False
+    return names >= WORKLOAD_PARTS

@@ -18,12 +18,14 @@ import itertools
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
+from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs
 from ranks.workloads.graph_coloring.data.build_tasks import BuildJob, BuildTask, Entry
@@ -38,7 +40,7 @@ from ranks.workloads.graph_coloring.data.dataset_folder import (
 )
 from ranks.workloads.graph_coloring.data.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.items import Purpose
-from ranks.workloads.graph_coloring.data.progress import Progress, say
+from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.data.worker_pool import WorkerPool
 
 VERSION = 2
@@ -126,7 +128,7 @@ def _build(job: BuildJob, identity: dict[str, Any], folder: Path, workers: int) 
         entries = _plan(job, pool, num_graphs, seen)
         parts = [entries[i : i + GRAPHS_PER_PART] for i in range(0, len(entries), GRAPHS_PER_PART)]
         missing = [i for i in range(len(parts)) if not (job.folder / part_name(i)).exists()]
-        with Progress(f"{job.purpose} graphs: labels", len(entries)) as progress:
+        with ProgressBar(len(entries), title=f"{job.purpose} graphs: labels", stream=sys.stderr) as progress:
             progress.advance(len(entries) - sum(len(parts[i]) for i in missing))
             for index, _ in pool.each([BuildTask(parts[i], number=i) for i in missing]):
                 progress.advance(len(parts[missing[index]]))
@@ -188,7 +190,7 @@ def distinct_entries(job: BuildJob, pool: WorkerPool, num_graphs: int, seen: set
     """
     attempt_of = [0] * num_graphs
     left = list(range(num_graphs))
-    with Progress(f"{job.purpose} graphs: choice", num_graphs) as progress:
+    with ProgressBar(num_graphs, title=f"{job.purpose} graphs: choice", stream=sys.stderr) as progress:
         while left:
             chunks = [left[i : i + GRAPHS_PER_HASH_TASK] for i in range(0, len(left), GRAPHS_PER_HASH_TASK)]
             results: list[list[int]] = [[] for _ in chunks]
