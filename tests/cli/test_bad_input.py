@@ -36,6 +36,8 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "whole number": ([*GC, "--seed", "x"], "'x' is not a whole number"),
     "number": ([*GC, "--optim.lr", "fast"], "'fast' is not a number"),
     "value left out": ([*GC, "--seed"], "no value for --seed"),
+    "processes as torchrun has them": ([*GC, "--nproc-per-node", "2"], "give --ranks N"),
+    "processes with underscores": ([*GC, "--nproc_per_node=2"], "give --ranks N"),
     "choice": ([*GC, "--precision", "fp8"], "'fp32', 'bf16', 'fp64'"),
     "gpu": ([*GC, "--gpus", "0,973"], "GPU"),
     "gpu words": ([*GC, "--gpus", "both"], "--gpus both"),
@@ -59,6 +61,7 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "launch without a script": (["launch", "--ranks", "2"], "no script"),
     "launch of a missing script": (["launch", "--gpus", "none", "missing.py"], "missing.py"),
     "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
+    "launch as torchrun": (["launch", "--nproc-per-node", "2", "x.py"], "give --ranks N"),
     "flag of runs": (["runs", "--jsno"], "did you mean --json?"),
 }
 

@@ -78,6 +78,31 @@ def test_a_dataclass_is_filled() -> None:
     assert parse(Flags, ["r", "--exact", "--no-exact"], prog="p", pairs=True) == Flags("r")
 
 
+@dataclass(frozen=True)
+class Ppo:
+    clip_range: float = 0.2
+    gamma: float = 0.99
+
+
+@dataclass(frozen=True)
+class OnPolicy:
+    ppo: Ppo = Ppo()
+
+
+@pytest.mark.parametrize(
+    ("old", "answer"),
+    [
+        ("--ppo.clip=0.1", "renamed to --ppo.clip-range"),
+        ("--ppo.discount", "give --ppo.gamma"),
+        ("--ppo.value_weight", "no such flag"),  # the new flag does not exist here
+    ],
+)
+def test_an_old_flag_is_answered_with_its_new_name(old: str, answer: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        parse(OnPolicy, [old, "1"], prog="p")
+    assert answer in str(refusal.value)
+
+
 def test_the_flags_that_there_are() -> None:
     assert flags_of(Flags, pairs=True) == ["-h", "--help", "--place", "--pair", "--exact", "--no-exact", "--once"]
     assert "--no-exact" not in flags_of(Flags)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.cli.advice import LAUNCH_ADVICE
 from ranks.cli.parse import parse
 from ranks.errors import UserError
 
@@ -29,7 +30,7 @@ class Flags:
 def launch(argv: Sequence[str]) -> int:
     """Split our flags from the script's, then start and supervise it."""
     ours = before_script(argv)
-    flags = parse(Flags, argv[:ours], prog=PROG)
+    flags = parse(Flags, argv[:ours], prog=PROG, advice=LAUNCH_ADVICE)
     if ours == len(argv):
         raise UserError(PROG, "no script was named", "write it behind the flags: ranks launch --ranks 2 train.py")
     from ranks.launch.foreign import launch_script

@@ -34,7 +34,7 @@ ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess
 def entry() -> None:
     """The console script."""
     warnings.showwarning = show_warning
-    sigterm.ends_at_once()
+    sigterm.exits_at_once()
     sys.exit(main(sys.argv[1:]))
 
 

@@ -9,25 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-from ranks.cli.parse import FLATTENED, Advice, Switch, parse
+from ranks.cli.advice import TRAIN_ADVICE
+from ranks.cli.parse import FLATTENED, Switch, parse
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError, nearest
 from ranks.workloads import load
-
-BATCH = Advice(
-    "a batch here is always the global one, which all GPUs together carry in each update",
-    "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
-)
-ADVICE = {
-    "--batch-size": BATCH,
-    "--batch": BATCH,
-    "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),
-    "--epochs": Advice("a run is counted in iterations, each one global batch or one rollout", "give --iterations N"),
-    "--resume": Advice("a run that exists is continued by itself", "give the same --name and the same settings"),
-    "--num-gpus": Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2"),
-}
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ def resolve(workload: str, argv: Sequence[str]) -> Settings:
         frozen=True,
     )
     about = description(workload, module)
-    asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=ADVICE, pairs=True)
+    asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=TRAIN_ADVICE, pairs=True)
     named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
     RunFolder.of(named.runs_dir, str(named.name))  # refuses what is no name for a folder
     return Settings(workload, module, asked.launch, named, asked.config)

@@ -15,7 +15,7 @@ from types import FrameType
 EXIT_CODE = 128 + signal.SIGTERM
 
 
-def ends_at_once() -> None:
+def exits_at_once() -> None:
     """The process ends with 143. No exception: an import, a parser or a finalizer could swallow it.
 
     A rank is left to the signal's own action, which ends it also while it waits for its peers in C++, where no handler
@@ -32,7 +32,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def unwinds() -> Generator[None]:
+def raises_system_exit() -> Generator[None]:
     """Inside, SIGTERM raises SystemExit(143), so that programs that were started are ended and files put away."""
 
     def unwind(signum: int, frame: FrameType | None) -> None:
