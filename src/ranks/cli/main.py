@@ -27,8 +27,8 @@ COMMANDS = {
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.prove:prove"),
     "demo": ("train, evaluate, export, solve and draw, in about five minutes", "ranks.cli.demo:demo"),
 }
-ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess --help)", "ranks.chess")}
-"""Tables of commands that belong to no workload."""
+COMMAND_GROUPS = {"chess": ("play, rate and count moves: commands of its own (ranks chess --help)", "ranks.chess")}
+"""Groups of commands that belong to no workload: name -> (summary, the module with their table COMMANDS)."""
 
 
 def entry() -> None:
@@ -87,12 +87,12 @@ def dispatch(argv: list[str]) -> int:
         return command(rest)
     from ranks.workloads import WORKLOADS
 
-    if name in ROOMS or name in WORKLOADS:
-        return inner_command(name, ROOMS[name][1] if name in ROOMS else WORKLOADS[name], rest)
+    if name in COMMAND_GROUPS or name in WORKLOADS:
+        return inner_command(name, COMMAND_GROUPS[name][1] if name in COMMAND_GROUPS else WORKLOADS[name], rest)
     from ranks.errors import nearest
 
     raise UserError(
-        f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *ROOMS, *WORKLOADS], "see ranks --help")
+        f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *COMMAND_GROUPS, *WORKLOADS], "see ranks --help")
     )
 
 
@@ -112,7 +112,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
             asked, f"{name} has no such command", nearest(argv[0], list(commands), f"see ranks {name} --help")
         )
     try:
-        code = call(find(commands[argv[0]]), argv[1:], prog=asked)
+        code = call(find_command(commands[argv[0]], argv[1:]), argv[1:], prog=asked)
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] == "ranks":
             raise
@@ -138,6 +138,13 @@ def find(place: str) -> Callable[..., Any]:
     return getattr(import_module(module), function)
 
 
+def find_command(place: str, argv: Sequence[str]) -> Callable[..., Any]:
+    """A command's function; for its help page only the signature, without the packages that the command uses."""
+    from ranks.cli.outline import outline_function, wants_help
+
+    return (outline_function(place) if wants_help(argv) else None) or find(place)
+
+
 def usage() -> str:
     """What `ranks --help` prints."""
     from ranks.workloads import WORKLOADS
@@ -146,7 +153,7 @@ def usage() -> str:
         [
             "usage: ranks COMMAND ...",
             "",
-            *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | ROOMS).items()),
+            *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | COMMAND_GROUPS).items()),
             "",
             f"workloads: {', '.join(WORKLOADS)}, each with commands of its own (ranks WORKLOAD --help)",
             "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help",

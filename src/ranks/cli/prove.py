@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
+from ranks.cli.outline import outline_function, wants_help
 from ranks.cli.parse import call
 from ranks.errors import UserError, nearest
 
@@ -27,5 +28,6 @@ def prove(argv: Sequence[str]) -> int:
     if argv[0] not in PROOFS:
         do = nearest(argv[0], list(PROOFS), "see ranks prove --help")
         raise UserError(f"ranks prove {argv[0]}", "no such proof", do)
-    module = import_module(PROOFS[argv[0]][1])
-    return int(call(module.main, argv[1:], prog=f"ranks prove {argv[0]}"))
+    module = PROOFS[argv[0]][1]
+    shown = outline_function(f"{module}:main") if wants_help(argv) else None
+    return int(call(shown or import_module(module).main, argv[1:], prog=f"ranks prove {argv[0]}"))

@@ -10,12 +10,14 @@ from types import ModuleType
 from typing import Annotated, Any
 
 from ranks.cli.advice import TRAIN_ADVICE
+from ranks.cli.outline import load_outline, wants_help
 from ranks.cli.parse import FLATTENED, Switch, parse
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.runs.folder import RunFolder
+from ranks.engine.user_file import add_folder_to_path
 from ranks.errors import UserError, nearest
-from ranks.workloads import load
+from ranks.workloads import CONTRACT, check_config, is_path, load
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Settings:
 
 def resolve(workload: str, argv: Sequence[str]) -> Settings:
     """Read a whole command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises UserError."""
-    module = load(workload)
+    module = (load_to_show(workload) if wants_help(argv) else None) or load(workload)
     config = initial_config(workload, module, value_of("--preset", argv))
     engine = RunConfig()
     file = value_of("--config", argv)
@@ -80,6 +82,18 @@ def resolve(workload: str, argv: Sequence[str]) -> Settings:
     named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
     RunFolder.of(named.runs_dir, str(named.name))  # refuses what is no name for a folder
     return Settings(workload, module, asked.launch, named, asked.config)
+
+
+def load_to_show(workload: str) -> ModuleType | None:
+    """What the help page needs of a user's file: Config and PRESETS. None where the whole file must be loaded."""
+    path = Path(workload)
+    if not is_path(workload) or not path.is_file():
+        return None
+    add_folder_to_path(path)
+    module = load_outline(path, path.stem, ["Config", "PRESETS"], required=CONTRACT)
+    if module is not None:
+        check_config(module.Config, f"the workload in {workload}")
+    return module
 
 
 def initial_config(workload: str, module: ModuleType, preset: str | None) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -11,11 +13,15 @@ from ranks.errors import UserError
 
 PREFIX = "ranks_user_"
 EXTRAS = {"gymnasium": "gymnasium"}
-"""Packages that come with an extra of ours, and its name."""
+"""Package -> the extra of ranks that installs it."""
 
 
 def load_file(path: Path, asked: str) -> ModuleType:
-    """Its module, loaded once. Raises UserError where there is no such file, or what it imports is not installed."""
+    """The module of a file, loaded once per process.
+
+    Raises UserError where the file is missing, imports a package that is not installed, or has a dataclass that Python
+    refuses. Other exceptions of the file are raised as they are.
+    """
     if not path.is_file():
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
     resolved = path.resolve()
@@ -25,26 +31,40 @@ def load_file(path: Path, asked: str) -> ModuleType:
         return known
     spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
-        raise UserError(asked, "it is no Python file", "give the path of a file that ends in .py")
+        raise UserError(asked, "it is not a Python file", "give the path of a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up there
-    folder = str(resolved.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    add_folder_to_path(resolved)
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         del sys.modules[name]
         package = (error.name or "").split(".")[0]
-        do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"install it, or write {package}.py"
+        do = (
+            f"pip install 'ranks[{EXTRAS[package]}]'"
+            if package in EXTRAS
+            else f"install {package} for {sys.executable}"
+        )
         raise UserError(asked, f"it imports {error.name}, which is not installed", do) from error
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames[-1].filename == dataclasses.__file__:
+            line = max(frame.lineno or 0 for frame in frames if frame.filename == str(resolved))
+            do = "give every field a default that cannot change: a number, text, a tuple, or a frozen dataclass"
+            raise UserError(asked, f"the dataclass in line {line} is refused: {error}", do) from error
         raise
     return module
 
 
+def add_folder_to_path(path: Path) -> None:
+    """Let a file import the modules in its own folder."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
 def loaded_files() -> list[Path]:
-    """Those that this process has loaded."""
+    """The files that this process has loaded."""
     modules = [module for name, module in sys.modules.items() if name.startswith(PREFIX)]
     return [Path(module.__file__) for module in modules if module.__file__ is not None]
