@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ranks.cli.main import main
 from ranks.engine.runs.folder import RunFolder
 
 Refused = Callable[[Sequence[str]], str]
@@ -57,7 +58,11 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "unknown run": (["evaluate", "nothing"], "no run nothing"),
     "unknown run to export": (["export", "nothing"], "no run nothing"),
     "unknown run to fingerprint": (["fingerprint", "nothing"], "no run nothing"),
-    "name of a new file": (["new", "2fast"], "no Python name"),
+    "name of a new file": (["new", "2fast"], "not a Python name"),
+    "new file with the name of a package": (["new", "torch"], "would hide the Python module torch"),
+    "new file with the name of a module of Python": (["new", "random.py"], "for example my_random"),
+    "new file with the name of our package": (["new", "ranks"], "for example my_ranks"),
+    "new file with a keyword": (["new", "class"], "not a Python name"),
     "launch without a script": (["launch", "--ranks", "2"], "no script"),
     "launch of a missing script": (["launch", "--gpus", "none", "missing.py"], "missing.py"),
     "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
@@ -100,6 +105,31 @@ def test_config_files_that_do_not_fit(case: str, refused: Refused, tmp_path: Pat
     assert answer in refused([*GC, "--config", str(path)])
 
 
+USER_FILES: dict[str, tuple[str, str, str]] = {
+    "not frozen": ("@dataclass(frozen=True)", "@dataclass", "Config is not frozen"),
+    "no dataclass": ("@dataclass(frozen=True)", "", "Config is not a dataclass"),
+    "no default": ("    iterations: int = free(600)", "    iterations: int", "fields without a default: iterations"),
+    "no default after one": ("    hidden: int = 64", "    hidden: int", "non-default argument 'hidden'"),
+    "mutable default": ("    hidden: int = 64", "    hidden: list[int] = []", "mutable default"),
+    "missing function": ("def evaluate(", "def evaluation(", "it does not define evaluate"),
+    "two missing functions": ("def ", "def my_", "it does not define build, train, evaluate"),
+}
+
+
+@pytest.mark.parametrize("case", USER_FILES)
+@pytest.mark.parametrize("flag", ["--print-config", "--help"])
+def test_a_file_that_is_not_a_workload(
+    case: str, flag: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine"]) == 0
+    old, new, answer = USER_FILES[case]
+    text = Path("mine.py").read_text()
+    assert old in text
+    Path("mine.py").write_text(text.replace(old, new))
+    assert answer in refused(["train", "./mine.py", flag])
+
+
 WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "nearest run": (["evaluate", "spirls"], "did you mean spirals?"),
     "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
@@ -136,8 +166,6 @@ def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: P
 def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
     refused: Refused, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ranks.cli.main import main
-
     newest = newest_checkpoint(trained)
     weights = newest / "learner.safetensors"
     content = bytearray(weights.read_bytes())

@@ -1,4 +1,4 @@
-"""`ranks launch`: a script written for torchrun, under our supervision."""
+"""`ranks launch`: run a script that was written for torchrun."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ PROG = "ranks launch"
 
 
 @dataclass(frozen=True)
-class Flags:
+class LaunchFlags:
     """Run a script that was written for torchrun: ranks launch [FLAGS] SCRIPT ARGS...
 
-    After any failure of a rank all start again, nothing is left behind, and no port beyond loopback is opened."""
+    If a rank fails, all ranks are restarted. No process is left over at the end, and only loopback ports are opened."""
 
     gpus: str = "all"
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Processes; without it one per GPU, or on the CPU one per core, 8 at most."""
+    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
-    """How often a failed start is repeated before giving up."""
+    """How often all ranks are restarted after a failure before it gives up."""
 
 
 def launch(argv: Sequence[str]) -> int:
     """Split our flags from the script's, then start and supervise it."""
-    ours = before_script(argv)
-    flags = parse(Flags, argv[:ours], prog=PROG, advice=LAUNCH_ADVICE)
-    if ours == len(argv):
-        raise UserError(PROG, "no script was named", "write it behind the flags: ranks launch --ranks 2 train.py")
+    num_own = before_script(argv)
+    flags = parse(LaunchFlags, argv[:num_own], prog=PROG, advice=LAUNCH_ADVICE)
+    if num_own == len(argv):
+        raise UserError(PROG, "no script was named", "write it after the flags: ranks launch --ranks 2 train.py")
     from ranks.launch.foreign import launch_script
 
     return launch_script(
-        Path(argv[ours]), argv[ours + 1 :], gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts
+        Path(argv[num_own]), argv[num_own + 1 :], gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts
     )
 
 
 def before_script(argv: Sequence[str]) -> int:
-    """How many arguments belong to `ranks launch`: flags with their values, up to the first word that is neither."""
+    """The number of arguments that belong to `ranks launch`: flags and their values, up to the script."""
     index = 0
     while index < len(argv) and argv[index].startswith("-"):
-        alone = "=" in argv[index] or argv[index] in ("-h", "--help")
-        index += 1 if alone else 2
+        has_no_value = "=" in argv[index] or argv[index] in ("-h", "--help")
+        index += 1 if has_no_value else 2
     return min(index, len(argv))

@@ -1,4 +1,4 @@
-"""`ranks`: which command was asked, and the exit code of how it ended."""
+"""`ranks`: find the command, run it, and turn how it ended into an exit code."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ from ranks.cli import sigterm
 from ranks.errors import GaveUp, Stopped, UserError
 
 COMMANDS = {
-    "train": ("train a workload, or your own file, on all that this machine has", "ranks.cli.train:train"),
+    "train": (
+        "train a workload, or your own file, on all GPUs of this machine, or on its CPU",
+        "ranks.cli.train:train",
+    ),
     "runs": ("list the runs in runs/", "ranks.cli.runs:runs"),
     "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.evaluate:evaluate"),
     "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.export:export"),
-    "fingerprint": ("one line that is equal only for equal training states", "ranks.cli.fingerprint:fingerprint"),
-    "new": ("write a small workload of your own, in one file", "ranks.cli.new:new"),
-    "launch": ("run any torchrun script under our supervision", "ranks.cli.launch:launch"),
+    "fingerprint": (
+        "a sha256 that is equal only for bit-for-bit identical training states",
+        "ranks.cli.fingerprint:fingerprint",
+    ),
+    "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.new:new"),
+    "launch": ("run a script that was written for torchrun", "ranks.cli.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.prove:prove"),
-    "demo": ("train, evaluate, export, solve and draw, in about five minutes", "ranks.cli.demo:demo"),
+    "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.demo:demo"),
 }
-COMMAND_GROUPS = {"chess": ("play, rate and count moves: commands of its own (ranks chess --help)", "ranks.chess")}
+COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess --help)", "ranks.chess")}
 """Groups of commands that belong to no workload: name -> (summary, the module with their table COMMANDS)."""
 
 
@@ -46,7 +52,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Ours, which are addressed to users, as one line; others as Python has them."""
+    """Show a UserWarning in one line, and other warnings as Python does."""
     if category is UserWarning:
         print(f"warning: {message}", file=file or sys.stderr)
     else:
@@ -54,7 +60,9 @@ def show_warning(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out one command line. 0 done, 1 failed, 2 bad input, 3 gave up, 128 + signal stopped after a save."""
+    """Run one command line. Returns the exit code.
+
+    0: done. 1: failed. 2: bad input. 3: gave up. 128 + signal: stopped by the signal, after a save."""
     try:
         return dispatch(list(argv))
     except UserError as error:
@@ -68,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
         return end.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the program that reads the output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -97,7 +105,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def inner_command(name: str, module: str, argv: list[str]) -> int:
-    """`ranks chess perft ...`: a command from the table of a room or a workload, whose extra has its packages."""
+    """Run a command of a group or a workload, such as `ranks chess perft ...`."""
     from ranks.cli.parse import call
     from ranks.errors import nearest
 
@@ -122,7 +130,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
 
 
 def first_line(place: str) -> str:
-    """What a command's docstring begins with, read without an import: its module may load heavy packages."""
+    """The first line of a command's docstring, read from the source: its module may import torch or numba."""
     module, function = place.split(":")
     spec = find_spec(module)
     assert spec is not None, place
@@ -155,7 +163,7 @@ def usage() -> str:
             "",
             *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | COMMAND_GROUPS).items()),
             "",
-            f"workloads: {', '.join(WORKLOADS)}, each with commands of its own (ranks WORKLOAD --help)",
+            f"workloads: {', '.join(WORKLOADS)} (their commands: ranks WORKLOAD --help)",
             "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help",
         ]
     )

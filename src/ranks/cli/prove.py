@@ -1,4 +1,4 @@
-"""`ranks prove PROOF WORKLOAD`: hands over to the proof asked for."""
+"""`ranks prove PROOF WORKLOAD`: run one of the proofs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ranks.errors import UserError, nearest
 
 PROOFS = {
     "same-run": (
-        "the same bits on any number of ranks, the same update to rounding in fast mode",
+        "the result is the same on any number of ranks: to the bit, or in fast mode to rounding",
         "ranks.prove.same_run",
     ),
-    "survive": ("kills and stops at any moment lose nothing", "ranks.prove.survive"),
-    "table": ("the workload's results beside those of other ways, each with its bar", "ranks.prove.table"),
+    "survive": ("kills and stops at any moment do not change the result", "ranks.prove.survive"),
+    "table": ("the workload's results compared with other methods, each with its goal", "ranks.prove.table"),
 }
 
 

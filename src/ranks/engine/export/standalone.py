@@ -1,7 +1,7 @@
 """A class as a module of its own: its source, and that of all it uses, in a file that imports only torch.
 
-Functions, classes and constants are cut out of the module that the class stands in, and out of modules of this package
-that it imports names from.
+Functions, classes and constants are copied from the module of the class. Names that it imports from this package, or
+from a module in the folder of its own file, are copied from there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _follow(module: str, name: str, sources: dict[str, Source], seen: set[tuple[
     node = source.defined.get(name)
     if node is None:
         return
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS and not node.level:
+    if isinstance(node, ast.ImportFrom) and _is_copied(node, cls):
         alias = next(a for a in node.names if (a.asname or a.name) == name)
         assert node.module is not None
         if alias.asname not in (None, alias.name) or name not in Source.of(node.module).defined:
@@ -95,6 +95,18 @@ def _follow(module: str, name: str, sources: dict[str, Source], seen: set[tuple[
     source.needed.add(id(node))
     for inner in _names_used(node):
         _follow(module, inner, sources, seen, cls)
+
+
+def _is_copied(node: ast.ImportFrom, cls: type) -> bool:
+    """Whether imported names are copied: those of this package, and those of modules in the folder of the class."""
+    module = node.module or ""
+    if node.level or module.split(".")[0] in {OURS, *ALLOWED}:
+        return not node.level and module.split(".")[0] == OURS
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in (cls.__module__, module)]
+    if None in files:
+        return False
+    own, imported = (Path(str(file)).resolve() for file in files)
+    return own.parent in imported.parents and not {"site-packages", "dist-packages"} & set(imported.parts)
 
 
 def _in_order(sources: dict[str, Source]) -> Iterator[str]:

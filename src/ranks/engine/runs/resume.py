@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from ranks.engine.config import identity_of
 from ranks.engine.distributed.world import World
-from ranks.engine.runs import checkpoint, provenance
+from ranks.engine.runs import checkpoint, code, provenance
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, RUN_FILE, RunFolder
 from ranks.engine.runs.state import Stateful
@@ -33,6 +33,7 @@ class Opened:
     session: dict[str, Any]
     cut: dict[str, int] = field(default_factory=dict[str, int])
     damaged: list[str] = field(default_factory=list[str])
+    changed_code: list[str] = field(default_factory=list[str])
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -77,7 +78,9 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
             kept.measured = measured[name]
     cut = {METRICS_FILE: int(loaded.manifest["metrics_bytes"]), EVENTS_FILE: int(loaded.manifest["events_bytes"])}
     session = _session(world, "resumed", loaded.iteration, folder.path / METRICS_FILE)
-    return Opened(loaded.iteration, True, float(loaded.manifest["time_s"]), loaded.fingerprint, session, cut, damaged)
+    changed = _first_rank(world, lambda: code.update(folder.path, world.workload))
+    time_s = float(loaded.manifest["time_s"])
+    return Opened(loaded.iteration, True, time_s, loaded.fingerprint, session, cut, damaged, changed)
 
 
 def _first_rank(world: World, act: Callable[[], T]) -> T:
@@ -122,6 +125,7 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
             "versions": provenance.versions(),
             "hardware": provenance.hardware(world.device),
             "git": provenance.git_commit(),
+            "code": code.keep(place, world.workload),
             "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         _write_json(place / RUN_FILE, run_facts)

@@ -94,6 +94,8 @@ class Run:
         world.clock_requests = run._clock_requests
         for problem in opened.damaged:
             run._emit({"event": "warning", "text": f"damaged checkpoint passed over: {problem}"})
+        for change in opened.changed_code:
+            run._emit({"event": "warning", "text": f"{change} since this run trained last; the run continues with it"})
         for learner in (k for k in keep.values() if isinstance(k, Learner)):
             run._warn_of_export(learner.model)
         run._emit({"event": "resumed" if opened.resumed else "opened", "checkpoint_iteration": run.iteration})
