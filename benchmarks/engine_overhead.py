@@ -42,7 +42,7 @@ def worker(part: str, quick: bool, out: Path) -> None:
 
     from ranks import Learner, Loss, OptimConfig, Run, RunConfig, StepBatch, World, stream
     from ranks.engine.distributed.comm import Comm
-    from ranks.engine.distributed.process_env import Environment
+    from ranks.engine.distributed.process_env import ProcessEnv
 
     class Net(nn.Module):
         def __init__(self, width: int) -> None:
@@ -133,7 +133,7 @@ def worker(part: str, quick: bool, out: Path) -> None:
 
     def engine(width: int, batch: int, data: Samples, *, exact: bool, name: str) -> Callable[[int], None]:
         config = RunConfig(exact=exact, threads=1, runs_dir=runs, save_every="10h", name=name)
-        own = World(config, Environment("alone"), world.device, Comm(world.rank, world.size, staged=False), name)
+        own = World(config, ProcessEnv("alone"), world.device, Comm(world.rank, world.size, staged=False), name)
         learner = Learner(Net(width), OptimConfig(lr=LR, clip_norm=CLIP, schedule="constant"), own)
         samples = stream(data, batch, own)
         run = Run.open(Config(width, batch), own, keep={"learner": learner})

@@ -111,10 +111,10 @@ def survives(device: str, workload: str, iterations: int) -> dict[str, Any]:
         recovery_s = time.perf_counter() - killed_at
         killed = end_of(run, runs, "killed")
         rows = [json.loads(line)["iteration"] for line in metrics.read_text(encoding="utf-8").splitlines()]
-    held = killed == straight and rows == list(range(iterations))
+    held = killed == straight and rows == list(range(1, iterations + 1))
     return {
         "equal": killed == straight,
-        "each_iteration_once": rows == list(range(iterations)),
+        "each_iteration_once": rows == list(range(1, iterations + 1)),
         "recovery_s": recovery_s,
         "fingerprints": {"straight": straight, "killed": killed},
         "failed": not held,

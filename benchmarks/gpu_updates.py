@@ -42,8 +42,8 @@ class Updates:
         cfg = coloring_config(device)
         data = StoredGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
         graphs = stream(data, batch, self.world)
-        optim = cfg.optim.resolve(global_batch=batch, updates=10_000)
-        self.learner = Learner(load("graph-coloring").build(cfg), optim, self.world)
+        net = load("graph-coloring").build(cfg)
+        self.learner = Learner(net, cfg.optim, self.world, global_batch=batch, updates=10_000)
         self.loss = partial(coloring_loss, cfg=cfg, seed=0, iteration=FIRST_WITHOUT_LEAD_IN)
         start = time.perf_counter()
         self.ready = [(step, batches_of(step, exact)) for step in map(graphs.at, range(2))]
@@ -112,8 +112,8 @@ def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
     prepare(cfg.data, "validation")
     data_s = time.perf_counter() - start
     graphs = stream(data, cfg.global_batch, world)
-    optim = cfg.optim.resolve(global_batch=cfg.global_batch, updates=10_000)
-    learner = Learner(load("graph-coloring").build(cfg), optim, world)
+    net = load("graph-coloring").build(cfg)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=10_000)
     seconds: list[float] = []
     scores: dict[str, float] = {}
     for epoch in range(epochs + 1):

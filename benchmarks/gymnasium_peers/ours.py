@@ -40,7 +40,7 @@ def learn(game: Game, record: Record, seed: int) -> nn.Module:
     spaces = {name: space.plain() for name, space in observation_spaces(env.observation_space, game.env_id).items()}
     action = action_space(env.action_space, game.env_id).plain()
     policy = ActorCritic(spaces, action, task.HIDDEN, task.MEMORY if game.recurrent else 0)
-    learner = Learner(policy, optim.resolve(global_batch=game.environments, updates=game.updates), world)
+    learner = Learner(policy, optim, world, global_batch=game.environments, updates=game.updates)
     groups = from_gymnasium(make, seed, world.device)
     collector = Collector(policy, groups, game.environments, game.horizon, cfg, world)
     seen, loss = RunningMoments(policy.encoder.normaliser.num_features), partial(ppo.ppo_loss, cfg=cfg)

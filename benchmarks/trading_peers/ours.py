@@ -35,7 +35,7 @@ def main() -> None:
 
     policy, table_DK = build(cfg), torch.as_tensor(days.table_DK)
     carry(policy, periods.fitted)
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch)
     collector = Collector(OnMarket(policy, table_DK), make, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     start = time.perf_counter()

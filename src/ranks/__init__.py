@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from ranks.data.stream import Stream as Stream
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ranks.engine.config import free as free
     from ranks.engine.distributed.world import World as World
     from ranks.engine.runs.run import Run as Run
-    from ranks.engine.runs.run import Summary as Summary
+    from ranks.engine.runs.summary import Summary as Summary
     from ranks.engine.sharding import rng as rng
     from ranks.engine.sharding.batch import ShardItems as ShardItems
     from ranks.engine.sharding.batch import StepBatch as StepBatch
@@ -38,7 +38,8 @@ HOMES = {
     "ranks.engine.update.evaluate": ("eval_mode", "evaluate_by_shard"),
     "ranks.engine.update.learner": ("Learner",),
     "ranks.engine.update.loss": ("Loss",),
-    "ranks.engine.runs.run": ("Run", "Summary"),
+    "ranks.engine.runs.run": ("Run",),
+    "ranks.engine.runs.summary": ("Summary",),
     "ranks.engine.distributed.world": ("World",),
     "ranks.data.stream": ("Stream", "stream"),
 }

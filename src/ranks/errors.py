@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -16,12 +17,30 @@ class UserError(Exception):
         self.asked, self.found, self.do = asked, found, do
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
-        """How it comes back from another process."""
+        """For pickle: exceptions travel between processes."""
         return type(self), (self.asked, self.found, self.do)
 
 
+class OtherFormat(UserError):
+    """A run folder or checkpoint that another version of ranks has written. Shown as one line."""
+
+    @classmethod
+    def of(cls, path: Path, found: int | None, wanted: int) -> OtherFormat:
+        """`found`: the format number in its files; None for run folders of ranks 0.1.0, which have
+        none."""
+        if found is None or found < wanted:
+            made = "it was made by ranks 0.1.0, and this version does not read its format"
+            return cls(f"to open {path}", made, "use ranks 0.1.0 for it, or start under another --name")
+        made = f"its format is {found}, this version reads {wanted}"
+        return cls(f"to open {path}", made, "update ranks")
+
+    def __str__(self) -> str:
+        return f"{self.asked}: {self.found}; {self.do}"
+
+
 class GaveUp(Exception):
-    """The run cannot go on by itself (non-finite losses, restarts without progress). Exit code 3."""
+    """The run cannot continue without a person (non-finite losses, restarts without progress). Exit
+    code 3."""
 
     exit_code = 3
 
@@ -34,7 +53,7 @@ class Stopped(Exception):
         self.signum = signum
 
     def __reduce__(self) -> tuple[type[Stopped], tuple[int]]:
-        """How it comes back from another process."""
+        """For pickle: exceptions travel between processes."""
         return type(self), (self.signum,)
 
     @property

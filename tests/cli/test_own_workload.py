@@ -71,7 +71,7 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
         assert done.returncode == 0, done.stderr
     assert "resumed" not in done.stdout
     found = rows(tmp_path, "swing")
-    assert [row["iteration"] for row in found] == [0, 1, 2]
+    assert [row["iteration"] for row in found] == [1, 2, 3]
     assert all(row["train/num_updates"] == 2 for row in found)
     assert ["val/ep_len_mean" in row for row in found] == [False, True, True]
     capsys.readouterr()
@@ -135,7 +135,7 @@ def test_an_environment_that_says_what_is_not_finite_is_refused_and_the_run_goes
     assert "Traceback" not in done.stderr
     Path("pole.py").write_text(sound)
     assert ranks(*train, "2", cwd=tmp_path).returncode == 0
-    assert [row["iteration"] for row in rows(tmp_path, "pole")] == [0, 1]
+    assert [row["iteration"] for row in rows(tmp_path, "pole")] == [1, 2]
 
 
 def test_a_supervised_workload_has_no_environment(

@@ -29,9 +29,9 @@ def test_how_far_each_run_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [{"iteration": 0, "train/loss": 2.0, "val/loss": 3.0}, {"iteration": 1, "train/loss": 1.5}]
+    rows = [{"iteration": 1, "train/loss": 2.0, "val/loss": 3.0}, {"iteration": 2, "train/loss": 1.5}]
     make_run(Path("runs/whole"), rows, ["opened", "finished"])
-    make_run(Path("runs/broken"), rows[:1], ["opened", "resumed"], ragged='{"iteration": 1, "tra')
+    make_run(Path("runs/broken"), rows[:1], ["opened", "resumed"], ragged='{"iteration": 2, "tra')
     make_run(Path("runs/fresh"), [], ["opened"])
     make_run(Path("runs/.whole.tmp-1"), rows, ["opened"])
     lines = listed(capsys)
@@ -61,7 +61,7 @@ def test_the_table_has_one_line_for_each_run(
     monkeypatch.chdir(tmp_path)
     assert main(["runs"]) == 0
     assert "no runs" in capsys.readouterr().out
-    make_run(Path("runs/one"), [{"iteration": 1234, "train/loss": 0.123456}], ["opened", "stopped"])
+    make_run(Path("runs/one"), [{"iteration": 1235, "train/loss": 0.123456}], ["opened", "stopped"])
     make_run(Path("runs/a-longer-name"), [], ["opened"])
     assert main(["runs"]) == 0
     head, first, second = capsys.readouterr().out.splitlines()

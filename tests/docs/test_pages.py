@@ -80,7 +80,7 @@ def test_your_ddp_loop(tmp_path: Path, shell: dict[str, str]) -> None:
         said = run(command, folder, {**shell, "CUDA_VISIBLE_DEVICES": ""})
         losses[name] = float(re.findall(r"loss (\d+\.\d+)", said)[-1])
     for name in ("one", "two"):
-        assert iterations_of(tmp_path / name / "runs" / "with_ranks" / "metrics.jsonl") == list(range(200))
+        assert iterations_of(tmp_path / name / "runs" / "with_ranks" / "metrics.jsonl") == list(range(1, 201))
         assert (tmp_path / name / "runs" / "with_ranks" / "export" / "model.py").is_file()
     assert losses["one"] == pytest.approx(losses["two"], abs=0.002)
     assert max(losses.values()) < 0.2, "one of the loops did not learn"
@@ -107,7 +107,7 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     assert float(accuracy[1]) > 0.95
     assert re.search(r"^[0-9a-f]{64}$", said, re.MULTILINE), "no fingerprint"
     assert {"model.safetensors", "config.json", "model.py"} <= {path.name for path in (folder / "export").iterdir()}
-    assert iterations_of(folder / "metrics.jsonl") == list(range(1000))
+    assert iterations_of(folder / "metrics.jsonl") == list(range(1, 1001))
     sessions = [json.loads(line)["event"] for line in (folder / "sessions.jsonl").read_text().splitlines()]
     assert sessions == ["opened", "resumed", "finished"]
     code = "import runpy, sys; runpy.run_path('use.py'); print(sorted({m.split('.')[0] for m in sys.modules}))"
@@ -133,9 +133,9 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     assert right is not None
     assert float(right[1]) > 0.9, "the loop did not learn to remember"
     assert "collected 16 8" in said
-    assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == list(range(3))
-    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(25))
-    assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(20))
+    assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == list(range(1, 4))
+    assert iterations_of(tmp_path / "runs" / "my_agent" / "metrics.jsonl") == list(range(1, 26))
+    assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(1, 21))
 
 
 def test_stock_trading_as_an_environment(tmp_path: Path, shell: dict[str, str]) -> None:

@@ -20,9 +20,9 @@ def join(config: RunConfig) -> World:
     return World.join(config, workload="test")
 
 
-def again(world: World, config: RunConfig) -> World:
+def another_world(world: World, config: RunConfig) -> World:
     """Another world over the same process group."""
-    return World(config, world.environment, world.device, world.comm, "test")
+    return World(config, world.process_env, world.device, world.comm, "test")
 
 
 def _rank(

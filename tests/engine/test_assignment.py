@@ -1,4 +1,4 @@
-"""Shards are dealt without gap or overlap, and the exact tree is one tree on any deal."""
+"""Shards are assigned without gap or overlap, and the exact tree is the same on any assignment."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def test_more_ranks_than_shards_is_refused() -> None:
         ShardAssignment.make(8, 3, (1, 2))
 
 
-def deals(num_shards: int) -> list[tuple[int, ...]]:
-    """Every contiguous deal of the shards over 1..S ranks, as bounds."""
+def all_bounds(num_shards: int) -> list[tuple[int, ...]]:
+    """The bounds of every contiguous assignment of the shards to 1..S ranks."""
     inner = range(1, num_shards)
     cuts = [c for k in range(num_shards) for c in combinations(inner, k)]
     return [(0, *c, num_shards) for c in cuts]
 
 
 @pytest.mark.parametrize("num_shards", [1, 2, 3, 5, 7, 8])
-def test_every_contiguous_deal_adds_up_to_the_same_bits(num_shards: int) -> None:
+def test_every_contiguous_assignment_adds_up_to_the_same_bits(num_shards: int) -> None:
     generator = torch.Generator().manual_seed(num_shards)
     leaves = torch.randn(num_shards, 257, generator=generator) * 10.0 ** torch.randint(-6, 6, (num_shards, 257))
     results = set()
-    for bounds in deals(num_shards):
+    for bounds in all_bounds(num_shards):
         values: dict[Node, torch.Tensor] = {}
         for first, last in pairwise(bounds):
             sums = PartialSums()
@@ -57,7 +57,7 @@ def test_every_contiguous_deal_adds_up_to_the_same_bits(num_shards: int) -> None
             assert [node for node, _ in sums.nodes] == aligned_nodes(range(first, last))
             values.update(sums.nodes)
         results.add(finish(values, num_shards, torch.add).numpy().tobytes())
-    assert len(deals(num_shards)) == 2 ** (num_shards - 1)
+    assert len(all_bounds(num_shards)) == 2 ** (num_shards - 1)
     assert len(results) == 1
 
 

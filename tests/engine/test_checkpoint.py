@@ -49,20 +49,20 @@ def test_what_is_read_is_what_was_written(folder: Path) -> None:
     assert HostState.of(loaded.state).fingerprint() == loaded.fingerprint == original.fingerprint()
 
 
-def flip(path: Path, luck: random.Random) -> None:
+def flip(path: Path, chance: random.Random) -> None:
     content = bytearray(path.read_bytes())
-    content[luck.randrange(len(content))] ^= 1 << luck.randrange(8)
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
 
 
-def damage(folder: Path, kind: str, luck: random.Random) -> Path:
+def damage(folder: Path, kind: str, chance: random.Random) -> Path:
     """Damage one file of the newest checkpoint; the file."""
     newest = folder / "00000020"
-    path = luck.choice(sorted(newest.iterdir()))
+    path = chance.choice(sorted(newest.iterdir()))
     if kind == "flipped bit":
-        flip(path, luck)
+        flip(path, chance)
     elif kind == "truncated":
-        path.write_bytes(path.read_bytes()[: luck.randrange(1, path.stat().st_size)])
+        path.write_bytes(path.read_bytes()[: chance.randrange(1, path.stat().st_size)])
     elif kind == "missing":
         path.unlink()
     elif kind == "zero length":
@@ -73,13 +73,13 @@ def damage(folder: Path, kind: str, luck: random.Random) -> Path:
 
 
 def test_two_hundred_damaged_files_are_found_and_the_older_good_one_is_taken(folder: Path, tmp_path: Path) -> None:
-    luck = random.Random(0)
+    chance = random.Random(0)
     kinds = ["flipped bit", "truncated", "missing", "swapped", "zero length"]
     found = 0
     for case in range(200):
         copy = tmp_path / f"case{case}"
         shutil.copytree(folder, copy)
-        path = damage(copy, kinds[case % 5], luck)
+        path = damage(copy, kinds[case % 5], chance)
         damaged: list[str] = []
         loaded = checkpoint.newest(copy, damaged)
         assert loaded is not None
@@ -101,8 +101,8 @@ def test_an_undamaged_copy_is_taken(folder: Path, tmp_path: Path) -> None:
 def test_a_checkpoint_of_a_newer_format_is_refused_by_name(folder: Path) -> None:
     manifest = json.loads((folder / "00000020" / "manifest.json").read_text())
     manifest["format"] = checkpoint.FORMAT + 1
-    (folder / "00000020" / "manifest.json").write_bytes(checkpoint._sealed(manifest))
-    with pytest.raises(UserError, match="its format is 2"):
+    (folder / "00000020" / "manifest.json").write_bytes(checkpoint.sealed(manifest))
+    with pytest.raises(UserError, match="its format is 3"):
         checkpoint.newest(folder, [])
 
 
@@ -118,7 +118,7 @@ def test_a_manifest_that_points_outside_is_damage(folder: Path) -> None:
     path = folder / "00000020" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["files"]["../00000010/state.json"] = manifest["files"].pop("state.json")
-    path.write_bytes(checkpoint._sealed(manifest))
+    path.write_bytes(checkpoint.sealed(manifest))
     with pytest.raises(Damaged, match="leaves the folder"):
         checkpoint.read(folder / "00000020")
 
@@ -135,10 +135,10 @@ def test_rotation_keeps_the_newest_three_the_best_and_the_last_finite_one(tmp_pa
     assert checkpoint.best(tmp_path) == tmp_path / "00000001"
 
 
-def test_leftovers_of_an_interrupted_save_are_swept(folder: Path) -> None:
+def test_leftovers_of_an_interrupted_save_are_removed(folder: Path) -> None:
     (folder / ".tmp-00000030-99").mkdir()
     (folder / ".tmp-00000030-99" / "state.json").write_text("{")
-    checkpoint.sweep(folder)
+    checkpoint.remove_temporaries(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["00000010", "00000020"]
 
 

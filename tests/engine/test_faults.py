@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import GaveUp, Learner, Loss, OptimConfig, RunConfig, UserError, World, stream
-from tests.engine.group import again, run_ranks
+from tests.engine.group import another_world, run_ranks
 from tests.engine.test_gradients import PLAIN, Net, Points, gradient_of, point_loss
 
 BAD_ITEM = 3
@@ -54,7 +54,7 @@ def mild_loss(model: nn.Module, x_BF: Tensor) -> Loss:
 
 def one_bad_update(world: World, loss_name: str) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
-    world.emit = events.append
+    world.session.emit = events.append
     points = data()
     learner = Learner(Line(), PLAIN, world)
     batches = stream(points, ITEMS, world)
@@ -122,11 +122,11 @@ class Normed(nn.Module):
 
 
 def moving_buffers(world: World, exact: bool) -> Any:
-    deal = again(world, RunConfig(shards=8, exact=exact))
+    other = another_world(world, RunConfig(shards=8, exact=exact))
     torch.manual_seed(0)
-    learner = Learner(Normed(0.0), PLAIN, deal)
+    learner = Learner(Normed(0.0), PLAIN, other)
     try:
-        learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+        learner.step(point_loss, stream(data(), ITEMS, other).at(0))
         learner.drain()
     except UserError as error:
         return error.do
@@ -151,16 +151,16 @@ class Dropped(nn.Module):
 
 
 def with_dropout(world: World) -> list[float]:
-    deal = again(world, RunConfig(shards=8, exact=True))
+    other = another_world(world, RunConfig(shards=8, exact=True))
     torch.manual_seed(0)
-    learner = Learner(Dropped(), PLAIN, deal)
+    learner = Learner(Dropped(), PLAIN, other)
     for iteration in range(3):
-        learner.step(point_loss, stream(data(), ITEMS, deal).at(iteration))
+        learner.step(point_loss, stream(data(), ITEMS, other).at(iteration))
     learner.drain()
     return learner.model.linear.bias.tolist()
 
 
-def test_dropout_keeps_the_bits_on_any_deal(tmp_path: Path) -> None:
+def test_dropout_keeps_the_bits_on_any_assignment(tmp_path: Path) -> None:
     config = RunConfig(shards=8, exact=True)
     alone = run_ranks(1, with_dropout, config=config, tmp_path=tmp_path)[0]
     assert run_ranks(3, with_dropout, config=config, tmp_path=tmp_path) == [alone] * 3
@@ -168,10 +168,10 @@ def test_dropout_keeps_the_bits_on_any_deal(tmp_path: Path) -> None:
 
 
 def clipped(world: World) -> float:
-    deal = again(world, RunConfig(shards=4, precision="fp64"))
+    other = another_world(world, RunConfig(shards=4, precision="fp64"))
     config = OptimConfig(lr=1e-2, clip_norm=0.5, schedule="constant")
-    learner = Learner(Net(), config, deal)
-    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, deal).at(0))
+    learner = Learner(Net(), config, other)
+    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, other).at(0))
     learner.drain()
     return float(torch.cat([g.flatten() for g in gradient_of(learner).values()]).norm())
 
@@ -182,28 +182,28 @@ def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
     )
 
 
-def warned_of_luck(world: World, model_name: str) -> list[str]:
+def warnings_of_dropout(world: World, model_name: str) -> list[str]:
     events: list[dict[str, Any]] = []
-    deal = again(world, RunConfig(shards=8))
-    deal.emit = events.append
-    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, deal)
-    learner.step(point_loss, stream(data(), ITEMS, deal).at(0))
+    other = another_world(world, RunConfig(shards=8))
+    other.session.emit = events.append
+    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, other)
+    learner.step(point_loss, stream(data(), ITEMS, other).at(0))
     learner.drain()
     return [e["text"] for e in events if "draws random numbers" in e.get("text", "")]
 
 
 def test_dropout_in_fast_mode_is_warned_of(tmp_path: Path) -> None:
-    assert len(run_ranks(1, warned_of_luck, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
-    assert run_ranks(1, warned_of_luck, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
+    assert len(run_ranks(1, warnings_of_dropout, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
+    assert run_ranks(1, warnings_of_dropout, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
 
 
 def norms_after_a_skipped_update(world: World) -> dict[str, Any]:
     """A NaN in the data on one rank: the update is skipped, and BatchNorm's statistics with it."""
-    deal = again(world, RunConfig(shards=8))
+    other = another_world(world, RunConfig(shards=8))
     torch.manual_seed(0)
     points = data()
-    learner = Learner(Normed(0.0), PLAIN, deal)
-    batches = stream(points, ITEMS, deal)
+    learner = Learner(Normed(0.0), PLAIN, other)
+    batches = stream(points, ITEMS, other)
     learner.step(point_loss, batches.at(0))
     learner.drain()
     before = learner.model.norm.running_mean.clone()
@@ -231,9 +231,9 @@ class Strided(nn.Module):
 
 
 def with_strides(world: World) -> tuple[bool, float]:
-    deal = again(world, RunConfig(shards=8, precision="fp64"))
-    batches = stream(Points(ITEMS, False), ITEMS, deal)
-    learners = [Learner(Strided(transposed), PLAIN, deal) for transposed in (True, False)]
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, other)
+    learners = [Learner(Strided(transposed), PLAIN, other) for transposed in (True, False)]
     for iteration in range(3):
         for learner in learners:
             learner.step(point_loss, batches.at(iteration))
@@ -252,16 +252,16 @@ def test_strides_and_a_stray_zero_grad_change_nothing(tmp_path: Path) -> None:
 
 def masks_by_micro_batch(world: World) -> list[list[float]]:
     """Which dropout masks two items of one shard get, each in a micro-batch of its own."""
-    deal = again(world, RunConfig(shards=1, exact=True, micro_batch=1))
+    other = another_world(world, RunConfig(shards=1, exact=True, micro_batch=1))
     seen: list[list[float]] = []
 
     def loss(model: nn.Module, x_BF: Tensor) -> Loss:
         seen.append(nn.functional.dropout(torch.ones(64), 0.5).tolist())
         return point_loss(model, x_BF)
 
-    learner = Learner(Line(), PLAIN, deal)
+    learner = Learner(Line(), PLAIN, other)
     points = data()
-    learner.step(loss, stream(points, 2, deal).at(0))
+    learner.step(loss, stream(points, 2, other).at(0))
     learner.drain()
     return seen
 

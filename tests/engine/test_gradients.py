@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import Learner, Loss, OptimConfig, RunConfig, World, stream
-from tests.engine.group import again, run_ranks
+from tests.engine.group import another_world, run_ranks
 
 CASES = 50
 PLAIN = OptimConfig(lr=1e-2, clip_norm=None, schedule="constant")
@@ -60,24 +60,28 @@ class Case:
     ragged: bool
 
     @classmethod
-    def draw(cls, luck: random.Random, size: int) -> Case:
-        exact = luck.random() < 0.4
-        shards = luck.randint(size, 16)
+    def draw(cls, chance: random.Random, size: int) -> Case:
+        exact = chance.random() < 0.4
+        shards = chance.randint(size, 16)
         shares = None
-        if luck.random() < 0.5:
-            shares = (*(luck.randint(1 if exact else 0, 5) for _ in range(size - 1)), luck.randint(1, 5))
-        items = luck.randint(1, 40)
-        global_batch = luck.randint(1, 24)
+        if chance.random() < 0.5:
+            shares = (*(chance.randint(1 if exact else 0, 5) for _ in range(size - 1)), chance.randint(1, 5))
+        items = chance.randint(1, 40)
+        global_batch = chance.randint(1, 24)
         epoch = -(-items // min(items, global_batch))
         config = RunConfig(
             exact=exact,
             shards=shards * (4 if exact and shares else 1),
             shares=shares,
-            micro_batch=luck.choice([None, None, 1, 2, 5]),
+            micro_batch=chance.choice([None, None, 1, 2, 5]),
             precision="fp64",
         )
         return cls(
-            items, global_batch, luck.choice([0, epoch - 1, luck.randint(0, 3 * epoch)]), config, luck.random() < 0.5
+            items,
+            global_batch,
+            chance.choice([0, epoch - 1, chance.randint(0, 3 * epoch)]),
+            config,
+            chance.random() < 0.5,
         )
 
 
@@ -90,14 +94,14 @@ def gradient_of(learner: Learner) -> dict[str, Tensor]:
 def worst_difference(world: World, cases: list[Case]) -> tuple[float, int]:
     worst, without_work = 0.0, 0
     for case in cases:
-        deal = again(world, case.config)
+        other = another_world(world, case.config)
         data = Points(case.items, case.ragged)
-        batch = stream(data, case.global_batch, deal).at(case.iteration)
+        batch = stream(data, case.global_batch, other).at(case.iteration)
         without_work += not any(len(s.ids) for s in batch.shards)
-        learner = Learner(Net(), PLAIN, deal)
+        learner = Learner(Net(), PLAIN, other)
         stats = learner.step(point_loss, batch)
         learner.drain()
-        every = deal.comm.gather_objects([i for s in batch.shards for i in s.ids.tolist()])
+        every = other.comm.gather_objects([i for s in batch.shards for i in s.ids.tolist()])
         ids = torch.tensor([i for mine in every for i in mine], dtype=torch.int64)
         full = Net()
         loss = point_loss(full, data.gather(ids))
@@ -113,8 +117,8 @@ def worst_difference(world: World, cases: list[Case]) -> tuple[float, int]:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_fifty_random_splits_give_the_full_batch_gradient(size: int, tmp_path: Path) -> None:
-    luck = random.Random(size)
-    cases = [Case.draw(luck, size) for _ in range(CASES)]
+    chance = random.Random(size)
+    cases = [Case.draw(chance, size) for _ in range(CASES)]
     results = run_ranks(size, worst_difference, cases, config=RunConfig(precision="fp64", shards=16), tmp_path=tmp_path)
     assert max(worst for worst, _ in results) <= 1e-12
     assert size == 1 or sum(idle for _, idle in results) > 0, "no case had a rank without work: the draw is too tame"
@@ -127,10 +131,10 @@ def dropped_shard(model: nn.Module, x_BF: Tensor) -> Loss:
 
 
 def broken(world: World) -> float:
-    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
     data = Points(32, False)
-    learner = Learner(Net(), PLAIN, deal)
-    learner.step(dropped_shard, stream(data, 32, deal).at(0))
+    learner = Learner(Net(), PLAIN, other)
+    learner.step(dropped_shard, stream(data, 32, other).at(0))
     learner.drain()
     full = Net()
     loss = point_loss(full, data.x_NF)
@@ -146,24 +150,24 @@ def test_a_forgotten_item_is_seen(tmp_path: Path) -> None:
     assert min(run_ranks(2, broken, config=RunConfig(precision="fp64"), tmp_path=tmp_path)) > 1e-6
 
 
-def exact_fingerprints(world: World, deals: list[tuple[int, ...] | None]) -> list[list[float]]:
+def exact_fingerprints(world: World, all_shares: list[tuple[int, ...] | None]) -> list[list[float]]:
     out = []
-    for shares in deals:
-        deal = again(world, RunConfig(exact=True, shards=13, shares=shares))
-        learner = Learner(Net().float(), PLAIN, deal)
+    for shares in all_shares:
+        other = another_world(world, RunConfig(exact=True, shards=13, shares=shares))
+        learner = Learner(Net().float(), PLAIN, other)
         data = Points(50, False)
         data.x_NF = data.x_NF.float()
         for iteration in range(3):
-            learner.step(point_loss, stream(data, 29, deal).at(iteration))
+            learner.step(point_loss, stream(data, 29, other).at(iteration))
         learner.drain()
         out.append([float(p.double().sum()) for p in learner.model.parameters()])
     return out
 
 
-def test_exact_mode_gives_the_same_bits_on_any_deal_of_thirteen_shards(tmp_path: Path) -> None:
+def test_exact_mode_gives_the_same_bits_on_any_assignment_of_thirteen_shards(tmp_path: Path) -> None:
     config = RunConfig(exact=True, shards=13)
     alone = run_ranks(1, exact_fingerprints, [None], config=config, tmp_path=tmp_path)[0][0]
-    for size, deals in ((2, [None, (1, 12), (5, 3)]), (3, [None, (1, 11, 1)]), (4, [None, (2, 9, 1, 1)])):
-        for rank in run_ranks(size, exact_fingerprints, deals, config=config, tmp_path=tmp_path):
-            assert all(deal == alone for deal in rank)
+    for size, all_shares in ((2, [None, (1, 12), (5, 3)]), (3, [None, (1, 11, 1)]), (4, [None, (2, 9, 1, 1)])):
+        for rank in run_ranks(size, exact_fingerprints, all_shares, config=config, tmp_path=tmp_path):
+            assert all(found == alone for found in rank)
     assert replace(config, shards=8).num_shards == 8

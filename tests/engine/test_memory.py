@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import GaveUp, Learner, Loss, RunConfig, World, stream
-from tests.engine.group import again, run_ranks
+from tests.engine.group import another_world, run_ranks
 from tests.engine.test_faults import BAD_ITEM, ITEMS, Line, data
 from tests.engine.test_gradients import PLAIN, Net, Points, point_loss
 
@@ -23,16 +23,16 @@ def hungry_loss(model: nn.Module, x_BF: Tensor) -> Loss:
 
 
 def out_of_memory(world: World) -> dict[str, Any]:
-    deal = again(world, RunConfig(shards=8, precision="fp64"))
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
     points = Points(ITEMS, False)
     points.x_NF[BAD_ITEM, 0] = 1000.0
-    batches = stream(points, ITEMS, deal)
-    learner = Learner(Net(), PLAIN, deal)
+    batches = stream(points, ITEMS, other)
+    learner = Learner(Net(), PLAIN, other)
     learner.step(hungry_loss, batches.at(0))
     gradient_is_late = learner.state_dict()["optimizer"]["step"].item() == 0.0
     learner.step(hungry_loss, batches.at(1))
     learner.drain()
-    calm = Learner(Net(), PLAIN, deal)
+    calm = Learner(Net(), PLAIN, other)
     for iteration in range(2):
         calm.step(point_loss, batches.at(iteration))
     calm.drain()
@@ -82,22 +82,22 @@ def nobody_fits(world: World) -> dict[str, Any]:
             raise torch.OutOfMemoryError("a device that holds three items")
         return point_loss(model, x_BF)
 
-    deal = again(world, RunConfig(shards=8, precision="fp64"))
-    batches = stream(Points(ITEMS, False), ITEMS, deal)
-    learner, calm = Learner(Net(), PLAIN, deal), Learner(Net(), PLAIN, deal)
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, other)
+    learner, calm = Learner(Net(), PLAIN, other), Learner(Net(), PLAIN, other)
     learner.step(loss, batches.at(0))
     learner.drain()
     calm.step(point_loss, batches.at(0))
     calm.drain()
-    rehearsed = Learner(Net(), PLAIN, deal)
-    seconds = rehearsed.rehearse(loss, batches.at(0))
+    timed = Learner(Net(), PLAIN, other)
+    seconds = timed.time_step(loss, batches.at(0))
     weights = [p.detach() for p in learner.model.parameters()]
     gap = max(float((a - b).norm()) for a, b in zip(weights, calm.model.parameters(), strict=True))
-    untouched = all(torch.equal(a, b) for a, b in zip(rehearsed.model.parameters(), Net().parameters(), strict=True))
-    return {"gap": gap, "seconds": seconds, "costs": (learner.max_cost, rehearsed.max_cost), "untouched": untouched}
+    untouched = all(torch.equal(a, b) for a, b in zip(timed.model.parameters(), Net().parameters(), strict=True))
+    return {"gap": gap, "seconds": seconds, "costs": (learner.max_cost, timed.max_cost), "untouched": untouched}
 
 
-def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_rehearsal(tmp_path: Path) -> None:
+def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_dry_run(tmp_path: Path) -> None:
     for r in run_ranks(2, nobody_fits, config=RunConfig(precision="fp64"), tmp_path=tmp_path):
         assert r["gap"] < 1e-12
         assert r["costs"] == (2.0, 2.0)

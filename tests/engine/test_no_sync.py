@@ -106,8 +106,7 @@ def test_a_step_reads_nothing_but_the_vote_of_the_step_before(world: World) -> N
             assert torch.equal(reads.found[0][1], weights), "the update was enqueued before the vote was read"
             assert passes == [0] * len(passes), "the vote was read before the passes were enqueued"
         assert not torch.equal(weights_of(learner.model), weights), "no update was made"
-        assert stats._host is not None
-        before = stats._host.data_ptr()
+        before = stats.copy.host.data_ptr()
 
 
 def test_a_loss_that_waits_is_seen(world: World) -> None:

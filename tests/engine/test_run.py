@@ -62,7 +62,7 @@ def test_a_run_leaves_what_it_promises(runs: RunConfig) -> None:
         *("run.json", "run_config.json", "metrics.jsonl", "events.jsonl", "sessions.jsonl", "checkpoints", "export"),
     }
     assert summary.complete
-    assert [r["iteration"] for r in rows(runs)] == list(range(12))
+    assert [r["iteration"] for r in rows(runs)] == list(range(1, 13))
     assert "val/loss" in rows(runs)[3]
     assert "val/loss" not in rows(runs)[4]
     for row in rows(runs):
@@ -80,7 +80,7 @@ def test_a_crash_and_a_resume_give_the_straight_run_and_each_iteration_once(runs
     assert [r["iteration"] for r in rows(runs)][-1] >= 5
     resumed = train(runs)
     assert resumed.fingerprint == straight.fingerprint
-    assert [r["iteration"] for r in rows(runs)] == list(range(12))
+    assert [r["iteration"] for r in rows(runs)] == list(range(1, 13))
     sessions = read_rows(runs.runs_dir / "r" / "sessions.jsonl")
     assert [s["event"] for s in sessions] == ["opened", "failed", "resumed", "finished"]
 
@@ -212,7 +212,7 @@ def test_max_time_ends_the_run_saved_and_incomplete(runs: RunConfig) -> None:
 
 def test_max_time_counts_from_the_first_attempt_of_a_supervised_command(runs: RunConfig) -> None:
     world = World.join(replace(runs, max_time="1h"), workload="images")
-    world.environment = replace(world.environment, attempt=1, begun_ns=time.monotonic_ns() - 3600 * 10**9)
+    world.process_env = replace(world.process_env, attempt=1, started_ns=time.monotonic_ns() - 3600 * 10**9)
     try:
         assert images.train(CONFIG, world).iteration == 0
     finally:
@@ -253,7 +253,7 @@ def test_a_signal_in_the_loop_saves_the_boundary_and_ends(runs: RunConfig) -> No
     assert stopped.value.exit_code == 143
     saved = [int(p.name) for p in (runs.runs_dir / "r" / "checkpoints").iterdir()]
     assert max(saved) == seen[-1] + 1
-    assert [r["iteration"] for r in rows(runs)] == list(range(max(saved)))
+    assert [r["iteration"] for r in rows(runs)] == list(range(1, max(saved) + 1))
     assert [s["event"] for s in read_rows(runs.runs_dir / "r" / "sessions.jsonl")] == ["opened", "stopped"]
 
 

@@ -121,7 +121,7 @@ def test_trains_evaluates_and_exports(tmp_path: Path, ablation: dict[str, object
         world.leave()
     assert (summary.iteration, summary.complete) == (4, True)
     rows = [json.loads(line) for line in (tmp_path / "gc" / "metrics.jsonl").read_text().splitlines()]
-    assert [row["iteration"] for row in rows] == [0, 1, 2, 3]
+    assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
     names = ("loss", "conflict", "surprise", "chromatic", "type", "difficulty")
     assert all(math.isfinite(row[f"train/{name}"]) for row in rows for name in names)
     assert 0 <= rows[-1]["val/solved"] <= 1

@@ -64,7 +64,7 @@ def test_each_rank_gets_its_place_and_nothing_of_another_launcher(start: Any) ->
 def test_a_killed_rank_starts_all_again_and_takes_its_own_children_along(start: Any) -> None:
     launcher = start(
         "import subprocess\n"
-        "(folder / f'start{attempt}-{rank}').write_text(os.environ['RANKS_BEGUN_NS'])\n"
+        "(folder / f'start{attempt}-{rank}').write_text(os.environ['RANKS_STARTED_NS'])\n"
         "if attempt == 0:\n"
         "    subprocess.Popen(['sleep', '60'])\n"
         "    touch(f'child{rank}')\n"

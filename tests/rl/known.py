@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import Loss, RunConfig, World, rng
-from ranks.engine.runs.state import fingerprint, split_state
+from ranks.engine.state import fingerprint, split_state
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds, MakeEnvironment, Transition

@@ -118,7 +118,7 @@ class Signalled(Walk):
 def stopped_after(world: World) -> set[int]:
     """How many steps each group of this rank made."""
     collector = collector_of(world, 16, 1000, make=partial(Signalled, world=world))
-    world.interruptible = True
+    world.session.long_iterations = True
     with pytest.raises(Stopped):
         collector.collect(Clock(), 0)
     assert len(collector.groups) == (len(world.assignment.shards_of(world.rank)) if world.exact else 1)

@@ -75,7 +75,7 @@ def test_episodes_that_last_too_long_are_cut_off_and_their_share_is_told(max_ste
 
 def rows_of(world: World, num: int) -> list[list[float]]:
     found = play_episodes(Right(0.4), Walk, num, world, max_steps=5, greedy=False)
-    assert world.spent["evaluation"] > 0
+    assert world.session.times.seconds["evaluation"] > 0
     return [found.reward_N.tolist(), found.steps_N.tolist(), found.cut_off_N.tolist()]
 
 
@@ -115,7 +115,7 @@ def stopped_after(world: World, groups: int) -> int:
         made.append(Endless(ids, world))
         return made[-1]
 
-    world.interruptible = True
+    world.session.long_iterations = True
     with pytest.raises(Stopped):
         play_episodes(Wanders(), make, 8, world, max_steps=1_000_000)
     assert len(made) == groups

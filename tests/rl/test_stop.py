@@ -56,10 +56,10 @@ def test_the_iteration_is_made_again_and_nothing_else(stop_at: int, kept: int, t
     with pytest.raises(Stopped):
         train(tmp_path / "stopped", stop_at)
     rows = read_rows(tmp_path / "stopped" / "r" / "metrics.jsonl")
-    assert [row["iteration"] for row in rows] == list(range(kept))
+    assert [row["iteration"] for row in rows] == list(range(1, kept + 1))
     sessions = read_rows(tmp_path / "stopped" / "r" / "sessions.jsonl")
     assert [session["event"] for session in sessions] == ["opened", "stopped"]
     resumed = train(tmp_path / "stopped")
     assert (resumed.fingerprint, resumed.metrics) == (straight.fingerprint, straight.metrics)
     rows = read_rows(tmp_path / "stopped" / "r" / "metrics.jsonl")
-    assert [row["iteration"] for row in rows] == list(range(ITERATIONS))
+    assert [row["iteration"] for row in rows] == list(range(1, ITERATIONS + 1))

@@ -54,7 +54,7 @@ def in_workers(environment: ReplayedEnvironments) -> InWorkers:
 def test_workers_leave_signals_to_their_rank_and_end_when_they_are_closed() -> None:
     """Ctrl-C and Slurm signal all processes: the rank must still be able to act, and must not take it for its own."""
     with alone() as world:
-        world.stop.deferred = True
+        world.session.attached = True
         environment = from_gymnasium(Game, 0, CPU, workers=True)(range(2))
         processes = in_workers(environment).processes
         for signum in (signal.SIGTERM, signal.SIGINT):

@@ -111,11 +111,10 @@ def build(cfg: Config) -> RecurrentPolicy:
 
 def train(cfg: Config, world: World) -> Summary:
     policy, loss = build(cfg), partial(ppo.ppo_loss, cfg=cfg.ppo)
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch)
     poles = partial(CartPole, seed=world.seed, device=world.device)
     collector = Collector(policy, poles, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector)) as run:
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(policy, iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))

@@ -87,13 +87,8 @@ def image_loss(model: nn.Module, batch: ImageBatch) -> Loss:
 def train(cfg: Config, world: World) -> Summary:
     data = Gratings(cfg.num_images, world.seed, "train", world.device)
     images = stream(data, cfg.global_batch, world)
-    learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
+    learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=data.sha256) as run:
-        run.plan(
-            global_batch=cfg.global_batch,
-            iterations=cfg.iterations,
-            iteration_s=learner.rehearse(image_loss, images.at(0)),
-        )
         for iteration in run.iterations(cfg.iterations):
             run.log(learner.step(image_loss, images.at(iteration)))
             if run.every(cfg.eval_every):

@@ -184,10 +184,9 @@ def build(cfg: Config) -> nn.Module:
 
 def train(cfg: Config, world: World) -> Summary:
     net = Net(cfg.width)
-    learner = Learner(net, cfg.optim.resolve(global_batch=cfg.global_batch, updates=1), world)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
     selfplay, window = SelfPlay(cfg, world), ReplayWindow(cfg.window_games)
     with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
         for iteration in run.iterations(cfg.iterations, long=True):
             games = selfplay.play(net, iteration)
             window.add(games)

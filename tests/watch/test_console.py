@@ -47,7 +47,7 @@ class Recorded:
 
 
 def row(iteration: int, **more: float) -> dict[str, float]:
-    return {"iteration": iteration, "time_s": iteration * 0.5, "train/loss": 1.0 / (1 + iteration), **more}
+    return {"iteration": iteration + 1, "time_s": iteration * 0.5, "train/loss": 1.0 / (1 + iteration), **more}
 
 
 @pytest.fixture

@@ -90,10 +90,10 @@ def test_events(event: dict[str, object], line: str | None) -> None:
 
 
 def test_progress_and_evaluation() -> None:
-    row = {"iteration": 1199, "train/loss": 0.5, "time/samples_per_second": 12345.6, "val/loss": 0.25}
+    row = {"iteration": 1200, "train/loss": 0.5, "time/samples_per_second": 12345.6, "val/loss": 0.25}
     assert progress_line(row, 5000, 65.0) == "iteration 1,200/5,000, loss 0.5, 12,346 samples/s, 1 min 05 s left"
-    assert progress_line({"iteration": 3}, None, None) == "iteration 4"
-    assert progress_line({"iteration": 3, "train/loss": None}, None, None) == "iteration 4"
+    assert progress_line({"iteration": 4}, None, None) == "iteration 4"
+    assert progress_line({"iteration": 4, "train/loss": None}, None, None) == "iteration 4"
     assert validation_line(row) == "iteration 1,200, val/loss 0.25"
     assert validation_line({"iteration": 3}) is None
 

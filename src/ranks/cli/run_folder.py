@@ -36,6 +36,7 @@ def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
     """The folder of a run given by its name under runs/ or by its path. Raises UserError with the nearest name."""
     for folder in (runs_dir / run, Path(run)):
         if (folder / CONFIG_FILE).is_file():
+            RunFolder(folder).check_format()
             return folder
     names = [folder.name for folder in run_folders(runs_dir)]
     listed = "see `ranks runs` for the runs that exist" if names else "train one first: ranks train WORKLOAD"

@@ -81,7 +81,7 @@ def describe(folder: Path) -> RunInfo:
     return RunInfo(
         name=folder.name,
         workload=Path(str(settings.get("workload"))).stem,
-        iterations=int(rows[0].get("iteration", -1)) + 1 if rows else 0,
+        iterations=int(rows[0].get("iteration", 0)) if rows else 0,
         goal=goal if isinstance(goal, int) else None,
         metric=metric,
         value=newest(rows, metric) if metric else None,

@@ -74,13 +74,12 @@ def build(cfg: Config) -> ActorCritic:
 def train(cfg: Config, world: World) -> Summary:
     policy, loss = build(cfg), partial(ppo.ppo_loss, cfg=cfg.ppo)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.environments, updates=updates), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.environments, updates=updates)
     groups = from_gymnasium(partial(make, cfg), world.seed, world.device, workers=cfg.workers)
     collector = Collector(policy, groups, cfg.environments, cfg.horizon, cfg.ppo, world)
     seen = RunningMoments(policy.encoder.normaliser.num_features)
     keep = dict(learner=learner, collector=collector, seen=seen)
     with closing(collector), Run.open(cfg, world, keep=keep) as run:
-        run.plan(global_batch=cfg.environments, iterations=cfg.iterations)
         for iteration in run.iterations(cfg.iterations, long=True):
             freeze(seen, into=policy.encoder.normaliser)
             rollout = collector.collect(policy, iteration)

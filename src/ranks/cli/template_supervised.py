@@ -80,10 +80,8 @@ def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Loss:
 def train(cfg: Config, world: World) -> Summary:
     data = Points(6000, seed=1, device=world.device)
     batches = stream(data, cfg.global_batch, world)
-    learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
+    learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=data.sha256) as run:
-        seconds = learner.rehearse(loss, batches.at(0))
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=seconds)
         for iteration in run.iterations(cfg.iterations):
             run.log(learner.step(loss, batches.at(iteration)))
             if run.every(cfg.eval_every):

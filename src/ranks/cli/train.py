@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranks.cli.settings import Settings, resolve
 from ranks.engine.config import RunConfig
-from ranks.engine.distributed.process_env import Environment
+from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
@@ -32,7 +32,7 @@ def train(argv: Sequence[str]) -> int:
     if settings.flags.print_config:
         print(settings.as_json())
         return 0
-    environment = Environment.detect(settings.engine.runs_dir)
+    environment = ProcessEnv.detect(settings.engine.runs_dir)
     if environment.kind == "alone":
         return start(settings, argv)
     return join(settings, environment)
@@ -71,6 +71,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     from ranks.launch.run import launch_run
 
     folder = run_folder(engine)
+    folder.check_format()
     return launch_run(
         worker_command(argv),
         placement,
@@ -83,7 +84,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     )
 
 
-def join(settings: Settings, environment: Environment) -> int:
+def join(settings: Settings, environment: ProcessEnv) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception to a file."""
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does

@@ -1,7 +1,9 @@
-"""A data set as a stream of global batches: a pure function of the iteration, so that there is nothing to keep.
+"""A data set as a stream of global batches: a pure function of the iteration, so that there is
+nothing to keep.
 
-An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be short. Where items
-differ in cost, each batch is dealt so that the shards cost about the same; which items it holds stays as it was.
+An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be
+short. Where items differ in cost, each batch is dealt so that the shards cost about the same; which
+items it holds stays as it was.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ T = TypeVar("T")
 
 
 class Dataset(Protocol[B]):
-    """`gather`: int64[N] item ids -> a batch on the rank's device. `cost`: float64[len], or none where all cost 1.
-    `sha256`: of the data, for the run's identity."""
+    """`gather`: int64[N] item ids -> a batch on the rank's device. `cost`: float64[len], or none
+    where all cost 1. `sha256`: of the data, for the run's identity."""
 
     @property
     def cost(self) -> Tensor | None: ...
@@ -60,16 +62,18 @@ class Stream(Generic[T]):
         cost = self.dataset.cost
         if cost is not None:
             batch = batch[balanced(cost[batch].tolist(), self.world.assignment.num_shards)]
-        shards = Shards.dealt(batch, self.world.assignment, self.world.rank, cost[batch] if cost is not None else None)
+        shards = Shards.assigned(
+            batch, self.world.assignment, self.world.rank, cost[batch] if cost is not None else None
+        )
         return StepBatch(shards, self.dataset.gather)
 
 
 def balanced(cost_B: Sequence[float], num_shards: int) -> list[int]:
     """An order of B items in which the shards' slices of it cost about the same.
 
-    The dearest first, each to the shard that costs least so far and has room (Graham 1969, "Bounds on multiprocessing
-    timing anomalies"). Equal shards come in bit-reversed order, so that runs of neighbouring shards, which are what a
-    rank carries, are alike too.
+    The dearest first, each to the shard that costs least so far and has room (Graham 1969, "Bounds
+    on multiprocessing timing anomalies"). Equal shards come in bit-reversed order, so that runs of
+    neighbouring shards, which are what a rank carries, are alike too.
     """
     bounds = [s * len(cost_B) // num_shards for s in range(num_shards + 1)]
     bits = max(1, (num_shards - 1).bit_length())

@@ -16,7 +16,8 @@ FREE = "free"
 
 
 def free(default: T) -> T:
-    """A config field that may change between sessions of one run (cadences, iterations): no part of its identity."""
+    """A config field that may change between sessions of one run (cadences, iterations): no part of
+    its identity."""
     return field(default=default, metadata={FREE: True})
 
 
@@ -33,7 +34,8 @@ def identity_of(config: Any) -> dict[str, Any]:
 
 
 def at_least(least: int, config: Any, *names: str) -> None:
-    """For a config's `__post_init__`. Raises UserError for the first of these fields that is less."""
+    """For a config's `__post_init__`. Raises UserError for the first of these fields that is
+    less."""
     for name in names:
         value = getattr(config, name)
         if value < least:
@@ -58,7 +60,8 @@ class RunConfig:
     threads: int | None = None
     """CPU threads per rank; 1 under --exact, else the cores divided by the ranks."""
     micro_batch: int | None = None
-    """Items that one forward pass takes at most; without it a whole shard (exact) or all that a rank carries (fast)."""
+    """Items that one forward pass takes at most; without it a whole shard (exact) or all that a
+    rank carries (fast)."""
     deterministic: bool = False
     """Deterministic algorithms on CUDA also without --exact (on the CPU they are always on)."""
     name: str | None = free(None)
@@ -68,7 +71,8 @@ class RunConfig:
     save_every: str = free("5m")
     """A checkpoint at least this often: 500 (iterations), or 30s, 5m, 1h."""
     max_time: str | None = free(None)
-    """Stop, saved and with exit code 0, after this time of one command, its restarts included: 90s, 10m, 2h."""
+    """Stop, saved and with exit code 0, after this time of one command, its restarts included: 90s,
+    10m, 2h."""
 
     @property
     def num_shards(self) -> int:
@@ -130,7 +134,8 @@ class Cadence:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the rate follows batch and time."""
+    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the rate follows batch
+    and time."""
 
     lr: float = 1e-3
     """Learning rate at the base batch."""
@@ -169,13 +174,29 @@ class OptimConfig:
                     "give one that is; --optim.clip-norm None turns clipping off",
                 )
 
-    def resolve(self, *, global_batch: int, updates: int) -> OptimConfig:
-        """The rate for this global batch, the schedule's end for this many updates. Raises UserError."""
-        if self.lr_rule != "none" and self.base_batch is None:
-            raise UserError(
-                f"--optim.lr-rule {self.lr_rule}", "no base batch to scale from", "state it with --optim.base-batch N"
-            )
-        ratio = global_batch / (self.base_batch or global_batch)
-        scale = {"none": 1.0, "linear": ratio, "sqrt": ratio**0.5}[self.lr_rule]
+    def resolve(self, *, global_batch: int | None = None, updates: int | None = None) -> OptimConfig:
+        """The rate for this global batch, and the schedule's end for this many updates. `Learner`
+        calls it.
+
+        Raises UserError where the rule needs a base batch or a global batch, or the schedule an
+        end, that is not given.
+        """
+        scale = 1.0
+        if self.lr_rule != "none":
+            asked = f"--optim.lr-rule {self.lr_rule}"
+            if self.base_batch is None:
+                raise UserError(asked, "no base batch to scale from", "give it with --optim.base-batch N")
+            if global_batch is None:
+                raise UserError(asked, "no global batch to scale to", "write Learner(..., global_batch=N)")
+            ratio = global_batch / self.base_batch
+            scale = ratio if self.lr_rule == "linear" else ratio**0.5
+        if self.schedule == "constant":
+            return replace(self, lr=self.lr * scale, schedule_updates=None)
         end = self.schedule_updates if self.schedule_updates is not None else updates
-        return replace(self, lr=self.lr * scale, schedule_updates=None if self.schedule == "constant" else end)
+        if end is None:
+            raise UserError(
+                f"--optim.schedule {self.schedule}",
+                "the number of updates at which it ends is not known",
+                "write Learner(..., updates=N), or give --optim.schedule-updates N",
+            )
+        return replace(self, lr=self.lr * scale, schedule_updates=end)

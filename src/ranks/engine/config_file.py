@@ -37,7 +37,8 @@ def read_object(path: Path, asked: str) -> dict[str, Any]:
 
 
 def overlay(config: T, values: Any, asked: str, where: str) -> T:
-    """`config` with the fields that a JSON object names. Raises UserError with the key and the nearest valid one."""
+    """`config` with the fields that a JSON object names. Raises UserError with the key and the
+    nearest valid one."""
     if not isinstance(values, dict):
         raise UserError(asked, f"{where} is {json.dumps(values)}, not an object", f'write "{where}": {{...}}')
     hints = get_type_hints(type(config))

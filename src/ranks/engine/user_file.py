@@ -19,8 +19,8 @@ EXTRAS = {"gymnasium": "gymnasium"}
 def load_file(path: Path, asked: str) -> ModuleType:
     """The module of a file, loaded once per process.
 
-    Raises UserError where the file is missing, imports a package that is not installed, or has a dataclass that Python
-    refuses. Other exceptions of the file are raised as they are.
+    Raises UserError where the file is missing, imports a package that is not installed, or has a
+    dataclass that Python refuses. Other exceptions of the file are raised as they are.
     """
     if not path.is_file():
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")

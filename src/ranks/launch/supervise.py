@@ -95,7 +95,7 @@ class Supervisor:
         self.stop_signal = 0
         """The signal by which the run is being stopped: SIGTERM or SIGINT, 0 for none."""
         self.kill_now = False
-        self.begun_ns = time.monotonic_ns()
+        self.started_ns = time.monotonic_ns()
         self.ticked_s = time.monotonic()
 
     def run(self) -> int:
@@ -175,7 +175,7 @@ class Supervisor:
             "LOCAL_WORLD_SIZE": world_size,
             "RANKS_DEVICE": self.job.devices[rank],
             "RANKS_ATTEMPT": str(number),
-            "RANKS_BEGUN_NS": str(self.begun_ns),
+            "RANKS_STARTED_NS": str(self.started_ns),
             "RANKS_ERROR_FILE": str(error_file),
             "RANKS_PARENT": str(os.getpid()),
         }

@@ -84,7 +84,7 @@ class Proof:
         problems: list[str] = []
         if fingerprint(run) != straight.fingerprint:
             problems.append("another fingerprint")
-        if [row["iteration"] for row in run.rows] != list(range(self.iterations)):
+        if [row["iteration"] for row in run.rows] != list(range(1, self.iterations + 1)):
             problems.append("metrics.jsonl does not hold each iteration once")
         return "; ".join([*problems, *run.leftovers])
 

@@ -145,7 +145,7 @@ class Training:
                 found = re.findall(rb'\{"iteration": (\d+), [^\n]*\n', file.read())
         except OSError:
             return 0
-        return int(found[-1]) + 1 if found else 0
+        return int(found[-1]) if found else 0
 
     @property
     def newest(self) -> int:

@@ -69,7 +69,7 @@ class Collector:
         Raises Stopped, also between two steps; UserError where an environment shows or rewards what is not finite.
         """
         world = self.world
-        with eval_mode(policy, world):
+        with world.session.timed("acting"), eval_mode(policy, world):
             drafts = [
                 Draft.begin(policy, group, self.horizon, seed=world.seed, iteration=iteration, exact=world.exact)
                 for group in self.groups
@@ -82,6 +82,7 @@ class Collector:
                     world.check_stop()
             world.check_stop()
             parts = [self._rollout(draft) for draft in drafts]
+        world.session.count("env_steps", self.horizon * self.ids.num_blocks * self.ids.block)
         taken = [t for draft, part in zip(drafts, parts, strict=True) for t in taken_in(draft, part)]
         refuse_unfit(taken, world, iteration)
         rollout = Rollout.cat(parts)

@@ -5,7 +5,6 @@ Legend: B environments of a group, N of all ranks.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -50,9 +49,8 @@ def play_episodes(
 
     Every rank calls it and plays those that it carries. Raises Stopped between two steps where a stop asks for it.
     """
-    began = time.perf_counter()
     ids = [part for _, part in world.shard_items(num_episodes)] if world.exact else [world.items(num_episodes)]
-    with eval_mode(policy, world), ExitStack() as opened:
+    with world.session.timed("evaluation"), eval_mode(policy, world), ExitStack() as opened:
         games = [Game.begin(policy, opened.enter_context(closing(make(part))), part, world) for part in ids if part]
         pace = PollInterval(world.comm)
         for step in range(max_steps):
@@ -66,7 +64,6 @@ def play_episodes(
     rows = [torch.stack([g.reward_B, g.steps_B, g.running_B.double()], 1) for g in games]
     nothing = torch.zeros(0, 3, dtype=torch.float64, device=world.device)
     of_all_N3 = world.gather_rows(torch.cat([nothing, *rows]), num_episodes).cpu()
-    world.spent["evaluation"] += time.perf_counter() - began
     return Episodes(of_all_N3[:, 0], of_all_N3[:, 1], of_all_N3[:, 2] > 0)
 
 

@@ -153,4 +153,4 @@ def minibatches(
             valid_TB = None if part.valid_TB is None else part.valid_TB / weight
             return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std, valid_TB=valid_TB)
 
-        yield StepBatch(shards, gather)
+        yield StepBatch(shards, gather, item=None)

@@ -35,7 +35,7 @@ class Bar:
         """Draw it for the newest row of metrics.jsonl and the last evaluation."""
         text = progress_line(row, iterations, remaining_s)
         description = f"{text} | {validation}" if validation else text
-        done = int(row.get("iteration", 0)) + 1
+        done = int(row.get("iteration", 0))
         self._progress.update(self._task, completed=done, total=iterations, description=description)
         self._progress.refresh()
 

@@ -180,7 +180,7 @@ class View:
         (first, first_s), (last, last_s) = self._times[0], self._times[-1]
         if last <= first or last_s < first_s:
             return None
-        return max(0, self._iterations - last - 1) * (last_s - first_s) / (last - first)
+        return max(0, self._iterations - last) * (last_s - first_s) / (last - first)
 
     def _close(self) -> None:
         with self._lock:

@@ -46,7 +46,8 @@ def event_line(event: Row) -> str | None:
         case "skipped_update":
             who = f"rank {event['rank']}" if event.get("rank") is not None else "a rank"
             tensor = f" in {clean(str(event['tensor']))}" if event.get("tensor") else ""
-            return _join(f"update skipped: {who} had non-finite values{tensor}", at)
+            problem = f": {clean(str(event['problem']))}" if event.get("problem") else f" had non-finite values{tensor}"
+            return _join(f"update skipped: {who}{problem}", at)
         case "warning":
             return f"warning: {clean(str(event.get('text', '')))}"
         case "note":
@@ -140,9 +141,9 @@ def clean(text: str) -> str:
 
 
 def _done(row: Row) -> str:
-    """Iterations done with this row: the rows count from 0."""
+    """Iterations finished with this row."""
     iteration = row.get("iteration")
-    return f"{iteration + 1:,}" if isinstance(iteration, int) else "?"
+    return f"{iteration:,}" if isinstance(iteration, int) else "?"
 
 
 def _number(value: Any) -> str:
@@ -161,8 +162,8 @@ def _per_shard(items: Any) -> str:
 
 
 def _speed(row: Row) -> str:
-    speed = row.get("time/samples_per_second")
-    return f"{speed:,.0f} samples/s" if isinstance(speed, int | float) else ""
+    speeds = {k[len("time/") : -len("_per_second")]: v for k, v in row.items() if k.endswith("_per_second")}
+    return ", ".join(f"{v:,.0f} {k.replace('_', ' ')}/s" for k, v in speeds.items() if isinstance(v, int | float))
 
 
 def _on(devices: list[str]) -> str:

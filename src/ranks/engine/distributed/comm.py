@@ -1,7 +1,8 @@
-"""The collectives that the engine uses, for one rank or many, on the CPU, on CUDA, or several ranks on one GPU.
+"""The collectives that the engine uses, for one rank or many, on the CPU, on CUDA, or several ranks
+on one GPU.
 
-Tensors go through the device's own backend (NCCL on CUDA) where every rank has a GPU of its own; otherwise through
-gloo, staged in host memory. Small facts (flags, names) always go through gloo.
+Tensors go through the device's own backend (NCCL on CUDA) where every rank has a GPU of its own;
+otherwise through gloo, staged in host memory. Small facts (flags, names) always go through gloo.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class _Work:
 
 
 class Comm:
-    """`rank` of `size`; with size 1 nothing is sent. `staged`: device tensors travel through host memory."""
+    """`rank` of `size`; with size 1 nothing is sent. `staged`: device tensors travel through host
+    memory."""
 
     def __init__(self, rank: int, size: int, *, staged: bool) -> None:
         self.rank, self.size, self.staged = rank, size, staged
@@ -90,7 +92,8 @@ class Comm:
             dist.broadcast(tensor, source)
 
     def gather_objects(self, mine: T) -> list[T]:
-        """Every rank's small Python object (JSON-like facts), in rank order. Sent only between our own ranks."""
+        """Every rank's small Python object (JSON-like facts), in rank order. Sent only between our
+        own ranks."""
         if self.size == 1:
             return [mine]
         out: list[T] = [mine] * self.size

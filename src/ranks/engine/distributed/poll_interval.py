@@ -1,8 +1,10 @@
-"""When all ranks look up from a phase of many steps (eval_mode, a long evaluation): together, about once a second."""
+"""How often the ranks look for a stop request in a phase of many steps: together, about once a
+second."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from ranks.engine.distributed.comm import Comm
 
@@ -11,22 +13,24 @@ GROWTH = 8
 
 
 class PollInterval:
-    """Of one phase, of which every rank makes the same steps.
+    """Decides after which steps of a phase all ranks poll. Every rank makes the same steps.
 
-    Nobody knows beforehand how long a step takes. So the ranks look up after the first one, and agree each time, from
-    the seconds of the slowest since the last, after how many steps to do so again: at most 8 times as many as before.
+    The time of a step is not known beforehand. So the ranks poll after the first step. At each poll
+    they agree on the number of steps until the next one, from the seconds of the slowest rank: at
+    most 8 times as many as before.
     """
 
-    def __init__(self, comm: Comm) -> None:
-        self.comm = comm
-        self._steps, self._every, self._since = 0, 1, time.perf_counter()
+    def __init__(self, comm: Comm, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.comm, self.clock = comm, clock
+        self._steps, self._every, self._since = 0, 1, clock()
 
     def due(self) -> bool:
-        """Whether to look up now. Every rank calls it once after each step, and all get the same answer."""
+        """Whether to poll now. Every rank calls it once after each step, and all get the same
+        answer."""
         self._steps += 1
         if self._steps < self._every:
             return False
-        now = time.perf_counter()
+        now = self.clock()
         step_s = self.comm.max_host(now - self._since) / self._every
         self._every = max(1, min(GROWTH * self._every, int(INTERVAL_S / max(step_s, 1e-9))))
         self._steps, self._since = 0, now

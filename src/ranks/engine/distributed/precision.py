@@ -16,7 +16,8 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float64 if config.precision == "fp64" else torch.float32)
     deterministic = config.exact or config.deterministic or device.type == "cpu"
-    # The same switch as use_deterministic_algorithms, which imports the compiler: a second at each start of a rank.
+    # The same switch as use_deterministic_algorithms, which imports the compiler: a second at each
+    # start of a rank.
     torch.set_deterministic_debug_mode("error" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     if device.type == "cuda":

@@ -1,4 +1,5 @@
-"""How this process was started, read from its environment variables. Imports no torch."""
+"""How this process was started, read from its process variables (RANK, WORLD_SIZE, ...). Imports no
+torch."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ Kind = Literal["alone", "ranks", "torchrun", "slurm"]
 
 
 @dataclass(frozen=True)
-class Environment:
-    """One process among the ranks of a run, and where it meets the others."""
+class ProcessEnv:
+    """The process variables of one rank: its place among the ranks, and where it meets the
+    others."""
 
     kind: Kind
     rank: int = 0
@@ -23,23 +25,27 @@ class Environment:
     world_size: int = 1
     local_world_size: int = 1
     device: str | None = None
-    """`cpu` or `cuda:i` where our launcher dealt it; None: the process chooses by its local rank."""
+    """`cpu` or `cuda:i` where our launcher assigned it; None: the process chooses by its local
+    rank."""
     store: Path | None = None
-    """The FileStore of this attempt (kinds ranks and slurm); torchrun's own rendezvous otherwise."""
+    """The FileStore of this attempt (kinds ranks and slurm); torchrun's own rendezvous
+    otherwise."""
     attempt: int = 0
-    """How often the ranks were started again before."""
+    """How many times the ranks were restarted before."""
     lock_fd: int | None = None
     """The inherited descriptor that holds the run folder's lock."""
     error_file: Path | None = None
     """Where this process writes the exception that ends it."""
-    begun_ns: int | None = None
+    started_ns: int | None = None
     """When our launcher started the first attempt, by `time.monotonic_ns()`."""
 
     @classmethod
-    def detect(cls, runs_dir: Path = Path("runs"), environ: Mapping[str, str] = os.environ) -> Environment:
-        """Ours, torchrun's, a Slurm step of several tasks, or alone. Raises UserError where the variables contradict.
+    def detect(cls, runs_dir: Path = Path("runs"), environ: Mapping[str, str] = os.environ) -> ProcessEnv:
+        """Read the variables of our launcher, of torchrun, or of a Slurm step of several tasks;
+        `alone` without any.
 
-        A Slurm step meets in a FileStore in `runs_dir`, which is named after job, step and restart.
+        Raises UserError where the variables contradict each other. The ranks of a Slurm step meet
+        in a FileStore in `runs_dir`, named after job, step and restart.
         """
         if "RANKS_STORE" in environ:
             return cls._of_variables("ranks", environ)
@@ -50,7 +56,7 @@ class Environment:
         return cls("alone")
 
     @classmethod
-    def _of_variables(cls, kind: Kind, environ: Mapping[str, str]) -> Environment:
+    def _of_variables(cls, kind: Kind, environ: Mapping[str, str]) -> ProcessEnv:
         world_size = _integer(environ, "WORLD_SIZE")
         rank = _integer(environ, "RANK")
         if not 0 <= rank < world_size:
@@ -66,11 +72,11 @@ class Environment:
             attempt=_integer(environ, "RANKS_ATTEMPT" if kind == "ranks" else "TORCHELASTIC_RESTART_COUNT", 0),
             lock_fd=_integer(environ, "RANKS_LOCK_FD") if "RANKS_LOCK_FD" in environ else None,
             error_file=Path(environ["RANKS_ERROR_FILE"]) if "RANKS_ERROR_FILE" in environ else None,
-            begun_ns=_integer(environ, "RANKS_BEGUN_NS") if "RANKS_BEGUN_NS" in environ else None,
+            started_ns=_integer(environ, "RANKS_STARTED_NS") if "RANKS_STARTED_NS" in environ else None,
         )
 
     @classmethod
-    def _of_slurm(cls, runs_dir: Path, environ: Mapping[str, str]) -> Environment:
+    def _of_slurm(cls, runs_dir: Path, environ: Mapping[str, str]) -> ProcessEnv:
         nodes = _integer(environ, "SLURM_STEP_NUM_NODES", _integer(environ, "SLURM_NNODES", 1))
         if nodes > 1:
             raise UserError(
@@ -91,7 +97,8 @@ class Environment:
 
 
 def available_cores() -> int:
-    """CPU cores that this process may use: its affinity, cut by the container's quota where there is one (Linux)."""
+    """CPU cores that this process may use: its affinity, cut by the container's quota where there
+    is one (Linux)."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     cores = len(os.sched_getaffinity(0))

@@ -1,9 +1,12 @@
-"""Signals, seen at once: a thread reads the wake-up descriptor, so a collective in progress cannot hide them.
+"""SIGTERM and SIGINT, noticed at once by a thread that reads Python's wake-up descriptor.
 
-(A Python signal handler runs only when the main thread returns to Python, which inside a collective takes seconds.)
-Before `Run.open` and after `Run.finish` a signal ends the process at once: there is nothing to lose. In between it
-becomes a flag, which the next vote carries to all ranks. A Ctrl-C after it ends the process at once; another SIGTERM
-does not, since whoever stops a whole group (Slurm, systemd) signals ranks and launcher, and the launcher passes it on.
+A Python signal handler runs only when the main thread returns to Python. Inside a collective that
+takes seconds; the thread does not wait for it.
+
+While no run is open, a signal ends the process at once: there is nothing to save. While a run is
+open, a signal sets `received`, and the next vote carries it to all ranks. A Ctrl-C after that ends
+the process at once. Another SIGTERM does not: Slurm and systemd signal the launcher and all ranks,
+and the launcher passes its signal on, so ranks get two.
 """
 
 from __future__ import annotations
@@ -13,37 +16,43 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import ClassVar
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+ANSWER = "\nstopping after this iteration, with a checkpoint; Ctrl-C again ends at once, without one"
 
 
 def _ignore(signum: int, frame: FrameType | None) -> None:
-    """The handler that must exist for the wake-up descriptor to be written."""
+    """The wake-up descriptor is written only for signals that have a Python handler."""
 
 
 def asked_to_stop() -> int:
-    """The signal that has come to this process since it listens, 0 while there was none: for a wait that no other rank
-    shares, and that may never end."""
+    """The signal that this process has received since it listens, 0 without one. For a wait that
+    the other ranks do not share and that may never end."""
     return max((stop.received for stop in StopSignal.listening), default=0)
 
 
 class StopSignal:
-    """`received`: the signal number, 0 while there was none. `deferred`: a signal waits for the next boundary."""
+    """`received`: the number of the first signal, 0 without one."""
 
     listening: ClassVar[list[StopSignal]] = []
     """Those of this process that are installed."""
 
-    def __init__(self) -> None:
+    def __init__(self, deferred: Callable[[], bool], *, answers: bool = False) -> None:
+        """`deferred`: whether a signal waits for the next boundary. `answers`: say so at the first
+        Ctrl-C."""
         self.received = 0
-        self.deferred = False
+        self.deferred, self.answers = deferred, answers
         self._reader, self._writer = socket.socketpair()
         self._previous: dict[signal.Signals, object] = {}
 
     def install(self) -> None:
-        """Only the main thread may do this; elsewhere (a notebook's worker) signals stay as they are. A process forked
-        off (a worker that reads data, an environment) has its own signals, which are none of the rank's."""
+        """Begin to listen. Does nothing outside the main thread (in a notebook's worker signals
+        stay as they are). A forked process (a data worker, an environment) gets the previous
+        handlers back: its signals are not the rank's.
+        """
         if threading.current_thread() is not threading.main_thread():
             return
         self._writer.setblocking(False)
@@ -55,6 +64,7 @@ class StopSignal:
         self.listening.append(self)
 
     def uninstall(self) -> None:
+        """Give the previous handlers back."""
         if self._previous:
             signal.set_wakeup_fd(-1)
             for signum, handler in self._previous.items():
@@ -67,8 +77,10 @@ class StopSignal:
         while data := self._reader.recv(1):
             if data[0] not in SIGNALS:
                 continue
-            if not self.deferred or (self.received and data[0] == signal.SIGINT):
+            if not self.deferred() or (self.received and data[0] == signal.SIGINT):
                 sys.stdout.flush()
                 os._exit(128 + data[0])
+            if not self.received and data[0] == signal.SIGINT and self.answers:
+                print(ANSWER, file=sys.stderr, flush=True)
             self.received = self.received or data[0]
         self._reader.close()

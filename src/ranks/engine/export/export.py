@@ -1,7 +1,8 @@
-"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
+"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only
+torch.
 
-`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a `load` function that
-builds the net and loads the weights strictly.
+`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a
+`load` function that builds the net and loads the weights strictly.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import safetensors.torch
 from torch import nn
 
 from ranks.engine.export.standalone import standalone_source
-from ranks.engine.runs.state import split_state
+from ranks.engine.state import split_state
 from ranks.errors import UserError
 
 LOADER = '''
@@ -48,7 +50,8 @@ def load(folder: str) -> "{name}":
 
 
 def arguments_of(model: nn.Module) -> dict[str, Any]:
-    """The constructor's arguments, read from attributes of the same names. Raises UserError where one is missing."""
+    """The constructor's arguments, read from attributes of the same names. Raises UserError where
+    one is missing."""
     arguments: dict[str, Any] = {}
     for name in list(inspect.signature(type(model)).parameters):
         value = getattr(model, name, None)
@@ -66,14 +69,16 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
 
 
 def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
-    """The contents of config.json and model.py. Raises UserError where the model cannot be built again elsewhere."""
+    """The contents of config.json and model.py. Raises UserError where the model cannot be built
+    again elsewhere."""
     name = type(model).__name__
     config = {"class": name, "arguments": arguments_of(model)}
     return config, standalone_source(type(model)) + LOADER.format(name=name)
 
 
 def export_model(model: nn.Module, folder: Path) -> Path:
-    """Write the three files, all or none. Raises UserError where the model's source needs more than torch."""
+    """Write the three files, all or none. Raises UserError where the model's source needs more than
+    torch."""
     name = type(model).__name__
     config, source = describe(model)
     tensors, _ = split_state(model.state_dict())
@@ -90,3 +95,20 @@ def export_model(model: nn.Module, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(temporary, folder)
     return folder
+
+
+def warn_unless_exportable(model: nn.Module, warn: Callable[[str], None]) -> None:
+    """Say before the first update, not after the last one, that a model cannot be exported."""
+    try:
+        describe(model)
+    except UserError as error:
+        warn(f"cannot be exported: {error.found}; {error.do}")
+
+
+def export_or_warn(model: nn.Module, folder: Path, warn: Callable[[str], None]) -> Path | None:
+    """Export at the end of a run; a model that cannot be exported does not make the run fail."""
+    try:
+        return export_model(model, folder)
+    except UserError as error:
+        warn(f"not exported: {error.found}; {error.do}")
+        return None

@@ -19,8 +19,9 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def read_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
-    """The net of a model.safetensors file and the config.json beside it, ready to be used, and the sha256 of its
-    weights. Raises UserError where a file is missing, damaged, or holds another kind of net."""
+    """The net of a model.safetensors file and the config.json beside it, ready to be used, and the
+    sha256 of its weights. Raises UserError where a file is missing, damaged, or holds another kind
+    of net."""
     config_path = weights_path.with_name("config.json")
     try:
         raw = weights_path.read_bytes()

@@ -1,7 +1,8 @@
-"""A class as a module of its own: its source, and that of all it uses, in a file that imports only torch.
+"""A class as a module of its own: its source, and that of all it uses, in a file that imports only
+torch.
 
-Functions, classes and constants are copied from the module of the class. Names that it imports from this package, or
-from a module in the folder of its own file, are copied from there.
+Functions, classes and constants are copied from the module of the class. Names that it imports
+from this package, or from a module in the folder of its own file, are copied from there.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ OURS = "ranks"
 
 
 def standalone_source(cls: type) -> str:
-    """The source of a module that defines the class. Raises UserError where it needs more than torch, the standard
-    library and this package."""
+    """The source of a module that defines the class. Raises UserError where it needs more than
+    torch, the standard library and this package."""
     sources: dict[str, Source] = {}
     seen: set[tuple[str, str]] = set()
     _follow(cls.__module__, cls.__name__, sources, seen, cls)
@@ -48,7 +49,8 @@ def standalone_source(cls: type) -> str:
 
 @dataclass
 class Source:
-    """A module's text, what defines each name in it, which of its statements are needed, and our modules they use."""
+    """A module's text, what defines each name in it, which of its statements are needed, and our
+    modules they use."""
 
     text: str
     tree: ast.Module

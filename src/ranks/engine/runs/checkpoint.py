@@ -4,8 +4,8 @@
                             state.json                the rest of their state
                             manifest.json             sha256 and length of each file, counters; written last
 
-A checkpoint is written in a temporary sibling folder, each file fsynced, read back, and renamed once. The newest one
-is found by scanning; nothing points to it. Nothing is ever unpickled.
+A checkpoint is written in a temporary sibling folder, each file fsynced, read back, and renamed
+once. The newest one is found by scanning; nothing points to it. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import safetensors.torch
 from torch import Tensor
 
 from ranks.engine.runs.disk import writing
-from ranks.engine.runs.state import all_finite, canonical_json, fingerprint, join_state, split_state
-from ranks.errors import UserError
+from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
+from ranks.errors import OtherFormat
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 STATE = "state.json"
 TEMPORARY = ".tmp-"
@@ -57,7 +57,8 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class HostState:
-    """The state of all kept objects, copied to host memory: tensors by object and path, and the JSON rest."""
+    """The state of all kept objects, copied to host memory: tensors by object and path, and the
+    JSON rest."""
 
     tensors: dict[str, dict[str, Tensor]]
     rest: dict[str, dict[str, Any]]
@@ -75,7 +76,8 @@ class HostState:
 
 
 def write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, Any]) -> Path:
-    """Write one checkpoint into `folder` (checkpoints/). Raises UserError where the disk is full or read-only."""
+    """Write one checkpoint into `folder` (checkpoints/). Raises UserError where the disk is full or
+    read-only."""
     final = folder / f"{iteration:08d}"
     temporary = folder / f"{TEMPORARY}{iteration:08d}-{os.getpid()}"
     with writing(f"to save a checkpoint in {folder}", folder):
@@ -106,13 +108,14 @@ def _write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, A
     }
     for name, content in files.items():
         _write_durably(folder / name, content)
-    _write_durably(folder / MANIFEST, _sealed(manifest))
+    _write_durably(folder / MANIFEST, sealed(manifest))
     _verified_files(folder, iteration)
     _sync_folder(folder)
 
 
 def read(path: Path) -> Checkpoint:
-    """Verify every file, then load. Raises Damaged (naming the file) or UserError for another format."""
+    """Verify every file, then load. Raises Damaged (naming the file) or UserError for another
+    format."""
     manifest, files = _verified_files(path, int(path.name) if path.name.isdigit() else None)
     rest = json.loads(files.pop(STATE))
     tensors = {name.removesuffix(".safetensors"): safetensors.torch.load(b) for name, b in files.items()}
@@ -121,7 +124,8 @@ def read(path: Path) -> Checkpoint:
 
 
 def newest(folder: Path, on_damage: list[str]) -> Checkpoint | None:
-    """The newest checkpoint that verifies; what is wrong with newer ones is appended to `on_damage`."""
+    """The newest checkpoint that verifies; what is wrong with newer ones is appended to
+    `on_damage`."""
     for path in reversed(listing(folder)):
         try:
             return read(path)
@@ -146,17 +150,16 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise Damaged(f"{path / MANIFEST}: not JSON") from None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise Damaged(f"{path / MANIFEST}: no manifest of a checkpoint")
-    if isinstance(manifest["format"], int) and manifest["format"] > FORMAT and raw == _sealed(manifest):
-        raise UserError(
-            f"to read {path}", f"its format is {manifest['format']}, this version reads up to {FORMAT}", "update ranks"
-        )
-    if raw != _sealed(manifest):
+    if manifest["format"] != FORMAT and raw == sealed(manifest):
+        raise OtherFormat.of(path, manifest["format"], FORMAT)
+    if raw != sealed(manifest):
         raise Damaged(f"{path / MANIFEST}: its own checksum does not fit")
     return manifest
 
 
 def rotate(folder: Path) -> None:
-    """Delete old checkpoints, but never the newest three, the best, or the newest with finite weights."""
+    """Delete old checkpoints, but never the newest three, the best, or the newest with finite
+    weights."""
     manifests: dict[Path, dict[str, Any]] = {}
     for path in listing(folder):
         try:
@@ -171,11 +174,22 @@ def rotate(folder: Path) -> None:
         keep.add(min(scored, key=lambda p: float(manifests[p]["score"])))
     for path in paths:
         if path not in keep:
-            doomed = path.with_name(f"{TEMPORARY}old-{path.name}")
+            to_delete = path.with_name(f"{TEMPORARY}old-{path.name}")
             with writing(f"to delete the old checkpoint {path}", folder):
-                shutil.rmtree(doomed, ignore_errors=True)
-                os.rename(path, doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+                shutil.rmtree(to_delete, ignore_errors=True)
+                os.rename(path, to_delete)
+            shutil.rmtree(to_delete, ignore_errors=True)
+
+
+def newest_finite(folder: Path) -> Path | None:
+    """The newest checkpoint whose weights are finite, by its manifest."""
+    for path in reversed(listing(folder)):
+        try:
+            if read_manifest(path).get("finite"):
+                return path
+        except Damaged:
+            continue
+    return None
 
 
 def best(folder: Path) -> Path | None:
@@ -191,22 +205,24 @@ def best(folder: Path) -> Path | None:
     return min(scored)[1] if scored else None
 
 
-def set_aside(folder: Path, newer_than: int) -> None:
-    """Move damaged checkpoints, which a run will not continue from, out of the way of rotation (owner only)."""
+def quarantine(folder: Path, newer_than: int) -> None:
+    """Move damaged checkpoints, which a run will not continue from, out of the way of rotation
+    (owner only)."""
     for path in listing(folder):
         if int(path.name) > newer_than:
             shutil.rmtree(path.with_name(f"damaged-{path.name}"), ignore_errors=True)
             os.rename(path, path.with_name(f"damaged-{path.name}"))
 
 
-def sweep(folder: Path) -> None:
+def remove_temporaries(folder: Path) -> None:
     """Remove what an interrupted save left behind (only the owner of the run may call it)."""
     if folder.is_dir():
         for path in folder.glob(f"{TEMPORARY}*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _sealed(manifest: Mapping[str, Any]) -> bytes:
+def sealed(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as the bytes of its file, with its own checksum."""
     body = {k: v for k, v in manifest.items() if k != "sha256"}
     return canonical_json({**body, "sha256": hashlib.sha256(canonical_json(body)).hexdigest()})
 

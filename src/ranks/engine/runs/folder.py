@@ -1,8 +1,10 @@
-"""The folder of a run: who owns it, what run it holds. Imports no torch, so that the command line can look first.
+"""The folder of a run: its lock and its identity. Imports no torch, so that the command line can
+look first.
 
-A run folder appears whole, with checkpoint 0 in it: it is built beside its place and renamed once. Its lock is a
-hidden file beside it, `.NAME.lock`, held with flock by every process of the run (the launcher opens it, the ranks
-inherit it), so it ends with the last of them and holds between containers that share the file system.
+A run folder appears whole, with checkpoint 0 in it: it is built in a temporary sibling folder and
+renamed. Its lock is a hidden file next to it, `.NAME.lock`. Every process of the run holds it with
+flock (the launcher opens it, the ranks inherit it). So the lock ends with the last process, and it
+holds between containers that share the file system.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ranks.errors import UserError
+from ranks.errors import OtherFormat, UserError
 
+FORMAT = 2
+"""Of run.json, which says it under "format". Run folders of ranks 0.1.0 say none."""
 RUN_FILE = "run.json"
 CONFIG_FILE = "run_config.json"
 METRICS_FILE = "metrics.jsonl"
@@ -36,7 +40,8 @@ class RunFolder:
 
     @classmethod
     def of(cls, runs_dir: Path, name: str) -> RunFolder:
-        """The folder of a run's name. Raises UserError where that is more than one plain path component."""
+        """The folder of a run's name. Raises UserError where that is more than one plain path
+        component."""
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
             raise UserError(
                 f"--name {name!r}", "no name for a folder", "use letters, digits, '.', '_' and '-', at most 100"
@@ -52,7 +57,8 @@ class RunFolder:
         return (self.path / RUN_FILE).is_file()
 
     def lock(self, patience_s: float = 0.0) -> int:
-        """Take the run for this process and those that inherit the descriptor. Raises UserError naming the owner."""
+        """Take the run for this process and those that inherit the descriptor. Raises UserError
+        naming the owner."""
         path = self.path.parent / f".{self.path.name}.lock"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,22 +100,39 @@ class RunFolder:
                 f"to read {self.path / RUN_FILE}", f"{error}", "restore the file, or choose another --name"
             ) from error
 
+    def check_format(self) -> None:
+        """Raises OtherFormat where another version of ranks has written the folder."""
+        if self.exists and (found := self.read_run().get("format")) != FORMAT:
+            raise OtherFormat.of(self.path, found, FORMAT)
+
     def check_identity(self, identity: Mapping[str, Any]) -> None:
-        """Raises UserError that lists the differences where the folder holds another run."""
+        """Raises UserError that lists the differences where the folder holds another run, what
+        matters first first."""
+        self.check_format()
         differences = differing(self.read_run()["identity"], identity)
         if differences:
-            do = "choose another --name, or give the settings that the run began with"
+            do = "choose another --name, or give the settings that the run was started with"
             if any("schedule_updates" in difference for difference in differences):
-                do += "; to end elsewhere, state the old end of the schedule with --optim.schedule-updates"
-            raise UserError(f"to continue {self.path}", "it is another run: " + "; ".join(differences), do)
+                do += "; to train longer, keep the end of the schedule with --optim.schedule-updates"
+            listed = "\n       ".join(["it is another run", *sorted(differences, key=_weight)])
+            raise UserError(f"to continue {self.path}", listed, do)
 
     def temporary(self) -> Path:
-        """A fresh place to build the folder in; leftovers of earlier tries are removed (the lock must be held)."""
+        """A fresh place to build the folder in; leftovers of earlier tries are removed (the lock
+        must be held)."""
         for old in self.path.parent.glob(f".{self.path.name}.tmp-*"):
             shutil.rmtree(old, ignore_errors=True)
         path = self.path.parent / f".{self.path.name}.tmp-{os.getpid()}"
         path.mkdir()
         return path
+
+
+def _weight(difference: str) -> int:
+    """The order of differences: workload, data, config, what the run keeps (the optimizer),
+    engine."""
+    part = re.split(r"[. ]", difference, maxsplit=1)[0]
+    order = ("workload", "data", "config")
+    return order.index(part) if part in order else len(order) + (part == "engine")
 
 
 def differing(before: Any, now: Any, name: str = "") -> list[str]:
@@ -119,7 +142,13 @@ def differing(before: Any, now: Any, name: str = "") -> list[str]:
         old, new = cast(dict[str, Any], before), cast(dict[str, Any], now)
         keys = sorted(old.keys() | new.keys())
         return [d for k in keys for d in differing(old.get(k), new.get(k), f"{name}.{k}" if name else k)]
-    return [] if before == now else [f"{name} was {json.dumps(before)}, now {json.dumps(now)}"]
+    return [] if before == now else [f"{name} was {_shown(before)}, now {_shown(now)}"]
+
+
+def _shown(value: Any) -> str:
+    """As JSON; of a sha256 the first 12 characters."""
+    is_hash = isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+    return json.dumps(value[:12] if is_hash else value)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,5 @@
-"""The resolved plan of a run: everything that was chosen or derived, in one place."""
+"""The plan of a run: everything that was chosen or derived, as one event before the first
+update."""
 
 from __future__ import annotations
 
@@ -11,15 +12,14 @@ from ranks.engine.update.learner import Learner
 
 
 def plan(
-    world: World,
-    learner: Learner | None,
-    global_batch: int,
-    start_iteration: int,
-    iterations: int,
-    iteration_s: float | None,
+    world: World, learner: Learner | None, start_iteration: int, iterations: int, iteration_s: float | None
 ) -> dict[str, Any]:
-    """The `plan` event. Every rank calls it, since it gathers their devices."""
+    """The `plan` event. `iteration_s`: seconds of one iteration, where it was timed.
+
+    Every rank calls it, since it gathers the names of their devices.
+    """
     config = learner.config if learner is not None else None
+    batch = learner.global_batch if learner is not None else None
     left = iterations - start_iteration
     return {
         "event": "plan",
@@ -29,13 +29,16 @@ def plan(
         "staged": world.comm.staged,
         "shards": world.shards,
         "shards_per_rank": [len(world.assignment.shards_of(r)) for r in range(world.size)],
-        "global_batch": global_batch,
-        "items_per_shard": global_batch / world.shards,
+        "global_batch": batch,
+        "items_per_shard": batch / world.shards if batch is not None else None,
+        "items_per_rank": [len(world.assignment.items_of(r, batch)) for r in range(world.size)] if batch else None,
         "parameters": learner.num_parameters if learner is not None else None,
         "lr": config.lr if config is not None else None,
         "lr_rule": config.lr_rule if config is not None else None,
         "base_batch": config.base_batch if config is not None else None,
         "schedule": config.schedule if config is not None else None,
+        "schedule_updates": config.schedule_updates if config is not None else None,
+        "warmup_updates": config.warmup_updates if config is not None else None,
         "precision": world.config.precision,
         "mode": "exact" if world.exact else "fast",
         "threads": torch.get_num_threads(),

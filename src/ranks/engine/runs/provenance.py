@@ -42,12 +42,14 @@ def cpu_name() -> str:
 
 
 def git_commit() -> str | None:
-    """The commit of the folder the command was started in, with `+changes` where it has uncommitted ones."""
+    """The commit of the folder the command was started in, with `+changes` where it has uncommitted
+    ones."""
     return _commit(Path.cwd())
 
 
 def source_commit() -> str | None:
-    """The same of the repository that this package's own source is kept in; none where it was installed elsewhere."""
+    """The same of the repository that this package's own source is kept in; none where it was
+    installed elsewhere."""
     here = Path(__file__).resolve()
     return _commit(here.parent) if _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None else None
 

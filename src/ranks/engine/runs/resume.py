@@ -14,8 +14,17 @@ from ranks.engine.config import identity_of
 from ranks.engine.distributed.world import World
 from ranks.engine.runs import checkpoint, code, provenance
 from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, RUN_FILE, RunFolder
-from ranks.engine.runs.state import Stateful
+from ranks.engine.runs.folder import (
+    CONFIG_FILE,
+    EVENTS_FILE,
+    FORMAT,
+    METRICS_FILE,
+    RUN_FILE,
+    SESSIONS_FILE,
+    RunFolder,
+)
+from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
 
@@ -24,16 +33,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Opened:
-    """Where a run goes on. `cut`: journal lengths to cut back to; `session`: the record of this beginning."""
+    """Where a run begins or continues."""
 
     iteration: int
+    """So many iterations are finished."""
     resumed: bool
     time_s: float
+    """Seconds of the sessions before this one whose work was kept."""
     fingerprint: str
     session: dict[str, Any]
-    cut: dict[str, int] = field(default_factory=dict[str, int])
+    """The record of this session's beginning, for sessions.jsonl."""
+    finished: bool = False
+    """Whether the session before this one ended well."""
+    lengths: dict[str, int] = field(default_factory=dict[str, int])
+    """File name -> bytes that belong to the checkpoint."""
     damaged: list[str] = field(default_factory=list[str])
+    """What is wrong with newer checkpoints."""
     changed_code: list[str] = field(default_factory=list[str])
+    """What differs from the code that trained before."""
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -49,15 +66,16 @@ def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str 
 
 
 def lock(folder: RunFolder, world: World) -> int | None:
-    """The descriptor that holds the folder, on the first rank; None where whoever launched the ranks holds it. Every
-    rank calls it."""
-    launched = world.environment.lock_fd is not None
+    """The descriptor that holds the folder, on the first rank; None where whoever launched the
+    ranks holds it. Every rank calls it."""
+    launched = world.process_env.lock_fd is not None
     descriptor = _first_rank(world, lambda: None if launched else folder.lock(patience_s=5.0))
     return descriptor if world.rank == 0 else None
 
 
 def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None) -> Opened:
-    """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank calls it."""
+    """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank
+    calls it."""
     who = identity(world, config, keep, data)
     found = _first_rank(world, lambda: _look(folder, world, who))
     if found is None:
@@ -74,26 +92,35 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     for name, kept in keep.items():
         kept.load_state_dict(loaded.state[name])
         measured = loaded.manifest["measured"]
-        if isinstance(kept, Learner) and measured["deal"] == list(world.assignment.bounds):
+        if isinstance(kept, Learner) and measured["assignment"] == list(world.assignment.bounds):
             kept.measured = measured[name]
-    cut = {METRICS_FILE: int(loaded.manifest["metrics_bytes"]), EVENTS_FILE: int(loaded.manifest["events_bytes"])}
-    session = _session(world, "resumed", loaded.iteration, folder.path / METRICS_FILE)
-    changed = _first_rank(world, lambda: code.update(folder.path, world.workload))
-    time_s = float(loaded.manifest["time_s"])
-    return Opened(loaded.iteration, True, time_s, loaded.fingerprint, session, cut, damaged, changed)
+    return Opened(
+        loaded.iteration,
+        resumed=True,
+        time_s=float(loaded.manifest["time_s"]),
+        fingerprint=loaded.fingerprint,
+        session=_session(world, "resumed", loaded.iteration, folder.path / METRICS_FILE),
+        finished=[r["event"] for r in read_rows(folder.path / SESSIONS_FILE)[-1:]] == ["finished"],
+        lengths={
+            METRICS_FILE: int(loaded.manifest["metrics_bytes"]),
+            EVENTS_FILE: int(loaded.manifest["events_bytes"]),
+        },
+        damaged=damaged,
+        changed_code=_first_rank(world, lambda: code.update(folder.path, world.workload)),
+    )
 
 
 def _first_rank(world: World, act: Callable[[], T]) -> T:
     """What the first rank's `act` returns, on every rank; its UserError is raised by all."""
-    outcome: tuple[T | None, tuple[str, str, str] | None] = (None, None)
+    outcome: tuple[T | None, UserError | None] = (None, None)
     if world.rank == 0:
         try:
             outcome = (act(), None)
         except UserError as error:
-            outcome = (None, (error.asked, error.found, error.do))
+            outcome = (None, error)
     result, problem = world.comm.gather_objects(outcome)[0]
     if problem is not None:
-        raise UserError(*problem)
+        raise problem
     return cast(T, result)
 
 
@@ -101,7 +128,7 @@ def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, l
     if not folder.exists:
         return None
     folder.check_identity(who)
-    checkpoint.sweep(folder.checkpoints)
+    checkpoint.remove_temporaries(folder.checkpoints)
     damaged: list[str] = []
     newest = checkpoint.newest(folder.checkpoints, damaged)
     if newest is None:
@@ -110,7 +137,7 @@ def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, l
             "no intact checkpoint: " + ("; ".join(damaged) or "the folder holds none"),
             "restore one from a copy, or begin again under another --name",
         )
-    checkpoint.set_aside(folder.checkpoints, newest.iteration)
+    checkpoint.quarantine(folder.checkpoints, newest.iteration)
     return newest.path, damaged
 
 
@@ -121,18 +148,19 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
             place / CONFIG_FILE, {"workload": world.workload, "engine": asdict(world.config), "config": asdict(config)}
         )
         run_facts = {
+            "format": FORMAT,
             "identity": who,
             "versions": provenance.versions(),
             "hardware": provenance.hardware(world.device),
             "git": provenance.git_commit(),
             "code": code.keep(place, world.workload),
-            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         _write_json(place / RUN_FILE, run_facts)
         for name in (METRICS_FILE, EVENTS_FILE):
             (place / name).touch()
         about = {"time_s": 0.0, "score": None, "ranks": world.size, "metrics_bytes": 0, "events_bytes": 0}
-        measured: dict[str, Any] = {"deal": list(world.assignment.bounds)}
+        measured: dict[str, Any] = {"assignment": list(world.assignment.bounds)}
         measured.update({n: {"max_cost": None} for n in state.rest})
         path = checkpoint.write(place / "checkpoints", 0, state, {**about, "measured": measured})
         found = checkpoint.read_manifest(path)["fingerprint"]
@@ -143,7 +171,7 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
             f"{error.strerror or error}",
             "give a folder that can be written with --runs-dir",
         ) from error
-    return Opened(0, False, 0.0, found, _session(world, "opened", 0, None))
+    return Opened(0, resumed=False, time_s=0.0, fingerprint=found, session=_session(world, "opened", 0, None))
 
 
 def _session(world: World, event: str, iteration: int, metrics: Path | None) -> dict[str, Any]:
@@ -152,7 +180,7 @@ def _session(world: World, event: str, iteration: int, metrics: Path | None) -> 
         "time": time.time(),
         "joined": world.joined_at,
         "last_sign": metrics.stat().st_mtime if metrics is not None and metrics.exists() else time.time(),
-        "attempt": world.environment.attempt,
+        "attempt": world.process_env.attempt,
         "iteration": iteration,
         "ranks": world.size,
     }

@@ -6,174 +6,200 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from torch import nn
 
-from ranks.engine.config import Cadence, seconds
+from ranks.engine.config import seconds
+from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.world import World
-from ranks.engine.export.export import describe, export_model
+from ranks.engine.export.export import export_or_warn, warn_unless_exportable
 from ranks.engine.runs import checkpoint, resume
 from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
-from ranks.engine.runs.jsonl import JsonlFile, read_rows
-from ranks.engine.runs.metrics_rows import Row, close_row, peak_memory_bytes, time_split
+from ranks.engine.runs.checkpoint_writer import CheckpointWriter
+from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.metrics_rows import MetricsRow
 from ranks.engine.runs.plan import plan
-from ranks.engine.runs.sessions import goodput
-from ranks.engine.runs.state import Stateful
+from ranks.engine.runs.resume import Opened
+from ranks.engine.runs.run_log import RunLog
+from ranks.engine.runs.save_policy import SavePolicy
+from ranks.engine.runs.summary import Summary, finished_event
+from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.step import StepStats
 from ranks.errors import Stopped, UserError
 
-RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run came to, alike on every rank. `metrics`: the last value of each; `complete`: it did all iterations."""
-
-    folder: Path
-    iteration: int
-    complete: bool
-    metrics: dict[str, float]
-    fingerprint: str
-
 
 class Run:
-    """Made by `Run.open`; use it as a context manager around the loop, and call `finish` after it."""
+    """Made by `Run.open`. Use it as a context manager around the loop, and call `finish` after
+    it."""
 
-    def __init__(self, folder: RunFolder, world: World, keep: Mapping[str, Stateful]) -> None:
+    def __init__(
+        self, folder: RunFolder, world: World, keep: Mapping[str, Stateful], opened: Opened, closing: ExitStack
+    ) -> None:
         self.folder, self.world, self.keep = folder, world, dict(keep)
-        self.iteration = 0
-        """The iteration that the loop does next, or is doing."""
+        self.learners = {name: k for name, k in keep.items() if isinstance(k, Learner)}
+        self.iteration = opened.iteration
+        """The iteration that the loop does next or is doing, from 0; so many iterations are
+        finished."""
         self.total = 0
-        self._began, self._time_offset_s = time.perf_counter(), 0.0
-        self._saved_iteration, self._saved_at = -1, time.perf_counter()
-        self._save_wanted, self._score, self._save_s = False, None, 0.0
-        self._synchronised = False
-        self._fingerprint = ""
-        self._snapshot: HostState | None = None
-        self._ended = False
-        self._row: Row | None = None
-        self._rows: list[Row] = []
-        self._cadence = Cadence.parse(world.config.save_every, "--save-every")
+        self.session = world.session = Session(
+            attached=True,
+            emit=self._emit,
+            clock_requests=self._clock_requests,
+            finite_checkpoint=partial(checkpoint.newest_finite, folder.checkpoints),
+        )
+        self._opened, self._closing = opened, closing
+        self._log = RunLog(folder.path, opened.lengths, writes=world.rank == 0)
+        closing.callback(self._log.close)
+        self._checkpoints = CheckpointWriter(folder, world, self.keep, self._log, opened.fingerprint)
+        self._began = time.perf_counter()
+        self._saves = SavePolicy(world.config.save_every, opened.iteration)
         self._ends_s = math.inf
         if world.config.max_time is not None:
-            begun_s = (world.environment.begun_ns or time.monotonic_ns()) / 1e9
-            self._ends_s = begun_s + seconds(world.config.max_time, "--max-time")
-        self._journals: dict[str, JsonlFile] = {}
-        self._lock: int | None = None
+            started_s = (world.process_env.started_ns or time.monotonic_ns()) / 1e9
+            self._ends_s = started_s + seconds(world.config.max_time, "--max-time")
+        self._snapshot: HostState | None = None
+        self._row: MetricsRow | None = None
+        self._unwritten: list[MetricsRow] = []
+        self._synchronised = self._ended = self._nothing_to_do = False
 
     @classmethod
     def open(cls, config: Any, world: World, *, keep: Mapping[str, Stateful], data: str | None = None) -> Run:
-        """Begin a run, or continue it where its folder holds a checkpoint: `keep` then has that checkpoint's state.
+        """Begin a run, or continue it where its folder holds a checkpoint: `keep` then has that
+        checkpoint's state.
 
-        `config`: the workload's frozen dataclass; `keep`: everything whose state the run must not lose, by name;
-        `data`: a hash of the training data. Raises UserError: run in use, of another identity, no checkpoint intact.
+        `config`: the workload's frozen dataclass; `keep`: everything whose state the run must not
+        lose, by name; `data`: a hash of the training data. Raises UserError: run in use, of another
+        identity, no checkpoint intact.
         """
         folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
-        run = cls(folder, world, keep)
-        world.stop.deferred = True
-        run._lock = resume.lock(folder, world)
-        try:
-            opened = resume.open_folder(folder, world, config, run.keep, data)
-        except BaseException:
-            run._close()
-            raise
-        run.iteration = run._saved_iteration = opened.iteration
-        run._time_offset_s, run._fingerprint = opened.time_s, opened.fingerprint
-        if world.rank == 0:
-            run._journals = {n: JsonlFile(folder.path / n) for n in (METRICS_FILE, EVENTS_FILE, SESSIONS_FILE)}
-            for name, length in opened.cut.items():
-                run._journals[name].cut(length)
-            run._journals[SESSIONS_FILE].append(opened.session)
-        world.emit = run._emit
-        world.clock_requests = run._clock_requests
+        world.session = Session(attached=True)
+        with ExitStack() as closing:
+            lock = resume.lock(folder, world)
+            if lock is not None:
+                closing.callback(os.close, lock)
+            opened = resume.open_folder(folder, world, config, dict(keep), data)
+            run = cls(folder, world, keep, opened, closing)
+            run._closing = closing.pop_all()
         for problem in opened.damaged:
-            run._emit({"event": "warning", "text": f"damaged checkpoint passed over: {problem}"})
+            run.session.warn(f"damaged checkpoint skipped: {problem}")
         for change in opened.changed_code:
-            run._emit({"event": "warning", "text": f"{change} since this run trained last; the run continues with it"})
-        for learner in (k for k in keep.values() if isinstance(k, Learner)):
-            run._warn_of_export(learner.model)
-        run._emit({"event": "resumed" if opened.resumed else "opened", "checkpoint_iteration": run.iteration})
+            run.session.warn(f"{change} since this run trained last; the run continues with it")
+        for learner in run.learners.values():
+            warn_unless_exportable(learner.model, run.session.warn)
         return run
 
     # The loop -------------------------------------------------------------------------------------------------------
 
     def iterations(self, total: int, *, long: bool = False) -> Iterator[int]:
-        """The iterations still to do. `long`: one makes experience or several updates, so that a stop inside it must
-        not wait for its end; the state at its start is then kept in host memory and saved.
+        """The iterations still to do, from 0 as in `range(total)`. Emits the plan before the first
+        update.
+
+        `long`: an iteration collects a rollout, plays games, or makes several updates, so a stop
+        must not wait for its end; the state at its start is then kept in host memory and saved.
+        Otherwise an iteration is one update: the first `Learner.step` of a session times it, and
+        the plan says how long the run will take.
 
         Raises Stopped at a boundary, after a save, where a signal asked for it.
         """
-        self.total, self.world.interruptible = total, long
+        self.total, self.session.long_iterations = total, long
+        self._begin_session()
         self.world.poll()
         self._boundary()
+        if self.iteration < total and not self._ended:
+            self._announce(long)
         while self.iteration < total and not self._ended:
             if long:
-                self._snapshot = HostState.of(self._state())
-            self._row = Row(self.iteration, self.time_s)
-            self._row.spent["save"], self._save_s = self._save_s, 0.0
-            self.world.spent = self._row.spent
+                self._snapshot = self._checkpoints.host_state()
+            self._row = MetricsRow(self.iteration, self.time_s)
+            self._row.times.seconds["save"] = self._saves.take_unlogged_s()
+            self.session.times = self._row.times
             yield self.iteration
             self._row.iteration_s = self.time_s - self._row.time_s
-            self._rows.append(self._row)
+            self._unwritten.append(self._row)
             self._row = None
             self.iteration += 1
+            if self.session.before_first_update is not None:  # the loop has not called a learner
+                self.session.before_first_update = None
+                self._plan(None)
             if long or self._synchronised:
-                self.world.drain()
+                self.session.drain()
                 self.world.poll()
                 self._synchronised = False
             self._boundary()
         self._drain()
 
+    def _begin_session(self) -> None:
+        """Record that the run begins or continues. A run that is complete and was finished stays as
+        it is."""
+        complete = self._opened.resumed and self.iteration >= self.total
+        self._nothing_to_do = complete and self._opened.finished
+        if complete:
+            self.session.note(f"complete at {self.iteration:,} of {self.total:,}, nothing to do")
+        if not self._nothing_to_do:
+            self._log.session(self._opened.session)
+            name = "resumed" if self._opened.resumed else "opened"
+            self._emit({"event": name, "checkpoint_iteration": self.iteration})
+
+    def _announce(self, long: bool) -> None:
+        """Emit the plan now, or where one update can be timed, from the learner's first step."""
+        if long or not self.learners:
+            self._plan(None)
+        else:
+            self.session.before_first_update = self._plan
+
+    def _plan(self, iteration_s: float | None) -> None:
+        learner = next(iter(self.learners.values()), None)
+        event = plan(self.world, learner, self.iteration, self.total, iteration_s)
+        self._emit({**event, "folder": str(self.folder.path)})
+        if self._row is not None:  # the timing of one update is no part of the first iteration
+            self._row.time_s = self.time_s
+
     def _boundary(self) -> None:
         """Between two iterations: write rows, save if one is due, stop if that is agreed."""
         self._write_rows()
+        if self.world.size == 1 and self.world.stop.received:  # no other rank has to agree
+            self.world.poll()
         decided, stop = self.world.decided, self.world.stop_signal
-        by_count = self._cadence.iterations is not None and self.iteration % self._cadence.iterations == 0
-        due = self._save_wanted or decided.save or by_count or stop or decided.time_up
-        if due and self.iteration != self._saved_iteration:
+        if self._saves.due(self.iteration, agreed=decided.save or decided.time_up or stop != 0):
             self._save()
         if stop:
-            self._emit({"event": "stopped", "signal": stop})
-            self._session("stopped", signal=stop)
+            self._stopped(stop)
             raise Stopped(stop)
         self._ended = decided.time_up
 
     def every(self, num_iterations: int) -> bool:
-        """Whether this iteration is one of every `num_iterations`, or the last; the model is then agreed on.
+        """Whether this iteration is one of every `num_iterations`, or the last. If so, all updates
+        are finished first.
 
-        Raises UserError where that is no number of iterations.
+        Raises UserError where `num_iterations` is less than 1.
         """
         if num_iterations < 1:
-            raise UserError(f"something every {num_iterations} iterations", "a cadence is 1 or more", "give 1 or more")
+            raise UserError(
+                f"something every {num_iterations} iterations", "the interval is 1 or more", "give 1 or more"
+            )
         due = (self.iteration + 1) % num_iterations == 0 or self.iteration + 1 == self.total
         if due:
-            self.world.drain()
+            self.session.drain()
             self._synchronised = True
         return due
 
     def log(self, values: StepStats | Mapping[str, float], prefix: str = "train") -> None:
-        """Add values to this iteration's row; a step's statistics are written once the device has them."""
+        """Add values to this iteration's row; a step's statistics are written once the device has
+        computed them."""
         assert self._row is not None, "log belongs inside the loop over run.iterations"
         self._row.entries.append((prefix, values))
 
     def save(self, score: float | None = None) -> None:
-        """Ask for a checkpoint at the end of this iteration. `score`: lower is better, the best is never deleted; one
-        that is not finite counts as none.
-        """
-        self._save_wanted = True
-        self._score = score if score is not None and math.isfinite(score) else None
-
-    def plan(self, *, global_batch: int, iterations: int, iteration_s: float | None = None) -> None:
-        """State what is about to be done, before step 0. `iteration_s`: as measured by `Learner.rehearse`."""
-        learner = next((k for k in self.keep.values() if isinstance(k, Learner)), None)
-        facts = plan(self.world, learner, global_batch, self.iteration, iterations, iteration_s)
-        self._emit({**facts, "folder": str(self.folder.path)})
+        """Ask for a checkpoint at the end of this iteration. `score`: lower is better; the
+        checkpoint with the best score is never deleted. A score that is not finite counts as
+        none."""
+        self._saves.request(score)
 
     # The end ----------------------------------------------------------------------------------------------------------
 
@@ -183,128 +209,86 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Inside a long iteration, a stop saves the state at its start: the iteration will be done again, alike. (At a
-        boundary it has been saved and written already.)"""
+        """A stop inside a long iteration saves the state at its start; the iteration will be
+        repeated with the same random numbers. (A stop at a boundary has saved and recorded
+        already.)"""
         if isinstance(error, Stopped):
             if self._row is not None and self._snapshot is not None:
-                if self.iteration != self._saved_iteration:
+                if self.iteration != self._saves.saved_iteration:
                     self._write(self._snapshot)
-                self._emit({"event": "stopped", "signal": error.signum})
-                self._session("stopped", signal=error.signum)
-        elif isinstance(error, Exception) and self.world.environment.lock_fd is None:
-            self._session("failed")  # else whoever launched the ranks writes it
+                self._stopped(error.signum)
+        elif isinstance(error, Exception) and self.world.process_env.lock_fd is None:
+            self._end_session("failed")  # otherwise the launcher records it
         if error is not None:
-            self._close()
+            self._closing.close()
 
     def finish(self, export: nn.Module | None = None) -> Summary:
         """Save, export the weights, and sum up. Every rank calls it."""
         self._drain()
-        if self.iteration != self._saved_iteration:
+        if self.iteration != self._saves.saved_iteration:
             self._save()
         complete = self.iteration >= self.total
         metrics: dict[str, float] = {}
         if self.world.rank == 0:
-            exported = self._export(export) if export is not None else None
-            self._session("finished")
-            rows = read_rows(self.folder.path / METRICS_FILE)
-            for row in rows:
-                metrics.update({k: v for k, v in row.items() if v is not None and k.startswith(RESULT_TAGS)})
-            self._emit(
-                {
-                    "event": "finished",
-                    "complete": complete,
-                    "metrics": metrics,
-                    "seconds": self.time_s,
-                    "time_split": time_split(rows),
-                    "goodput": goodput(rows, read_rows(self.folder.path / SESSIONS_FILE)),
-                    "peak_memory_bytes": peak_memory_bytes(self.world.device),
-                    "fingerprint": self._fingerprint,
-                    "export": str(exported) if exported else None,
-                }
+            exported = (
+                None if export is None else export_or_warn(export, self.folder.path / "export", self.session.warn)
             )
-        metrics, fingerprint = self.world.comm.gather_objects((metrics, self._fingerprint))[0]
-        self.world.stop.deferred = False
-        self._close()
+            self._end_session("finished")
+            event = finished_event(
+                self.folder.path,
+                self.world.device,
+                complete=complete,
+                seconds=self.time_s,
+                fingerprint=self._checkpoints.fingerprint,
+                export=str(exported) if exported else None,
+            )
+            self._emit(event)
+            metrics = event["metrics"]
+        metrics, fingerprint = self.world.comm.gather_objects((metrics, self._checkpoints.fingerprint))[0]
+        self.world.session = Session()
+        self._closing.close()
         return Summary(self.folder.path, self.iteration, complete, metrics, fingerprint)
 
-    def _warn_of_export(self, model: nn.Module) -> None:
-        """Say before step 0, not after the last one, that a model cannot be exported."""
-        try:
-            describe(model)
-        except UserError as error:
-            self._emit({"event": "warning", "text": f"cannot be exported: {error.found}; {error.do}"})
+    def _stopped(self, signum: int) -> None:
+        self._emit({"event": "stopped", "signal": signum})
+        self._end_session("stopped", signal=signum)
 
-    def _export(self, model: nn.Module) -> Path | None:
-        try:
-            return export_model(model, self.folder.path / "export")
-        except UserError as error:
-            self._emit({"event": "warning", "text": f"not exported: {error.found}; {error.do}"})
-            return None
+    def _end_session(self, event: str, **facts: Any) -> None:
+        if not self._nothing_to_do:
+            self._log.session({"event": event, "iteration": self.iteration, **facts})
 
-    # Inside -----------------------------------------------------------------------------------------------------------
+    # Checkpoints, rows, events ----------------------------------------------------------------------------------------
 
     @property
     def time_s(self) -> float:
-        """Seconds of all sessions that led here, as far as their work was kept."""
-        return self._time_offset_s + time.perf_counter() - self._began
+        """Seconds of all sessions whose work was kept, this one included."""
+        return self._opened.time_s + (0.0 if self._nothing_to_do else time.perf_counter() - self._began)
 
     def _clock_requests(self) -> tuple[bool, bool]:
-        now = time.perf_counter()
-        save = self._cadence.interval_s is not None and now - self._saved_at > self._cadence.interval_s
-        return save, time.monotonic() > self._ends_s
+        return self._saves.overdue(), time.monotonic() > self._ends_s
 
     def _drain(self) -> None:
-        self.world.drain()
+        self.session.drain()
         self._write_rows()
-
-    def _state(self) -> dict[str, dict[str, Any]]:
-        return {name: kept.state_dict() for name, kept in self.keep.items()}
 
     def _save(self) -> None:
         self._drain()
-        self._write(HostState.of(self._state()))
-        self.world.saved()
-        self._save_wanted, self._score, self._saved_at = False, None, time.perf_counter()
+        self._write(self._checkpoints.host_state())
+        self.world.save_done()
+        self._saves.done()
 
     def _write(self, state: HostState) -> None:
         start = time.perf_counter()
-        if self.world.rank == 0:
-            measured = {n: k.measured for n, k in self.keep.items() if isinstance(k, Learner)}
-            facts = {
-                "time_s": self.time_s,
-                "score": self._score,
-                "ranks": self.world.size,
-                "measured": {"deal": list(self.world.assignment.bounds), **measured},
-                "metrics_bytes": self._journals[METRICS_FILE].sync(),
-                "events_bytes": self._journals[EVENTS_FILE].sync(),
-            }
-            path = checkpoint.write(self.folder.checkpoints, self.iteration, state, facts)
-            checkpoint.rotate(self.folder.checkpoints)
-            self._fingerprint = checkpoint.read_manifest(path)["fingerprint"]
-            self._emit({"event": "saved", "checkpoint": str(path), "seconds": time.perf_counter() - start})
-        self._saved_iteration = self.iteration
-        self._save_s += time.perf_counter() - start
+        event = self._checkpoints.write(state, self.iteration, self.time_s, self._saves.score)
+        if event is not None:
+            self._emit(event)
+        self._saves.saved_iteration = self.iteration
+        self._saves.unlogged_s += time.perf_counter() - start
 
     def _write_rows(self) -> None:
-        while self._rows and self._rows[0].settled:
-            row = close_row(self._rows.pop(0), self.world.device)
-            if self.world.rank == 0:
-                self._journals[METRICS_FILE].append(row)
+        while self._unwritten and self._unwritten[0].resolved:
+            row = self._unwritten.pop(0).as_json(self.world.device)
+            self._log.metrics(row)
 
     def _emit(self, event: dict[str, Any]) -> None:
-        if self.world.rank == 0 and self._journals:
-            self._journals[EVENTS_FILE].append({**event, "iteration": self.iteration, "time_s": self.time_s})
-
-    def _session(self, event: str, **facts: Any) -> None:
-        if self.world.rank == 0 and self._journals:
-            self._journals[SESSIONS_FILE].append(
-                {"event": event, "time": time.time(), "iteration": self.iteration, **facts}
-            )
-
-    def _close(self) -> None:
-        for journal in self._journals.values():
-            journal.close()
-        self._journals = {}
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._log.event({**event, "iteration": self.iteration, "time_s": self.time_s})

@@ -1,4 +1,5 @@
-"""Goodput from a run's sessions: useful seconds (iterations that stand) over wall seconds that were paid for."""
+"""Goodput from a run's sessions: useful seconds (iterations that stand) over wall seconds that were
+paid for."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from typing import Any
 
 
 def wall_seconds(sessions: list[dict[str, Any]]) -> float:
-    """Seconds from each start to its end. A session that was killed ends where its supervised successor starts, or
-    at the last sign that the next one found of it.
+    """Seconds from each start to its end. A session that was killed ends where its supervised
+    successor starts, or at the last sign that the next one found of it.
     """
     total = 0.0
     begun: float | None = None

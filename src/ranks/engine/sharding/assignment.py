@@ -8,13 +8,15 @@ from ranks.errors import UserError
 
 
 def shard_items(shard: int, num_items: int, num_shards: int) -> range:
-    """The items of one shard: `[s*B//S, (s+1)*B//S)`; empty where there are fewer items than shards."""
+    """The items of one shard: `[s*B//S, (s+1)*B//S)`; empty where there are fewer items than
+    shards."""
     return range(shard * num_items // num_shards, (shard + 1) * num_items // num_shards)
 
 
 @dataclass(frozen=True)
 class ShardAssignment:
-    """A contiguous run of shards for each rank: rank r carries shards `bounds[r]..bounds[r+1]-1`."""
+    """A contiguous run of shards for each rank: rank r carries shards
+    `bounds[r]..bounds[r+1]-1`."""
 
     bounds: tuple[int, ...]
 

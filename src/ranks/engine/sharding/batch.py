@@ -1,7 +1,7 @@
-"""One update's items, by shard, as one rank carries them.
+"""The items of one update that a rank carries, by shard.
 
-A batch is item ids and a way to gather them. So the engine can fuse shards, or split them, without knowing what an
-item is: a sample, an environment, a position of a game.
+A batch is item ids and a function that gathers them. So the engine can fuse or split shards without
+knowing what an item is: a sample, an environment, a position of a game.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class ShardItems:
-    """The items of one shard. `ids`: int64[N] on the CPU, N may be 0. `cost`: float64[N], or none where all cost 1."""
+    """The items of one shard. `ids`: int64[N] on the CPU, N may be 0. `cost`: float64[N], or none
+    where all cost 1."""
 
     shard: int
     ids: Tensor
@@ -32,8 +33,8 @@ class ShardItems:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What one forward and backward pass takes. `shard`: the first it belongs to, from its item `offset` on; `last`: it
-    ends that shard."""
+    """The items of one forward and backward pass. It begins at item `offset` of shard `shard`;
+    `last`: it ends that shard."""
 
     shard: int
     offset: int
@@ -44,9 +45,10 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Shards(Sequence[ShardItems]):
-    """The shards of one rank as ranges of one tensor: shard `numbers[i]` holds `ids[starts[i]:starts[i + 1]]`.
+    """The shards of one rank as ranges of one tensor: shard `numbers[i]` holds
+    `ids[starts[i]:starts[i + 1]]`.
 
-    A shard is cut out when it is asked for; fused passes need none of them.
+    Indexing cuts a shard out. Fused passes use `ids` directly.
     """
 
     numbers: Sequence[int]
@@ -56,7 +58,7 @@ class Shards(Sequence[ShardItems]):
 
     @classmethod
     def of(cls, shards: Sequence[ShardItems]) -> Shards:
-        """From shards that were cut out already."""
+        """From single shards."""
         if isinstance(shards, Shards):
             return shards
         starts = list(accumulate((len(s.ids) for s in shards), initial=0))
@@ -66,8 +68,9 @@ class Shards(Sequence[ShardItems]):
         return cls([s.shard for s in shards], starts, ids, cost)
 
     @classmethod
-    def dealt(cls, ids: Tensor, assignment: ShardAssignment, rank: int, cost: Tensor | None = None) -> Shards:
-        """A rank's part of a global batch: `ids` int64[B], `cost` float64[B], both of the whole batch."""
+    def assigned(cls, ids: Tensor, assignment: ShardAssignment, rank: int, cost: Tensor | None = None) -> Shards:
+        """The part of a global batch that is assigned to a rank. `ids` int64[B] and `cost`
+        float64[B]: of the whole batch."""
         shards, part, starts = _part(assignment, rank, len(ids))
         return cls(shards, starts, ids[part], cost[part] if cost is not None else None)
 
@@ -87,21 +90,31 @@ class Shards(Sequence[ShardItems]):
         return ShardItems(number, self.ids[part], self.cost[part] if self.cost is not None else None)
 
     def place_of(self, position: int) -> tuple[int, int]:
-        """The shard that holds item `position` of `ids`, and the item's place in that shard."""
+        """The shard that holds item `position` of `ids`, and the index of the item in that
+        shard."""
         index = bisect_right(self.starts, position) - 1
         return self.numbers[index], position - self.starts[index]
 
 
 @dataclass(frozen=True, init=False)
 class StepBatch(Generic[B]):
-    """`shards`: all that this rank carries, in order, empty ones too. `gather`: item ids -> a batch on the device."""
+    """This rank's part of one global batch.
+
+    `shards`: all that this rank carries, in order, empty ones too. `gather`: item ids -> a batch on
+    the device. `item`: what the items are called in metrics.jsonl (time/samples_per_second); None
+    where something else counts them.
+    """
 
     shards: Shards
     gather: Callable[[Tensor], B]
+    item: str | None
 
-    def __init__(self, shards: Sequence[ShardItems], gather: Callable[[Tensor], B]) -> None:
+    def __init__(
+        self, shards: Sequence[ShardItems], gather: Callable[[Tensor], B], item: str | None = "samples"
+    ) -> None:
         object.__setattr__(self, "shards", Shards.of(shards))
         object.__setattr__(self, "gather", gather)
+        object.__setattr__(self, "item", item)
 
     @property
     def cost(self) -> float:
@@ -109,7 +122,8 @@ class StepBatch(Generic[B]):
         return float(self.shards.cost.sum()) if self.shards.cost is not None else float(len(self.shards.ids))
 
     def by_shard(self, max_items: int | None) -> list[MicroBatch]:
-        """Micro-batches that never cross a shard; one or more per shard, an empty one for an empty shard."""
+        """Micro-batches that never cross a shard; one or more per shard, an empty one for an empty
+        shard."""
         out: list[MicroBatch] = []
         for s in self.shards:
             step = max_items or max(1, len(s.ids))
@@ -119,7 +133,8 @@ class StepBatch(Generic[B]):
         return out
 
     def split(self, max_cost: float | None, max_items: int | None = None) -> list[MicroBatch]:
-        """All items of the rank, shards fused, in pieces of at most `max_cost` and `max_items` (an item at least)."""
+        """All items of the rank, shards fused, in pieces of at most `max_cost` and `max_items` (an
+        item at least)."""
         shards, ids = self.shards, self.shards.ids
         if len(ids) == 0:
             return []
@@ -140,7 +155,8 @@ def _costs(ids: Tensor, cost: Tensor | None) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _part(assignment: ShardAssignment, rank: int, num_items: int) -> tuple[range, slice, list[int]]:
-    """A rank's shards, its part of the items, and where in that part each shard begins (and the last one ends)."""
+    """A rank's shards, its part of the items, and where in that part each shard begins (and the
+    last one ends)."""
     shards = assignment.shards_of(rank)
     bounds = [s * num_items // assignment.num_shards for s in range(shards.start, shards.stop + 1)]
     return shards, slice(bounds[0], bounds[-1]), [b - bounds[0] for b in bounds]

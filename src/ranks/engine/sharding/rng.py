@@ -1,11 +1,13 @@
 """Random numbers without a generator: each draw is a hash of (seed, purpose, step, item id).
 
-Nothing advances, so nothing has to be saved, and nobody's luck depends on which rank computes it. Bits, integers and
-uniforms are the same on every device; the other distributions are computed in float64 and promised within one class
-of device, since logarithm and cosine differ between libraries.
+Nothing advances, so nothing has to be saved, and nobody's luck depends on which rank computes it.
+Bits, integers and uniforms are the same on every device; the other distributions are computed in
+float64 and promised within one class of device, since logarithm and cosine differ between
+libraries.
 
-The hash is the finaliser of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"),
-applied to the item and then to the index of the draw. Torch's int64 arithmetic wraps alike on every device.
+The hash is the finaliser of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom
+number generators"), applied to the item and then to the index of the draw. Torch's int64 arithmetic
+wraps alike on every device.
 
 Legend: N items, D draws of each item.
 """
@@ -78,11 +80,13 @@ def permutation(key: int, n: int) -> Tensor:
 
 
 def torch_seed(seed: int, step: int, shard: int, offset: int) -> int:
-    """What torch's own generators are seeded with before a pass that begins `offset` items into a shard."""
+    """What torch's own generators are seeded with before a pass that begins `offset` items into a
+    shard."""
     return key(seed, f"torch/{shard}/{offset}", step) & (2**63 - 1)
 
 
 def numpy_generator(seed: int, purpose: str, step: int, item: int) -> np.random.Generator:
-    """A NumPy generator for one item, for making data on the CPU (Philox, Salmon et al. 2011, keyed by all four)."""
+    """A NumPy generator for one item, for making data on the CPU (Philox, Salmon et al. 2011, keyed
+    by all four)."""
     digest = hashlib.blake2b(f"{seed}/{purpose}/{step}/{item}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

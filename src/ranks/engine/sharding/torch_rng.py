@@ -1,4 +1,5 @@
-"""Torch's own generators, which `nn.Dropout` draws from: seeded anew before each pass, so that they have no history."""
+"""Torch's own generators, which `nn.Dropout` draws from. They are seeded before each pass, so they
+have no state to save."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import MicroBatch
 
 
-class Generators:
-    """Those of the CPU and of this rank's device. `used`: whether a forward pass was seen to draw from one."""
+class TorchGenerators:
+    """The generators of the CPU and of this rank's device. `used`: whether a forward pass was seen
+    to draw from one."""
 
     def __init__(self, device: torch.device) -> None:
         self.used = False
@@ -18,11 +20,12 @@ class Generators:
             self._all.append(torch.cuda.default_generators[device.index or 0])
 
     def seed(self, seed: int, update: int, piece: MicroBatch) -> None:
-        """Make the next pass a function of (seed, update, shard, place in the shard)."""
+        """Make the random numbers of the next pass a function of (seed, update, shard, offset in
+        the shard)."""
         number = rng.torch_seed(seed, update, piece.shard, piece.offset)
         for generator in self._all:
             generator.manual_seed(number)
 
     def states(self) -> list[bytes]:
-        """Where they stand; it waits for the device."""
+        """Their states, to see whether a pass has drawn; waits for the device."""
         return [generator.get_state().numpy().tobytes() for generator in self._all]

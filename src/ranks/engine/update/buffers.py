@@ -1,7 +1,7 @@
-"""Buffers that a forward pass changes, such as BatchNorm's running statistics.
+"""Buffers that a forward pass changes, for example BatchNorm's running statistics.
 
-They are no gradients, so nothing adds them up: `--exact` refuses them, and fast mode averages them over the ranks that
-had items, after every update. A skipped update leaves them as they were.
+They are not gradients, so nothing adds them up. `--exact` refuses them. Fast mode averages them
+after every update over the ranks that had items. A skipped update leaves them unchanged.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ranks.errors import UserError
 
 
 class Buffers:
-    """`moving`: whether a forward pass of any rank was seen to change one; agreed at the first update."""
+    """`moving`: whether a forward pass of any rank changed a buffer; agreed at the first update."""
 
     def __init__(self, model: nn.Module, world: World) -> None:
         self.model, self.world, self.moving = model, world, False
         self._before: list[Tensor] = []
 
     def versions(self) -> list[tuple[int, int]]:
-        """Differs where a buffer was written to, or replaced."""
+        """Changes when a buffer is written to or replaced."""
         return [(id(b), b._version) for b in self.model.buffers()]  # pyright: ignore[reportPrivateUsage]
 
     def copies(self) -> list[Tensor]:
@@ -32,27 +32,29 @@ class Buffers:
             buffer.copy_(before)
 
     def begin(self, first: bool) -> None:
-        """Before the passes of an update. `first`: it is not yet known whether they move."""
+        """Before the passes of an update. `first`: it is not yet known whether they change
+        buffers."""
         self._before = self.copies() if first or self.moving else []
 
     def rewind(self) -> None:
-        """Undo what the newest passes changed: they are made again."""
+        """Undo what the newest passes changed: the passes will be repeated."""
         if self._before:
             self.restore(self._before)
 
     def changed(self) -> None:
-        """A forward pass has changed one. Raises UserError under --exact."""
+        """A forward pass has changed a buffer. Raises UserError under --exact."""
         if self.world.exact:
             raise UserError(
                 "--exact", "the model's forward pass changes its buffers (BatchNorm does)", "use GroupNorm or LayerNorm"
             )
         if not self.moving:
             self.moving = True
-            text = "the forward pass changes buffers: they are averaged over ranks after every update"
-            self.world.emit({"event": "warning", "text": text})
+            text = "the forward pass changes buffers (BatchNorm does): they are averaged over ranks after every update"
+            self.world.session.warn(text)
 
-    def settle(self, had_items: bool, skip: Tensor) -> None:
-        """After an update, on every rank: the average over ranks with items; where `skip` is 1, as before it."""
+    def average(self, had_items: bool, skip: Tensor) -> None:
+        """After an update, on every rank: average over the ranks with items. Where `skip` is 1,
+        restore the buffers."""
         if not self.moving:
             return
         floating = [b for b in self.model.buffers() if b.is_floating_point()]

@@ -1,57 +1,113 @@
-"""A rank's own passes outside any update: to time them, or to find what was not finite. They leave no trace."""
+"""One rank's passes outside an update: to time them, or to find what was not finite. They leave no
+trace.
+
+Model, buffers and gradients are afterwards what they were, and torch's generators are seeded before
+every pass.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import nn
 
-from ranks.engine.sharding.batch import MicroBatch
-from ranks.engine.update.buffers import Buffers
+from ranks.engine.distributed.precision import autocast
 from ranks.engine.update.gradients import FlatGradients
-from ranks.engine.update.step import Job
-from ranks.engine.update.vote import Found
+from ranks.engine.update.loss import Loss
+from ranks.engine.update.passes import Passes
+from ranks.engine.update.step import PendingUpdate
+from ranks.engine.update.vote import PassTotals
+
+MEAN_TOLERANCE = 1e-4
+SHOWN_ITEMS = 6
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """`tensor`: the first whose gradient is not finite. `fits`: the device's memory sufficed."""
+class DryRunResult:
+    """`loss`: the first that is not finite, else the last one. `items`: the first ids of that
+    micro-batch. `tensor`: the first parameter whose gradient is not finite. `fits`: the device's
+    memory sufficed."""
 
     seconds: float = 0.0
-    loss_finite: bool = True
+    loss: float = 0.0
+    items: tuple[int, ...] = ()
     tensor: str | None = None
     fits: bool = True
 
+    @property
+    def loss_finite(self) -> bool:
+        return math.isfinite(self.loss)
 
-class Alone:
-    """`split`: a job's micro-batches; `run`: one forward and backward pass."""
+    @property
+    def finite(self) -> bool:
+        return self.loss_finite and self.tensor is None
 
-    def __init__(
-        self,
-        gradients: FlatGradients,
-        buffers: Buffers,
-        split: Callable[[Job], Iterable[MicroBatch]],
-        run: Callable[[Job, MicroBatch, Found], None],
-    ) -> None:
-        self.gradients, self.buffers, self.split, self.run = gradients, buffers, split, run
+    @property
+    def problem(self) -> str:
+        """What was not finite, in words: the loss first, since its gradient follows it."""
+        if self.loss_finite:
+            return f"the gradient of {self.tensor} is not finite"
+        word = "NaN" if math.isnan(self.loss) else "infinite"
+        more = ", ..." if len(self.items) > SHOWN_ITEMS else ""
+        return f"the loss is {word} (in the micro-batch of items {', '.join(map(str, self.items[:SHOWN_ITEMS]))}{more})"
 
-    def passes(self, job: Job) -> Outcome:
-        """All passes of this rank, with the model, its buffers and the gradients as they were afterwards."""
-        kept, buffers = self.gradients.flat.clone(), self.buffers.copies()
+
+class DryRun:
+    """Runs the passes of an update without the update."""
+
+    def __init__(self, passes: Passes, gradients: FlatGradients) -> None:
+        self.passes, self.gradients = passes, gradients
+
+    def run(self, update: PendingUpdate) -> DryRunResult:
+        """All passes of this rank."""
+        gradients, buffers = self.gradients.flat.clone(), self.passes.buffers.copies()
         self.gradients.zero()
-        start, loss_finite = time.perf_counter(), True
+        start, loss, items = time.perf_counter(), 0.0, ()
         try:
-            for piece in self.split(job):
-                found = Found()
-                self.run(job, piece, found)
-                loss_finite = loss_finite and (not found.sums or bool(torch.isfinite(found.sums[0])))
+            for piece in self.passes.micro_batches(update):
+                totals = PassTotals()
+                self.passes.run(update, piece, totals)
+                if totals.sums and math.isfinite(loss):
+                    loss, items = float(totals.sums[0]), tuple(piece.ids[: SHOWN_ITEMS + 1].tolist())
             tensor = self.gradients.non_finite()
-            return Outcome(time.perf_counter() - start, loss_finite, tensor)
+            return DryRunResult(time.perf_counter() - start, loss, items, tensor)
         except torch.OutOfMemoryError:
-            job.out_of_memory = True
-            return Outcome(fits=False)
+            update.out_of_memory = True
+            return DryRunResult(fits=False)
         finally:
-            self.gradients.flat.copy_(kept)
-            self.buffers.restore(buffers)
+            self.gradients.flat.copy_(gradients)
+            self.passes.buffers.restore(buffers)
+
+    def loss_is_a_mean(self, update: PendingUpdate) -> bool:
+        """Whether the loss of this rank's first micro-batch is clearly a mean where a sum is
+        wanted.
+
+        The sum over a micro-batch is the sum over its first half plus that over its second half. A
+        mean is half of that. Everything in between (a loss that compares items with each other) is
+        not reported. The model is in evaluation mode, so that dropout draws nothing.
+        """
+        piece = next((p for p in self.passes.micro_batches(update) if len(p.ids) > 1), None)
+        if piece is None:
+            return False
+        half = len(piece.ids) // 2
+        parts = piece.ids[: 2 * half], piece.ids[:half], piece.ids[half : 2 * half]
+        model, world = self.passes.model, self.passes.world
+        training, buffers = model.training, self.passes.buffers.copies()
+        model.eval()
+        try:
+            with torch.no_grad(), autocast(world.config, world.device):
+                whole, first, second = (self._loss(update, model, ids) for ids in parts)
+        finally:
+            model.train(training)
+            self.passes.buffers.restore(buffers)
+        both = float(first.sum) + float(second.sum)
+        per_item = whole.count == first.count + second.count == 2 * first.count
+        return per_item and both != 0 and abs(float(whole.sum) - both / 2) <= MEAN_TOLERANCE * abs(both)
+
+    def _loss(self, update: PendingUpdate, model: nn.Module, ids: torch.Tensor) -> Loss:
+        loss: Any = update.loss_fn(model, update.batch.gather(ids))
+        return loss

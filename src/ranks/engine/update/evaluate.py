@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
@@ -28,7 +27,8 @@ class HasEvalMode(Protocol):
 
 @contextmanager
 def eval_mode(model: HasEvalMode, world: World | None = None) -> Generator[None]:
-    """The model in evaluation mode without gradients, in the run's precision where `world` is given; then as it was."""
+    """The model in evaluation mode without gradients, in the run's precision where `world` is
+    given; then as it was."""
     training = model.training
     model.eval()
     try:
@@ -43,11 +43,16 @@ def evaluate_by_shard(
 ) -> dict[str, float]:
     """Means of `fn`'s loss and metrics over `num_items` items, each of which is seen once.
 
-    `fn` gets int64 item ids and sets evaluation mode itself (`acting`). Under --exact they are those of one shard,
-    whoever carries it, so the figures are the same bits on any deal; in fast mode a rank's items are fused, at most
-    `max_items` of them. Sums are merged in float64 in item order. Every rank calls it and gets the same numbers.
+    `fn` gets int64 item ids and sets evaluation mode itself (`acting`). Under --exact they are
+    those of one shard, whoever carries it, so the figures are the same bits on any deal; in fast
+    mode a rank's items are fused, at most `max_items` of them. Sums are merged in float64 in item
+    order. Every rank calls it and gets the same numbers.
     """
-    start = time.perf_counter()
+    with world.session.timed("evaluation"):
+        return _evaluate(world, num_items, fn, max_items)
+
+
+def _evaluate(world: World, num_items: int, fn: Callable[[Tensor], Loss], max_items: int) -> dict[str, float]:
     mine: list[tuple[int, list[str]]] = []
     found: list[Tensor] = []
     pieces = _pieces(world, num_items, max_items)
@@ -66,7 +71,6 @@ def evaluate_by_shard(
         for name, total, count in zip(names, sums, counts, strict=True):
             old = totals.get(name, (0.0, 0.0))
             totals[name] = (old[0] + total, old[1] + count)
-    world.spent["evaluation"] += time.perf_counter() - start
     return {name: total / count if count else float("nan") for name, (total, count) in totals.items()}
 
 

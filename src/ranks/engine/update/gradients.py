@@ -1,8 +1,9 @@
 """All gradients of a model in one flat buffer, and the two ways to add it up over ranks.
 
-Layout (fixed for the life of a run): the parameters from last to first, each starting on a 16-element boundary, then
-the vote (vote.py). Buckets are ranges of the buffer of about 25 MiB, the vote inside the last one; they are sent
-strictly in order. `parameter.grad` is a view into the buffer.
+Layout (fixed for the life of a run): the parameters from last to first, each starting on a
+16-element boundary, then the vote (vote.py). Buckets are ranges of the buffer of about 25 MiB, the
+vote inside the last one; they are sent strictly in order. `parameter.grad` is a view into the
+buffer.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Bucket:
 
 
 class FlatGradients:
-    """`flat`: parameters' gradients, then the vote's tail. `names`: of the trainable parameters, in layout order."""
+    """`flat`: parameters' gradients, then the vote's tail. `names`: of the trainable parameters, in
+    layout order."""
 
     def __init__(self, model: nn.Module, tail: int, bucket_bytes: int = BUCKET_BYTES) -> None:
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad][::-1]
@@ -58,7 +60,8 @@ class FlatGradients:
         self.bind()
 
     def _view(self, name: str, parameter: nn.Parameter, start: int) -> Tensor:
-        """Part of the buffer, with the parameter's own strides: the fused kernel walks both side by side."""
+        """Part of the buffer, with the parameter's own strides: the fused kernel walks both side by
+        side."""
         span = 1 + sum((n - 1) * stride for n, stride in zip(parameter.shape, parameter.stride(), strict=True))
         if parameter.numel() and span != parameter.numel():
             raise UserError(
@@ -69,7 +72,8 @@ class FlatGradients:
         return self.flat.as_strided(parameter.shape, parameter.stride(), start)
 
     def bind(self) -> None:
-        """Point every parameter's gradient into the buffer, also where a `zero_grad` has taken it away."""
+        """Point every parameter's gradient into the buffer, also where a `zero_grad` has taken it
+        away."""
         for p, view in zip(self.parameters, self.views, strict=True):
             if p.grad is not view:
                 p.grad = view
@@ -93,7 +97,8 @@ class FlatGradients:
         self.flat.zero_()
 
     def non_finite(self) -> str | None:
-        """The name of the first parameter whose gradient is not finite (synchronises; for a diagnosis only)."""
+        """The name of the first parameter whose gradient is not finite (synchronises; for a
+        diagnosis only)."""
         for name, view in zip(self.names, self.views, strict=True):
             if not bool(torch.isfinite(view).all()):
                 return name
@@ -101,7 +106,8 @@ class FlatGradients:
 
 
 class Reduction(Protocol):
-    """Adds the flat buffer up over shards and ranks. `begin` before a step's passes, `finish` after the last."""
+    """Adds the flat buffer up over shards and ranks. `begin` before a step's passes, `finish` after
+    the last."""
 
     def begin(self) -> None: ...
     def before_last_backward(self) -> None: ...
@@ -113,8 +119,9 @@ class Reduction(Protocol):
 class FastReduction:
     """All-reduce bucket by bucket while the last backward pass still runs.
 
-    A bucket is sent when all its gradients are there and all buckets before it are sent; the last one, which holds
-    the vote, by `launch`. Parameters that the passes did not use, and ranks without items, send zeros.
+    A bucket is sent when all its gradients are there and all buckets before it are sent; the last
+    one, which holds the vote, by `launch`. Parameters that the passes did not use, and ranks
+    without items, send zeros.
     """
 
     def __init__(self, gradients: FlatGradients, comm: Comm) -> None:
@@ -164,8 +171,9 @@ class FastReduction:
 class ExactReduction:
     """One gradient per shard, added up along the tree of tree.py: the same bits on any deal.
 
-    Each rank sends the slices of its maximal aligned sums to their owners (all-to-all), the owners finish the tree,
-    and the sums go round (all-gather): about the bytes of a ring all-reduce, times the nodes per rank.
+    Each rank sends the slices of its maximal aligned sums to their owners (all-to-all), the owners
+    finish the tree, and the sums go round (all-gather): about the bytes of a ring all-reduce, times
+    the nodes per rank.
     """
 
     def __init__(self, gradients: FlatGradients, comm: Comm, assignment: ShardAssignment) -> None:

@@ -1,30 +1,26 @@
-"""The model, its optimiser, and the one way to update them: `Learner.step`."""
+"""The model, its optimizer, and the one way to update them: `Learner.step`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from ranks.engine.config import OptimConfig, identity_of
-from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
-from ranks.engine.sharding.batch import MicroBatch, StepBatch
-from ranks.engine.sharding.torch_rng import Generators
+from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update import optimizer
-from ranks.engine.update.buffers import Buffers
-from ranks.engine.update.dry_run import Alone
+from ranks.engine.update.dry_run import DryRun, DryRunResult
 from ranks.engine.update.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
 from ranks.engine.update.load_weights import load_weights
-from ranks.engine.update.loss import Loss, returned
-from ranks.engine.update.step import Job, StepStats
+from ranks.engine.update.loss import Loss
+from ranks.engine.update.passes import Passes, no_memory_under_exact
+from ranks.engine.update.step import PendingUpdate, StepStats, VoteCopy
 from ranks.engine.update.step_clock import StepClock
-from ranks.engine.update.vote import NONE, Ballot, Flags, Found, VoteLayout
-from ranks.errors import GaveUp, UserError
+from ranks.engine.update.vote import VoteLayout, VoteSlots
+from ranks.errors import GaveUp
 
 B = TypeVar("B")
 LossFunction = Callable[[Any, B], Loss]
@@ -32,254 +28,231 @@ MAX_NON_FINITE_LOSSES = 3
 
 
 class Learner:
-    """`model`: on this rank's device, the same weights on every rank. `updates`: optimiser steps, skipped ones too."""
+    """`model`: on this rank's device, the same weights on every rank. `updates`: optimizer steps,
+    skipped ones too."""
 
-    def __init__(self, model: nn.Module, config: OptimConfig, world: World) -> None:
-        """`config`: resolved (`OptimConfig.resolve`). Raises UserError where the model cannot be trained."""
-        self.world, self.config = world, config
+    def __init__(
+        self,
+        model: nn.Module,
+        config: OptimConfig,
+        world: World,
+        *,
+        global_batch: int | None = None,
+        updates: int | None = None,
+    ) -> None:
+        """`global_batch`: items of one update on all ranks, for `config.lr_rule`. `updates`: of the
+        whole run, at which the schedule ends.
+
+        Raises UserError where the model cannot be trained, or where the config needs one of the two
+        and it is missing.
+        """
+        self.world, self.global_batch = world, global_batch
+        self.config = config.resolve(global_batch=global_batch, updates=updates)
         self.model = model.to(world.device, torch.get_default_dtype())
         for tensor in [*self.model.parameters(), *self.model.buffers()]:
             world.comm.broadcast(tensor.data)
         self.updates = 0
-        self.max_cost: float | None = None
-        """What a micro-batch may cost, found by running out of memory; none while nothing was found."""
         self.layout = VoteLayout(world.size)
         self.gradients = FlatGradients(self.model, self.layout.length)
-        self.ballot = Ballot(self.layout, self.gradients.tail, world.rank)
+        self.slots = VoteSlots(self.layout, self.gradients.tail, world.rank)
         self.reduction: Reduction = (
             ExactReduction(self.gradients, world.comm, world.assignment)
             if world.exact
             else FastReduction(self.gradients, world.comm)
         )
-        self.optimizer = optimizer.AdamW(self.gradients.parameters, config)
-        self._names: dict[str, list[str]] = {}
-        self._pending: Job | None = None
+        self.optimizer = optimizer.AdamW(self.gradients.parameters, self.config)
+        self.passes = Passes(self.model, self.reduction, self.slots, world)
+        self.dry_run = DryRun(self.passes, self.gradients)
+        self._pending: tuple[PendingUpdate, StepStats] | None = None
         self._non_finite_losses = 0
-        self.buffers, self.generators = Buffers(self.model, world), Generators(world.device)
-        self.alone = Alone(self.gradients, self.buffers, self._pieces, self._pass)
-        world.drains.append(self.drain)
 
     @property
     def num_parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 
     @property
+    def max_cost(self) -> float | None:
+        """What a micro-batch may cost, found by running out of memory; None while that did not
+        happen."""
+        return self.passes.max_cost
+
+    @property
     def identity(self) -> dict[str, Any]:
-        """What of the learner makes a run what it is."""
+        """The part of a run's identity that the learner decides."""
         return {"optim": identity_of(self.config), "parameters": self.num_parameters}
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What was found by measuring: reused on resume by the same deal, measured afresh by another."""
-        return {"max_cost": self.max_cost}
+        """What was found by measuring. A resume on the same assignment reuses it; another one
+        measures again."""
+        return {"max_cost": self.passes.max_cost}
 
     @measured.setter
     def measured(self, found: Mapping[str, Any]) -> None:
-        self.max_cost = found["max_cost"]
+        self.passes.max_cost = found["max_cost"]
+
+    # One update -------------------------------------------------------------------------------------------------------
+    #
+    #   host    | queue passes k | read vote k-1 | queue update k | queue passes k+1 | read vote k | queue update k+1 |
+    #   device  | ... update k-1 | passes k ............ | update k | passes k+1 .......... | update k+1 ...
+    #
+    # The vote of update k-1 was computed before passes k started, so reading it does not wait for
+    # passes k: the device always has work queued. A bad vote is acted on before update k is queued:
+    # passes k-1 that ran out of memory are repeated in smaller micro-batches, then update k-1 is
+    # made, then passes k are repeated with its weights.
 
     def step(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> StepStats:
         """One update from one global batch, of which this rank carries `batch`.
 
-        Every rank calls it, also one without items. Nothing waits for the device: the vote of the update before is read
-        once this one's passes are enqueued. Raises GaveUp after three non-finite losses in a row.
+        Every rank calls it, also a rank without items. The host waits only for the vote of the
+        previous update. In the first step of a session the passes are timed first. Raises GaveUp
+        after three non-finite losses in a row, and where a single item does not fit into memory.
         """
-        job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
-        self._passes(job)
-        self._settle(job)
-        self._update(job)
+        session = self.world.session
+        session.register(self.drain)
+        if session.before_first_update is not None:
+            planned, session.before_first_update = session.before_first_update, None
+            planned(self.time_step(loss_fn, batch))
+        update = self._update_of(loss_fn, batch)
+        self.passes.queue(update)
+        self._resolve_previous(update)
+        stats = StepStats(self._queue_update(update), update.clock, update.times, update.batch.item)
+        self._pending = update, stats
         self.updates += 1
-        self._pending = job
-        return job.stats
+        return stats
 
     def drain(self) -> None:
         """Read the last vote; the model is then what all ranks agreed on."""
-        self._settle(None)
+        self._resolve_previous(None)
 
-    def rehearse(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> float:
-        """Seconds that one update takes on the slowest rank, from two rehearsals of the passes; nothing is updated.
+    def time_step(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> float:
+        """Seconds that one update takes on the slowest rank, from two dry runs of the passes;
+        nothing is updated.
 
-        Micro-batches that do not fit the memory are split smaller by all ranks. Raises GaveUp where an item does not.
+        All ranks split micro-batches that do not fit into memory. Raises GaveUp where a single item
+        does not fit. Warns where the loss is clearly a mean.
         """
-        job = Job(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.spent)
-        self.alone.passes(job)
-        outcome = self.alone.passes(job)
-        while self.world.comm.max_host(float(not outcome.fits)):
-            self._split_smaller(job)
-            outcome = self.alone.passes(job)
-        return self.world.comm.max_host(outcome.seconds)
+        update = self._update_of(loss_fn, batch)
+        self.dry_run.run(update)
+        result = self.dry_run.run(update)
+        while self.world.comm.max_host(float(not result.fits)):
+            self._split_smaller(update)
+            result = self.dry_run.run(update)
+        if self.dry_run.loss_is_a_mean(update):
+            self.world.session.warn(
+                f"{update.loss_name} returns a mean over the micro-batch: half of the items give about the same loss. "
+                "Return Loss(sum over the items, their number); the learner divides by the number of all ranks' items"
+            )
+        return self.world.comm.max_host(result.seconds)
 
-    # One step -------------------------------------------------------------------------------------------------------
+    def _update_of(self, loss_fn: LossFunction[B], batch: StepBatch[B]) -> PendingUpdate:
+        return PendingUpdate(loss_fn, batch, self.updates, StepClock(self.world.device), self.world.session.times)
 
-    def _passes(self, job: Job) -> None:
-        """All forward and backward passes of this rank, then its facts and the last bucket on their way."""
-        if not self.model.training:
-            self.model.train()
-        self.reduction.begin()
-        key = _name_of(job.loss_fn)
-        self.buffers.begin(first=key not in self._names)
-        found, requests, retry = Found(), self.world.requests(), False
-        try:
-            if self.world.exact:
-                found = self._passes_by_shard(job, requests)
-            else:
-                pieces = self._pieces(job)
-                for piece in pieces:
-                    if piece is pieces[-1] and key in self._names:
-                        self.reduction.before_last_backward()
-                    self._pass(job, piece, found)
-        except torch.OutOfMemoryError:
-            retry = job.out_of_memory = True
-            if self.world.exact:
-                raise _no_memory_under_exact() from None
-        job.clock.mark("compute")
-        if not self.world.exact:
-            self.ballot.fill(found, replace(requests, retry=True) if retry else requests)
-        if key not in self._names:
-            self._agree_on_names(key, found.names)
-        job.stats.names = self._names.get(key, [])
-        if found.names and found.names != job.stats.names:
-            raise ValueError(f"{key} gave the metrics {found.names}, at first {job.stats.names}: keep them the same")
-        self.reduction.launch()
-
-    def _pieces(self, job: Job) -> list[MicroBatch]:
-        max_items = self.world.config.micro_batch
-        return job.batch.by_shard(max_items) if self.world.exact else job.batch.split(self.max_cost, max_items)
-
-    def _passes_by_shard(self, job: Job, requests: Flags) -> Found:
-        found = shard_found = Found()
-        flags = requests
-        for piece in self._pieces(job):
-            self._pass(job, piece, shard_found)
-            if piece.last:
-                self.ballot.fill(shard_found, flags)
-                self.reduction.end_shard(piece.shard)
-                found = shard_found if shard_found.names else found
-                shard_found, flags = Found(), NONE
-        return found
-
-    def _pass(self, job: Job, piece: MicroBatch, found: Found) -> None:
-        if len(piece.ids) == 0:
-            return
-        self.generators.seed(self.world.seed, job.update, piece)
-        job.clock.mark("compute")
-        batch = job.batch.gather(piece.ids)
-        job.clock.mark("data")
-        job.largest_cost = max(job.largest_cost, piece.cost)
-        first = _name_of(job.loss_fn) not in self._names
-        luck = self.generators.states() if first else None
-        versions = self.buffers.versions() if first or self.world.exact else None
-        with autocast(self.world.config, self.world.device):
-            loss = returned(job.loss_fn(self.model, batch))
-        if versions is not None and versions != self.buffers.versions():
-            self.buffers.changed()
-        if luck is not None and luck != self.generators.states():
-            self.generators.used = True
-        loss.sum.backward()  # type: ignore[no-untyped-call]
-        found.add(loss)
-
-    def _agree_on_names(self, key: str, names: list[str]) -> None:
-        """Once for each loss function: its metrics' names, which a rank without items does not know, and what its
-        passes were seen to do.
-        """
-        told = self.world.comm.gather_objects((names, self.buffers.moving, self.generators.used))
-        self.buffers.moving = any(moving for _, moving, _ in told)
-        if not self.world.exact and any(used for _, _, used in told):
-            text = "the forward pass draws random numbers (dropout): without --exact the number of ranks changes them"
-            self.world.emit({"event": "warning", "text": text})
-        every = [n for n, _, _ in told if n]
-        if any(n != every[0] for n in every):
-            raise ValueError(f"ranks disagree on the metrics of {key}: {every}")
-        if every:  # nobody knows where every rank ran out of memory: the retry will tell
-            self._names[key] = every[0]
-
-    def _update(self, job: Job) -> None:
-        """Divide by the global count, clip by the global norm, update unless something was not finite."""
+    def _queue_update(self, update: PendingUpdate) -> VoteCopy:
+        """Divide by the global count, clip by the global norm, and update, unless something was not
+        finite."""
         self.reduction.wait()
-        job.clock.mark("communication")
-        grads, ballot = self.gradients.grads, self.ballot
-        total_norm, divisor = torch.linalg.vector_norm(grads), ballot.items
-        norm = torch.div(total_norm, ballot.items, out=ballot.norm)
+        update.clock.mark("communication")
+        grads, slots = self.gradients.grads, self.slots
+        # `grads` is the sum over the items of all ranks, so norm / items is the norm of the mean
+        # gradient.
+        total_norm, divisor = torch.linalg.vector_norm(grads), slots.items
+        norm = torch.div(total_norm, slots.items, out=slots.norm)
+        # Mean and clipping in one division: g / max(n, |g| / clip) is g / n scaled down to the norm
+        # `clip_norm`.
         if self.config.clip_norm is not None:
             divisor = torch.maximum(divisor, torch.add(total_norm, divisor, alpha=1e-6) / self.config.clip_norm)
         grads.div_(divisor)
-        fault = torch.add(ballot.guard.sum(), norm, alpha=0)  # 0 times a norm that is not finite is NaN
-        lr = optimizer.learning_rate(self.config, job.update)
-        skip = fault.ne(0).to(torch.float32)
-        self.optimizer.update(self.gradients.views, lr, skip)
-        self.buffers.settle(len(job.batch.shards.ids) > 0, skip)
-        job.clock.mark("compute")
-        job.stats.post(ballot.tail.clone(), self.layout)
+        # 0 while all is well; 0 times a norm that is not finite is NaN. The flag stays on the
+        # device: the optimizer's kernel reads it there and leaves weights and moments unchanged
+        # where it is 1.
+        non_finite = torch.add(slots.skip_flag.sum(), norm, alpha=0)
+        skip = non_finite.ne(0).to(torch.float32)
+        self.optimizer.update(self.gradients.views, optimizer.learning_rate(self.config, update.number), skip)
+        self.passes.buffers.average(len(update.batch.shards.ids) > 0, skip)
+        update.clock.mark("compute")
+        # The next passes overwrite the tail, so the vote is read from a copy.
+        return VoteCopy(slots.tail.clone(), self.layout, self.passes.metric_names.get(update.loss_name, []))
 
-    # The vote of the update before ------------------------------------------------------------------------------------
+    # The vote of the previous update ----------------------------------------------------------------------------------
 
-    def _settle(self, current: Job | None) -> None:
-        """Act on the vote of the update before; `current` has its passes done but is not yet an update."""
-        job, self._pending = self._pending, None
-        if job is None:
+    def _resolve_previous(self, current: PendingUpdate | None) -> None:
+        """Read the previous update's vote and act on it; the passes of `current` are queued, its
+        update is not."""
+        pending, self._pending = self._pending, None
+        if pending is None:
             return
-        vote = job.stats.read()
-        redo = False
-        while vote.flags.retry:
+        previous, stats = pending
+        vote, repeated = stats.read(), False
+        while vote.requests.retry:
             self.reduction.wait()
-            self._split_smaller(job)
-            self.buffers.rewind()
-            self._passes(job)
-            self._update(job)
-            vote, redo = job.stats.read(), True
-        if redo and current is not None:
-            self._passes(current)
-        self.world.decide(vote.flags)
-        if vote.skipped:
-            self._diagnose(job)
+            self._split_smaller(previous)
+            self.passes.buffers.rewind()
+            self.passes.queue(previous)
+            stats.repeated(self._queue_update(previous))
+            vote, repeated = stats.read(), True
+        if repeated and current is not None:
+            self.passes.queue(current)
+        self.world.decide(vote.requests)
+        problems = self._diagnose(previous) if vote.skipped else []
         self._non_finite_losses = self._non_finite_losses + 1 if vote.non_finite_ranks else 0
         if self._non_finite_losses >= MAX_NON_FINITE_LOSSES:
-            raise GaveUp(
-                f"{MAX_NON_FINITE_LOSSES} losses in a row were not finite, the last at update {job.update} "
-                f"on rank {vote.non_finite_ranks}; the newest checkpoint holds finite weights"
-            )
+            raise GaveUp(self._not_finite(previous, problems))
 
-    def _split_smaller(self, job: Job) -> None:
+    def _split_smaller(self, update: PendingUpdate) -> None:
+        """Halve what a micro-batch may cost, on all ranks. Raises GaveUp where it was a single
+        item."""
         if self.world.exact:
-            raise _no_memory_under_exact()
-        largest = self.world.comm.max_host(job.largest_cost)
-        single = self.world.comm.max_host(float(job.out_of_memory and job.single_item))
-        if single:
-            raise GaveUp(f"update {job.update}: a single item does not fit into the memory of its device")
-        self.max_cost = largest / 2
-        job.largest_cost, job.out_of_memory = 0.0, False
+            raise no_memory_under_exact()
+        largest = self.world.comm.max_host(update.largest_cost)
+        if self.world.comm.max_host(float(update.out_of_memory and update.single_item)):
+            raise GaveUp(f"update {update.number}: a single item does not fit into the memory of its device")
+        self.passes.max_cost = largest / 2
+        update.largest_cost, update.out_of_memory = 0.0, False
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.world.emit(
-            {"event": "warning", "text": f"out of memory: micro-batches now cost at most {self.max_cost:g}"}
-        )
+        self.world.session.warn(f"out of memory: micro-batches now cost at most {self.passes.max_cost:g}")
 
-    def _diagnose(self, job: Job) -> None:
-        """Find rank and tensor by computing the skipped step again, each rank its own part."""
+    def _diagnose(self, update: PendingUpdate) -> list[tuple[int, DryRunResult]]:
+        """The ranks with non-finite numbers: each rank repeats its own passes of the skipped
+        update."""
         self.reduction.wait()
-        outcome = self.alone.passes(job)
-        for rank, (finite, name) in enumerate(self.world.comm.gather_objects((outcome.loss_finite, outcome.tensor))):
-            if not finite or name is not None:
-                facts = {"update": job.update, "rank": rank, "tensor": name, "loss_finite": finite}
-                self.world.emit({"event": "skipped_update", **facts})
+        results = self.world.comm.gather_objects(self.dry_run.run(update))
+        problems = [(rank, result) for rank, result in enumerate(results) if not result.finite]
+        for rank, result in problems:
+            self.world.session.emit(
+                {
+                    "event": "skipped_update",
+                    "update": update.number,
+                    "rank": rank,
+                    "tensor": result.tensor,
+                    "loss_finite": result.loss_finite,
+                    "problem": result.problem,
+                }
+            )
+        return problems
+
+    def _not_finite(self, update: PendingUpdate, problems: list[tuple[int, DryRunResult]]) -> str:
+        """Why the run gives up, and what to do."""
+        found = "; ".join(f"{result.problem} on rank {rank}" for rank, result in problems) or "the loss is not finite"
+        do = f"lower the learning rate (--optim.lr, now {self.config.lr:g}), or check the data of these items"
+        kept = self.world.session.finite_checkpoint()
+        if kept is not None:
+            do += f"; {kept} holds the finite weights of iteration {int(kept.name)}"
+        return (
+            f"{MAX_NON_FINITE_LOSSES} losses in a row were not finite, the last at update {update.number}\n"
+            f"asked: update {update.number}\nfound: {found}\n   do: {do}"
+        )
 
     # State ------------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights and optimiser moments by parameter name, and the counters."""
+        """Weights and optimizer moments by parameter name, and the number of updates."""
         optimizer = self.optimizer.state_dict(self.gradients.names)
         return {"model": self.model.state_dict(), "optimizer": optimizer, "updates": self.updates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises UserError naming the differences; nothing is half loaded."""
+        """Raises UserError naming the differences; the weights are loaded all or not at all."""
         load_weights(self.model, state["model"])
         self.optimizer.load_state_dict(state["optimizer"], self.gradients.names)
         self.updates = int(state["updates"])
-
-
-def _no_memory_under_exact() -> UserError:
-    return UserError("--exact", "a rank ran out of memory", "give --micro-batch N: under --exact it is part of the run")
-
-
-def _name_of(loss_fn: Callable[..., Any]) -> str:
-    inner = loss_fn.func if isinstance(loss_fn, partial) else loss_fn
-    return f"{inner.__module__}.{getattr(inner, '__qualname__', type(inner).__name__)}"

@@ -10,7 +10,8 @@ from ranks.errors import UserError
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Raises UserError listing missing, unknown and differently shaped tensors; nothing is half loaded."""
+    """Raises UserError listing missing, unknown and differently shaped tensors; nothing is half
+    loaded."""
     own = model.state_dict()
     wrong = [f"missing {n}" for n in own if n not in weights] + [f"unknown {n}" for n in weights if n not in own]
     wrong += [

@@ -1,7 +1,7 @@
 """What a loss function returns: a sum over items and their count, never a mean.
 
-The learner divides once, by the count of all ranks together. Then neither the number of ranks nor the micro-batch
-changes the mathematics.
+The learner divides once, by the count of all ranks together. Then neither the number of ranks nor
+the micro-batch changes the mathematics.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ Metric = Tensor | tuple[Tensor, Tensor | int]
 
 @dataclass(frozen=True, init=False)
 class Loss:
-    """`sum`: 0-d, the sum over items of each item's own (normalised) loss. `count`: the number of items.
+    """`sum`: 0-d, the sum over items of each item's own (normalised) loss. `count`: the number of
+    items.
 
-    Metrics are tensors with one value per item, or a pair (sum, count) where they count something else (nodes, steps).
+    Metrics are tensors with one value per item, or a pair (sum, count) where they count something
+    else (nodes, steps).
     """
 
     sum: Tensor
@@ -34,7 +36,8 @@ class Loss:
         object.__setattr__(self, "metrics", metrics)
 
     def parts(self) -> tuple[list[str], list[Tensor], list[Tensor | int]]:
-        """Names, 0-d sums and counts: the loss first, then the metrics in the order they were given."""
+        """Names, 0-d sums and counts: the loss first, then the metrics in the order they were
+        given."""
         names, sums, counts = ["loss"], [self.sum.detach()], [self.count]
         out_counts: list[Tensor | int] = list(counts)
         for name, metric in self.metrics.items():

@@ -40,8 +40,8 @@ def learning_rate(config: OptimConfig, update: int) -> float:
 class AdamW:
     """Fused AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101) that skips an update on the device.
 
-    It calls the kernel that `torch.optim.AdamW(fused=True)` calls, without that class: importing it costs every rank a
-    second at each start, and its step a tenth of a millisecond.
+    It calls the kernel that `torch.optim.AdamW(fused=True)` calls, without that class: importing it
+    costs every rank a second at each start, and its step a tenth of a millisecond.
     """
 
     def __init__(self, parameters: Sequence[Tensor], config: OptimConfig) -> None:

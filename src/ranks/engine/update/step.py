@@ -1,92 +1,108 @@
-"""One update under way: what it was computed from, and what came of it."""
+"""One update on its way: what it was computed from, and what its vote says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ranks.engine.distributed.session import PhaseTimes
 from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.loss import Loss
 from ranks.engine.update.step_clock import StepClock
 from ranks.engine.update.vote import Vote, VoteLayout
 
 
-class StepStats:
-    """What one update found: `stats["loss"]` is a 0-d tensor on the device, asking for it waits for nothing.
+class VoteCopy:
+    """The summed tail of one update, on its way to the host. On CUDA the copy goes to pinned
+    memory."""
 
-    `read()` gives the numbers, and waits until the device has got that far.
-    """
-
-    def __init__(self, clock: StepClock, spent: dict[str, float]) -> None:
-        self.names: list[str] = []
-        self.clock, self.spent = clock, spent
-        self._layout: VoteLayout | None = None
-        self._device: Tensor | None = None
-        self._host: Tensor | None = None
-        self._event: torch.cuda.Event | None = None
-        self._vote: Vote | None = None
-
-    def post(self, numbers: Tensor, layout: VoteLayout) -> None:
-        """`numbers`: the summed tail; copied to pinned memory while the device goes on."""
-        self._device, self._layout, self._vote = numbers, layout, None
+    def __init__(self, numbers: Tensor, layout: VoteLayout, names: list[str]) -> None:
+        self.device, self.layout, self.names = numbers, layout, names
+        self.host, self._copied = numbers, None
         if numbers.device.type == "cuda":
-            self._host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
-            self._host.copy_(numbers, non_blocking=True)
-            self._event = torch.cuda.Event()
-            self._event.record()
-        else:
-            self._host = numbers
+            self.host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+            self.host.copy_(numbers, non_blocking=True)
+            self._copied = torch.cuda.Event()
+            self._copied.record()
 
     def __getitem__(self, name: str) -> Tensor:
-        assert self._device is not None
-        assert self._layout is not None
+        """A mean over all ranks, 0-d on the device."""
         if name == "grad_norm":
-            return self._device[self._layout.norm]
+            return self.device[self.layout.norm]
         index = self.names.index(name)
-        return self._device[self._layout.first_sum + index] / self._device[self._layout.first_count + index]
+        return self.device[self.layout.first_sum + index] / self.device[self.layout.first_count + index]
+
+    def read(self) -> Vote:
+        """The vote; waits until the device has copied it."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        return self.layout.read(self.host.tolist(), self.names)
+
+
+class StepStats:
+    """What one update computed. `stats["loss"]` is a 0-d tensor on the device; asking for it waits
+    for nothing.
+
+    `read()` gives the numbers, and waits until the device has come that far.
+    """
+
+    def __init__(self, copy: VoteCopy, clock: StepClock, times: PhaseTimes, item: str | None) -> None:
+        """`times`: of the iteration that the update belongs to; `item`: what the batch's items are
+        counted as there."""
+        self.copy, self._clock, self._times, self._item = copy, clock, times, item
+        self._vote: Vote | None = None
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.copy[name]
 
     @property
-    def settled(self) -> bool:
+    def resolved(self) -> bool:
         """Whether the vote was read."""
         return self._vote is not None
 
     def read(self) -> Vote:
         """The numbers, on the host."""
         if self._vote is None:
-            assert self._host is not None
-            assert self._layout is not None
-            if self._event is not None:
-                self._event.synchronize()
-            self._vote = self._layout.read(self._host.tolist(), self.names)
-            for phase, seconds in self.clock.read().items():
-                self.spent[phase] += seconds
-            self.spent["items"] += self._vote.count
+            self._vote = self.copy.read()
+            for phase, seconds in self._clock.read().items():
+                self._times.seconds[phase] += seconds
+            if self._item is not None and not self._vote.requests.retry:
+                self._times.items[self._item] += self._vote.count
         return self._vote
+
+    def repeated(self, copy: VoteCopy) -> None:
+        """The update was made again in smaller micro-batches; the new vote counts."""
+        self.copy, self._vote = copy, None
 
 
 @dataclass
-class Job:
-    """One update: the loss function, this rank's batch, its number, and its time."""
+class PendingUpdate:
+    """One update whose vote has not been read: loss function, this rank's batch, its number, and
+    its time."""
 
     loss_fn: Callable[[Any, Any], Loss]
     batch: StepBatch[Any]
-    update: int
+    number: int
     clock: StepClock
-    spent: dict[str, float]
+    times: PhaseTimes
     largest_cost: float = 0.0
+    """Of a micro-batch of this rank, so far."""
     out_of_memory: bool = False
-    stats: StepStats = field(init=False)
+    loss_name: str = field(init=False)
+    """Module and name of the loss function."""
 
     def __post_init__(self) -> None:
-        self.stats = StepStats(self.clock, self.spent)
+        inner = self.loss_fn.func if isinstance(self.loss_fn, partial) else self.loss_fn
+        self.loss_name = f"{inner.__module__}.{getattr(inner, '__qualname__', type(inner).__name__)}"
 
     @property
     def single_item(self) -> bool:
         """Whether this rank's largest micro-batch was one item already."""
         cost = self.batch.shards.cost
-        dearest = 1.0 if cost is None else float(cost.max()) if len(cost) else 0.0
-        return 0 < self.largest_cost <= dearest
+        largest_item = 1.0 if cost is None else float(cost.max()) if len(cost) else 0.0
+        return 0 < self.largest_cost <= largest_item

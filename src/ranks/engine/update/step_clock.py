@@ -10,7 +10,8 @@ Mark = float | torch.cuda.Event
 
 
 class StepClock:
-    """Splits one update into data, compute and exposed communication; on CUDA by events, so that nothing waits."""
+    """Splits one update into data, compute and exposed communication; on CUDA by events, so that
+    nothing waits."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -27,7 +28,8 @@ class StepClock:
             self._marks.append((phase, time.perf_counter()))
 
     def read(self) -> dict[str, float]:
-        """Seconds by phase since the last reading; call it once the device has passed the last mark."""
+        """Seconds by phase since the last reading; call it once the device has passed the last
+        mark."""
         seconds = {"data": 0.0, "compute": 0.0, "communication": 0.0}
         for (_, before), (phase, after) in zip(self._marks, self._marks[1:], strict=False):
             seconds[phase] += _between(before, after)

@@ -1,10 +1,10 @@
 """The one order in which `--exact` adds up shards, whoever carries them.
 
-The S shards are the leaves of a binary tree: node (level, index) covers shards [index * 2**level, (index+1) * 2**level)
-as far as they exist. A node is the sum of its two children, left plus right; where the right child covers no shard
-(S is no power of two) the node is its left child. A rank adds up what it can: its maximal aligned nodes. The rest of
-the tree is finished by the owner of each slice of the gradient (reduce.py). Floating-point sums then never depend on
-the deal.
+The S shards are the leaves of a binary tree: node (level, index) covers shards [index * 2**level,
+(index+1) * 2**level) as far as they exist. A node is the sum of its two children, left plus right;
+where the right child covers no shard (S is no power of two) the node is its left child. A rank adds
+up what it can: its maximal aligned nodes. The rest of the tree is finished by the owner of each
+slice of the gradient (reduce.py). Floating-point sums then never depend on the deal.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def finish(values: Mapping[Node, T], num_shards: int, add: Callable[[T, T], T]) 
 
 
 class PartialSums:
-    """A rank's maximal aligned sums, built shard by shard from one gradient buffer that is used again and again."""
+    """A rank's maximal aligned sums, built shard by shard from one gradient buffer that is used
+    again and again."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Node, Tensor]] = []

@@ -1,13 +1,18 @@
 """What all ranks must agree on at every update, carried by the tail of the last gradient bucket.
 
-The tail has the gradients' own type (float32 or float64), which holds counts exactly up to 2**24. It is a sum over
-ranks like everything else in the bucket, so a flag is "how many ranks say so", and each rank has a slot of its own
-for its fault. No collective is spent on it, and the host reads it one update later, without waiting.
+The tail has the gradients' own type (float32 or float64), which holds counts exactly up to 2**24.
+Like everything else in the bucket it is summed over ranks: a request is the number of ranks that
+make it, and each rank has a slot of its own for its non-finite loss. The vote needs no collective
+of its own, and the host reads it one update later, without waiting.
 
-    loss and metric sums | metric counts, items, term | int | save | time_up | retry | fault of each rank | norm
-    found on the device  | host facts, known when the bucket is sent                 | on the device      | after it
+    slots                                      known
+    loss sum and metric sums                   on the device
+    metric counts, items                       to the host, when the bucket is sent
+    sigterm, sigint, save, time_up, retry      to the host, when the bucket is sent
+    non-finite loss, one slot a rank           on the device
+    norm                                       on the device, after the reduction
 
-A rank's fault slot is 0 while its loss is finite and NaN otherwise. The norm is filled in after the reduction.
+The slot of a rank is 0 while its loss is finite, and NaN otherwise.
 """
 
 from __future__ import annotations
@@ -17,35 +22,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ranks.engine.distributed.requests import NAMES, Requests
 from ranks.engine.update.loss import Loss
 
 MAX_METRICS = 24
-FLAGS = ("term", "int", "save", "time_up", "retry")
-
-
-@dataclass(frozen=True)
-class Flags:
-    """What one rank asks for."""
-
-    term: bool = False
-    int: bool = False
-    save: bool = False
-    time_up: bool = False
-    retry: bool = False
-
-    def numbers(self) -> list[float]:
-        return [float(f) for f in (self.term, self.int, self.save, self.time_up, self.retry)]
-
-
-NONE = Flags()
 
 
 @dataclass(frozen=True)
 class Vote:
-    """The sum over ranks of one update, on the host. `values`: metric name -> mean over its count."""
+    """The sum over ranks of one update, on the host. `values`: metric name -> mean over its
+    count."""
 
     count: int
-    flags: Flags
+    """Items of all ranks."""
+    requests: Requests
     values: dict[str, float]
     grad_norm: float
     non_finite_ranks: list[int]
@@ -53,72 +43,75 @@ class Vote:
 
     @property
     def skipped(self) -> bool:
-        """The update was not made: a loss or the gradient was not finite, or a rank ran out of memory."""
+        """The update was not made: a loss or the gradient was not finite, or a rank ran out of
+        memory."""
         return (
             bool(self.non_finite_ranks)
-            or self.flags.retry
+            or self.requests.retry
             or self.grad_norm != self.grad_norm
             or self.grad_norm == float("inf")
         )
 
 
 class VoteLayout:
-    """Slots of the tail for `size` ranks."""
+    """The index of each slot of the tail, for `size` ranks."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.first_sum = 0
         self.first_count = MAX_METRICS
         self.items = 2 * MAX_METRICS
-        self.first_flag = self.items + 1
-        self.retry = self.items + len(FLAGS)
-        self.first_fault = self.retry + 1
-        self.norm = self.first_fault + size
+        self.first_request = self.items + 1
+        self.retry = self.items + len(NAMES)
+        self.first_non_finite = self.retry + 1
+        self.norm = self.first_non_finite + size
         self.length = self.norm + 1
 
     def read(self, numbers: list[float], names: list[str]) -> Vote:
-        """Numbers of the summed tail -> a vote."""
+        """The numbers of the summed tail -> a vote."""
         counts = numbers[self.first_count : self.first_count + len(names)]
         sums = numbers[self.first_sum : self.first_sum + len(names)]
-        flags = numbers[self.first_flag : self.first_fault]
         return Vote(
             count=round(numbers[self.items]),
-            flags=Flags(*(n > 0 for n in flags)) if any(flags) else NONE,
+            requests=Requests.of(numbers[self.first_request : self.first_non_finite]),
             values={name: s / c if c else float("nan") for name, s, c in zip(names, sums, counts, strict=True)},
             grad_norm=numbers[self.norm],
-            non_finite_ranks=[r for r in range(self.size) if numbers[self.first_fault + r] != 0.0],
+            non_finite_ranks=[r for r in range(self.size) if numbers[self.first_non_finite + r] != 0.0],
         )
 
 
-class Ballot:
-    """One rank's tail, with the parts that every update needs cut out once.
+class VoteSlots:
+    """This rank's tail, with views of the slots that every update needs.
 
-    `items`: 0-d, the count of all items. `guard`: sums to 0 unless the update must be skipped. `norm`: 0-d.
+    `items`: 0-d, the count of all items. `skip_flag`: its sum is 0 unless the update must be
+    skipped. `norm`: 0-d.
     """
 
     def __init__(self, layout: VoteLayout, tail: Tensor, rank: int) -> None:
         self.layout, self.tail = layout, tail
         self.items, self.norm = tail[layout.items], tail[layout.norm]
-        self.guard = tail[layout.retry : layout.norm]
-        self._fault = tail[layout.first_fault + rank]
-        self._host = tail[layout.first_count : layout.first_fault]
+        self.skip_flag = tail[layout.retry : layout.norm]
+        self._non_finite = tail[layout.first_non_finite + rank]
+        self._host = tail[layout.first_count : layout.first_non_finite]
         self._view = self._host.numpy() if tail.device.type == "cpu" else None
 
-    def fill(self, found: Found, flags: Flags) -> None:
-        """Write this rank's facts, and what its passes found, into its tail of zeros; nothing waits for the device."""
-        facts = [*found.host_counts, *[0.0] * (MAX_METRICS - len(found.host_counts)), found.count, *flags.numbers()]
+    def fill(self, totals: PassTotals, requests: Requests) -> None:
+        """Write the totals of this rank's passes and its requests into the zeroed tail, without
+        waiting."""
+        missing = [0.0] * (MAX_METRICS - len(totals.host_counts))
+        numbers = [*totals.host_counts, *missing, totals.count, *requests.numbers()]
         if self._view is not None:
-            self._view[:] = facts
+            self._view[:] = numbers
         else:
-            self._host.copy_(torch.tensor(facts, dtype=self.tail.dtype, pin_memory=True), non_blocking=True)
-        if found.sums:
-            torch.stack(found.sums, out=self.tail[: len(found.sums)])
-            torch.mul(found.sums[0], 0, out=self._fault)
-            for index, count in found.device_counts.items():
+            self._host.copy_(torch.tensor(numbers, dtype=self.tail.dtype, pin_memory=True), non_blocking=True)
+        if totals.sums:
+            torch.stack(totals.sums, out=self.tail[: len(totals.sums)])
+            torch.mul(totals.sums[0], 0, out=self._non_finite)  # 0 * NaN and 0 * infinity are NaN
+            for index, count in totals.device_counts.items():
                 self.tail[self.layout.first_count + index].add_(count)
 
 
-class Found:
+class PassTotals:
     """Loss and metrics of one or more passes, added up on the device."""
 
     def __init__(self) -> None:

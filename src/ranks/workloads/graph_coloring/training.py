@@ -11,7 +11,8 @@ import torch
 
 from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
-from ranks.engine.runs.run import Run, Summary
+from ranks.engine.runs.run import Run
+from ranks.engine.runs.summary import Summary
 from ranks.engine.sharding import rng
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
@@ -96,11 +97,8 @@ def train(cfg: Config, world: World) -> Summary:
     say_what_is_coloured("validation", cfg, world)
     graphs = StoredGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
     batches = stream(graphs, cfg.global_batch, world)
-    learner = Learner(build(cfg), cfg.optim.resolve(global_batch=cfg.global_batch, updates=cfg.iterations), world)
+    learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=graphs.sha256) as run:
-        usual = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=FIRST_WITHOUT_LEAD_IN)
-        step_s = learner.rehearse(usual, batches.at(run.iteration))
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations, iteration_s=step_s)
         for iteration in run.iterations(cfg.iterations):
             loss = partial(coloring_loss, cfg=cfg, seed=world.seed, iteration=iteration)
             run.log(learner.step(loss, batches.at(iteration)))

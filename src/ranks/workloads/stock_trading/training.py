@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ranks.engine.distributed.world import World
-from ranks.engine.runs.run import Run, Summary
+from ranks.engine.runs.run import Run
+from ranks.engine.runs.summary import Summary
 from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
 from ranks.rl import ppo
@@ -49,14 +50,13 @@ def train(cfg: Config, world: World) -> Summary:
     policy = build(cfg)
     carry(policy, periods.fitted)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
-    learner = Learner(policy, cfg.optim.resolve(global_batch=cfg.global_batch, updates=updates), world)
+    learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=updates)
     collector = Collector(OnMarket(policy, table_DK), market, cfg.global_batch, cfg.horizon, cfg.ppo, world)
     loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
-        run.plan(global_batch=cfg.global_batch, iterations=cfg.iterations)
-        world.emit({"event": "note", "text": days_in_words(cfg.data)})
+        run.session.note(days_in_words(cfg.data))
         for note in prices.notes:
-            world.emit({"event": "warning", "text": note})
+            run.session.warn(note)
         for iteration in run.iterations(cfg.iterations, long=True):
             rollout = collector.collect(OnMarket(policy, table_DK), iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))

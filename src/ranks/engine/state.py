@@ -1,7 +1,7 @@
 """State dictionaries as tensors and strict JSON, and the fingerprint of both.
 
-A state is a nested dictionary with string keys; its leaves are tensors or JSON values. Tensors are named by their
-path, `learner/model/net.0.weight`.
+A state is a nested dictionary with string keys; its leaves are tensors or JSON values. Tensors are
+named by their path, `learner/model/net.0.weight`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ SEPARATOR = "/"
 
 
 class Stateful(Protocol):
-    """What a run keeps. Both methods are called on every rank together, so they may gather over ranks."""
+    """What a run keeps. Both methods are called on every rank together, so they may gather over
+    ranks."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
 def split_state(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Nested state -> (tensors by path, copied to contiguous host memory; the rest as a JSON tree)."""
+    """Nested state -> (tensors by path, copied to contiguous host memory; the rest as a JSON
+    tree)."""
     tensors: dict[str, Tensor] = {}
 
     def walk(node: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -62,7 +64,8 @@ def canonical_json(value: Any) -> bytes:
 
 
 def fingerprint(tensors: Mapping[str, Tensor], rest: Mapping[str, Any]) -> str:
-    """sha256 over sorted (name, dtype, shape, little-endian bytes), then over the JSON rest, counters included."""
+    """sha256 over sorted (name, dtype, shape, little-endian bytes), then over the JSON rest,
+    counters included."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]
