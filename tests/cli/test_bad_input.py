@@ -1,4 +1,4 @@
-"""Every wrong command line gets exit code 2 and one clear answer: what was asked, what was found, what to do."""
+"""Every wrong command line gets exit code 2 and one clear error: what was asked, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "chess command": (["chess", "ladr"], "did you mean ladder?"),
     "perft without a depth": (["chess", "perft"], "no value for DEPTH"),
     "perft backwards": (["chess", "perft", "-1"], "from 0 to 20"),
-    "perft for ever": (["chess", "perft", "99"], "from 0 to 20"),
-    "perft of words": (["chess", "perft", "deep"], "'deep' is not a whole number"),
+    "perft too deep": (["chess", "perft", "99"], "from 0 to 20"),
+    "perft of a word": (["chess", "perft", "deep"], "'deep' is not a whole number"),
     "perft of no position": (["chess", "perft", "1", "--fen", "8/8"], "give six fields"),
     "proof": (["prove", "same-rnu", "graph-coloring"], "did you mean same-run?"),
     "no workload": (["train"], "graph-coloring"),
@@ -30,7 +30,7 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "file": (["train", "./missing.py"], "ranks new"),
     "flag": ([*GC, "--iteratoins", "5"], "did you mean --iterations?"),
     "flag with =": ([*GC, "--optim.rl=5"], "did you mean --optim.lr?"),
-    "flag beside a bad value": ([*GC, "--seed", "x", "--exat"], "did you mean --exact?"),
+    "flag and a bad value": ([*GC, "--seed", "x", "--exat"], "did you mean --exact?"),
     "extra word": ([*GC, "quickly"], "no further argument"),
     "batch size": ([*GC, "--batch-size", "64"], "give --global-batch N"),
     "short lr": ([*GC, "--lr", "0.1"], "--optim.lr"),
@@ -139,14 +139,14 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "own file without its ending": (["train", "spirals"], "did you mean ./spirals.py?"),
     "more iterations": (
         ["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--iterations", "30"],
-        "state the old end of the schedule with --optim.schedule-updates",
+        "keep the end of the schedule with --optim.schedule-updates",
     ),
     "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
 }
 
 
 @pytest.mark.parametrize("case", WITH_A_RUN)
-def test_refused_beside_a_run(case: str, refused: Refused, trained: Path) -> None:
+def test_refused_where_a_run_exists(case: str, refused: Refused, trained: Path) -> None:
     argv, answer = WITH_A_RUN[case]
     before = newest_checkpoint(trained).stat().st_mtime_ns
     assert answer in refused(argv)
@@ -154,7 +154,7 @@ def test_refused_beside_a_run(case: str, refused: Refused, trained: Path) -> Non
 
 
 @pytest.mark.parametrize("num_ranks", ["1", "2"])
-def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: Path) -> None:
+def test_a_run_in_use_is_refused(num_ranks: str, refused: Refused, trained: Path) -> None:
     descriptor = RunFolder(Path("runs/spirals")).lock()
     try:
         message = refused(["train", "./spirals.py", "--ranks", num_ranks, "--gpus", "none"])
@@ -163,7 +163,7 @@ def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: P
     assert f"process {os.getpid()}" in message
 
 
-def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
+def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(
     refused: Refused, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     newest = newest_checkpoint(trained)
@@ -184,11 +184,11 @@ def test_a_newer_checkpoint_format_is_refused(refused: Refused, trained: Path) -
 
     manifest = checkpoint.read_manifest(newest_checkpoint(trained))
     body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}
-    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint._sealed(body))
+    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint.sealed(body))
     assert "update ranks" in refused(["fingerprint", str(newest_checkpoint(trained))])
 
 
-def test_settings_of_a_run_that_were_spoiled(refused: Refused, trained: Path) -> None:
+def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: Path) -> None:
     path = trained / "runs" / "spirals" / "run_config.json"
     settings = json.loads(path.read_text())
     settings["config"]["hidden"] = "wide"
