@@ -1,12 +1,14 @@
-"""What the engine costs: over a bare loop at 1 rank, over PyTorch's DDP at 2 ranks, and what `--exact` costs.
+"""What the engine costs: over a bare loop at 1 rank, over PyTorch's DDP at 2 ranks, and what
+`--exact` costs.
 
     python benchmarks/engine_overhead.py            about 3 minutes on 2 CPU cores; nothing else should run
     python benchmarks/engine_overhead.py --quick    under a minute
 
-All ways of a comparison take turns in one process (A B A B ...), so that a machine's moods hit all alike; the figures
-are medians of pairs, with quartiles. The bare loops gather, run and update the same net on the same data: the 1-rank
-one in its leanest form (one flat gradient, norm and scale in three calls), the 2-rank one is DistributedDataParallel.
-Neither logs anything. The engine's loop is a workload's: Learner.step, Run.log, a row of metrics.jsonl each iteration.
+The loops of a comparison take turns in one process (A B A B ...), so that noise of the machine
+affects all of them. The figures are medians of pairs, with quartiles. The bare loops gather, run
+and update the same net on the same data: with 1 rank in the shortest form (one flat gradient, norm
+and scale in three calls), with 2 ranks by DistributedDataParallel. They log nothing. The engine's
+loop is that of a workload: Learner.step, Run.log, one row of metrics.jsonl per iteration.
 """
 
 # B samples of a batch, F = 64 features, C = 8 classes
@@ -30,7 +32,7 @@ GOAL_US = 100.0
 GOAL_RATIO = 1.03
 STEP_S = 0.010
 CLIP = 1.0
-LR = 1e-5  # small, so that both nets stay what they are
+LR = 1e-5  # small, so that both nets stay about the same
 
 
 def worker(part: str, quick: bool, out: Path) -> None:

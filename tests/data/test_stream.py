@@ -1,4 +1,5 @@
-"""The stream of global batches: what a batch holds, and how it is dealt where items differ in cost."""
+"""The stream of global batches: which items a batch holds, and how their costs are balanced over
+shards."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def slices(cost: np.ndarray, order: list[int], parts: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("num_items", "num_shards"), [(0, 4), (1, 8), (7, 8), (32, 64), (33, 8), (512, 64), (100, 7)])
-def test_every_item_is_dealt_once(num_items: int, num_shards: int) -> None:
+def test_every_item_is_assigned_once(num_items: int, num_shards: int) -> None:
     cost = np.random.default_rng(num_items).lognormal(0, 2, num_items)
     assert sorted(balanced(cost.tolist(), num_shards)) == list(range(num_items))
 
@@ -34,7 +35,7 @@ def test_shards_and_ranks_get_equal_work() -> None:
         assert work.max() / work.min() < 1.15
 
 
-def test_with_more_shards_than_items_no_rank_gets_all_dear_ones() -> None:
+def test_with_more_shards_than_items_no_rank_gets_all_expensive_ones() -> None:
     cost = np.array([100.0] * 8 + [1.0] * 24)
     work = slices(cost, balanced(cost.tolist(), 64), 4)
     assert work.max() == work.min()

@@ -1,4 +1,5 @@
-"""Real ranks for tests: processes that join over gloo, run one function, and return what it returns."""
+"""Real ranks for tests: processes that join over gloo, run one function, and return what it
+returns."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ print(float(eval(sys.argv[2])))
 
 
 def value_of(expression: str, folder: Path) -> float:
-    """What an expression of `net` and `torch` comes to, with the net that is exported in a folder."""
+    """What an expression of `net` and `torch` comes to, with the net that is exported in a
+    folder."""
     argv = [sys.executable, "-c", PROGRAM, str(folder), expression]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

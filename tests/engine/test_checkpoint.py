@@ -1,4 +1,5 @@
-"""Checkpoints are whole or not there: what is damaged is found before a tensor is used, and named."""
+"""Checkpoints are complete or absent. Damage is found before a tensor is used, and the damaged file
+is named."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import torch
 
 from ranks import UserError
 from ranks.engine.runs import checkpoint
-from ranks.engine.runs.checkpoint import Damaged, HostState
+from ranks.engine.runs.checkpoint import DamagedCheckpoint, HostState
 
 FACTS: dict[str, Any] = {"time_s": 1.0, "score": None, "metrics_bytes": 0, "events_bytes": 0, "measured": {}}
 
@@ -119,7 +120,7 @@ def test_a_manifest_that_points_outside_is_damage(folder: Path) -> None:
     manifest = json.loads(path.read_text())
     manifest["files"]["../00000010/state.json"] = manifest["files"].pop("state.json")
     path.write_bytes(checkpoint.sealed(manifest))
-    with pytest.raises(Damaged, match="leaves the folder"):
+    with pytest.raises(DamagedCheckpoint, match="leaves the folder"):
         checkpoint.read(folder / "00000020")
 
 

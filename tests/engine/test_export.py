@@ -62,7 +62,7 @@ def test_layers_in_a_second_file_come_with_the_model(tmp_path: Path, monkeypatch
     assert found == pytest.approx(float(net(torch.ones(2)).detach().double().sum()), abs=1e-6)
 
 
-class Forgetful(nn.Module):
+class DropsArgument(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.layer = nn.Linear(width, 1)
@@ -70,7 +70,7 @@ class Forgetful(nn.Module):
 
 def test_an_argument_that_is_not_kept_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'width' is not stored"):
-        export_model(Forgetful(3), tmp_path / "export")
+        export_model(DropsArgument(3), tmp_path / "export")
 
 
 # What a class uses of other modules -----------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ SPACES = {
     ids=lambda space: space.kind,
 )
 def test_what_a_policy_uses_of_this_package_comes_with_it(action: Space, tmp_path: Path) -> None:
-    """Encoder, normaliser, LSTM and distributions stand in other modules than the actor-critic."""
+    """Encoder, normaliser, LSTM and distributions are in other modules than the actor-critic."""
     net = ActorCritic(SPACES, action.plain(), hidden=6, memory=3).eval()
     net.encoder.normaliser.mean_F += 0.5
     export_model(net, tmp_path / "export")

@@ -1,7 +1,9 @@
-"""What one rank suffers, all ranks answer alike: non-finite numbers, no memory, changing buffers."""
+"""Faults of one rank are handled by all ranks in the same way: non-finite numbers, buffers that
+change."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks import GaveUp, Learner, Loss, OptimConfig, RunConfig, UserError, World, stream
+from ranks import GaveUp, Learner, Loss, OptimConfig, Run, RunConfig, UserError, World, stream
 from tests.engine.group import another_world, run_ranks
 from tests.engine.test_gradients import PLAIN, Net, Points, gradient_of, point_loss
 
@@ -43,7 +45,7 @@ def nan_loss(model: nn.Module, x_BF: Tensor) -> Loss:
 
 
 def infinite_slope(model: nn.Module, x_BF: Tensor) -> Loss:
-    """A finite loss whose gradient is not: the square root of nought."""
+    """A finite loss whose gradient is not: the square root of 0."""
     each_B = model(x_BF).square().sum(1)
     return Loss(each_B.sum() + (each_B[x_BF[:, 0] == 1000.0] * 0.0).sqrt().sum(), len(x_BF))
 
@@ -91,6 +93,8 @@ def test_a_nan_on_one_rank_skips_the_update_on_all_and_is_named(loss_name: str, 
         assert torch.isfinite(torch.tensor(r["weight"])).all()
         skipped = [e for e in r["events"] if e["event"] == "skipped_update"]
         assert [(e["rank"], e["update"]) for e in skipped] == [(guilty[0], 1)]
+        problem = "the loss is NaN (in the" if loss_name == "nan_loss" else "the gradient of linear."
+        assert skipped[0]["problem"].startswith(problem)
         assert skipped[0]["tensor"] in ("linear.weight", "linear.bias")
         assert skipped[0]["loss_finite"] == (loss_name == "infinite_slope")
 
@@ -103,12 +107,38 @@ def three_bad_updates(world: World) -> str:
             learner.step(nan_loss, batches.at(iteration))
     except GaveUp as error:
         return f"{learner.updates}: {error}"
-    return "went on"
+    return "continued"
 
 
 def test_three_non_finite_losses_in_a_row_end_the_run(tmp_path: Path) -> None:
     for text in run_ranks(2, three_bad_updates, config=RunConfig(shards=8), tmp_path=tmp_path):
-        assert text.startswith("3: 3 losses in a row were not finite, the last at update 2")
+        assert text.startswith("3: 3 losses in a row were not finite, the last at update 2\nasked: update 2\n")
+        assert "found: the loss is NaN (in the micro-batch of items " in text
+        assert "do: lower the learning rate (--optim.lr, now 0.01), or check the data of these items" in text
+
+
+def bad_from_the_third_update(world: World) -> str:
+    learner = Learner(Line(), PLAIN, world)
+    batches = stream(data(), ITEMS, world)
+    try:
+        with Run.open(Nothing(), world, keep=dict(learner=learner)) as run:
+            for iteration in run.iterations(9):
+                learner.step(mild_loss if iteration < 2 else nan_loss, batches.at(iteration))
+    except GaveUp as error:
+        return str(error)
+    return "continued"
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A workload without settings."""
+
+
+def test_the_checkpoint_with_finite_weights_is_named(tmp_path: Path) -> None:
+    config = RunConfig(shards=8, runs_dir=tmp_path / "runs", name="r", save_every="1")
+    for text in run_ranks(2, bad_from_the_third_update, config=config, tmp_path=tmp_path):
+        newest = max((tmp_path / "runs" / "r" / "checkpoints").iterdir())
+        assert text.endswith(f"{newest} holds the finite weights of iteration {int(newest.name)}")
 
 
 class Normed(nn.Module):
@@ -244,14 +274,14 @@ def with_strides(world: World) -> tuple[bool, float]:
     return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
 
 
-def test_strides_and_a_stray_zero_grad_change_nothing(tmp_path: Path) -> None:
+def test_strides_and_a_zero_grad_change_nothing(tmp_path: Path) -> None:
     contiguous, gap = run_ranks(1, with_strides, config=RunConfig(precision="fp64"), tmp_path=tmp_path)[0]
     assert not contiguous
     assert gap < 1e-12
 
 
 def masks_by_micro_batch(world: World) -> list[list[float]]:
-    """Which dropout masks two items of one shard get, each in a micro-batch of its own."""
+    """Which dropout masks two items of one shard get, each in a separate micro-batch."""
     other = another_world(world, RunConfig(shards=1, exact=True, micro_batch=1))
     seen: list[list[float]] = []
 

@@ -1,4 +1,4 @@
-"""Out of memory is agreed on by all ranks, and the step is made again in smaller micro-batches."""
+"""Out of memory is agreed on by all ranks, and the update is repeated in smaller micro-batches."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def single_item_too_large(world: World) -> str:
         learner.drain()
     except GaveUp as error:
         return str(error)
-    return "went on"
+    return "continued"
 
 
 def test_an_item_that_never_fits_ends_the_run(tmp_path: Path) -> None:
@@ -74,8 +74,9 @@ def test_an_item_that_never_fits_ends_the_run(tmp_path: Path) -> None:
         assert "a single item does not fit" in text
 
 
-def nobody_fits(world: World) -> dict[str, Any]:
-    """Every rank runs out of memory in its first micro-batch, so that at first nobody knows the metrics' names."""
+def no_rank_fits(world: World) -> dict[str, Any]:
+    """Every rank runs out of memory in its first micro-batch, so at first no rank knows the
+    metrics' names."""
 
     def loss(model: nn.Module, x_BF: Tensor) -> Loss:
         if len(x_BF) > LIMIT:
@@ -98,7 +99,7 @@ def nobody_fits(world: World) -> dict[str, Any]:
 
 
 def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_dry_run(tmp_path: Path) -> None:
-    for r in run_ranks(2, nobody_fits, config=RunConfig(precision="fp64"), tmp_path=tmp_path):
+    for r in run_ranks(2, no_rank_fits, config=RunConfig(precision="fp64"), tmp_path=tmp_path):
         assert r["gap"] < 1e-12
         assert r["costs"] == (2.0, 2.0)
         assert r["seconds"] > 0

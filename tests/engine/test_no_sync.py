@@ -1,4 +1,5 @@
-"""The host never waits for the step it is in: it only reads the vote of the update before, once its passes are sent."""
+"""The host never waits for the step it is in: it only reads the vote of the update before, once its
+passes are sent."""
 
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ def test_no_synchronising_call_on_cuda(config: RunConfig) -> None:
     world = World.join(config, device="cuda:0", workload="test")
     try:
         batches = stream(Points(world.device), ITEMS, world)
-        # ids of items live on the host; a data set on the GPU moves them there by a pinned copy or waits for it itself
+        # ids of items live on the host; a data set on the GPU moves them there by a pinned copy or
+        # waits for it itself
         whole = batches.dataset.gather(torch.arange(ITEMS))
         batches.dataset.gather = lambda ids: whole[: len(ids)]  # type: ignore[method-assign]
         assert synchronising_calls(learner_of(world), loss, batches) == []

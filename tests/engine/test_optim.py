@@ -11,7 +11,7 @@ from ranks import OptimConfig, UserError
 from ranks.engine.update.optimizer import AdamW, learning_rate
 
 
-def test_warmup_then_cosine_to_nought() -> None:
+def test_warmup_then_cosine_to_zero() -> None:
     config = OptimConfig(lr=2.0, warmup_updates=10, schedule="cosine").resolve(global_batch=8, updates=110)
     assert learning_rate(config, 0) == pytest.approx(0.2)
     assert learning_rate(config, 9) == pytest.approx(2.0)
@@ -34,6 +34,18 @@ def test_the_rate_follows_the_batch_by_the_stated_rule(rule: str, rate: float) -
 def test_a_rule_without_a_base_batch_is_refused() -> None:
     with pytest.raises(UserError, match="no base batch"):
         OptimConfig(lr_rule="linear").resolve(global_batch=1, updates=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "do"),
+    [
+        (OptimConfig(schedule="cosine"), r"Learner\(\.\.\., updates=N\)"),
+        (OptimConfig(schedule="constant", lr_rule="sqrt", base_batch=8), r"Learner\(\.\.\., global_batch=N\)"),
+    ],
+)
+def test_what_a_schedule_or_a_rule_needs_is_asked_for(config: OptimConfig, do: str) -> None:
+    with pytest.raises(UserError, match=do):
+        config.resolve()
 
 
 def test_a_constant_schedule_has_no_end_that_could_differ() -> None:

@@ -1,4 +1,5 @@
-"""Draws are a function of their key: the same whoever asks, and evenly spread."""
+"""Random numbers are a function of their key, do not depend on which items are asked for, and are
+uniform."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ GOLDEN_BITS = [[4598471837433329284, -895158457246745316], [-2978583142254327056
 
 
 def test_golden_bits() -> None:
-    """These never change: a run is continued with them on another version."""
+    """They never change: a run may be resumed by a later version."""
     assert rng.key(0, "order/train", 0) == GOLDEN_KEY
     assert rng.bits(GOLDEN_KEY, torch.tensor([0, 1]), 2).tolist() == GOLDEN_BITS
 
 
-def test_an_items_draw_does_not_depend_on_who_else_is_asked_for() -> None:
+def test_the_numbers_of_an_item_do_not_depend_on_the_other_items() -> None:
     ids = torch.arange(100)
     every = rng.bits(KEY, ids, 3)
     assert torch.equal(rng.bits(KEY, ids[40:60], 3), every[40:60])

@@ -1,9 +1,11 @@
-"""A run's folder: whole or not there, owned by one, continued only as what it was, and never half written."""
+"""A run's folder: complete or absent, locked by one owner, resumed only by the same run, never half
+written."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -26,7 +28,7 @@ CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)
 
 
 class Crash(Exception):
-    """Stands for a process that ends between two iterations."""
+    """Simulates a process that ends between two iterations."""
 
 
 @pytest.fixture
@@ -98,14 +100,59 @@ def test_another_identity_is_refused_and_the_differences_are_listed(runs: RunCon
     before = (runs.runs_dir / "r" / "metrics.jsonl").read_bytes()
     with pytest.raises(UserError) as error:
         train(replace(runs, seed=1), replace(CONFIG, width=8))
-    assert "engine.seed was 0, now 1" in error.value.found
-    assert "config.width was 16, now 8" in error.value.found
+    lines = [line.strip() for line in error.value.found.splitlines()]
+    assert lines[0] == "it is another run"
+    assert lines[1].startswith('data was "')
+    assert re.fullmatch(r'data was "[0-9a-f]{12}", now "[0-9a-f]{12}"', lines[1])
+    assert lines[2] == "config.width was 16, now 8"
+    assert lines[3].startswith("learner.parameters was ")
+    assert lines[4:] == ["engine.seed was 0, now 1"]
     with pytest.raises(UserError, match=r"schedule_updates was 12, now 20"):
         train(runs, replace(CONFIG, iterations=20))
     assert (runs.runs_dir / "r" / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_cadence_of_no_iterations_is_refused(runs: RunConfig) -> None:
+def test_a_complete_run_started_again_stays_as_it_is(runs: RunConfig) -> None:
+    first = train(runs)
+    folder = runs.runs_dir / "r"
+    before = {name: (folder / name).read_bytes() for name in ("sessions.jsonl", "metrics.jsonl", "run.json")}
+    assert train(runs) == first
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    events = read_rows(folder / "events.jsonl")
+    assert [e["text"] for e in events if e["event"] == "note"] == ["complete at 12 of 12, nothing to do"]
+    finished = [e for e in events if e["event"] == "finished"]
+    assert finished[-1]["fingerprint"] == first.fingerprint
+
+
+def test_a_run_that_was_killed_when_it_was_complete_is_still_recorded_as_finished(runs: RunConfig) -> None:
+    train(runs)
+    sessions = runs.runs_dir / "r" / "sessions.jsonl"
+    sessions.write_text(sessions.read_text().splitlines()[0] + "\n")
+    train(runs)
+    assert [s["event"] for s in read_rows(sessions)] == ["opened", "resumed", "finished"]
+
+
+def test_the_plan_comes_before_the_first_update_with_the_time_of_one(runs: RunConfig) -> None:
+    train(runs)
+    events = read_rows(runs.runs_dir / "r" / "events.jsonl")
+    (plan,) = (e for e in events if e["event"] == "plan")
+    assert [e["event"] for e in events[:2]] == ["opened", "plan"]
+    assert (plan["iteration"], plan["start_iteration"], plan["iterations"]) == (0, 0, 12)
+    assert plan["expected_s"] == pytest.approx(12 * plan["iteration_s"])
+    assert plan["iteration_s"] > 0
+    assert (plan["global_batch"], plan["items_per_rank"]) == (32, [32])
+    assert (plan["schedule"], plan["schedule_updates"], plan["warmup_updates"]) == ("cosine", 12, 5)
+
+
+def test_rows_events_and_checkpoints_count_finished_iterations(runs: RunConfig) -> None:
+    train(runs)
+    events = read_rows(runs.runs_dir / "r" / "events.jsonl")
+    saved = [(e["iteration"], Path(e["checkpoint"]).name) for e in events if e["event"] == "saved"]
+    assert saved == [(n, f"{n:08d}") for n in (3, 4, 6, 8, 9, 12)]
+    assert [r["iteration"] for r in rows(runs) if "val/loss" in r] == [4, 8, 12]
+
+
+def test_an_interval_of_no_iterations_is_refused(runs: RunConfig) -> None:
     with pytest.raises(UserError, match="something every 0 iterations"):
         train(runs, replace(CONFIG, eval_every=0))
 
@@ -161,7 +208,7 @@ def test_no_intact_checkpoint_is_an_error_that_names_the_files(runs: RunConfig) 
 
 def test_a_bad_name_is_refused(runs: RunConfig) -> None:
     for name in ("../elsewhere", "a/b", "", ".hidden", "x" * 101):
-        with pytest.raises(UserError, match="no name for a folder"):
+        with pytest.raises(UserError, match="not a valid folder name"):
             RunFolder.of(runs.runs_dir, name)
 
 
@@ -191,7 +238,7 @@ def test_a_full_disk_is_one_error_and_older_checkpoints_stay(small_disk: Path, r
     (small_disk / "ballast").write_bytes(b"\0" * max(0, free - 8192))
     with pytest.raises(UserError, match="older checkpoints are intact") as error:
         train(config)
-    assert "MiB free" in error.value.found
+    assert re.search(r"\(\d+ KiB free\)", error.value.found)
     checkpoints = small_disk / "r" / "checkpoints"
     assert [p.name for p in checkpoints.iterdir() if p.name.startswith(".")] == []
     (small_disk / "ballast").unlink()
@@ -200,7 +247,7 @@ def test_a_full_disk_is_one_error_and_older_checkpoints_stay(small_disk: Path, r
 
 def test_a_folder_that_cannot_be_written_is_one_error(runs: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(UserError, match="choose a folder that can be written"):
+    with pytest.raises(UserError, match="choose a writable folder"):
         train(replace(runs, runs_dir=tmp_path / "file"))
 
 
@@ -223,7 +270,7 @@ def summary_of(world: World) -> images.Summary:
     return images.train(CONFIG, world)
 
 
-def test_every_rank_is_told_what_the_run_came_to(runs: RunConfig, tmp_path: Path) -> None:
+def test_every_rank_gets_the_same_summary(runs: RunConfig, tmp_path: Path) -> None:
     first, second = run_ranks(2, summary_of, config=runs, tmp_path=tmp_path)
     assert first == second
     assert first.fingerprint == checkpoint.read(runs.runs_dir / "r" / "checkpoints" / "00000012").fingerprint
@@ -291,7 +338,7 @@ def test_a_score_that_is_not_finite_counts_as_none(runs: RunConfig) -> None:
     assert rows(runs)[-1]["val/loss"] is None
 
 
-def test_a_model_that_cannot_be_exported_is_warned_of_and_still_trains(runs: RunConfig) -> None:
+def test_a_model_that_cannot_be_exported_trains_with_a_warning(runs: RunConfig) -> None:
     class Local(images.Net):
         def __init__(self, width: int, dropout: float, extra: int = 3) -> None:
             super().__init__(width, dropout)

@@ -1,4 +1,4 @@
-"""Signals belong to the rank that they were sent to."""
+"""A signal stops only the process that it was sent to."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ranks import RunConfig, World
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_what_is_sent_to_a_forked_process_is_none_of_the_ranks() -> None:
-    """Such as a worker that reads data, when it is told to end."""
+def test_a_signal_to_a_forked_process_does_not_stop_the_rank() -> None:
+    """For example a data worker that is terminated."""
     world = World.join(RunConfig(threads=1), device="cpu", workload="test")
-    world.stop.deferred = True
-    ready, told = os.pipe()
+    world.session.attached = True
+    ready, signalled = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(told, b"x")
+        os.write(signalled, b"x")
         signal.pause()
         os._exit(7)  # only where the signal did not end it
     os.read(ready, 1)
@@ -29,4 +29,4 @@ def test_what_is_sent_to_a_forked_process_is_none_of_the_ranks() -> None:
     assert os.WTERMSIG(status) == signal.SIGTERM
     assert world.stop.received == 0
     os.close(ready)
-    os.close(told)
+    os.close(signalled)

@@ -1,4 +1,5 @@
-"""A toy workload: recurrent PPO balances a pole. On-policy; environments and their luck belong to ids, not to ranks.
+"""A toy workload: recurrent PPO balances a pole. On-policy; random numbers depend on the
+environment id, not on the rank.
 
 CartPole: Barto, Sutton & Anderson 1983.
 """
@@ -66,16 +67,17 @@ class RecurrentPolicy(nn.Module):
 
 
 class CartPole:
-    """Some environments, stepped at once; what happens to one depends on its id and its episode alone."""
+    """A group of environments that step together. What happens in one depends only on its id and
+    its episode."""
 
     episode_steps = None
 
     def __init__(self, ids: range, seed: int, device: torch.device) -> None:
         self.ids, self.key, self.device = torch.tensor(ids), rng.key(seed, "reset", 0), device
         self.episode_B = torch.zeros(len(ids), dtype=torch.int64)
-        self.obs_BF = self._fresh()
+        self.obs_BF = self._reset()
 
-    def _fresh(self) -> Tensor:
+    def _reset(self) -> Tensor:
         u_BF = rng.uniform(self.key, self.ids * 2**20 + self.episode_B, 4)
         return ((u_BF - 0.5) * 0.1).to(self.device, torch.get_default_dtype())
 
@@ -92,7 +94,7 @@ class CartPole:
         obs_BF = torch.stack([x + 0.02 * v, v + 0.02 * linear, a + 0.02 * w, w + 0.02 * angular], 1)
         ended_B = (obs_BF[:, 0].abs() > 2.4) | (obs_BF[:, 2].abs() > 0.2095)
         self.episode_B += ended_B.cpu()
-        self.obs_BF = torch.where(ended_B[:, None], self._fresh(), obs_BF)
+        self.obs_BF = torch.where(ended_B[:, None], self._reset(), obs_BF)
         return Transition(torch.ones_like(x), 1.0 - ended_B.to(x.dtype), ended_B)
 
     def state_dict(self) -> dict[str, Tensor]:

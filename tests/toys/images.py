@@ -33,7 +33,8 @@ class ImageBatch:
 
 
 class Gratings:
-    """Images 8x8: one of four directions, a random phase, noise; image i is a pure function of (seed, purpose, i)."""
+    """Images 8x8: one of four directions, a random phase, noise; image i is a pure function of
+    (seed, purpose, i)."""
 
     cost = None
 

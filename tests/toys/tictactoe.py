@@ -1,10 +1,13 @@
-"""A toy workload: a net learns tic-tac-toe from its own games. Self-play; a game's luck belongs to its id.
+"""A toy workload: a net learns tic-tac-toe by self-play. The random numbers of a game depend on its
+id.
 
-Slots refill at once, so a game's id is (slot, number in the slot). An iteration ends at the first tick at which
-enough games have ended; unfinished games go on with the new weights.
+A slot starts a new game as soon as one ends, so a game's id is (slot, number in the slot). An
+iteration ends at the first tick at which enough games have ended. Unfinished games continue with
+the new weights.
 """
 
-# G slots, P positions of the window, B positions of a batch; a board has 9 squares: +1 own stone, -1 the other's, 0
+# G slots, P positions of the window, B positions of a batch; a board has 9 squares: +1 own stone,
+# -1 the other's, 0
 
 from __future__ import annotations
 
@@ -51,7 +54,8 @@ class Net(nn.Module):
 
 @dataclass(frozen=True)
 class Positions:
-    """`outcome_P`: +1, 0, -1 for the side to move. `game_P`: slot * 2**20 + number in the slot; `ply_P`."""
+    """`outcome_P`: +1, 0, -1 for the side to move. `game_P`: slot * 2**20 + number in the slot;
+    `ply_P`."""
 
     game_P: Tensor
     ply_P: Tensor
@@ -80,7 +84,7 @@ def replay(game: int, moves: list[int]) -> tuple[list[tuple[int, int, list[int],
 
 
 class SelfPlay:
-    """This rank's slots. What is kept of a game is its list of moves, -1 where none was made yet."""
+    """This rank's slots. A game is saved as its list of moves, padded with -1."""
 
     def __init__(self, cfg: Config, world: World) -> None:
         self.cfg, self.world = cfg, world
@@ -93,7 +97,7 @@ class SelfPlay:
     def play(self, net: Net, iteration: int) -> Positions:
         """All positions of the games that ended, from all ranks, ordered by game."""
         finished, ended, tick = list[tuple[int, int, list[int], int, float]](), 0.0, 0
-        with eval_mode(net, self.world):
+        with self.world.session.timed("acting"), eval_mode(net, self.world):
             while ended < self.cfg.games_per_iteration:
                 self.world.check_stop()
                 before = len(finished)
@@ -108,7 +112,8 @@ class SelfPlay:
         return Positions(*tensors, torch.tensor(outcome, dtype=dtype))
 
     def _tick(self, net: Net, group: list[int], iteration: int, tick: int, finished: list[Any]) -> int:
-        """One move in every slot of a group; the net sees the whole group, always of the same size."""
+        """One move in every slot of a group; the net sees the whole group, always of the same
+        size."""
         boards = [self._board(slot) for slot in group]
         board_B9 = torch.tensor(boards, dtype=torch.get_default_dtype(), device=self.world.device)
         logits_B9, _ = net(board_B9)
@@ -142,7 +147,7 @@ class SelfPlay:
 
 
 class ReplayWindow:
-    """The newest games; every rank holds the same, in the same order."""
+    """The newest games; every rank holds the same games in the same order."""
 
     def __init__(self, max_games: int) -> None:
         self.max_games = max_games
@@ -154,7 +159,8 @@ class ReplayWindow:
             self.parts.pop(0)
 
     def batch(self, size: int, world: World, update: int) -> StepBatch[Positions]:
-        """Positions drawn with replacement; the draw belongs to the place in the batch."""
+        """Positions sampled with replacement; each random number depends on the index in the
+        batch."""
         window = Positions(*(torch.cat([getattr(p, n) for p in self.parts]) for n in vars(self.parts[0])))
         chosen_B = rng.integers(rng.key(world.seed, "window", update), torch.arange(size), 1, len(window))[:, 0]
         shards = tuple(ShardItems(s, chosen_B[i.start : i.stop]) for s, i in world.shard_items(size))
@@ -168,7 +174,8 @@ class ReplayWindow:
 
 
 def selfplay_loss(net: Net, batch: Positions) -> Loss:
-    """Moves that led to a better outcome than expected become likelier (REINFORCE with a baseline, Williams 1992)."""
+    """Moves that led to a better outcome than expected become more likely (REINFORCE with a
+    baseline, Williams 1992)."""
     board_B9 = batch.board_P9.to(torch.get_default_dtype())
     logits_B9, value_B = net(board_B9)
     logp_B9 = logits_B9.masked_fill(board_B9 != 0, -1e9).log_softmax(1)

@@ -55,10 +55,9 @@ def read(path: Path, asked: str) -> Checkpoint:
     """Read and verify one checkpoint folder. Raises UserError that names the damaged file."""
     try:
         return checkpoint.read(path)
-    except checkpoint.Damaged as damage:
-        raise UserError(
-            asked, str(damage), "use another checkpoint; `--checkpoint latest` finds an intact one"
-        ) from None
+    except checkpoint.DamagedCheckpoint as damage:
+        do = "use another checkpoint; `--checkpoint latest` finds an intact one"
+        raise UserError(asked, str(damage), do) from None
 
 
 def load_model(run: SavedRun, found: Checkpoint, device: torch.device) -> nn.Module:

@@ -1,9 +1,9 @@
-"""A data set as a stream of global batches: a pure function of the iteration, so that there is
-nothing to keep.
+"""A data set as a stream of global batches. A batch is a function of the iteration, so a stream has
+no state to save.
 
 An epoch visits every item once, in an order keyed by (seed, purpose, epoch); its last batch may be
-short. Where items differ in cost, each batch is dealt so that the shards cost about the same; which
-items it holds stays as it was.
+short. Where items differ in cost, the items of a batch are ordered so that all shards cost about
+the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ T = TypeVar("T")
 
 
 class Dataset(Protocol[B]):
-    """`gather`: int64[N] item ids -> a batch on the rank's device. `cost`: float64[len], or none
-    where all cost 1. `sha256`: of the data, for the run's identity."""
+    """A map-style data set. `gather`: int64[N] item ids -> a batch on the rank's device. `cost`:
+    float64[len], or None where every item costs 1. `sha256`: of the data, for the run's
+    identity."""
 
     @property
     def cost(self) -> Tensor | None: ...
@@ -39,12 +40,12 @@ class Dataset(Protocol[B]):
 class Stream(Generic[T]):
     """`at(iteration)`: this rank's part of that iteration's global batch."""
 
-    def __init__(self, dataset: Dataset[T], global_batch: int, world: World, purpose: str) -> None:
+    def __init__(self, dataset: Dataset[T], global_batch: int, world: World, purpose: str, item: str) -> None:
         if len(dataset) == 0:
-            raise UserError("to train", f"the {purpose} data holds no item", "give data that holds some")
+            raise UserError("to train", f"the {purpose} data set is empty", "give data with at least one item")
         if global_batch < 1:
             raise UserError(f"--global-batch {global_batch}", "a batch needs an item", "give --global-batch 1 or more")
-        self.dataset, self.world, self.purpose = dataset, world, purpose
+        self.dataset, self.world, self.purpose, self.item = dataset, world, purpose, item
         self.global_batch = min(global_batch, len(dataset))
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
 
@@ -65,15 +66,16 @@ class Stream(Generic[T]):
         shards = Shards.assigned(
             batch, self.world.assignment, self.world.rank, cost[batch] if cost is not None else None
         )
-        return StepBatch(shards, self.dataset.gather)
+        return StepBatch(shards, self.dataset.gather, self.item)
 
 
 def balanced(cost_B: Sequence[float], num_shards: int) -> list[int]:
-    """An order of B items in which the shards' slices of it cost about the same.
+    """An order of B items in which the shards' slices cost about the same.
 
-    The dearest first, each to the shard that costs least so far and has room (Graham 1969, "Bounds
-    on multiprocessing timing anomalies"). Equal shards come in bit-reversed order, so that runs of
-    neighbouring shards, which are what a rank carries, are alike too.
+    Items are assigned from the most to the least expensive, each to the cheapest shard that has
+    room (Graham 1969, "Bounds on multiprocessing timing anomalies"). Of equally cheap shards the
+    first in bit-reversed order is taken, so that ranges of neighbouring shards, which a rank
+    carries, cost about the same too.
     """
     bounds = [s * len(cost_B) // num_shards for s in range(num_shards + 1)]
     bits = max(1, (num_shards - 1).bit_length())
@@ -85,13 +87,16 @@ def balanced(cost_B: Sequence[float], num_shards: int) -> list[int]:
     heapify(heap)
     order = [0] * len(cost_B)
     for item in sorted(range(len(cost_B)), key=lambda i: -cost_B[i]):
-        cost, turn, shard, place = heappop(heap)
+        cost, priority, shard, place = heappop(heap)
         order[place] = item
         if place + 1 < bounds[shard + 1]:
-            heappush(heap, (cost + cost_B[item], turn, shard, place + 1))
+            heappush(heap, (cost + cost_B[item], priority, shard, place + 1))
     return order
 
 
-def stream(dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train") -> Stream[T]:
-    """The stream of a data set's global batches."""
-    return Stream(dataset, global_batch, world, purpose)
+def stream(
+    dataset: Dataset[T], global_batch: int, world: World, purpose: str = "train", item: str = "samples"
+) -> Stream[T]:
+    """The stream of a data set's global batches. `purpose`: keys the order. `item`: what
+    metrics.jsonl counts."""
+    return Stream(dataset, global_batch, world, purpose, item)

@@ -16,13 +16,14 @@ FREE = "free"
 
 
 def free(default: T) -> T:
-    """A config field that may change between sessions of one run (cadences, iterations): no part of
-    its identity."""
+    """A config field that may change between sessions of one run (iterations, intervals): not part
+    of its identity."""
     return field(default=default, metadata={FREE: True})
 
 
 def identity_of(config: Any) -> dict[str, Any]:
-    """The fields of a frozen dataclass that make a run what it is: all but those marked `free`."""
+    """The fields of a frozen dataclass that belong to a run's identity: all except those marked
+    `free`."""
     out: dict[str, Any] = {}
     for f in fields(config):
         if not f.metadata.get(FREE):
@@ -45,34 +46,34 @@ def at_least(least: int, config: Any, *names: str) -> None:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How a run is carried out, for every workload alike."""
+    """Settings of a run that every workload has."""
 
     seed: int = 0
-    """Every random draw is keyed by it."""
+    """Every random number depends on it."""
     exact: bool = False
     """The same bits on any number of ranks (level L3)."""
     shards: int | None = None
-    """Slices of a global batch that ranks carry; 64, or 8 under --exact."""
+    """Parts of a global batch that are assigned to ranks; 64, or 8 under --exact."""
     shares: tuple[int, ...] | None = free(None)
-    """Shards per rank in proportion, such as 5,3; equal without it."""
+    """Shards per rank in proportion, for example 5,3; by default equal."""
     precision: Precision = "fp32"
     """Arithmetic of the forward pass; weights are float32 (fp64: all in float64, for proofs)."""
     threads: int | None = None
-    """CPU threads per rank; 1 under --exact, else the cores divided by the ranks."""
+    """CPU threads per rank; by default 1 under --exact, else the cores divided by the ranks."""
     micro_batch: int | None = None
-    """Items that one forward pass takes at most; without it a whole shard (exact) or all that a
-    rank carries (fast)."""
+    """Maximum number of items in one forward pass; by default a whole shard (exact) or all items of
+    a rank (fast)."""
     deterministic: bool = False
     """Deterministic algorithms on CUDA also without --exact (on the CPU they are always on)."""
     name: str | None = free(None)
-    """Name of the run folder; the workload's name without it."""
+    """Name of the run folder; by default the workload's name."""
     runs_dir: Path = free(Path("runs"))
-    """Where run folders stand."""
+    """The folder of all run folders."""
     save_every: str = free("5m")
-    """A checkpoint at least this often: 500 (iterations), or 30s, 5m, 1h."""
+    """How often to write a checkpoint: 500 (iterations), or 30s, 5m, 1h."""
     max_time: str | None = free(None)
-    """Stop, saved and with exit code 0, after this time of one command, its restarts included: 90s,
-    10m, 2h."""
+    """Save and stop with exit code 0 after this time of one command, restarts included: 90s, 10m,
+    2h."""
 
     @property
     def num_shards(self) -> int:
@@ -97,9 +98,9 @@ class RunConfig:
             raise UserError(
                 f"--shares {self.shares}",
                 "shares are not negative and not all zero",
-                "give one number per rank, such as 5,3",
+                "give one number per rank, for example 5,3",
             )
-        Cadence.parse(self.save_every, "--save-every")
+        SaveInterval.parse(self.save_every, "--save-every")
         if self.max_time is not None:
             seconds(self.max_time, "--max-time")
 
@@ -112,20 +113,22 @@ def seconds(text: str, flag: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
     if match is None:
         raise UserError(
-            f"{flag} {text}", "that is no length of time", f"write it with its unit, such as {flag} 90s, 10m or 2h"
+            f"{flag} {text}",
+            "that is not a length of time",
+            f"write it with its unit, for example {flag} 90s, 10m or 2h",
         )
     return float(match[1]) * UNITS_S[match[2]]
 
 
 @dataclass(frozen=True)
-class Cadence:
-    """How often to save: every so many iterations, or every so many seconds."""
+class SaveInterval:
+    """How often to save: a number of iterations, or of seconds. The other one is None."""
 
     iterations: int | None
     interval_s: float | None
 
     @classmethod
-    def parse(cls, text: str, flag: str) -> Cadence:
+    def parse(cls, text: str, flag: str) -> SaveInterval:
         """'500' -> iterations, '5m' -> seconds. Raises UserError."""
         if re.fullmatch(r"[1-9]\d*", text.strip()):
             return cls(int(text), None)
@@ -134,25 +137,25 @@ class Cadence:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), clipping, and how the rate follows batch
-    and time."""
+    """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101), gradient clipping, and the learning-rate
+    schedule."""
 
     lr: float = 1e-3
-    """Learning rate at the base batch."""
+    """Learning rate; with an lr rule, at the base batch."""
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     clip_norm: float | None = 1.0
-    """Global gradient norm is clipped to this; none turns it off."""
+    """Maximum global gradient norm; None turns clipping off."""
     schedule: Literal["constant", "cosine", "linear"] = "cosine"
-    """How the rate falls to zero after the warm-up."""
+    """How the learning rate falls to zero after the warm-up."""
     warmup_updates: int = 0
     schedule_updates: int | None = None
-    """Updates at which the schedule ends; without it, the run's iterations."""
+    """Update at which the schedule ends; by default the last update of the run."""
     lr_rule: Literal["none", "linear", "sqrt"] = "none"
-    """How the rate follows the global batch, against --optim.base-batch."""
+    """How the learning rate scales with the global batch relative to --optim.base-batch."""
     base_batch: int | None = None
-    """The global batch that --optim.lr was chosen for."""
+    """The global batch that --optim.lr was chosen for, needed by an lr rule."""
 
     def __post_init__(self) -> None:
         refused = {

@@ -32,7 +32,7 @@ def read_object(path: Path, asked: str) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(asked, f"{path} is not JSON: {error}", "give a file that --print-config printed") from None
     if not isinstance(content, dict):
-        raise UserError(asked, f"{path} holds no JSON object", "give a file that --print-config printed")
+        raise UserError(asked, f"{path} does not hold a JSON object", "give a file that --print-config printed")
     return cast("dict[str, Any]", content)
 
 
@@ -45,7 +45,7 @@ def overlay(config: T, values: Any, asked: str, where: str) -> T:
     changes: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", values).items():
         if key not in hints:
-            do = nearest(key, list(hints), "see --print-config for the keys that there are")
+            do = nearest(key, list(hints), "see --print-config for the valid keys")
             raise UserError(asked, f"{where} has no key {key}", do)
         current = getattr(config, key)
         if is_dataclass(current) and not isinstance(current, type):
@@ -55,12 +55,13 @@ def overlay(config: T, values: Any, asked: str, where: str) -> T:
                 changes[key] = decode(hints[key], value)
             except ValueError as error:
                 found = f"{where}.{key} is {json.dumps(value)}, not {error}"
-                raise UserError(asked, found, f"mend {key}; {type(config).__name__} says what it takes") from None
+                raise UserError(asked, found, f"correct {key}; see {type(config).__name__} for its type") from None
     return replace(cast("Any", config), **changes)
 
 
 def decode(annotation: Any, value: Any) -> Any:
-    """A JSON value as an annotated type takes it. Raises ValueError that says what was wanted."""
+    """A JSON value converted to an annotated type. Raises ValueError with a description of that
+    type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         if value is None and NoneType in arguments:

@@ -18,8 +18,7 @@ SEPARATOR = "/"
 
 
 class Stateful(Protocol):
-    """What a run keeps. Both methods are called on every rank together, so they may gather over
-    ranks."""
+    """What a run can keep. All ranks call both methods together, so they may gather over ranks."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...

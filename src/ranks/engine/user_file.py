@@ -1,4 +1,4 @@
-"""A user's own Python file as a module, loaded under one name by every process that needs it."""
+"""Loads a user's own Python file as a module, under the same name in every process."""
 
 from __future__ import annotations
 
@@ -40,11 +40,7 @@ def load_file(path: Path, asked: str) -> ModuleType:
     except ModuleNotFoundError as error:
         del sys.modules[name]
         package = (error.name or "").split(".")[0]
-        do = (
-            f"pip install 'ranks[{EXTRAS[package]}]'"
-            if package in EXTRAS
-            else f"install {package} for {sys.executable}"
-        )
+        do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"pip install {package}"
         raise UserError(asked, f"it imports {error.name}, which is not installed", do) from error
     except BaseException as error:
         del sys.modules[name]
@@ -65,6 +61,6 @@ def add_folder_to_path(path: Path) -> None:
 
 
 def loaded_files() -> list[Path]:
-    """The files that this process has loaded."""
+    """The user files that this process has loaded."""
     modules = [module for name, module in sys.modules.items() if name.startswith(PREFIX)]
     return [Path(module.__file__) for module in modules if module.__file__ is not None]

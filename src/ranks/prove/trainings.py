@@ -179,7 +179,7 @@ class Training:
         """All weights of a checkpoint, verified. Raises ProofError."""
         try:
             state = checkpoint.read(self.folder / "checkpoints" / f"{iteration:08d}").state
-        except checkpoint.Damaged as damage:
+        except checkpoint.DamagedCheckpoint as damage:
             raise ProofError(str(damage)) from None
         flat = HostState.of({name: {"model": kept["model"]} for name, kept in state.items() if "model" in kept}).flat()
         if not flat:

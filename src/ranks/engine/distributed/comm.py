@@ -1,8 +1,9 @@
 """The collectives that the engine uses, for one rank or many, on the CPU, on CUDA, or several ranks
 on one GPU.
 
-Tensors go through the device's own backend (NCCL on CUDA) where every rank has a GPU of its own;
-otherwise through gloo, staged in host memory. Small facts (flags, names) always go through gloo.
+Tensors go through NCCL where every rank has its own GPU. Otherwise they go through gloo; tensors of
+a GPU are then copied to host memory first (staged). Small values (requests, names) always go
+through gloo.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 class Pending(Protocol):
-    """A collective under way; `wait` returns once its result may be used on the current stream."""
+    """A collective that was started. After `wait` its result may be used on the current stream."""
 
     def wait(self) -> None: ...
 
@@ -28,7 +29,7 @@ class _Done:
 
 
 class _Work:
-    """An asynchronous collective on a tensor, copied back to the device where it was staged."""
+    """An asynchronous collective on a tensor; a staged result is copied back to the device."""
 
     def __init__(self, work: dist.Work, staged: Tensor | None = None, target: Tensor | None = None) -> None:
         self.work, self.staged, self.target = work, staged, target
@@ -40,8 +41,8 @@ class _Work:
 
 
 class Comm:
-    """`rank` of `size`; with size 1 nothing is sent. `staged`: device tensors travel through host
-    memory."""
+    """`rank` of `size`; with size 1 nothing is sent. `staged`: device tensors are copied through
+    host memory."""
 
     def __init__(self, rank: int, size: int, *, staged: bool) -> None:
         self.rank, self.size, self.staged = rank, size, staged
@@ -63,7 +64,8 @@ class Comm:
         return work
 
     def exchange(self, out: Tensor, inp: Tensor, out_sizes: list[int], in_sizes: list[int]) -> None:
-        """All-to-all of uneven runs of 1-D tensors."""
+        """All-to-all of 1-D tensors: `in_sizes[r]` elements go to rank r, `out_sizes[r]` come from
+        it."""
         if self.staged:
             host_out = torch.empty(out.shape, dtype=out.dtype)
             dist.all_to_all_single(host_out, inp.cpu(), out_sizes, in_sizes)
@@ -81,7 +83,7 @@ class Comm:
         return [t.to(mine.device) for t in out]
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> None:
-        """Rank `source`'s values, in place, everywhere."""
+        """Overwrite the tensor on every rank with the values of rank `source`."""
         if self.size == 1:
             return
         if self.staged:
@@ -92,8 +94,8 @@ class Comm:
             dist.broadcast(tensor, source)
 
     def gather_objects(self, mine: T) -> list[T]:
-        """Every rank's small Python object (JSON-like facts), in rank order. Sent only between our
-        own ranks."""
+        """Every rank's small Python object, in rank order. It is pickled, and sent only between the
+        ranks of this run."""
         if self.size == 1:
             return [mine]
         out: list[T] = [mine] * self.size
@@ -101,7 +103,7 @@ class Comm:
         return out
 
     def sum_host(self, values: list[float]) -> list[float]:
-        """Sum small float64 facts over ranks, through the host."""
+        """Sums over ranks of a few float64 numbers, through the host."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -109,7 +111,7 @@ class Comm:
         return tensor.tolist()
 
     def max_host(self, value: float) -> float:
-        """The greatest of one fact over ranks."""
+        """The maximum of a number over ranks."""
         if self.size == 1:
             return value
         tensor = torch.tensor([value], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""What a rank's arithmetic is: threads, determinism, autocast, the default float type."""
+"""Settings of a rank's arithmetic: threads, determinism, autocast, default float type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[object]:
-    """bf16 autocast with float32 weights, or nothing."""
+    """bf16 autocast with float32 weights under --precision bf16; otherwise a context without
+    effect."""
     if config.precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

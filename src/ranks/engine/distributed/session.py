@@ -52,7 +52,7 @@ class Session:
     """Where set, the learner calls it once, before its first update, with the seconds that one
     update takes."""
     times: PhaseTimes = field(default_factory=PhaseTimes)
-    """Those of the current iteration; each iteration has its own."""
+    """Of the current iteration; a new object for each."""
     _drains: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None], init=False)
     _phase: str | None = field(default=None, init=False)
 

@@ -1,8 +1,7 @@
-"""Weights for use elsewhere: `model.safetensors`, `config.json`, and `model.py`, which imports only
-torch.
+"""Exports a model: `model.safetensors`, `config.json`, and `model.py`, which imports only torch.
 
-`model.py` is the source of the model's class and of all that it uses (engine/standalone.py), and a
-`load` function that builds the net and loads the weights strictly.
+`model.py` contains the source of the model's class and of everything that it uses (standalone.py),
+and a function `load` that builds the model and loads the weights strictly.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def load(folder: str) -> "{name}":
 
 def arguments_of(model: nn.Module) -> dict[str, Any]:
     """The constructor's arguments, read from attributes of the same names. Raises UserError where
-    one is missing."""
+    an attribute is missing."""
     arguments: dict[str, Any] = {}
     for name in list(inspect.signature(type(model)).parameters):
         value = getattr(model, name, None)
@@ -63,14 +62,14 @@ def arguments_of(model: nn.Module) -> dict[str, Any]:
             raise UserError(
                 f"to export {type(model).__name__}",
                 f"its constructor argument {name!r} is not stored as a plain attribute",
-                f"write self.{name} = {name} in __init__, so that the net can be built again elsewhere",
+                f"write self.{name} = {name} in __init__, so that the exported file can rebuild the model",
             )
     return arguments
 
 
 def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
-    """The contents of config.json and model.py. Raises UserError where the model cannot be built
-    again elsewhere."""
+    """The contents of config.json and model.py. Raises UserError where the model cannot be rebuilt
+    from them."""
     name = type(model).__name__
     config = {"class": name, "arguments": arguments_of(model)}
     return config, standalone_source(type(model)) + LOADER.format(name=name)

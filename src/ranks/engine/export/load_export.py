@@ -1,4 +1,4 @@
-"""An export folder read back into the class it was made from: verified, and nothing unpickled."""
+"""Loads an export folder into the model's own class. Files are verified; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ranks.errors import UserError
 M = TypeVar("M", bound=nn.Module)
 
 
-def read_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
-    """The net of a model.safetensors file and the config.json beside it, ready to be used, and the
-    sha256 of its weights. Raises UserError where a file is missing, damaged, or holds another kind
-    of net."""
+def load_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
+    """The model of a model.safetensors file and the config.json next to it, in evaluation mode, and
+    the sha256 of its weights. Raises UserError where a file is missing or damaged, or holds another
+    class of model."""
     config_path = weights_path.with_name("config.json")
     try:
         raw = weights_path.read_bytes()
         config: Any = json.loads(config_path.read_text(encoding="utf-8"))
         arguments, expected = dict(config["arguments"]), str(config["weights_sha256"])
     except OSError as error:
-        raise UserError(asked, f"{error.filename}: {error.strerror}", "give an export folder that is whole") from None
+        raise UserError(asked, f"{error.filename}: {error.strerror}", "give a complete export folder") from None
     except (ValueError, KeyError, TypeError):
-        raise UserError(asked, f"{config_path} does not describe a net", "export it again") from None
+        raise UserError(asked, f"{config_path} does not describe a model", "export it again") from None
     sha256 = hashlib.sha256(raw).hexdigest()
     if sha256 != expected:
         found = f"{weights_path} is damaged: sha256 {sha256[:12]}, {config_path.name} says {expected[:12]}"

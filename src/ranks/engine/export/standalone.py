@@ -1,5 +1,4 @@
-"""A class as a module of its own: its source, and that of all it uses, in a file that imports only
-torch.
+"""Writes a class and everything that it uses as the source of one module that imports only torch.
 
 Functions, classes and constants are copied from the module of the class. Names that it imports
 from this package, or from a module in the folder of its own file, are copied from there.
@@ -25,7 +24,7 @@ OURS = "ranks"
 def standalone_source(cls: type) -> str:
     """The source of a module that defines the class. Raises UserError where it needs more than
     torch, the standard library and this package."""
-    sources: dict[str, Source] = {}
+    sources: dict[str, ModuleSource] = {}
     seen: set[tuple[str, str]] = set()
     _follow(cls.__module__, cls.__name__, sources, seen, cls)
     imports: dict[str, None] = {}
@@ -48,9 +47,9 @@ def standalone_source(cls: type) -> str:
 
 
 @dataclass
-class Source:
-    """A module's text, what defines each name in it, which of its statements are needed, and our
-    modules they use."""
+class ModuleSource:
+    """A module's text, the statement that defines each name, the statements that are needed (by
+    id), and the modules of this package that they use."""
 
     text: str
     tree: ast.Module
@@ -59,7 +58,7 @@ class Source:
     uses: dict[str, None] = field(default_factory=dict[str, None])
 
     @classmethod
-    def of(cls, module: str) -> Source:
+    def of(cls, module: str) -> ModuleSource:
         loaded = sys.modules.get(module) or import_module(module)
         path = getattr(loaded, "__file__", None)
         text = Path(path).read_text(encoding="utf-8") if path else inspect.getsource(loaded)
@@ -67,18 +66,18 @@ class Source:
         return cls(text, tree, {name: node for node in tree.body for name in _names_bound(node)})
 
     def text_of(self, node: ast.stmt) -> str:
-        """As it is written, decorators included."""
+        """The source text of a statement, with its decorators."""
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         return textwrap.dedent("\n".join(self.text.splitlines()[first - 1 : node.end_lineno]))
 
 
-def _follow(module: str, name: str, sources: dict[str, Source], seen: set[tuple[str, str]], cls: type) -> None:
-    """Mark the statement that defines a name, and all that it uses."""
+def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[tuple[str, str]], cls: type) -> None:
+    """Mark the statement that defines a name, and everything that it uses, as needed."""
     if (module, name) in seen:
         return
     seen.add((module, name))
     if module not in sources:
-        sources[module] = Source.of(module)
+        sources[module] = ModuleSource.of(module)
     source = sources[module]
     node = source.defined.get(name)
     if node is None:
@@ -86,7 +85,7 @@ def _follow(module: str, name: str, sources: dict[str, Source], seen: set[tuple[
     if isinstance(node, ast.ImportFrom) and _is_copied(node, cls):
         alias = next(a for a in node.names if (a.asname or a.name) == name)
         assert node.module is not None
-        if alias.asname not in (None, alias.name) or name not in Source.of(node.module).defined:
+        if alias.asname not in (None, alias.name) or name not in ModuleSource.of(node.module).defined:
             found = f"its source needs {ast.unparse(node)}"
             raise UserError(f"to export {cls.__name__}", found, "import what it uses by its own name")
         source.uses[node.module] = None
@@ -111,8 +110,8 @@ def _is_copied(node: ast.ImportFrom, cls: type) -> bool:
     return own.parent in imported.parents and not {"site-packages", "dist-packages"} & set(imported.parts)
 
 
-def _in_order(sources: dict[str, Source]) -> Iterator[str]:
-    """Modules, those that others use first."""
+def _in_order(sources: dict[str, ModuleSource]) -> Iterator[str]:
+    """The modules in order: a module comes after those that it uses."""
     done: set[str] = set()
 
     def visit(module: str) -> Iterator[str]:

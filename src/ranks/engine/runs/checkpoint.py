@@ -1,11 +1,11 @@
-"""Checkpoints: folders that are whole or not there.
+"""Checkpoints: folders that are complete or absent.
 
     checkpoints/00000120/   learner.safetensors ...   tensors of each kept object
                             state.json                the rest of their state
                             manifest.json             sha256 and length of each file, counters; written last
 
-A checkpoint is written in a temporary sibling folder, each file fsynced, read back, and renamed
-once. The newest one is found by scanning; nothing points to it. Nothing is ever unpickled.
+A checkpoint is written into a temporary sibling folder. Each file is fsynced and read back, then
+the folder is renamed. The newest checkpoint is found by listing the folders. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TEMPORARY = ".tmp-"
 KEEP = 3
 
 
-class Damaged(Exception):
-    """A checkpoint whose files are not what its manifest says; names the file."""
+class DamagedCheckpoint(Exception):
+    """A checkpoint whose files differ from its manifest; names the file."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class HostState:
-    """The state of all kept objects, copied to host memory: tensors by object and path, and the
-    JSON rest."""
+    """A copy of the state of all kept objects in host memory: tensors by object and path, and the
+    rest as JSON."""
 
     tensors: dict[str, dict[str, Tensor]]
     rest: dict[str, dict[str, Any]]
@@ -114,8 +114,8 @@ def _write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, A
 
 
 def read(path: Path) -> Checkpoint:
-    """Verify every file, then load. Raises Damaged (naming the file) or UserError for another
-    format."""
+    """Verify every file, then load. Raises DamagedCheckpoint (naming the file) or UserError for
+    another format."""
     manifest, files = _verified_files(path, int(path.name) if path.name.isdigit() else None)
     rest = json.loads(files.pop(STATE))
     tensors = {name.removesuffix(".safetensors"): safetensors.torch.load(b) for name, b in files.items()}
@@ -129,31 +129,31 @@ def newest(folder: Path, on_damage: list[str]) -> Checkpoint | None:
     for path in reversed(listing(folder)):
         try:
             return read(path)
-        except Damaged as damage:
+        except DamagedCheckpoint as damage:
             on_damage.append(str(damage))
     return None
 
 
 def listing(folder: Path) -> list[Path]:
-    """Checkpoint folders from oldest to newest, verified or not."""
+    """Checkpoint folders from oldest to newest, without verifying them."""
     if not folder.is_dir():
         return []
     return sorted(p for p in folder.iterdir() if re.fullmatch(r"\d{8,}", p.name) and p.is_dir())
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest alone. Raises Damaged or UserError."""
+    """The manifest alone. Raises DamagedCheckpoint or UserError."""
     raw = _read(path / MANIFEST)
     try:
         manifest = json.loads(raw)
     except (ValueError, UnicodeDecodeError):
-        raise Damaged(f"{path / MANIFEST}: not JSON") from None
+        raise DamagedCheckpoint(f"{path / MANIFEST}: not JSON") from None
     if not isinstance(manifest, dict) or "format" not in manifest:
-        raise Damaged(f"{path / MANIFEST}: no manifest of a checkpoint")
+        raise DamagedCheckpoint(f"{path / MANIFEST}: not the manifest of a checkpoint")
     if manifest["format"] != FORMAT and raw == sealed(manifest):
         raise OtherFormat.of(path, manifest["format"], FORMAT)
     if raw != sealed(manifest):
-        raise Damaged(f"{path / MANIFEST}: its own checksum does not fit")
+        raise DamagedCheckpoint(f"{path / MANIFEST}: its checksum is wrong")
     return manifest
 
 
@@ -164,7 +164,7 @@ def rotate(folder: Path) -> None:
     for path in listing(folder):
         try:
             manifests[path] = read_manifest(path)
-        except Damaged:
+        except DamagedCheckpoint:
             continue
     paths = list(manifests)
     keep = set(paths[-KEEP:])
@@ -187,7 +187,7 @@ def newest_finite(folder: Path) -> Path | None:
         try:
             if read_manifest(path).get("finite"):
                 return path
-        except Damaged:
+        except DamagedCheckpoint:
             continue
     return None
 
@@ -198,7 +198,7 @@ def best(folder: Path) -> Path | None:
     for path in listing(folder):
         try:
             score = read_manifest(path).get("score")
-        except Damaged:
+        except DamagedCheckpoint:
             continue
         if score is not None:
             scored.append((float(score), path))
@@ -206,8 +206,8 @@ def best(folder: Path) -> Path | None:
 
 
 def quarantine(folder: Path, newer_than: int) -> None:
-    """Move damaged checkpoints, which a run will not continue from, out of the way of rotation
-    (owner only)."""
+    """Rename damaged checkpoints newer than an iteration to damaged-*, so that rotation does not
+    count them. Only the owner of the run may call it."""
     for path in listing(folder):
         if int(path.name) > newer_than:
             shutil.rmtree(path.with_name(f"damaged-{path.name}"), ignore_errors=True)
@@ -215,14 +215,14 @@ def quarantine(folder: Path, newer_than: int) -> None:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what an interrupted save left behind (only the owner of the run may call it)."""
+    """Remove the temporary folders of interrupted saves. Only the owner of the run may call it."""
     if folder.is_dir():
         for path in folder.glob(f"{TEMPORARY}*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as the bytes of its file, with its own checksum."""
+    """A manifest as the bytes of its file, with a checksum of itself."""
     body = {k: v for k, v in manifest.items() if k != "sha256"}
     return canonical_json({**body, "sha256": hashlib.sha256(canonical_json(body)).hexdigest()})
 
@@ -230,16 +230,16 @@ def sealed(manifest: Mapping[str, Any]) -> bytes:
 def _verified_files(path: Path, iteration: int | None) -> tuple[dict[str, Any], dict[str, bytes]]:
     manifest = read_manifest(path)
     if iteration is not None and manifest["iteration"] != iteration:
-        raise Damaged(f"{path / MANIFEST}: it belongs to iteration {manifest['iteration']}")
+        raise DamagedCheckpoint(f"{path / MANIFEST}: it belongs to iteration {manifest['iteration']}")
     files: dict[str, bytes] = {}
     for name, facts in manifest["files"].items():
         if Path(name).name != name:
-            raise Damaged(f"{path / MANIFEST}: the file name {name!r} leaves the folder")
+            raise DamagedCheckpoint(f"{path / MANIFEST}: the file name {name!r} leaves the folder")
         content = _read(path / name)
         if len(content) != facts["bytes"]:
-            raise Damaged(f"{path / name}: {len(content)} bytes, the manifest says {facts['bytes']}")
+            raise DamagedCheckpoint(f"{path / name}: {len(content)} bytes, the manifest says {facts['bytes']}")
         if hashlib.sha256(content).hexdigest() != facts["sha256"]:
-            raise Damaged(f"{path / name}: its sha256 is not the manifest's")
+            raise DamagedCheckpoint(f"{path / name}: its sha256 is not the manifest's")
         files[name] = content
     return manifest, files
 
@@ -248,9 +248,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise Damaged(f"{path}: missing") from None
+        raise DamagedCheckpoint(f"{path}: missing") from None
     except OSError as error:
-        raise Damaged(f"{path}: {error.strerror or error}") from None
+        raise DamagedCheckpoint(f"{path}: {error.strerror or error}") from None
 
 
 def _write_durably(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a full or read-only disk says to a user."""
+"""Errors of a full or read-only disk, as messages for a user."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ranks.errors import UserError
 
 @contextmanager
 def writing(asked: str, folder: Path) -> Generator[None]:
-    """Turn an OSError into a UserError that names the place and the space left there."""
+    """Turn an OSError into a UserError that names the place and the free space."""
     try:
         yield
     except OSError as error:
         there = next((p for p in (folder, *folder.absolute().parents) if p.is_dir()), Path("/"))
-        free_mib = shutil.disk_usage(there).free / 2**20
+        free = shutil.disk_usage(there).free
+        left = f"{free / 2**20:.1f} MiB" if free >= 2**20 else f"{free // 2**10} KiB"
         raise UserError(
             asked,
-            f"{error.strerror or error} ({free_mib:.1f} MiB free); older checkpoints are intact",
-            "free some space or mend the folder's rights, then run the same command again",
+            f"{error.strerror or error} ({left} free); older checkpoints are intact",
+            "free disk space, or make the folder writable (chmod), then run the same command again",
         ) from error

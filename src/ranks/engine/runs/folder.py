@@ -40,11 +40,10 @@ class RunFolder:
 
     @classmethod
     def of(cls, runs_dir: Path, name: str) -> RunFolder:
-        """The folder of a run's name. Raises UserError where that is more than one plain path
-        component."""
+        """The folder of a run. Raises UserError where the name is not one plain path component."""
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
             raise UserError(
-                f"--name {name!r}", "no name for a folder", "use letters, digits, '.', '_' and '-', at most 100"
+                f"--name {name!r}", "not a valid folder name", "use letters, digits, '.', '_' and '-', at most 100"
             )
         return cls(runs_dir / name)
 
@@ -57,7 +56,7 @@ class RunFolder:
         return (self.path / RUN_FILE).is_file()
 
     def lock(self, patience_s: float = 0.0) -> int:
-        """Take the run for this process and those that inherit the descriptor. Raises UserError
+        """Lock the run for this process and those that inherit the descriptor. Raises UserError
         naming the owner."""
         path = self.path.parent / f".{self.path.name}.lock"
         try:
@@ -67,7 +66,7 @@ class RunFolder:
             raise UserError(
                 f"to train in {self.path}",
                 f"{path.parent}: {error.strerror}",
-                "choose a folder that can be written with --runs-dir",
+                "choose a writable folder with --runs-dir",
             ) from error
         deadline = time.monotonic() + patience_s
         while True:
@@ -118,8 +117,8 @@ class RunFolder:
             raise UserError(f"to continue {self.path}", listed, do)
 
     def temporary(self) -> Path:
-        """A fresh place to build the folder in; leftovers of earlier tries are removed (the lock
-        must be held)."""
+        """An empty temporary folder to build the run folder in. Those of earlier attempts are
+        removed; the lock must be held."""
         for old in self.path.parent.glob(f".{self.path.name}.tmp-*"):
             shutil.rmtree(old, ignore_errors=True)
         path = self.path.parent / f".{self.path.name}.tmp-{os.getpid()}"

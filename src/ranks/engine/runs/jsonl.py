@@ -1,4 +1,5 @@
-"""Lines of JSON that are appended as things happen, and cut back to a checkpoint on resume."""
+"""Files of one JSON object a line. Rows are appended; a resume truncates them to the length in a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 def strict(value: Any) -> Any:
-    """NaN and infinities become null, since strict JSON has neither."""
+    """Replace NaN and infinities, which strict JSON does not have, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -50,24 +51,24 @@ class JsonlFile:
                 raise error
 
     def sync(self) -> int:
-        """Make what was written durable; its length in bytes."""
+        """Make what was written durable (fsync); the length of the file in bytes."""
         with self._writing():
             os.fsync(self._file.fileno())
             return self._file.tell()
 
     def cut(self, length: int) -> None:
-        """Drop everything behind the first `length` bytes, as far as there are so many."""
+        """Truncate the file to `length` bytes, if it is longer."""
         with self._writing():
             self._file.truncate(min(length, self.path.stat().st_size))
             self._file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
-        with suppress(OSError):  # what it could not write was reported when it was written
+        with suppress(OSError):  # a failed write was reported by `append`
             self._file.close()
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All whole rows of a .jsonl file; a last line that is still being written is left out."""
+    """All complete rows of a .jsonl file; an incomplete last line is left out."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")[:-1]

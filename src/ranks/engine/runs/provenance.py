@@ -1,4 +1,4 @@
-"""What stands beside every number that a run leaves behind: versions, hardware, commit."""
+"""Where results come from: versions, hardware, commit. Kept in run.json."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hardware(device: torch.device) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """The processor's own name where the system tells it."""
+    """The processor's model name, where the system gives it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -42,14 +42,14 @@ def cpu_name() -> str:
 
 
 def git_commit() -> str | None:
-    """The commit of the folder the command was started in, with `+changes` where it has uncommitted
-    ones."""
+    """The commit of the current folder, with `+changes` where it has uncommitted changes; None
+    outside git."""
     return _commit(Path.cwd())
 
 
 def source_commit() -> str | None:
-    """The same of the repository that this package's own source is kept in; none where it was
-    installed elsewhere."""
+    """The commit of this package's own source, in the same form; None where the package is
+    installed without git."""
     here = Path(__file__).resolve()
     return _commit(here.parent) if _git(here.parent, "ls-files", "--error-unmatch", here.name) is not None else None
 
@@ -61,7 +61,7 @@ def _commit(folder: Path) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git answers; none where it fails, or is not there."""
+    """The output of a git command; None where it fails or git is missing."""
     try:
         ended = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""How a run begins or continues: identity, folder, the state of what it keeps."""
+"""Begins or continues a run: its identity, its folder, the state of what it keeps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Opened:
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
-    """What makes a run the run it is; changing any of it makes another run."""
+    """What identifies a run. A change of any part makes another run."""
     found = {
         "workload": Path(world.workload).stem,
         "engine": identity_of(world.config),
@@ -66,8 +66,8 @@ def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str 
 
 
 def lock(folder: RunFolder, world: World) -> int | None:
-    """The descriptor that holds the folder, on the first rank; None where whoever launched the
-    ranks holds it. Every rank calls it."""
+    """The descriptor that holds the folder's lock, on the first rank; None where the launcher holds
+    it. Every rank calls it."""
     launched = world.process_env.lock_fd is not None
     descriptor = _first_rank(world, lambda: None if launched else folder.lock(patience_s=5.0))
     return descriptor if world.rank == 0 else None
@@ -86,7 +86,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     if loaded.state.keys() != keep.keys():
         raise UserError(
             f"to continue from {path}",
-            f"it keeps {sorted(loaded.state)}, this program {sorted(keep)}",
+            f"its checkpoint keeps {sorted(loaded.state)}, this program keeps {sorted(keep)}",
             "choose another --name",
         )
     for name, kept in keep.items():
@@ -111,7 +111,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
 
 
 def _first_rank(world: World, act: Callable[[], T]) -> T:
-    """What the first rank's `act` returns, on every rank; its UserError is raised by all."""
+    """What `act` returns on the first rank, on every rank; a UserError is raised on all ranks."""
     outcome: tuple[T | None, UserError | None] = (None, None)
     if world.rank == 0:
         try:
@@ -135,7 +135,7 @@ def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, l
         raise UserError(
             f"to continue {folder.path}",
             "no intact checkpoint: " + ("; ".join(damaged) or "the folder holds none"),
-            "restore one from a copy, or begin again under another --name",
+            "restore one from a copy, or start again under another --name",
         )
     checkpoint.quarantine(folder.checkpoints, newest.iteration)
     return newest.path, damaged
@@ -167,7 +167,7 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
         os.rename(place, folder.path)
     except OSError as error:
         raise UserError(
-            f"to begin a run in {folder.path}",
+            f"to start a run in {folder.path}",
             f"{error.strerror or error}",
             "give a folder that can be written with --runs-dir",
         ) from error

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 
-from ranks.engine.config import Cadence
+from ranks.engine.config import SaveInterval
 
 
 class SavePolicy:
@@ -16,7 +16,7 @@ class SavePolicy:
 
     def __init__(self, save_every: str, saved_iteration: int, clock: Callable[[], float] = time.perf_counter) -> None:
         """`save_every`: '500' (iterations), or '30s', '5m', '1h'."""
-        self.cadence, self.clock = Cadence.parse(save_every, "--save-every"), clock
+        self.interval, self.clock = SaveInterval.parse(save_every, "--save-every"), clock
         self.saved_iteration, self.saved_at_s = saved_iteration, clock()
         self.requested, self.unlogged_s = False, 0.0
         self.score: float | None = None
@@ -30,13 +30,13 @@ class SavePolicy:
     def overdue(self) -> bool:
         """Whether the last checkpoint is older than the interval. The first rank asks for a save by
         its vote."""
-        interval_s = self.cadence.interval_s
+        interval_s = self.interval.interval_s
         return interval_s is not None and self.clock() - self.saved_at_s > interval_s
 
     def due(self, iteration: int, *, agreed: bool) -> bool:
         """Whether to save now, with `iteration` iterations finished. `agreed`: all ranks agreed to
         save or to end."""
-        by_count = self.cadence.iterations is not None and iteration % self.cadence.iterations == 0
+        by_count = self.interval.iterations is not None and iteration % self.interval.iterations == 0
         return iteration != self.saved_iteration and (self.requested or by_count or agreed)
 
     def done(self) -> None:

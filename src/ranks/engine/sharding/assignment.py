@@ -1,4 +1,4 @@
-"""Which rank carries which shard, and which items a shard holds."""
+"""Which rank carries which shards, and which items a shard holds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def shard_items(shard: int, num_items: int, num_shards: int) -> range:
 
 @dataclass(frozen=True)
 class ShardAssignment:
-    """A contiguous run of shards for each rank: rank r carries shards
+    """A contiguous range of shards for each rank: rank r carries shards
     `bounds[r]..bounds[r+1]-1`."""
 
     bounds: tuple[int, ...]
 
     @classmethod
     def make(cls, num_shards: int, num_ranks: int, shares: tuple[int, ...] | None = None) -> ShardAssignment:
-        """Equal runs, or runs in proportion to `shares`. Raises UserError."""
+        """Ranges of equal length, or in proportion to `shares`. Raises UserError."""
         if num_ranks > num_shards:
             raise UserError(
                 f"{num_ranks} ranks",

@@ -1,15 +1,15 @@
-"""Random numbers without a generator: each draw is a hash of (seed, purpose, step, item id).
+"""Counter-based random numbers: each number is a hash of (seed, purpose, step, item id, index).
 
-Nothing advances, so nothing has to be saved, and nobody's luck depends on which rank computes it.
-Bits, integers and uniforms are the same on every device; the other distributions are computed in
-float64 and promised within one class of device, since logarithm and cosine differ between
-libraries.
+There is no generator state, so there is nothing to save, and a number does not depend on the rank
+that computes it. Bits, integers and uniforms are the same on every device. The other distributions
+are computed in float64; they are the same on one class of device only, since logarithm and cosine
+differ between libraries.
 
 The hash is the finaliser of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom
-number generators"), applied to the item and then to the index of the draw. Torch's int64 arithmetic
-wraps alike on every device.
+number generators"), applied to the item id and then to the index. Torch's int64 arithmetic wraps in
+the same way on every device.
 
-Legend: N items, D draws of each item.
+Legend: N items, D random numbers of each item.
 """
 
 from __future__ import annotations
@@ -69,24 +69,23 @@ def normal(key: int, item_ids: Tensor, num: int) -> Tensor:
 
 
 def gumbel(key: int, item_ids: Tensor, num: int) -> Tensor:
-    """float64[N, num] standard Gumbel: the arg max of logits + gumbel samples their softmax."""
+    """float64[N, num] standard Gumbel: argmax(logits + gumbel) is a sample of softmax(logits)."""
     u_ND = uniform(key, item_ids, num) + 2.0**-54
     return -torch.log(-torch.log(u_ND))
 
 
 def permutation(key: int, n: int) -> Tensor:
-    """int64[n]: a random order of 0..n-1 (on the CPU)."""
+    """int64[n]: a random permutation of 0..n-1 (on the CPU)."""
     return torch.argsort(bits(key, torch.arange(n), 1)[:, 0], stable=True)
 
 
 def torch_seed(seed: int, step: int, shard: int, offset: int) -> int:
-    """What torch's own generators are seeded with before a pass that begins `offset` items into a
-    shard."""
+    """The seed of torch's own generators before a pass that begins at item `offset` of a shard."""
     return key(seed, f"torch/{shard}/{offset}", step) & (2**63 - 1)
 
 
 def numpy_generator(seed: int, purpose: str, step: int, item: int) -> np.random.Generator:
-    """A NumPy generator for one item, for making data on the CPU (Philox, Salmon et al. 2011, keyed
-    by all four)."""
+    """A NumPy generator for one item, to make data on the CPU (Philox, Salmon et al. 2011, keyed by
+    all four)."""
     digest = hashlib.blake2b(f"{seed}/{purpose}/{step}/{item}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

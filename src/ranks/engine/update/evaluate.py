@@ -1,4 +1,4 @@
-"""Exact evaluation: every item once, whoever carries it."""
+"""Evaluation over all ranks: every item exactly once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranks.engine.update.loss import Loss
 
 
 class HasEvalMode(Protocol):
-    """A module, as far as its two modes go."""
+    """A module with training and evaluation mode."""
 
     @property
     def training(self) -> bool: ...
@@ -27,8 +27,8 @@ class HasEvalMode(Protocol):
 
 @contextmanager
 def eval_mode(model: HasEvalMode, world: World | None = None) -> Generator[None]:
-    """The model in evaluation mode without gradients, in the run's precision where `world` is
-    given; then as it was."""
+    """Evaluation mode without gradients, in the run's precision where `world` is given. Restores
+    the mode afterwards."""
     training = model.training
     model.eval()
     try:
@@ -41,12 +41,12 @@ def eval_mode(model: HasEvalMode, world: World | None = None) -> Generator[None]
 def evaluate_by_shard(
     world: World, num_items: int, fn: Callable[[Tensor], Loss], max_items: int = 256
 ) -> dict[str, float]:
-    """Means of `fn`'s loss and metrics over `num_items` items, each of which is seen once.
+    """Means of `fn`'s loss and metrics over `num_items` items, each of which is evaluated once.
 
-    `fn` gets int64 item ids and sets evaluation mode itself (`acting`). Under --exact they are
-    those of one shard, whoever carries it, so the figures are the same bits on any deal; in fast
-    mode a rank's items are fused, at most `max_items` of them. Sums are merged in float64 in item
-    order. Every rank calls it and gets the same numbers.
+    `fn` gets int64 item ids; the caller sets evaluation mode (`eval_mode`). Under --exact a call
+    gets the items of one shard, so the results are the same bits on any assignment. In fast mode it
+    gets at most `max_items` of the rank's items. Sums are merged in float64 in item order. Every
+    rank calls it and gets the same numbers.
     """
     with world.session.timed("evaluation"):
         return _evaluate(world, num_items, fn, max_items)
@@ -56,15 +56,15 @@ def _evaluate(world: World, num_items: int, fn: Callable[[Tensor], Loss], max_it
     mine: list[tuple[int, list[str]]] = []
     found: list[Tensor] = []
     pieces = _pieces(world, num_items, max_items)
-    for turn in range(max(len(p) for p in pieces)):
+    for index in range(max(len(p) for p in pieces)):
         world.check_stop()
-        if turn < len(pieces[world.rank]):
-            items = pieces[world.rank][turn]
+        if index < len(pieces[world.rank]):
+            items = pieces[world.rank][index]
             with autocast(world.config, world.device):
                 names, sums, counts = fn(torch.tensor(items)).parts()
             mine.append((items.start, names))
             found += [_in_float64(sums, sums[0]), _in_float64(counts, sums[0])]
-    numbers = iter(torch.cat(found).tolist() if found else [])  # the device is waited for once
+    numbers = iter(torch.cat(found).tolist() if found else [])  # waits for the device once
     read = [(first, names, _take(numbers, len(names)), _take(numbers, len(names))) for first, names in mine]
     totals: dict[str, tuple[float, float]] = {}
     for _, names, sums, counts in sorted(part for parts in world.comm.gather_objects(read) for part in parts):
@@ -75,7 +75,7 @@ def _evaluate(world: World, num_items: int, fn: Callable[[Tensor], Loss], max_it
 
 
 def _in_float64(numbers: Sequence[Tensor | int], like: Tensor) -> Tensor:
-    """One row of them on the device of `like`."""
+    """One float64 tensor of them, on the device of `like`."""
     rows = [n if isinstance(n, Tensor) else like.new_full((), n, dtype=torch.float64) for n in numbers]
     return torch.stack([row.double() for row in rows])
 
@@ -85,7 +85,7 @@ def _take(numbers: Iterator[float], count: int) -> list[float]:
 
 
 def _pieces(world: World, num_items: int, max_items: int) -> list[list[range]]:
-    """The non-empty runs of items that each rank passes at once."""
+    """For each rank, the non-empty ranges of items of its calls of `fn`."""
     if world.exact:
         shards = [shard_items(s, num_items, world.shards) for s in range(world.shards)]
         return [[shards[s] for s in world.assignment.shards_of(r) if len(shards[s])] for r in range(world.size)]

@@ -1,9 +1,8 @@
-"""All gradients of a model in one flat buffer, and the two ways to add it up over ranks.
+"""All gradients of a model in one flat buffer, and the two ways to sum it over ranks.
 
-Layout (fixed for the life of a run): the parameters from last to first, each starting on a
-16-element boundary, then the vote (vote.py). Buckets are ranges of the buffer of about 25 MiB, the
-vote inside the last one; they are sent strictly in order. `parameter.grad` is a view into the
-buffer.
+Layout, fixed for a run: the parameters from last to first, each starting at a multiple of 16
+elements, then the vote (vote.py). The buffer is cut into buckets of about 25 MiB; the last one
+contains the vote. Buckets are sent strictly in order. `parameter.grad` is a view into the buffer.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ BUCKET_BYTES = 25 * 2**20
 
 @dataclass(frozen=True)
 class Bucket:
-    """The range `start..stop-1` of the flat buffer and how many parameters lie in it."""
+    """The range `start..stop-1` of the flat buffer, and the number of parameters in it."""
 
     start: int
     stop: int
@@ -34,7 +33,7 @@ class Bucket:
 
 
 class FlatGradients:
-    """`flat`: parameters' gradients, then the vote's tail. `names`: of the trainable parameters, in
+    """`flat`: gradients (`grads`), then the vote (`tail`). `names`: of the trainable parameters, in
     layout order."""
 
     def __init__(self, model: nn.Module, tail: int, bucket_bytes: int = BUCKET_BYTES) -> None:
@@ -60,8 +59,8 @@ class FlatGradients:
         self.bind()
 
     def _view(self, name: str, parameter: nn.Parameter, start: int) -> Tensor:
-        """Part of the buffer, with the parameter's own strides: the fused kernel walks both side by
-        side."""
+        """The parameter's part of the buffer, with its strides: the fused optimizer kernel needs
+        both to match."""
         span = 1 + sum((n - 1) * stride for n, stride in zip(parameter.shape, parameter.stride(), strict=True))
         if parameter.numel() and span != parameter.numel():
             raise UserError(
@@ -72,8 +71,8 @@ class FlatGradients:
         return self.flat.as_strided(parameter.shape, parameter.stride(), start)
 
     def bind(self) -> None:
-        """Point every parameter's gradient into the buffer, also where a `zero_grad` has taken it
-        away."""
+        """Make every `parameter.grad` a view into the buffer, also after a `zero_grad` has set it
+        to None."""
         for p, view in zip(self.parameters, self.views, strict=True):
             if p.grad is not view:
                 p.grad = view
@@ -97,7 +96,7 @@ class FlatGradients:
         self.flat.zero_()
 
     def non_finite(self) -> str | None:
-        """The name of the first parameter whose gradient is not finite (synchronises; for a
+        """The name of the first parameter whose gradient is not finite (waits for the device; for a
         diagnosis only)."""
         for name, view in zip(self.names, self.views, strict=True):
             if not bool(torch.isfinite(view).all()):
@@ -106,8 +105,11 @@ class FlatGradients:
 
 
 class Reduction(Protocol):
-    """Adds the flat buffer up over shards and ranks. `begin` before a step's passes, `finish` after
-    the last."""
+    """Sums the flat buffer over shards and ranks: `begin`, the passes, `launch`, `wait`.
+
+    `before_last_backward` allows buckets to be sent during that pass; `end_shard` takes a shard's
+    gradient.
+    """
 
     def begin(self) -> None: ...
     def before_last_backward(self) -> None: ...
@@ -119,9 +121,9 @@ class Reduction(Protocol):
 class FastReduction:
     """All-reduce bucket by bucket while the last backward pass still runs.
 
-    A bucket is sent when all its gradients are there and all buckets before it are sent; the last
-    one, which holds the vote, by `launch`. Parameters that the passes did not use, and ranks
-    without items, send zeros.
+    A bucket is sent when all its gradients are computed and all buckets before it are sent.
+    `launch` sends the rest, at least the last bucket, which contains the vote. Unused parameters
+    and ranks without items send zeros.
     """
 
     def __init__(self, gradients: FlatGradients, comm: Comm) -> None:
@@ -169,11 +171,12 @@ class FastReduction:
 
 
 class ExactReduction:
-    """One gradient per shard, added up along the tree of tree.py: the same bits on any deal.
+    """One gradient per shard, summed along the tree of sum_tree.py: the same bits on any
+    assignment.
 
-    Each rank sends the slices of its maximal aligned sums to their owners (all-to-all), the owners
-    finish the tree, and the sums go round (all-gather): about the bytes of a ring all-reduce, times
-    the nodes per rank.
+    Each rank owns a slice of every bucket. All ranks send the slices of their partial sums to the
+    owners (all-to-all). The owners finish the tree, and all ranks collect the finished slices
+    (all-gather). This sends about the bytes of a ring all-reduce, times the tree nodes per rank.
     """
 
     def __init__(self, gradients: FlatGradients, comm: Comm, assignment: ShardAssignment) -> None:
@@ -205,14 +208,17 @@ class ExactReduction:
         chunk = -(-size // self.comm.size)
         slices = [(min(o * chunk, size), min((o + 1) * chunk, size)) for o in range(self.comm.size)]
         first, last = slices[self.comm.rank]
+        # To the owners: rank r gets its slice of each of our nodes.
         mine = torch.stack([value[bucket.start : bucket.stop] for _, value in self.partial.nodes])
         sent = torch.cat([mine[:, a:b].reshape(-1) for a, b in slices])
         in_sizes = [len(mine) * (b - a) for a, b in slices]
         out_sizes = [len(nodes) * (last - first) for nodes in self.nodes_by_rank]
         received = sent.new_empty(sum(out_sizes))
         self.comm.exchange(received, sent, out_sizes, in_sizes)
+        # As an owner: all nodes of all ranks for our slice. Finish the tree.
         every_node = [node for nodes in self.nodes_by_rank for node in nodes]
         values = dict(zip(every_node, received.view(len(every_node), last - first), strict=True))
+        # The last slices may be shorter; the all-gather needs equal ones.
         padded = sent.new_zeros(chunk)
         padded[: last - first] = finish(values, self.assignment.num_shards, torch.add)
         whole = torch.cat(self.comm.gather_equal(padded))

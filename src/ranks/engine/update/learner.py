@@ -140,8 +140,8 @@ class Learner:
             result = self.dry_run.run(update)
         if self.dry_run.loss_is_a_mean(update):
             self.world.session.warn(
-                f"{update.loss_name} returns a mean over the micro-batch: half of the items give about the same loss. "
-                "Return Loss(sum over the items, their number); the learner divides by the number of all ranks' items"
+                f"{update.loss_name.rpartition('.')[2]} returns a mean over the micro-batch: half of the items give "
+                "about the same loss. Return Loss(sum over the items, their number); the learner divides the sums"
             )
         return self.world.comm.max_host(result.seconds)
 

@@ -1,4 +1,4 @@
-"""Weights into a model: all of them, or none."""
+"""Loads weights into a model: all of them, or none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ranks.errors import UserError
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Raises UserError listing missing, unknown and differently shaped tensors; nothing is half
-    loaded."""
+    """Raises UserError listing missing, unknown and differently shaped tensors; the model is then
+    unchanged."""
     own = model.state_dict()
     wrong = [f"missing {n}" for n in own if n not in weights] + [f"unknown {n}" for n in weights if n not in own]
     wrong += [
-        f"{n} is {tuple(weights[n].shape)}, the model wants {tuple(t.shape)}"
+        f"{n} is {tuple(weights[n].shape)}, the model needs {tuple(t.shape)}"
         for n, t in own.items()
         if n in weights and weights[n].shape != t.shape
     ]

@@ -1,7 +1,7 @@
-"""What a loss function returns: a sum over items and their count, never a mean.
+"""What a loss function returns: a sum over items and their count, not a mean.
 
-The learner divides once, by the count of all ranks together. Then neither the number of ranks nor
-the micro-batch changes the mathematics.
+The learner divides once, by the count of all ranks. So neither the number of ranks nor the size of
+a micro-batch changes the gradient.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ Metric = Tensor | tuple[Tensor, Tensor | int]
 
 @dataclass(frozen=True, init=False)
 class Loss:
-    """`sum`: 0-d, the sum over items of each item's own (normalised) loss. `count`: the number of
-    items.
+    """`sum`: 0-d, the sum over items of each item's loss. `count`: the number of items.
 
-    Metrics are tensors with one value per item, or a pair (sum, count) where they count something
+    A metric is a tensor with one value per item, or a pair (sum, count) where it counts something
     else (nodes, steps).
     """
 
@@ -30,14 +29,14 @@ class Loss:
 
     def __init__(self, sum: Tensor, count: int, **metrics: Metric) -> None:
         if sum.ndim != 0:
-            raise ValueError(f"Loss.sum must be 0-d, it has shape {tuple(sum.shape)}: add up the items")
+            raise ValueError(f"Loss.sum must be 0-d, it has shape {tuple(sum.shape)}: sum over the items")
         object.__setattr__(self, "sum", sum)
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "metrics", metrics)
 
     def parts(self) -> tuple[list[str], list[Tensor], list[Tensor | int]]:
-        """Names, 0-d sums and counts: the loss first, then the metrics in the order they were
-        given."""
+        """Names, 0-d sums and counts: the loss first, then the metrics in the order of the
+        arguments."""
         names, sums, counts = ["loss"], [self.sum.detach()], [self.count]
         out_counts: list[Tensor | int] = list(counts)
         for name, metric in self.metrics.items():
@@ -49,11 +48,11 @@ class Loss:
 
 
 def returned(value: object) -> Loss:
-    """What a loss function returned. Raises UserError where that is no Loss."""
+    """The Loss that a loss function returned. Raises UserError where it returned something else."""
     if isinstance(value, Loss):
         return value
     raise UserError(
         "a Loss from the loss function",
         f"it returned a {type(value).__name__}",
-        "return Loss(sum over the items, their number); the engine divides once, over all ranks",
+        "return Loss(sum over the items, their number); the learner divides by the number of all ranks' items",
     )

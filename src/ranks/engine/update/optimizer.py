@@ -1,4 +1,4 @@
-"""Schedules as pure functions, and the optimiser they steer."""
+"""Learning-rate schedules as pure functions, and AdamW."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def warmup(update: int, updates: int) -> float:
 
 
 def cosine(progress: float) -> float:
-    """Half a cosine from 1 to 0 (Loshchilov & Hutter 2017, arXiv 1608.03983)."""
+    """Half a cosine wave from 1 to 0 (Loshchilov & Hutter 2017, arXiv 1608.03983)."""
     return 0.5 * (1.0 + math.cos(math.pi * min(1.0, max(0.0, progress))))
 
 
 def linear(progress: float) -> float:
-    """A line from 1 to 0."""
+    """A straight line from 1 to 0."""
     return 1.0 - min(1.0, max(0.0, progress))
 
 
@@ -38,10 +38,11 @@ def learning_rate(config: OptimConfig, update: int) -> float:
 
 
 class AdamW:
-    """Fused AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101) that skips an update on the device.
+    """Fused AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101) that can skip an update on the
+    device.
 
-    It calls the kernel that `torch.optim.AdamW(fused=True)` calls, without that class: importing it
-    costs every rank a second at each start, and its step a tenth of a millisecond.
+    It calls the same kernel as `torch.optim.AdamW(fused=True)`, without that class: importing the
+    class takes every rank a second at each start, and its step a tenth of a millisecond.
     """
 
     def __init__(self, parameters: Sequence[Tensor], config: OptimConfig) -> None:
@@ -49,11 +50,11 @@ class AdamW:
         self.exp_avg = [torch.zeros_like(p, requires_grad=False) for p in parameters]
         self.exp_avg_sq = [torch.zeros_like(p, requires_grad=False) for p in parameters]
         self.step = torch.zeros((), dtype=torch.float32, device=self.parameters[0].device)
-        """Updates made; a skipped one does not count."""
+        """Number of updates; a skipped update does not count."""
 
     @torch.no_grad()
     def update(self, gradients: list[Tensor], lr: float, skip: Tensor) -> None:
-        """One update. `skip`: 0-d float32 on the device, 1 leaves everything as it is."""
+        """One update. `skip`: 0-d float32 on the device; 1 leaves weights and moments unchanged."""
         self.step += 1.0
         torch._fused_adamw_(  # pyright: ignore[reportPrivateUsage]
             self.parameters,
@@ -74,7 +75,7 @@ class AdamW:
         self.step -= skip
 
     def state_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """The moments by parameter name, and the count of updates."""
+        """The moments by parameter name, and the number of updates."""
         return {
             "exp_avg": dict(zip(names, self.exp_avg, strict=True)),
             "exp_avg_sq": dict(zip(names, self.exp_avg_sq, strict=True)),

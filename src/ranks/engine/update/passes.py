@@ -95,9 +95,9 @@ class Passes:
             self.run(update, piece, totals)
 
     def _by_shard(self, update: PendingUpdate, requests: Requests) -> PassTotals:
-        """--exact: each shard has a gradient and a vote of its own, which are added up along the
-        tree. The requests go with the first shard only. Returns the totals of a shard with items,
-        for the metrics' names."""
+        """--exact: each shard has a separate gradient and vote, which are summed along the tree.
+        The requests go with the first shard only. Returns the totals of a shard with items, for the
+        metrics' names."""
         totals = shard_totals = PassTotals()
         for piece in self.micro_batches(update):
             self.run(update, piece, shard_totals)

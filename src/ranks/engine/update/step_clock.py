@@ -1,4 +1,4 @@
-"""Where the time goes, on the host's clock or the device's."""
+"""Times the phases of an update, by the host's clock or, on CUDA, by events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Mark = float | torch.cuda.Event
 
 
 class StepClock:
-    """Splits one update into data, compute and exposed communication; on CUDA by events, so that
-    nothing waits."""
+    """Splits one update into data, compute and exposed communication. CUDA events make the host
+    wait for nothing."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -19,7 +19,7 @@ class StepClock:
         self.mark("start")
 
     def mark(self, phase: str) -> None:
-        """The time since the mark before was spent on `phase`."""
+        """Assign the time since the previous mark to `phase`."""
         if self._cuda:
             event = torch.cuda.Event(enable_timing=True)
             event.record()
@@ -28,7 +28,7 @@ class StepClock:
             self._marks.append((phase, time.perf_counter()))
 
     def read(self) -> dict[str, float]:
-        """Seconds by phase since the last reading; call it once the device has passed the last
+        """Seconds by phase since the last call. Call it when the device has passed the last
         mark."""
         seconds = {"data": 0.0, "compute": 0.0, "communication": 0.0}
         for (_, before), (phase, after) in zip(self._marks, self._marks[1:], strict=False):

@@ -1,10 +1,11 @@
-"""The one order in which `--exact` adds up shards, whoever carries them.
+"""The fixed order in which `--exact` sums the shards, on any assignment of shards to ranks.
 
-The S shards are the leaves of a binary tree: node (level, index) covers shards [index * 2**level,
-(index+1) * 2**level) as far as they exist. A node is the sum of its two children, left plus right;
-where the right child covers no shard (S is no power of two) the node is its left child. A rank adds
-up what it can: its maximal aligned nodes. The rest of the tree is finished by the owner of each
-slice of the gradient (reduce.py). Floating-point sums then never depend on the deal.
+The S shards are the leaves of a binary tree. Node (level, index) covers the existing shards of
+[index * 2**level, (index+1) * 2**level). A node is the sum of its two children, left plus right;
+where the right child covers no shard (S is not a power of two) the node is its left child. A rank
+computes its maximal aligned nodes: those whose shards it carries all. The owner of each slice of
+the gradient finishes the tree (gradients.py). So floating-point sums do not depend on the
+assignment.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, order=True)
 class Node:
+    """One node of the tree; level 0 are the shards."""
+
     level: int
     index: int
 
@@ -29,7 +32,8 @@ class Node:
 
 
 def aligned_nodes(shards: range) -> list[Node]:
-    """The maximal nodes whose leaves all lie in a contiguous run of shards, from left to right."""
+    """The maximal nodes whose leaves are all in a contiguous range of shards, from left to
+    right."""
     nodes: list[Node] = []
     for shard in shards:
         node = Node(0, shard)
@@ -41,7 +45,7 @@ def aligned_nodes(shards: range) -> list[Node]:
 
 
 def finish(values: Mapping[Node, T], num_shards: int, add: Callable[[T, T], T]) -> T:
-    """The root, from nodes that cover all shards once."""
+    """The value of the root, from nodes that together cover each shard once."""
 
     def value(node: Node) -> T:
         if node in values:
@@ -54,8 +58,7 @@ def finish(values: Mapping[Node, T], num_shards: int, add: Callable[[T, T], T]) 
 
 
 class PartialSums:
-    """A rank's maximal aligned sums, built shard by shard from one gradient buffer that is used
-    again and again."""
+    """A rank's maximal aligned nodes, built shard by shard. Buffers of summed nodes are reused."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Node, Tensor]] = []
@@ -66,7 +69,7 @@ class PartialSums:
         self.nodes = []
 
     def push(self, shard: int, leaf: Tensor) -> None:
-        """Add the next shard's leaf; `leaf` is only read."""
+        """Add the next shard's gradient; `leaf` is only read."""
         node, value = Node(0, shard), leaf
         while node.index % 2 and self.nodes and self.nodes[-1][0] == Node(node.level, node.index - 1):
             left = self.nodes.pop()[1]

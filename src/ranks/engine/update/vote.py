@@ -2,8 +2,8 @@
 
 The tail has the gradients' own type (float32 or float64), which holds counts exactly up to 2**24.
 Like everything else in the bucket it is summed over ranks: a request is the number of ranks that
-make it, and each rank has a slot of its own for its non-finite loss. The vote needs no collective
-of its own, and the host reads it one update later, without waiting.
+make it, and each rank has a separate slot for its non-finite loss. The vote needs no
+extra collective, and the host reads it one update later, without waiting.
 
     slots                                      known
     loss sum and metric sums                   on the device

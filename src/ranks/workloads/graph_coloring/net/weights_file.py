@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.engine.export.load_export import read_export
+from ranks.engine.export.load_export import load_export
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 
@@ -44,5 +44,5 @@ def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
 
 def read_net(path: Path, name: str, asked: str) -> LoadedNet:
     """The net of one safetensors file and the config.json beside it. Raises UserError."""
-    model, sha256 = read_export(path, ColouringNet, asked)
+    model, sha256 = load_export(path, ColouringNet, asked)
     return LoadedNet(model, name, sha256)

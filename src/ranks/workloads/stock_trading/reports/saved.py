@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.engine.config_file import overlay, read_object
-from ranks.engine.export.load_export import read_export
+from ranks.engine.export.load_export import load_export
 from ranks.engine.runs.folder import CONFIG_FILE
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.config import Config
@@ -38,6 +38,6 @@ def load_run(run: str, runs_dir: Path = Path("runs")) -> Trained:
     if not (folder / "export").is_dir():
         raise UserError(asked, "it has no export yet", f"let it finish, or run: ranks export {run}")
     cfg = overlay(Config(), content.get("config", {}), asked, "config")
-    policy, sha256 = read_export(folder / "export" / "model.safetensors", TradingPolicy, asked)
+    policy, sha256 = load_export(folder / "export" / "model.safetensors", TradingPolicy, asked)
     seed = int(content.get("engine", {}).get("seed", 0))
     return Trained(folder.name, folder, seed, cfg, policy, sha256)
