@@ -1,4 +1,5 @@
-"""Every wrong command line gets exit code 2 and one clear error: what was asked, what was found, what to do."""
+"""Every wrong command line gets exit code 2 and one clear error: what was asked, what was found,
+what to do."""
 
 from __future__ import annotations
 

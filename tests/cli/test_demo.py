@@ -12,7 +12,8 @@ from ranks.cli.main import main
 
 
 def record_commands(monkeypatch: pytest.MonkeyPatch, fails: str | None = None) -> list[list[str]]:
-    """Replace the demo's commands by ones that do nothing; `fails` names one that ends with exit code 143."""
+    """Replace the demo's commands by ones that do nothing; `fails` names one that ends with exit
+    code 143."""
     done: list[list[str]] = []
 
     def pretend(command: Sequence[str]) -> int:

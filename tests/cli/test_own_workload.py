@@ -1,7 +1,7 @@
 """A workload of one's own: the file that `ranks new` writes, and what programs read of its run.
 
-The whole way, from that file through a kill to weights in plain torch, is a page of the docs: tests/docs/test_pages.py.
-"""
+The whole way, from that file through a kill to weights in plain torch, is a page of the docs:
+tests/docs/test_pages.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The code of a run: kept with it, compared when it is used again, and executed from the copy only on request."""
+"""The code of a run: kept with it, compared when it is used again, and executed from the copy only
+on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ranks demo`: train, evaluate, export and use a model, by the commands that a person would type."""
+"""`ranks demo`: train, evaluate, export and use a model, with the commands of every user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ EXAMPLE = Path("examples/graph.col")
 
 @dataclass(frozen=True)
 class DemoFlags:
-    """Train graph-coloring for about three minutes, evaluate and export the model, and colour a graph with it.
+    """Train graph-coloring for about three minutes, evaluate and export the model, and colour a
+    graph with it.
 
     After an interruption, the same command resumes the training."""
 
@@ -34,7 +35,7 @@ class DemoFlags:
 
 
 def demo(argv: Sequence[str]) -> int:
-    """Run the commands one after the other. The first that fails ends the demo with its exit code."""
+    """Run the commands in order. The first that fails ends the demo with its exit code."""
     flags = parse(DemoFlags, argv, prog=PROG)
     run = flags.runs_dir / flags.name
     graph = EXAMPLE if EXAMPLE.is_file() else run / "solve" / "graph.col"
@@ -73,7 +74,7 @@ def demo(argv: Sequence[str]) -> int:
 
 
 def example_graph() -> str:
-    """A hard 3-colourable graph of 50 nodes that is not in the training data, in the DIMACS format."""
+    """A hard 3-colourable graph of 50 nodes, not in the training data, in the DIMACS format."""
     from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
 
     graphs = (hard_three_colourable(seed=0, purpose="demo", n=50, item=item) for item in count())
@@ -87,7 +88,8 @@ def example_graph() -> str:
 
 
 def run_command(command: Sequence[str]) -> int:
-    """Print a command as it is typed, and run it. It handles Ctrl-C and SIGTERM itself. Returns its exit code."""
+    """Print a command as it is typed, and run it. It handles Ctrl-C and SIGTERM itself. Returns its
+    exit code."""
     print(f"\n$ ranks {shlex.join(command)}", flush=True)
     process: subprocess.Popen[bytes] | None = None
 

@@ -24,7 +24,7 @@ class EvaluateFlags:
     json: bool = False
     """Print JSON."""
     trust_code: bool = False
-    """Execute the copy of the workload's file in the run folder, for a run that was made elsewhere."""
+    """Execute the copy of the workload's file that is in the run folder."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
 

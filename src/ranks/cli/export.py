@@ -17,7 +17,8 @@ from ranks.cli.units import size
 class ExportFlags:
     """Write a run's model as model.safetensors, config.json and a model.py that imports only torch.
 
-    A workload may add files: graph-coloring adds an ONNX file, after it compared its output with the model's."""
+    A workload may add files: graph-coloring adds an ONNX file, after it compared its output with
+    the model's."""
 
     run: Positional[str]
     """A run's name under runs/, or the path of its folder."""
@@ -26,7 +27,7 @@ class ExportFlags:
     json: bool = False
     """Print JSON."""
     trust_code: bool = False
-    """Execute the copy of the workload's file in the run folder, for a run that was made elsewhere."""
+    """Execute the copy of the workload's file that is in the run folder."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
 

@@ -18,7 +18,7 @@ class FingerprintFlags:
     Two runs have equal fingerprints only if their states are bit-for-bit identical."""
 
     run: Positional[str]
-    """A run's name under runs/ or its path (its newest checkpoint), or the path of a checkpoint folder."""
+    """A run's name or path, for its newest checkpoint; or the path of a checkpoint folder."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
 

@@ -17,10 +17,12 @@ PROG = "ranks launch"
 class LaunchFlags:
     """Run a script that was written for torchrun: ranks launch [FLAGS] SCRIPT ARGS...
 
-    If a rank fails, all ranks are restarted. No process is left over at the end, and only loopback ports are opened."""
+    If a rank fails, all ranks are restarted. No process is left over at the end, and only loopback
+    ports are opened."""
 
     gpus: str = "all"
-    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
+    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
+    CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
     """Number of processes; without it one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
@@ -41,7 +43,7 @@ def launch(argv: Sequence[str]) -> int:
 
 
 def before_script(argv: Sequence[str]) -> int:
-    """The number of arguments that belong to `ranks launch`: flags and their values, up to the script."""
+    """The number of arguments before the script: the flags of `ranks launch` and their values."""
     index = 0
     while index < len(argv) and argv[index].startswith("-"):
         has_no_value = "=" in argv[index] or argv[index] in ("-h", "--help")

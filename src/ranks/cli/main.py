@@ -34,7 +34,7 @@ COMMANDS = {
     "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.demo:demo"),
 }
 COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess --help)", "ranks.chess")}
-"""Groups of commands that belong to no workload: name -> (summary, the module with their table COMMANDS)."""
+"""Groups of commands of no workload: name -> (summary, the module with their table COMMANDS)."""
 
 
 def entry() -> None:
@@ -62,7 +62,8 @@ def show_warning(
 def main(argv: Sequence[str]) -> int:
     """Run one command line. Returns the exit code.
 
-    0: done. 1: failed. 2: bad input. 3: gave up. 128 + signal: stopped by the signal, after a save."""
+    0: done. 1: failed. 2: bad input. 3: gave up. 128 + signal number: stopped after a save.
+    """
     try:
         return dispatch(list(argv))
     except UserError as error:
@@ -130,7 +131,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
 
 
 def first_line(place: str) -> str:
-    """The first line of a command's docstring, read from the source: its module may import torch or numba."""
+    """The first line of a command's docstring, read without an import of its module."""
     module, function = place.split(":")
     spec = find_spec(module)
     assert spec is not None, place
@@ -147,7 +148,8 @@ def find(place: str) -> Callable[..., Any]:
 
 
 def find_command(place: str, argv: Sequence[str]) -> Callable[..., Any]:
-    """A command's function; for its help page only the signature, without the packages that the command uses."""
+    """A command's function; for its help page only the signature, without the packages that the
+    command uses."""
     from ranks.cli.outline import outline_function, wants_help
 
     return (outline_function(place) if wants_help(argv) else None) or find(place)

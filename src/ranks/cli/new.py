@@ -26,14 +26,15 @@ DEFAULT_ENV = 'env: str = "CartPole-v1"'
 
 @dataclass(frozen=True)
 class NewFlags:
-    """Write NAME.py: a small workload that trains as it is. Put your data and your model into it."""
+    """Write NAME.py: a small workload that trains as it is. Put your data and model into it."""
 
     name: Positional[str]
     """Its name, for example my_task."""
     shape: Literal["supervised", "on-policy"] = "supervised"
     """What it learns from: samples, or a gymnasium environment (PPO)."""
     env: str | None = None
-    """The gymnasium environment of an on-policy workload; CartPole-v1 without it. It is made once, as a check."""
+    """The gymnasium environment of an on-policy workload; CartPole-v1 without it. It is made once,
+    as a check."""
 
 
 def new(argv: Sequence[str]) -> int:
@@ -75,7 +76,8 @@ def new(argv: Sequence[str]) -> int:
 
 
 def is_module(name: str, text: str) -> bool:
-    """Whether `import NAME` means a module of Python, an installed package, or a package that the template imports."""
+    """Whether `import NAME` means a module of Python, an installed package, or a package that the
+    template imports."""
     imported = re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)
     return name in sys.stdlib_module_names or name in imported or name in metadata.packages_distributions()
 

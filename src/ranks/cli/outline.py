@@ -1,7 +1,7 @@
-"""Load a few names of a module without executing the rest of it, so that `--help` does not wait for torch.
+"""Load a few names of a module without executing the rest, so that `--help` does not import torch.
 
-The outline of a module has only the statements that define the wanted names, and those that they use in turn. For
-`Config`:
+The outline of a module has only the statements that define the wanted names, and those that they
+use in turn. For `Config`:
 
     import torch                        not executed: Config does not use it
     from ranks import Learner, free     only `free` is imported
@@ -31,7 +31,8 @@ def wants_help(argv: Sequence[str]) -> bool:
 
 
 def outline_function(place: str) -> Any:
-    """The function at 'module:function' with its signature and docstring, and an empty body; None where it fails."""
+    """The function at 'module:function' with its signature and docstring, and an empty body; None
+    where it fails."""
     module, name = place.split(":")
     path = source_of(module)
     outline = load_outline(path, module, [name], signatures_only=True) if path is not None else None
@@ -41,11 +42,11 @@ def outline_function(place: str) -> Any:
 def load_outline(
     path: Path, name: str, wanted: Sequence[str], *, required: Sequence[str] = (), signatures_only: bool = False
 ) -> ModuleType | None:
-    """A module that has the wanted names of a file; None where it fails. A wanted name that the file does not define
-    is left out.
+    """A module that has the wanted names of a file; None where it fails. A wanted name that the
+    file does not define is left out.
 
-    `required`: names that the file must define. `signatures_only`: the wanted functions get an empty body.
-    """
+    `required`: names that the file must define. `signatures_only`: the wanted functions get an
+    empty body."""
     module = ModuleType(PREFIX + name)
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses, type hints and inspect look the module up
@@ -66,7 +67,8 @@ def load_outline(
 def needed_statements(
     tree: ast.Module, wanted: Sequence[str], required: Sequence[str]
 ) -> tuple[dict[str, Any], list[ast.stmt]]:
-    """What an outline executes: the values of imported constants, and statements in the order of the file.
+    """What an outline executes: the values of imported constants, and statements in the order of
+    the file.
 
     Raises ValueError at `from x import *`, and where a required name is not defined.
     """

@@ -39,8 +39,8 @@ def parse(
 ) -> T:
     """The dataclass that the flags describe. `--help` prints and exits 0. Raises UserError.
 
-    `pairs`: every switch can also be turned off (--exact, --no-exact), as files and presets may have turned it on.
-    """
+    `pairs`: every switch can also be turned off (--exact, --no-exact), as files and presets may
+    have turned it on."""
 
     def refuse(event: tyro_errors.ParseErrorEvent) -> NoReturn:
         raise refusal(event, argv, flags_of(target, pairs=pairs), prog, advice or {})
@@ -51,7 +51,8 @@ def parse(
 
 
 def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
-    """Call a typed function with arguments from the command line: positional-only ones by place, others by flag.
+    """Call a typed function with arguments from the command line: positional-only ones by place,
+    others by flag.
 
     SIGTERM raises SystemExit inside it.
     """
@@ -61,7 +62,8 @@ def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
 
 
 def bound(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
-    """A function with the same signature that returns the call, not yet made. tyro reads its flags."""
+    """A function with the same signature that returns the call, not yet made. tyro reads its
+    flags."""
 
     def bind(*args: Any, **kwargs: Any) -> Callable[[], T]:
         return functools.partial(function, *args, **kwargs)
@@ -83,7 +85,8 @@ def bound(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
 
 
 def flags_of(target: Callable[..., Any], *, pairs: bool = False, prefix: str = "") -> list[str]:
-    """Every flag that a target takes; those of a nested dataclass begin with its field's name and a dot."""
+    """Every flag that a target takes; those of a nested dataclass begin with its field's name and a
+    dot."""
     flags = [] if prefix else ["-h", "--help"]
     hints = get_type_hints(target, include_extras=True)
     for parameter in inspect.signature(target).parameters.values():
@@ -107,7 +110,8 @@ def refusal(
     prog: str,
     advice: Mapping[str, Advice],
 ) -> UserError:
-    """The error for what tyro refuses. An unknown flag comes first, since it often causes the other faults."""
+    """The error for what tyro refuses. An unknown flag comes first, since it often causes the other
+    faults."""
     unknown = [given for given in argv if given.startswith("--") and flag_name(given) not in flags]
     unknown += event.tokens if isinstance(event, tyro_errors.UnrecognizedArgs) else []
     if unknown:
@@ -165,7 +169,8 @@ REGISTRY = ConstructorRegistry()
 
 @REGISTRY.primitive_rule
 def plain_values(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Numbers, text and paths; tuples of them with commas (5,3); and `none` where None is allowed."""
+    """Numbers, text and paths; tuples of them with commas (5,3); and `none` where None is
+    allowed."""
     inner, optional = without_none(info.type)
     is_tuple = get_origin(inner) is tuple
     if is_tuple:

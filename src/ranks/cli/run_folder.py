@@ -33,7 +33,8 @@ class SavedRun:
 
 
 def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
-    """The folder of a run given by its name under runs/ or by its path. Raises UserError with the nearest name."""
+    """The folder of a run given by its name under runs/ or by its path. Raises UserError with the
+    nearest name."""
     for folder in (runs_dir / run, Path(run)):
         if (folder / CONFIG_FILE).is_file():
             RunFolder(folder).check_format()
@@ -62,7 +63,8 @@ def open_run(folder: Path, asked: str, *, trust_code: bool = False) -> SavedRun:
 
 
 def load_code(folder: Path, workload: str, asked: str, trust_code: bool) -> ModuleType:
-    """The module of a run's workload. Raises UserError; warns where the code has changed since the run was trained."""
+    """The module of a run's workload. Raises UserError; warns where the code has changed since the
+    run was trained."""
     original, copy = Path(workload), folder / code.CODE_DIR / Path(workload).name
     if not is_path(workload):
         if workload not in WORKLOADS:
@@ -84,7 +86,8 @@ def load_code(folder: Path, workload: str, asked: str, trust_code: bool) -> Modu
 
 
 def made_by_a_script(folder: Path, script: str, asked: str) -> UserError:
-    """The error for a run whose loop is in a script of the user, which has no Config, build and evaluate."""
+    """The error for a run whose loop is in a script of the user, which has no Config, build and
+    evaluate."""
     export = folder / "export"
     do = f"load {export} with its model.py" if export.is_dir() else "call run.finish(export=model) in the script"
     do += "; or write the loop as a workload: see `ranks new NAME`"

@@ -23,7 +23,8 @@ LEFT_ALIGNED = ("run", "workload", "metric", "mode", "state")
 
 @dataclass(frozen=True)
 class RunsFlags:
-    """List the runs in runs/: iterations done, reward or loss, number of ranks, and whether it is running."""
+    """List the runs in runs/: iterations done, reward or loss, number of ranks, and whether it is
+    running."""
 
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""

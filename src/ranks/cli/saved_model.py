@@ -17,7 +17,8 @@ from ranks.errors import UserError
 
 
 def pick_checkpoint(run_folder: Path, which: str) -> Checkpoint:
-    """The checkpoint named `best` (lowest score), `latest` (newest intact), or by its iteration. Raises UserError."""
+    """The checkpoint named `best` (lowest score), `latest` (newest intact), or by its iteration.
+    Raises UserError."""
     asked = f"--checkpoint {which}"
     folder = run_folder / "checkpoints"
     if which == "latest":
@@ -68,7 +69,8 @@ def load_model(run: SavedRun, found: Checkpoint, device: torch.device) -> nn.Mod
 
 
 def model_weights(found: Checkpoint) -> dict[str, Tensor]:
-    """The model's tensors in a checkpoint, which must keep exactly one object with a model. Raises UserError."""
+    """The model's tensors in a checkpoint, which must keep exactly one object with a model. Raises
+    UserError."""
     models: list[Any] = [state["model"] for state in found.state.values() if "model" in state]
     if len(models) != 1:
         holds = f"{len(models)} models among {', '.join(found.state)}"

@@ -1,4 +1,5 @@
-"""The settings of one `ranks train` command line. Flags override --config FILE, which overrides --preset."""
+"""The settings of one `ranks train` command line. Flags override --config FILE, which overrides
+--preset."""
 
 from __future__ import annotations
 
@@ -25,15 +26,19 @@ class TrainFlags:
     """The flags of `ranks train` that are no part of a run's settings."""
 
     gpus: str = "all"
-    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
+    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
+    CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8. With 1 a debugger works."""
+    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8. With 1 a
+    debugger works."""
     max_restarts: int = 3
-    """How often ranks that died are restarted from the newest checkpoint before the run gives up."""
+    """How often ranks that died are restarted from the newest checkpoint before the run gives
+    up."""
     preset: str | None = None
     """Name of one of the workload's presets."""
     config: Path | None = None
-    """JSON file with settings, as printed by --print-config. It overrides the preset; flags override both."""
+    """JSON file with settings, as printed by --print-config. It overrides the preset; flags
+    override both."""
     print_config: Annotated[bool, Switch] = False
     """Print all settings as JSON and exit."""
 
@@ -56,7 +61,8 @@ class Settings:
 
 
 def resolve(workload: str, argv: Sequence[str]) -> Settings:
-    """Parse the command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises UserError."""
+    """Parse the command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises
+    UserError."""
     module = (load_to_show(workload) if wants_help(argv) else None) or load(workload)
     config = initial_config(workload, module, value_of("--preset", argv))
     engine = RunConfig()
@@ -84,7 +90,8 @@ def resolve(workload: str, argv: Sequence[str]) -> Settings:
 
 
 def load_to_show(workload: str) -> ModuleType | None:
-    """What the help page needs of a user's file: Config and PRESETS. None where the whole file must be loaded."""
+    """What the help page needs of a user's file: Config and PRESETS. None where the whole file must
+    be loaded."""
     path = Path(workload)
     if not is_path(workload) or not path.is_file():
         return None
@@ -96,7 +103,8 @@ def load_to_show(workload: str) -> ModuleType | None:
 
 
 def initial_config(workload: str, module: ModuleType, preset: str | None) -> Any:
-    """The workload's default Config, or one of its presets. Raises UserError with the nearest name."""
+    """The workload's default Config, or one of its presets. Raises UserError with the nearest
+    name."""
     if preset is None:
         return module.Config()
     presets: Mapping[str, Callable[[], Any]] = getattr(module, "PRESETS", {})

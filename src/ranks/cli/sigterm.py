@@ -1,4 +1,5 @@
-"""What SIGTERM does to a command: it exits at once, or raises SystemExit where something must be cleaned up.
+"""What SIGTERM does to a command: it exits at once, or raises SystemExit where something must be
+cleaned up.
 
 A training run and a launcher set their own handlers.
 """
@@ -16,11 +17,11 @@ EXIT_CODE = 128 + signal.SIGTERM
 
 
 def exits_at_once() -> None:
-    """SIGTERM ends the process with exit code 143, without an exception that an import or a finalizer could catch.
+    """SIGTERM ends the process with exit code 143, without an exception that an import or a
+    finalizer could catch.
 
-    A rank keeps the default action of the signal. It also ends a rank that waits for other ranks in C++, where no
-    Python handler runs.
-    """
+    A rank keeps the default action of the signal. It also ends a rank that waits for other ranks in
+    C++, where no Python handler runs."""
     if "RANK" not in os.environ:
         signal.signal(signal.SIGTERM, _end)
 
@@ -33,7 +34,8 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def raises_system_exit() -> Generator[None]:
-    """Inside, SIGTERM raises SystemExit(143): a command ends the programs that it started, and closes its files."""
+    """Inside, SIGTERM raises SystemExit(143): a command ends the programs that it started, and
+    closes its files."""
 
     def unwind(signum: int, frame: FrameType | None) -> None:
         sys.exit(EXIT_CODE)

@@ -1,4 +1,5 @@
-"""`ranks train`: the process becomes the launcher of several ranks, the only rank, or one rank of several."""
+"""`ranks train`: the process becomes the launcher of several ranks, the only rank, or one rank of
+several."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def without_workload(argv: Sequence[str]) -> int:
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """Assign devices to ranks. One rank runs in this process, where a debugger works; several in child processes."""
+    """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
+    child processes."""
     from ranks.launch.placement import place
 
     engine, flags = settings.engine, settings.flags
@@ -85,7 +87,8 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
 
 
 def join(settings: Settings, environment: ProcessEnv) -> int:
-    """Be the rank that the environment variables describe. Under our launcher, write its exception to a file."""
+    """Be the rank that the environment variables describe. Under our launcher, write its exception
+    to a file."""
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
         return run_here(settings, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
@@ -145,7 +148,8 @@ def debugger_without(view: View) -> Callable[..., object]:
 
 
 def worker_command(argv: Sequence[str]) -> list[str]:
-    """The command line of each rank: the same arguments, and the same import path as this process."""
+    """The command line of each rank: the same arguments, and the same import path as this
+    process."""
     here = sys.path[0] in ("", os.getcwd())
     return [sys.executable, *([] if here else ["-P"]), "-m", "ranks", "train", *argv]
 

@@ -21,7 +21,8 @@ CONTRACT = ("Config", "build", "train", "evaluate")
 
 
 def load(name_or_path: str) -> ModuleType:
-    """The workload's module. Raises UserError with the nearest name, or with what the file lacks."""
+    """The workload's module. Raises UserError with the nearest name, or with what the file
+    lacks."""
     if name_or_path in WORKLOADS:
         return import_module(WORKLOADS[name_or_path])
     if is_path(name_or_path):
@@ -57,7 +58,8 @@ def load_workload_file(path: Path, asked: str) -> ModuleType:
 
 
 def check_config(config: object, asked: str) -> None:
-    """Raises UserError where a workload's Config is not a frozen dataclass with a default for every field."""
+    """Raises UserError where a workload's Config is not a frozen dataclass with a default for every
+    field."""
     if not isinstance(config, type) or not is_dataclass(config):
         raise UserError(asked, "Config is not a dataclass", "write @dataclass(frozen=True) above class Config")
     if not config.__dataclass_params__.frozen:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -99,7 +99,8 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
 
 
 def _is_copied(node: ast.ImportFrom, cls: type) -> bool:
-    """Whether imported names are copied: those of this package, and those of modules in the folder of the class."""
+    """Whether imported names are copied: those of this package, and those of modules in the folder
+    of the class."""
     module = node.module or ""
     if node.level or module.split(".")[0] in {OURS, *ALLOWED}:
         return not node.level and module.split(".")[0] == OURS

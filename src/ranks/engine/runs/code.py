@@ -1,4 +1,5 @@
-"""The code of a run: the sha256 sums of the user's files in run.json, and a copy of each in the run folder.
+"""The code of a run: the sha256 sums of the user's files in run.json, and a copy of each in the run
+folder.
 
     runs/my_task/run.json             "code": {"package": "ranks 0.1.0", "files": {"my_task.py": "9f86d0...", ...}}
     runs/my_task/code/my_task.py      the file that trained last
@@ -24,10 +25,11 @@ CODE_DIR = "code"
 
 
 def source_files(workload: str) -> dict[str, Path]:
-    """The user's file and the modules of its folder that this process has imported, by path inside that folder.
+    """The user's file and the modules of its folder that this process has imported, by path inside
+    that folder.
 
-    `workload`: the path of a workload's file, or the name of the script that runs a user's own loop.
-    """
+    `workload`: the path of a workload's file, or the name of the script that runs a user's own
+    loop."""
     script = Path(sys.argv[0])
     path = script if script.suffix == ".py" and script.stem == workload else Path(workload)
     if path.suffix != ".py" or not path.is_file():
@@ -66,7 +68,8 @@ def changes(recorded: dict[str, Any] | None, folder: Path) -> list[str]:
 
 
 def update(run_folder: Path, workload: str) -> list[str]:
-    """Compare the code of a resumed run with the one that trained before, and keep the new one. Returns the changes."""
+    """Compare the code of a resumed run with the one that trained before, and keep the new one.
+    Returns the changes."""
     run: dict[str, Any] = json.loads((run_folder / RUN_FILE).read_text())
     files = source_files(workload)
     found = changes(run.get("code"), next(iter(files.values())).resolve().parent if files else Path())
