@@ -84,7 +84,7 @@ def test_refused_before_anything_starts(
 
 CONFIG_FILES: dict[str, tuple[str, str]] = {
     "not JSON": ("{", "not JSON"),
-    "no object": ("[1]", "no JSON object"),
+    "no object": ("[1]", "does not hold a JSON object"),
     "unknown part": ('{"enigne": {}}', "did you mean engine?"),
     "unknown key": ('{"config": {"iteratoins": 3}}', "did you mean iterations?"),
     "unknown nested key": ('{"config": {"optim": {"weigth_decay": 3}}}', "did you mean weight_decay?"),
@@ -180,13 +180,16 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(
     assert "learner.safetensors" in shown.err
 
 
-def test_a_newer_checkpoint_format_is_refused(refused: Refused, trained: Path) -> None:
+def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from ranks.engine.runs import checkpoint
 
     manifest = checkpoint.read_manifest(newest_checkpoint(trained))
     body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}
     (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint.sealed(body))
-    assert "update ranks" in refused(["fingerprint", str(newest_checkpoint(trained))])
+    assert main(["fingerprint", str(newest_checkpoint(trained))]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith("; update ranks\n")
+    assert message.count("\n") == 1
 
 
 def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: Path) -> None:
