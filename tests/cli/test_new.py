@@ -20,7 +20,7 @@ from ranks.cli.main import main
         ('x", evil="', "pprint_registry"),
     ],
 )
-def test_a_workload_is_not_written_for_an_environment_that_cannot_be_made(
+def test_no_file_is_written_for_an_environment_that_cannot_be_made(
     env: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:
     pytest.importorskip("gymnasium")
