@@ -1,4 +1,4 @@
-"""A launcher as a real process over tiny scripts, and a way to see every process that comes from it."""
+"""A launcher as a real process that runs tiny scripts, and a way to find all processes that it started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ script, ranks, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 
 def progress():
     path = folder / "progress"
-    return int(path.read_text()) if path.exists() else 0
+    return int(path.read_text()) if path.exists() else -1
 
 def record(fact):
     with (folder / "sessions.jsonl").open("a") as file:
@@ -52,14 +52,14 @@ def wait_for(name):
 
 @dataclass
 class Launcher:
-    """A launcher process in a folder of its own; `folder/tmp` is its temporary folder."""
+    """A launcher process. `folder`: its working folder, `folder/tmp` its temporary folder."""
 
     folder: Path
     mark: str
     process: subprocess.Popen[str]
 
     def wait_for(self, *names: str) -> None:
-        """Until the scripts have made these files."""
+        """Wait until the scripts have made these files."""
         deadline = time.monotonic() + 60
         while not all((self.folder / name).exists() for name in names):
             assert self.process.poll() is None, self.process.communicate()
@@ -72,7 +72,7 @@ class Launcher:
         return self.process.returncode, out, err
 
     def left(self) -> list[psutil.Process]:
-        """Every process that has this launcher's mark in its environment."""
+        """All running processes with this launcher's mark in their environment variables."""
         found: list[psutil.Process] = []
         for process in psutil.process_iter():
             try:
@@ -91,7 +91,7 @@ Start = Callable[..., Launcher]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """start(script text, ranks=2): the launcher over that script. start(..., command=[...]): another command line."""
+    """start(script text, ranks=2) starts a launcher of that script; command=[...]: with another command line."""
     started: list[Launcher] = []
 
     def start(script: str, ranks: int = 2, command: list[str] | None = None) -> Launcher:
@@ -121,8 +121,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture(autouse=True)
-def hangups_are_heard() -> Iterator[None]:
-    """Also where the tests were started by nohup, which has all that they start ignore SIGHUP."""
+def sighup_is_not_ignored() -> Iterator[None]:
+    """nohup makes all child processes ignore SIGHUP; here they get the default again."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

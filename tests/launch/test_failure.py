@@ -1,14 +1,15 @@
-"""From an exit code, an error file and the end of a log to the cause that a person reads."""
+"""The cause of a failure, from an exit code, an error file and the end of the output."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ranks.errors import GaveUp, UserError
-from ranks.launch.failure import kind_of, of_ended, parse_traceback, report_exception
+from ranks.launch.failure import Failure, explain_exit, kind_of, parse_traceback, report_exception
 
 TRACEBACK = """warming up
 [rank1]: Traceback (most recent call last):
@@ -37,23 +38,23 @@ Current thread 0x00007f (most recent call first):
         (RuntimeError("shapes (3,4) and (5,6) cannot be multiplied"), "user"),
     ],
 )
-def test_a_lost_connection_is_told_from_a_cause(error: Exception, kind: str) -> None:
+def test_a_lost_connection_is_not_a_cause(error: Exception, kind: str) -> None:
     assert kind_of(error) == kind
 
 
-def test_what_follows_from_a_lost_connection_is_no_cause_either() -> None:
+def test_an_exception_after_a_lost_connection_is_not_a_cause_either() -> None:
     later = RuntimeError("could not finish the epoch")
     later.__context__ = RuntimeError("Connection reset by peer")
     assert kind_of(later) == "peer"
 
 
 def test_a_torchrun_scripts_traceback_is_read_from_its_output(tmp_path: Path) -> None:
-    failure = of_ended(1, 1, tmp_path / "none", TRACEBACK)
+    failure = explain_exit(1, 1, tmp_path / "none", TRACEBACK)
     assert (failure.kind, failure.type, failure.message) == ("user", "ValueError", "bad sample 7")
     assert failure.lines(full=False)[0] == "rank 1 failed (at /home/me/train.py:12): ValueError: bad sample 7"
 
 
-def test_a_traceback_over_a_lost_connection_is_a_peers() -> None:
+def test_a_traceback_of_a_lost_connection_is_a_peer_failure() -> None:
     text = 'Traceback (most recent call last):\n  File "t.py", line 1, in f\nRuntimeError: Connection closed by peer\n'
     failure = parse_traceback(0, text)
     assert failure is not None
@@ -62,14 +63,14 @@ def test_a_traceback_over_a_lost_connection_is_a_peers() -> None:
 
 
 def test_a_crash_is_named_by_signal_and_python_line(tmp_path: Path) -> None:
-    failure = of_ended(2, -11, tmp_path / "none", FAULT)
+    failure = explain_exit(2, -11, tmp_path / "none", FAULT)
     assert failure.kind == "signal"
     assert failure.lines(full=False) == [
         "rank 2 was ended by SIGSEGV, Segmentation fault (at /usr/lib/python3.11/ctypes/__init__.py:519)"
     ]
 
 
-def test_what_a_rank_writes_is_what_the_launcher_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_launcher_reads_the_error_file_of_a_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise KeyError("weight")
 
@@ -79,20 +80,28 @@ def test_what_a_rank_writes_is_what_the_launcher_reads(tmp_path: Path, capsys: p
     assert report_exception(raised.value, 3, path) == 1
     assert capsys.readouterr().err.startswith("Traceback (most recent call last)")
     line = fail.__code__.co_firstlineno + 1
-    failure = of_ended(3, 1, path, "")
+    failure = explain_exit(3, 1, path, "")
     assert failure.lines(full=False)[0].endswith(f"test_failure.py:{line}): KeyError: 'weight'")
     assert json.loads(path.read_text())["kind"] == "user"
     assert [p.name for p in tmp_path.iterdir()] == ["error.json"]
 
 
-def test_a_death_by_signal_counts_for_more_than_what_was_written_before(tmp_path: Path) -> None:
+def test_a_signal_takes_precedence_over_the_error_file(tmp_path: Path) -> None:
     path = tmp_path / "error.json"
     path.write_text('{"kind": "user", "type": "ValueError", "message": "x"}')
-    assert of_ended(0, -9, path, "").kind == "signal"
-    assert of_ended(0, -6, path, "").kind == "user"
+    assert explain_exit(0, -9, path, "").kind == "signal"
+    assert explain_exit(0, -6, path, "").kind == "user"
 
 
-def test_a_damaged_error_file_is_no_crash(tmp_path: Path) -> None:
+def test_a_damaged_error_file_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "error.json"
     path.write_text('{"kind": ')
-    assert of_ended(0, 1, path, "").lines(full=True) == ["rank 0 ended with exit code 1 and without a message"]
+    assert explain_exit(0, 1, path, "").lines(full=True) == ["rank 0 ended with exit code 1 and without a message"]
+
+
+def test_equal_failures_have_the_same_error_on_any_rank() -> None:
+    failure = Failure(0, "user", "ValueError", "bad sample 7", "train.py:12", time_s=1.0)
+    assert failure.same_cause(replace(failure, rank=1, time_s=2.0))
+    assert not failure.same_cause(replace(failure, message="bad sample 8"))
+    killed = Failure(0, "signal", "SIGKILL", "was ended by SIGKILL, Killed")
+    assert not killed.same_cause(killed)

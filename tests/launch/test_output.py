@@ -1,4 +1,4 @@
-"""What of a rank's output reaches the terminal, and when."""
+"""Which output of a rank reaches the terminal, and when."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_whole_lines_pass_at_once_and_a_part_after_a_tick(pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "[rank0]: "])
-def test_the_traceback_of_a_rank_that_ends_is_left_to_the_report(pipe: Pipe, prefix: str) -> None:
+def test_the_traceback_of_a_rank_that_ends_is_not_shown(pipe: Pipe, prefix: str) -> None:
     pipe.write("before\n" + prefix + TRACEBACK[:20])
     pipe.write(TRACEBACK[20:])
     pipe.output.close(failed=True)

@@ -1,4 +1,4 @@
-"""Which rank runs where, as a table; and what CUDA would show."""
+"""The device of each rank, as a table, and the GPUs that CUDA would show."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def cuda(*cards: int) -> tuple[str, ...]:
         (TWO, 16, {"gpus": "1,0", "ranks": 4}, cuda(1, 1, 0, 0), 4),
     ],
 )
-def test_ranks_are_dealt_to_devices(
+def test_ranks_are_assigned_to_devices(
     found: Gpus, cores: int, asked: dict[str, Any], devices: tuple[str, ...], threads: int
 ) -> None:
     placement = place(found=found, cores=cores, **asked)
     assert (placement.devices, placement.threads) == (devices, threads)
 
 
-def test_the_fall_back_to_the_cpu_is_said_in_one_line() -> None:
+def test_the_fallback_to_the_cpu_is_one_line() -> None:
     assert place(found=NONE, cores=2).note == "no NVIDIA GPU found; training on the CPU"
     assert place("all", found=NONE, cores=2).note == "no NVIDIA GPU found; training on the CPU"
     assert place("none", found=NONE, cores=2).note is None
@@ -67,7 +67,7 @@ def test_the_fall_back_to_the_cpu_is_said_in_one_line() -> None:
         (Gpus(1, visible=("5",)), {"gpus": "5,"}, "inside CUDA_VISIBLE_DEVICES"),
         (TWO, {"gpus": "0,0"}, "named twice"),
         (TWO, {"gpus": ","}, "empty"),
-        (TWO, {"gpus": "first"}, "names no GPUs"),
+        (TWO, {"gpus": "first"}, "does not name GPUs"),
         (NONE, {"gpus": "2"}, "no NVIDIA GPU found"),
         (NONE, {"ranks": 0}, "at least one rank"),
         (NONE, {"ranks": 9, "shards": 8}, "8 shards"),
@@ -75,7 +75,7 @@ def test_the_fall_back_to_the_cpu_is_said_in_one_line() -> None:
         (NONE, {"ranks": 3, "shares": (5, 3)}, "2 shares for 3 ranks"),
     ],
 )
-def test_what_cannot_be_placed_is_named(found: Gpus, asked: dict[str, Any], named: str) -> None:
+def test_errors_name_the_problem(found: Gpus, asked: dict[str, Any], named: str) -> None:
     with pytest.raises(UserError, match=r"asked: .*\nfound: .*\n   do: .*") as error:
         place(found=found, cores=2, **asked)
     assert named in error.value.found
@@ -94,10 +94,10 @@ def test_what_cannot_be_placed_is_named(found: Gpus, asked: dict[str, Any], name
         ("MIG-1,MIG-2", ("MIG-1",)),
     ],
 )
-def test_cuda_visible_devices_is_read_as_cuda_does(text: str, shown: tuple[str, ...]) -> None:
+def test_cuda_visible_devices_is_read_as_cuda_reads_it(text: str, shown: tuple[str, ...]) -> None:
     assert visible_devices(text, ("GPU-ab12", "GPU-cd34")) == shown
 
 
-def test_a_card_keeps_its_own_name_in_a_childs_environment() -> None:
+def test_a_child_gets_the_entry_of_its_gpu() -> None:
     assert Gpus(2, visible=("5", "GPU-ab")).physical(1) == "GPU-ab"
     assert Gpus(2).physical(1) == "1"

@@ -1,4 +1,4 @@
-"""`ranks prove same-run` on the toys, and on twins of them that are broken on purpose."""
+"""`ranks prove same-run` on the toys, and on toys that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from .conftest import TOYS, TWINS, Outcome
+from .conftest import BROKEN, TOYS, Outcome
 
 
-def quick(file: Path, level: str, *values: str) -> Any:
-    """The values of a test that looks at the quick proof of one level."""
-    mark = pytest.mark.proof("same-run", str(file), "--quick", "--level", level)
+def quick(file: Path, level: str, *values: str, proved: str = "all") -> Any:
+    """The values of a test that looks at one level of a quick proof of the levels `proved`."""
+    mark = pytest.mark.proof("same-run", str(file), "--quick", "--level", proved)
     return pytest.param(level, *values, marks=mark, id=f"{file.stem}-{level}")
 
 
@@ -23,21 +23,22 @@ def quick(file: Path, level: str, *values: str) -> Any:
         *(quick(TOYS / f"{toy}.py", level) for toy in ("cartpole", "tictactoe") for level in ("L1", "L3")),
     ],
 )
-def test_the_same_run_on_any_deal(outcome: Outcome, level: str) -> None:
+def test_the_same_run_in_every_layout(outcome: Outcome, level: str) -> None:
     assert outcome.code == 0, outcome.printed
     assert outcome.file["verdict"] == "PASS"
     assert outcome.file["raw"][level]
+    assert any(check["name"].startswith(level) for check in outcome.file["checks"])
 
 
 @pytest.mark.parametrize(
     ("level", "seen"),
     [
-        quick(TWINS / "dropped_items.py", "L3", "L3 3 ranks, shares 4,3,1"),
-        quick(TWINS / "dropped_items.py", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
-        quick(TWINS / "luck_of_ranks.py", "L1", "L1 experience, 3 ranks, shares 4,3,1"),
+        quick(BROKEN / "dropped_items.py", "L3", "L3 3 ranks, shares 4,3,1"),
+        quick(BROKEN / "dropped_items.py", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
+        quick(BROKEN / "random_numbers_by_rank.py", "L1", "L1 rollout, 3 ranks, shares 4,3,1", proved="L1"),
     ],
 )
-def test_a_broken_twin_is_seen(outcome: Outcome, level: str, seen: str) -> None:
+def test_a_broken_workload_fails(outcome: Outcome, level: str, seen: str) -> None:
     assert outcome.code == 1, outcome.printed
     assert seen in outcome.failed
     assert outcome.file["verdict"] == "FAIL"

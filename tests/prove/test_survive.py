@@ -1,19 +1,27 @@
-"""`ranks prove survive` on a toy, and on a twin whose luck no checkpoint holds."""
+"""`ranks prove survive` on a toy, and on one whose random numbers no checkpoint holds.
+
+No result depends on the speed of the machine. For a kill inside a save, the proof watches the checkpoint folder. When
+the temporary folder of a save appears, it freezes the process that saves (SIGSTOP) and looks again: if the folder is
+still there, the kill falls inside the save for certain. If not, the process continues and the next save is awaited. If
+a run ends before a save was hit, a further run gets the kill, at most four. Times are goals, which fail nothing.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from .conftest import TOYS, TWINS, Outcome
+from .conftest import BROKEN, TOYS, Outcome
 
-SMALL = ("--quick", "--iterations", "1200", "--runs", "1")
+SMALL = ("--quick", "--iterations", "300", "--runs", "1")
 KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "5")
 
 
 @pytest.mark.proof(*KILLS_AND_STOPS)
 def test_kills_lose_nothing(outcome: Outcome) -> None:
     assert outcome.code == 0, outcome.printed
-    assert len(outcome.file["raw"]["kills"][0]["kills"]) == 2
+    kills = [kill for run in outcome.file["raw"]["kills"] for kill in run["kills"]]
+    assert len(kills) >= 2
+    assert any(kill["inside_save"] for kill in kills)
     assert outcome.file["raw"]["listening"].keys() <= {"127.0.0.1"}
 
 
@@ -23,7 +31,7 @@ def test_stops_lose_nothing(outcome: Outcome) -> None:
     assert len(outcome.file["raw"]["stops"]) == 5
 
 
-@pytest.mark.proof("survive", str(TWINS / "unkeyed_noise.py"), *SMALL, "--kills", "1", "--sigterms", "0")
-def test_a_twin_with_unkeyed_noise_is_seen(outcome: Outcome) -> None:
+@pytest.mark.proof("survive", str(BROKEN / "unkeyed_noise.py"), *SMALL, "--kills", "1", "--sigterms", "0")
+def test_noise_that_no_checkpoint_holds_fails(outcome: Outcome) -> None:
     assert outcome.code == 1, outcome.printed
-    assert "runs with the straight run's end" in outcome.failed
+    assert "runs with the baseline run's end" in outcome.failed

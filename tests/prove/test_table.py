@@ -1,4 +1,4 @@
-"""`ranks prove table` prints a workload's own table and holds each row against its bar."""
+"""`ranks prove table` prints a workload's table and compares each row with its bar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
-def test_rows_are_held_against_their_bars(tmp_path: Path, passed: bool, code: int) -> None:
+def test_rows_are_compared_with_their_bars(tmp_path: Path, passed: bool, code: int) -> None:
     path = tmp_path / "own.py"
     path.write_text(f"import sys\nsys.path.insert(0, {str(TOYS)!r})\n" + WORKLOAD.format(bar="<= 0.1", passed=passed))
     outcome = prove(("table", str(path), "--quick"), tmp_path)

@@ -1,4 +1,4 @@
-"""One step of an LSTM and of a GRU as torch asks a device for them that has its own, and their gradients.
+"""One step of an LSTM and of a GRU and their gradients, as torch calls them on devices with fused kernels.
 
 Legend: B rows, G gates, H hidden.
 """

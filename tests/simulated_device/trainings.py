@@ -1,9 +1,9 @@
-"""Workloads trained, continued from a checkpoint and judged, on the CPU or on the simulated device: one line of JSON.
+"""Train workloads, resume them from a checkpoint and evaluate them, on the CPU or the simulated device.
 
-    ASKED='[{"workload": "stock-trading", "device": "simulated:0", "exact": false, "iterations": 1}]'
-    python -m tests.simulated_device.trainings "$ASKED"
+    WANTED='[{"workload": "stock-trading", "device": "simulated:0", "exact": false, "iterations": 1}]'
+    python -m tests.simulated_device.trainings "$WANTED"
 
-A process of its own, since torch cannot be told that a device is gone.
+Each training prints one line of JSON. This needs its own process, because torch cannot remove a device.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
 
 
 def trained(workload: str, device: str, exact: bool, iterations: int, **settings: Any) -> dict[str, Any]:
-    """Its rows, what its model is judged as, and how often the host waited for the device, by place."""
+    """Rows of metrics.jsonl, results of the evaluation, and how often the host waited for the device, by place."""
     with tempfile.TemporaryDirectory() as folder, simulated() if device != "cpu" else nullcontext() as mode:
         place = RunConfig(threads=1, runs_dir=Path(folder), name="run", exact=exact, shards=2 if exact else None)
 
         def train(iterations: int) -> list[str]:
-            """Where the host waited."""
+            """Train; the places where the host waited."""
             world = World.join(place, device=device, workload=workload)
             before = len(mode.waits) if mode else 0
             load(workload).train(tiny(workload, {**settings, "iterations": iterations}), world)
@@ -58,9 +58,9 @@ def trained(workload: str, device: str, exact: bool, iterations: int, **settings
         run = open_run(Path(folder) / "run", "the run")
         world = World.join(place, device=device, workload=workload)
         model = load_model(run, newest(run.folder / "checkpoints", "the run"), world.device)
-        judged = run.module.evaluate(model, run.config, world)
+        evaluation = run.module.evaluate(model, run.config, world)
         world.leave()
-        return {"rows": read_rows(run.folder / "metrics.jsonl"), "judged": judged, "waits": waits}
+        return {"rows": read_rows(run.folder / "metrics.jsonl"), "evaluation": evaluation, "waits": waits}
 
 
 if __name__ == "__main__":

@@ -1,33 +1,59 @@
-"""The console view over recorded files: what stands in a log, also when the run is cut back and goes on."""
+"""The console view of recorded files, in a log and on terminals of several widths, also for resumed runs."""
 
 from __future__ import annotations
 
 import io
 import json
-import sys
-import time
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ranks.watch.console import View
+from ranks.watch.console import ConsoleView
 
 PLAN = {"event": "plan", "ranks": 2, "devices": ["cpu", "cpu"], "shards": 8, "global_batch": 32, "iterations": 100}
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 FINISHED = {"event": "finished", "metrics": {"val/loss": 0.5}, "seconds": 20.0}
 
 
-class Recorded:
-    """A run folder that is written row by row, a view of it and a clock."""
+class Stream(io.StringIO):
+    """Knows when the plan has been written to it."""
 
-    def __init__(self, folder: Path, *, terminal: bool = False) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.plan_shown = threading.Event()
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if "plan" in text:
+            self.plan_shown.set()
+        return written
+
+
+class Full(io.StringIO):
+    """Cannot be written to."""
+
+    def write(self, text: str) -> int:
+        raise RuntimeError("no space")
+
+
+class Recorded:
+    """A run folder that is written row by row, a view of it and a fake clock."""
+
+    def __init__(self, folder: Path, *, width: int | None = None) -> None:
+        """`width`: of a terminal; None for a log."""
         self.folder = folder
         self.now_s = 1000.0
-        self.stream = io.StringIO()
-        self.terminal = terminal
+        self.stream: io.StringIO = Stream()
+        self.width = width
 
-    def view(self) -> View:
-        return View(self.folder, stream=self.stream, terminal=self.terminal, clock=lambda: self.now_s)
+    def view(self) -> ConsoleView:
+        terminal = self.width is not None
+        return ConsoleView(
+            self.folder, stream=self.stream, terminal=terminal, width=self.width, clock=lambda: self.now_s
+        )
 
     def append(self, name: str, *rows: dict[str, Any]) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -39,11 +65,11 @@ class Recorded:
         (self.folder / name).write_text("".join(lines[:rows]))
 
     def taken(self) -> list[str]:
-        """The lines since the last call."""
-        text = self.stream.getvalue()
+        """The lines since the last call, without control codes."""
+        text = ANSI.sub("", self.stream.getvalue())
         self.stream.seek(0)
         self.stream.truncate()
-        return text.splitlines()
+        return [line for line in re.split(r"[\r\n]+", text) if line]
 
 
 def row(iteration: int, **more: float) -> dict[str, float]:
@@ -64,7 +90,6 @@ def test_a_run_in_a_log_from_plan_to_summary(recorded: Recorded) -> None:
     assert recorded.taken() == [
         "plan",
         "  ranks          2, on cpu",
-        "  shards         8",
         "  global batch   32",
         "  iterations     100",
         "iteration 2/100, loss 0.5, 49 s left",
@@ -87,12 +112,12 @@ def test_a_run_in_a_log_from_plan_to_summary(recorded: Recorded) -> None:
     assert lines[-1] == f"  tensorboard --logdir {recorded.folder}/tensorboard"
 
 
-def test_a_restart_is_not_told_twice(recorded: Recorded) -> None:
+def test_a_restart_is_not_shown_twice(recorded: Recorded) -> None:
     recorded.append("events.jsonl", PLAN, {"event": "saved", "iteration": 2}, {"event": "saved", "iteration": 4})
     recorded.append("metrics.jsonl", *(row(i) for i in range(6)))
     view = recorded.view()
     view.refresh()
-    assert recorded.taken() == [], "what an earlier session left is taken in, not shown"
+    assert recorded.taken() == [], "the rows of an earlier session are not shown"
     recorded.append("events.jsonl", {**PLAN, "start_iteration": 6})
     view.refresh()
     recorded.taken()
@@ -107,8 +132,15 @@ def test_a_restart_is_not_told_twice(recorded: Recorded) -> None:
     assert recorded.taken() == ["iteration 5/100, loss 0.2, 48 s left"]
 
 
+def test_a_complete_run_has_nothing_to_do(recorded: Recorded) -> None:
+    view = recorded.view()
+    recorded.append("events.jsonl", {"event": "note", "text": "complete at 310 of 310, nothing to do"})
+    view.refresh()
+    assert recorded.taken() == ["complete at 310 of 310, nothing to do"]
+
+
 def test_a_terminal_gets_a_bar_and_lines_above_it(tmp_path: Path) -> None:
-    recorded = Recorded(tmp_path / "x", terminal=True)
+    recorded = Recorded(tmp_path / "x", width=80)
     view = recorded.view()
     recorded.append("events.jsonl", PLAN)
     recorded.append("metrics.jsonl", row(0), row(9, **{"val/loss": 0.125}))
@@ -117,20 +149,45 @@ def test_a_terminal_gets_a_bar_and_lines_above_it(tmp_path: Path) -> None:
     view.refresh()
     with view:
         pass
-    text = recorded.stream.getvalue()
-    assert "10%" in text
-    assert "iteration 10/100, loss 0.1" in text
-    assert "val/loss 0.125" in text
-    assert "saved iteration 10" in text
+    lines = recorded.taken()
+    assert "iteration 10, val/loss 0.125" in lines
+    assert lines.index("saved iteration 10") > lines.index("iteration 10, val/loss 0.125")
+    assert re.fullmatch(r"[━╸╺]{16}  10% iteration 10/100, loss 0.1, 45 s left", lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (40, r"[━╸╺]{10}  40% iteration 400/1,000"),
+        (60, r"[━╸╺]{10}  40% iteration 400/1,000, loss 0.0025"),
+        (80, r"[━╸╺]{16}  40% iteration 400/1,000, loss 0.0025, episode reward 21.3"),
+        (100, r"[━╸╺]{24}  40% iteration 400/1,000, loss 0.0025, episode reward 21.3, 5 min 00 s left"),
+        (
+            120,
+            r"[━╸╺]{24}  40% iteration 400/1,000, loss 0.0025, episode reward 21.3, 5 min 00 s left, 9,000 env steps/s",
+        ),
+    ],
+)
+def test_bar_and_percentage_fit_every_terminal_also_after_a_validation(tmp_path: Path, width: int, shown: str) -> None:
+    recorded = Recorded(tmp_path / "x", width=width)
+    view = recorded.view()
+    recorded.append("events.jsonl", {**PLAN, "iterations": 1000})
+    rl = {"rollout/ep_rew_mean": 21.3, "time/env_steps_per_second": 9000.0, "time/samples_per_second": 100.0}
+    long_validation = {f"val/a_long_name_of_a_metric_{i}": 0.123 for i in range(4)}
+    recorded.append("metrics.jsonl", row(298, **rl), row(299, **rl, **long_validation), row(399, **rl))
+    with view:
+        pass
+    lines = recorded.taken()
+    assert re.fullmatch(shown, lines[-1]), lines[-1]
+    assert len(lines[-1]) <= width
+    assert any(line.startswith("iteration 300, val/a_long_name") for line in lines)
 
 
 def test_it_follows_in_a_thread_and_passes_output_on(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     with recorded.view() as view:
         recorded.append("events.jsonl", PLAN)
-        deadline = time.monotonic() + 30
-        while "plan" not in recorded.stream.getvalue():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        assert isinstance(recorded.stream, Stream)
+        assert recorded.stream.plan_shown.wait(60)
         view.say("note\x1b[2J")
         view.show(0, "out", "50%\r100%\nfrom rank 0\n")
         view.show(0, "err", "to err\n")
@@ -138,18 +195,15 @@ def test_it_follows_in_a_thread_and_passes_output_on(recorded: Recorded, capsys:
     assert capsys.readouterr().err == "note?[2J\nto err\n"
 
 
-def test_a_view_that_fails_says_so_once_and_the_run_goes_on(
-    recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_view_that_fails_says_so_once_and_the_run_continues(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(event: object) -> list[str]:
-        raise RuntimeError("no ink")
-
-    monkeypatch.setattr(sys.modules["ranks.watch.console"], "plan_lines", fail)
+    recorded.stream = Full()
     recorded.folder.mkdir()
     with recorded.view() as view:
         recorded.append("events.jsonl", PLAN)
         view.say("still here")
     assert sorted(capsys.readouterr().err.splitlines()) == [
         "still here",
-        "the console view ended (RuntimeError: no ink); the run goes on",
+        "the console view failed (RuntimeError: no space); the run continues",
     ]

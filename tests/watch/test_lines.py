@@ -1,4 +1,4 @@
-"""Golden text: what each fact of a run reads like."""
+"""Golden text: the lines for each event and row of a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from ranks.watch.lines import duration, event_line, plan_lines, progress_line, size, summary_lines, validation_line
+from ranks.progress import duration
+from ranks.watch.lines import (
+    event_line,
+    plan_lines,
+    progress_line,
+    resume_line,
+    size,
+    speeds,
+    summary_lines,
+    validation_line,
+)
 
 PLAN = {
     **{"event": "plan", "ranks": 2, "devices": ["cuda:0", "cuda:1"], "threads": 4, "shards": 64, "global_batch": 4096},
-    **{"items_per_shard": 64.0, "parameters": 2_512_345, "lr": 0.0003, "lr_rule": "sqrt", "precision": "bf16"},
+    **{
+        "items_per_shard": 64.0,
+        "parameters": 2_512_345,
+        "lr": 0.0003,
+        "lr_rule": "sqrt",
+        "base_batch": 256,
+        "precision": "bf16",
+    },
+    **{"schedule": "cosine", "schedule_updates": 4000, "warmup_updates": 50, "items_per_rank": [2048, 2048]},
     **{"mode": "fast", "iterations": 1000, "start_iteration": 120, "expected_s": 187.0},
 }
 FINISHED = {
@@ -24,19 +42,41 @@ def test_the_plan() -> None:
     assert plan_lines(PLAN) == [
         "plan",
         "  ranks          2, on cuda:0, cuda:1, 4 threads each",
-        "  shards         64",
-        "  global batch   4,096 = 64 shards x 64 items",
+        "  global batch   4,096, 2,048 on each of 2 ranks",
         "  parameters     2,512,345",
-        "  learning rate  0.0003, rule sqrt",
+        "  learning rate  0.0003, scaled by the sqrt rule from a base batch of 256, cosine to update 4,000, warm-up 50",
         "  precision      bf16",
         "  mode           fast",
         "  iterations     1,000, from 120",
         "  expected time  3 min 07 s",
     ]
-    uneven = plan_lines({"global_batch": 100, "shards": 64, "items_per_shard": 100 / 64})
-    assert uneven[-1] == "  global batch   100 = 64 shards x 1 or 2 items"
+    constant = plan_lines({"lr": 0.001, "lr_rule": "none", "schedule": "constant", "schedule_updates": None})
+    assert constant[-1] == "  learning rate  0.001, constant"
     assert plan_lines({"ranks": 1}) == ["plan", "  ranks          1"]
     assert plan_lines({}) == ["plan"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        ({"global_batch": 32, "shards": 64, "items_per_rank": [32]}, "32"),
+        ({"global_batch": 32, "shards": 64, "items_per_rank": [16, 16]}, "32, 16 on each of 2 ranks"),
+        ({"global_batch": 33, "shards": 64, "items_per_rank": [16, 17]}, "33, 16 or 17 on each of 2 ranks"),
+        ({"global_batch": 32, "shards": 8, "items_per_rank": [20, 12]}, "32, 20 + 12 on 2 ranks"),
+        ({"global_batch": 32, "shards": 8, "mode": "exact"}, "32 = 8 shards x 4 items"),
+        ({"global_batch": 100, "shards": 64, "mode": "exact"}, "100 = 64 shards x 1 or 2 items"),
+        ({"global_batch": 32}, "32"),
+    ],
+)
+def test_the_division_of_a_global_batch(plan: dict[str, object], text: str) -> None:
+    assert f"  global batch   {text}" in plan_lines(plan)
+
+
+def test_from_where_the_same_command_resumes() -> None:
+    assert resume_line(Path("runs/x"), 120) == (
+        "the same command resumes from iteration 120 (runs/x/checkpoints/00000120)"
+    )
+    assert resume_line(Path("runs/x"), -1) == "no checkpoint was saved: the same command starts from the beginning"
 
 
 def test_the_summary() -> None:
@@ -71,14 +111,14 @@ def test_the_summary() -> None:
         ({"event": "resumed", "iteration": 0}, "resumed from iteration 0"),
         ({"event": "resumed"}, "resumed from the newest checkpoint"),
         (
-            {"event": "skipped_update", "rank": 1, "tensor": "layers.0.weight", "iteration": 7},
-            "update skipped: rank 1 had non-finite values in layers.0.weight, iteration 7",
+            {"event": "skipped_update", "rank": 1, "tensor": "fc.weight", "problem": "the loss is NaN", "update": 17},
+            "update 17 skipped: the loss is NaN on rank 1",
         ),
-        ({"event": "skipped_update"}, "update skipped: a rank had non-finite values"),
+        ({"event": "skipped_update"}, "update skipped: a loss or a gradient is not finite"),
         ({"event": "warning", "text": "low disk\x1b[2J"}, "warning: low disk?[2J"),
         (
             {"event": "stopped", "iteration": 3},
-            "stopped after a save, iteration 3, the same command goes on from there",
+            "stopped after a save, iteration 3, the same command resumes from there",
         ),
         ({"event": "plan"}, None),
         ({"event": "of a later version"}, None),
@@ -91,11 +131,31 @@ def test_events(event: dict[str, object], line: str | None) -> None:
 
 def test_progress_and_evaluation() -> None:
     row = {"iteration": 1200, "train/loss": 0.5, "time/samples_per_second": 12345.6, "val/loss": 0.25}
-    assert progress_line(row, 5000, 65.0) == "iteration 1,200/5,000, loss 0.5, 12,346 samples/s, 1 min 05 s left"
+    assert progress_line(row, 5000, 65.0) == "iteration 1,200/5,000, loss 0.5, 1 min 05 s left, 12,346 samples/s"
     assert progress_line({"iteration": 4}, None, None) == "iteration 4"
     assert progress_line({"iteration": 4, "train/loss": None}, None, None) == "iteration 4"
     assert validation_line(row) == "iteration 1,200, val/loss 0.25"
     assert validation_line({"iteration": 3}) is None
+
+
+def test_progress_of_reinforcement_learning() -> None:
+    row = {"iteration": 1, "train/loss": 0.5, "rollout/ep_rew_mean": 21.25, "rollout/step_rew_mean": 1.0}
+    row |= {"time/env_steps_per_second": 9000.4, "time/samples_per_second": 3.0}
+    assert progress_line(row, 10, None) == "iteration 1/10, loss 0.5, episode reward 21.25, 9,000 env steps/s"
+    assert progress_line({"iteration": 1, "rollout/mean_return": 3.0}, 10, None) == "iteration 1/10, episode reward 3"
+    assert progress_line({"iteration": 1, "rollout/episodes": 3.0}, 10, None) == "iteration 1/10"
+
+
+def test_a_speed_says_what_it_counts() -> None:
+    assert speeds({"time/tokens_per_second": 1234.5, "time/data_s": 1.0}) == ["1,234 tokens/s"]
+    assert speeds(
+        {"time/sequences_per_second": 5.0, "time/env_steps_per_second": 40.0, "time/samples_per_second": 5.0}
+    ) == [
+        "5 sequences/s",
+        "40 env steps/s",
+    ]
+    assert speeds({"time/samples_per_second": 5.0}) == ["5 samples/s"]
+    assert speeds({}) == []
 
 
 @pytest.mark.parametrize(
@@ -115,4 +175,4 @@ def test_durations(seconds: float | None, text: str) -> None:
 
 
 def test_sizes() -> None:
-    assert (size(3 << 20), size(3 << 30), size(None)) == ("3 MiB", "3.0 GiB", "")
+    assert (size(3 << 10), size(3 << 20), size(3 << 30), size(None)) == ("3 KiB", "3 MiB", "3.0 GiB", "")

@@ -1,48 +1,48 @@
-"""Following a file that grows and is cut back."""
+"""Following a file that grows and is truncated."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from ranks.watch.tail import News, Tail
+from ranks.watch.tail import JsonlTail, NewRows
 
 
 def rows(*numbers: int) -> str:
     return "".join(json.dumps({"iteration": n}) + "\n" for n in numbers)
 
 
-def numbers(news: News) -> list[int]:
-    return [row["iteration"] for row in news.rows]
+def numbers(new: NewRows) -> list[int]:
+    return [row["iteration"] for row in new.rows]
 
 
 def test_only_whole_rows_and_each_once(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    tail = Tail(path)
-    assert tail.read() == News([])
+    tail = JsonlTail(path)
+    assert tail.read() == NewRows([])
     path.write_text(rows(0, 1) + '{"iterat')
     assert numbers(tail.read()) == [0, 1]
     path.write_text(rows(0, 1, 2))
-    assert tail.read() == News([{"iteration": 2}])
-    assert tail.read() == News([])
+    assert tail.read() == NewRows([{"iteration": 2}])
+    assert tail.read() == NewRows([])
 
 
-def test_a_cut_is_seen_by_length_and_behind_new_rows_too(tmp_path: Path) -> None:
+def test_a_truncation_is_noticed_also_if_the_file_has_grown_since(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    tail = Tail(path)
+    tail = JsonlTail(path)
     path.write_text(rows(0, 1, 2, 3))
     tail.read()
     path.write_text(rows(0, 1))
-    news = tail.read()
-    assert (news.cut, numbers(news)) == (True, [0, 1])
-    path.write_text(rows(0, 5, 6, 7, 8))  # cut back to one row and grown beyond the old length between two looks
-    news = tail.read()
-    assert (news.cut, numbers(news)) == (True, [0, 5, 6, 7, 8])
+    new = tail.read()
+    assert (new.truncated, numbers(new)) == (True, [0, 1])
+    path.write_text(rows(0, 5, 6, 7, 8))  # truncated to one row, and longer than before at the next read
+    new = tail.read()
+    assert (new.truncated, numbers(new)) == (True, [0, 5, 6, 7, 8])
     path.write_text("")
-    assert tail.read() == News([], cut=True)
+    assert tail.read() == NewRows([], truncated=True)
 
 
-def test_what_is_no_row_is_passed_over(tmp_path: Path) -> None:
+def test_lines_that_are_not_rows_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_text("no json\n[1]\n\n" + rows(4))
-    assert numbers(Tail(path).read()) == [4]
+    assert numbers(JsonlTail(path).read()) == [4]

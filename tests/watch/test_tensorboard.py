@@ -1,4 +1,4 @@
-"""What TensorBoard itself reads from the folder that is drawn."""
+"""TensorBoard reads from the folder what metrics.jsonl holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from ranks.watch.tensorboard import Board
+from ranks.watch.tensorboard import TensorBoardWriter
 
 
 def scalars(folder: Path) -> list[tuple[int, str, float]]:
@@ -31,43 +31,45 @@ def append(run: Path, *rows: dict[str, Any]) -> None:
 
 def test_the_folder_holds_each_number_at_its_iteration(tmp_path: Path) -> None:
     append(tmp_path, {"iteration": 0, "time_s": 0.1, "train/loss": 2.0, "val/loss": None})
-    board = Board(tmp_path)
-    assert board.refresh()
+    writer = TensorBoardWriter(tmp_path)
+    assert writer.refresh()
     append(tmp_path, {"iteration": 1, "time_s": 0.2, "train/loss": 1.5, "val/loss": 1.25})
-    assert board.refresh()
-    assert not board.refresh()
-    board.close()
+    assert writer.refresh()
+    assert not writer.refresh()
+    writer.close()
     assert scalars(tmp_path / "tensorboard") == [(0, "train/loss", 2.0), (1, "train/loss", 1.5), (1, "val/loss", 1.25)]
 
 
-def test_a_resumed_run_is_drawn_afresh(tmp_path: Path) -> None:
+def test_the_folder_of_a_resumed_run_is_written_again(tmp_path: Path) -> None:
     append(tmp_path, *({"iteration": i, "train/loss": 1.0 * i} for i in range(4)))
-    with Board(tmp_path):
+    with TensorBoardWriter(tmp_path):
         pass
     assert len(scalars(tmp_path / "tensorboard")) == 4
-    board = Board(tmp_path)
-    board.refresh()
+    writer = TensorBoardWriter(tmp_path)
+    writer.refresh()
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "metrics.jsonl").write_text("".join(lines[:2]))
     append(tmp_path, {"iteration": 2, "train/loss": 7.0})
-    board.refresh()
-    board.close()
+    writer.refresh()
+    writer.close()
     assert scalars(tmp_path / "tensorboard") == [(0, "train/loss", 0.0), (1, "train/loss", 1.0), (2, "train/loss", 7.0)]
 
 
-def test_a_folder_that_cannot_be_drawn_does_not_end_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_does_not_end_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     append(tmp_path, {"iteration": 0, "train/loss": 2.0})
     (tmp_path / "tensorboard").write_text("in the way")
-    with Board(tmp_path):
+    with TensorBoardWriter(tmp_path):
         pass
-    assert "tensorboard/ is no longer drawn" in capsys.readouterr().err
+    assert "tensorboard/ is no longer written" in capsys.readouterr().err
 
 
-def test_drawing_needs_neither_torch_nor_tensorflow(tmp_path: Path) -> None:
+def test_writing_needs_neither_torch_nor_tensorflow(tmp_path: Path) -> None:
     append(tmp_path, {"iteration": 0, "train/loss": 2.0})
     code = (
-        "import sys; from pathlib import Path; from ranks.watch.tensorboard import Board\n"
-        "board = Board(Path(sys.argv[1])); board.refresh(); board.close()\n"
+        "import sys; from pathlib import Path; from ranks.watch.tensorboard import TensorBoardWriter\n"
+        "writer = TensorBoardWriter(Path(sys.argv[1])); writer.refresh(); writer.close()\n"
         "print(sorted({'torch', 'tensorflow'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code, str(tmp_path)], capture_output=True, text=True)

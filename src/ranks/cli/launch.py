@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +11,11 @@ from pathlib import Path
 from ranks.cli.advice import LAUNCH_ADVICE
 from ranks.cli.parse import parse
 from ranks.errors import UserError
+from ranks.workloads import WORKLOADS
 
 PROG = "ranks launch"
+WORKLOAD_PARTS = {"Config", "build", "train"}
+"""Names that a workload file defines; `ranks train` calls them."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +29,25 @@ class LaunchFlags:
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
     CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8."""
+    """Number of processes; by default one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
-    """How often all ranks are restarted after a failure before it gives up."""
+    """How often to start again after a failure. Two starts that fail at once with the same error
+    end it earlier."""
 
 
 def launch(argv: Sequence[str]) -> int:
-    """Split our flags from the script's, then start and supervise it."""
+    """Separate the flags of `ranks launch` from those of the script, then run it. Raises UserError."""
     num_own = before_script(argv)
     flags = parse(LaunchFlags, argv[:num_own], prog=PROG, advice=LAUNCH_ADVICE)
     if num_own == len(argv):
         raise UserError(PROG, "no script was named", "write it after the flags: ranks launch --ranks 2 train.py")
-    from ranks.launch.foreign import launch_script
+    script, rest = argv[num_own], argv[num_own + 1 :]
+    if is_workload(script):
+        do = shlex.join(["ranks", "train", script, *argv[:num_own], *rest])
+        raise UserError(f"{PROG} {script}", "that is a workload, not a script for torchrun", f"train it: {do}")
+    from ranks.launch.script import launch_script
 
-    return launch_script(
-        Path(argv[num_own]), argv[num_own + 1 :], gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts
-    )
+    return launch_script(Path(script), rest, gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts)
 
 
 def before_script(argv: Sequence[str]) -> int:
@@ -49,3 +57,26 @@ def before_script(argv: Sequence[str]) -> int:
         has_no_value = "=" in argv[index] or argv[index] in ("-h", "--help")
         index += 1 if has_no_value else 2
     return min(index, len(argv))
+
+
+def is_workload(script: str) -> bool:
+    """Whether this is a workload's name, or a file that defines the parts of one and runs nothing by itself.
+
+    The file is parsed, not imported. A file with `if __name__ == ...` is a script, whatever it defines.
+    """
+    path = Path(script)
+    if not path.is_file():
+        return script in WORKLOADS
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.If) and "__name__" in ast.dump(node.test):
+            return False
+    return names >= WORKLOAD_PARTS

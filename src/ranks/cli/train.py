@@ -20,7 +20,7 @@ from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from ranks.watch.console import View
+    from ranks.watch.console import ConsoleView
 
 HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
@@ -111,12 +111,12 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
 
     with contextlib.ExitStack() as stack:
         if watched:
-            from ranks.watch.console import View
-            from ranks.watch.tensorboard import Board
+            from ranks.watch.console import ConsoleView
+            from ranks.watch.tensorboard import TensorBoardWriter
 
             path = run_folder(settings.engine).path
-            stack.enter_context(Board(path))
-            view = stack.enter_context(View(path))
+            stack.enter_context(TensorBoardWriter(path))
+            view = stack.enter_context(ConsoleView(path))
             stack.callback(setattr, sys, "breakpointhook", sys.breakpointhook)
             sys.breakpointhook = debugger_without(view)
         world = World.join(settings.engine, device=device, workload=settings.workload)
@@ -125,14 +125,24 @@ def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
         except Stopped:
             world.leave()
             raise
-        except BaseException:
+        except BaseException as error:
             world.stop.uninstall()
+            if watched and isinstance(error, Exception) and not isinstance(error, UserError):
+                add_resume_note(error, settings.engine)
             raise
         world.leave()
     return 0
 
 
-def debugger_without(view: View) -> Callable[..., object]:
+def add_resume_note(error: Exception, engine: RunConfig) -> None:
+    """Add to the traceback from where the same command resumes."""
+    from ranks.watch.lines import resume_line
+
+    folder = run_folder(engine)
+    error.add_note(resume_line(folder.path, newest_iteration(folder)))
+
+
+def debugger_without(view: ConsoleView) -> Callable[..., object]:
     """The hook for `breakpoint()`: it removes the progress bar before the debugger starts."""
     default = sys.breakpointhook
 

@@ -1,1 +1,1 @@
-"""Ranks as processes on this machine: where they run, how they start, what happens when one dies. Imports no torch."""
+"""Starting ranks as processes on this machine: placement on devices, start, supervision, restart. Imports no torch."""

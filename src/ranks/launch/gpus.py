@@ -1,4 +1,4 @@
-"""The GPUs that CUDA would show to this process, found without importing torch."""
+"""Find the GPUs that CUDA shows to this process, without importing torch."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Gpus:
-    """How many GPUs a rank can use, or the reason why there are none."""
+    """The number of usable GPUs, or why there are none."""
 
     count: int
     why_none: str = ""
     visible: tuple[str, ...] | None = None
-    """The entries of CUDA_VISIBLE_DEVICES that count, where it is set."""
+    """The valid entries of CUDA_VISIBLE_DEVICES, None where it is not set."""
 
     @property
     def restricted(self) -> bool:
         return self.visible is not None
 
-    def physical(self, card: int) -> str:
-        """The name of card `card` in CUDA_VISIBLE_DEVICES of a child process."""
-        return self.visible[card] if self.visible is not None else str(card)
+    def physical(self, gpu: int) -> str:
+        """The entry for GPU `gpu` in the CUDA_VISIBLE_DEVICES of a child process."""
+        return self.visible[gpu] if self.visible is not None else str(gpu)
 
 
 def find_gpus(environ: Mapping[str, str] = os.environ) -> Gpus:
-    """Ask NVML how many cards there are, and CUDA_VISIBLE_DEVICES which of them count."""
+    """The GPUs that NVML lists and CUDA_VISIBLE_DEVICES allows."""
     names = _nvml_uuids()
     if not names:
         return Gpus(0, "no NVIDIA GPU found")
@@ -44,9 +44,9 @@ def find_gpus(environ: Mapping[str, str] = os.environ) -> Gpus:
 
 
 def visible_devices(text: str, uuids: tuple[str, ...]) -> tuple[str, ...]:
-    """The entries of CUDA_VISIBLE_DEVICES up to the first that CUDA would not understand.
+    """The entries of CUDA_VISIBLE_DEVICES up to the first invalid one, as CUDA reads them.
 
-    An entry is a number or (the start of) a UUID; a MIG slice is taken as it stands, and CUDA shows one of them only.
+    An entry is a number or (the start of) a UUID. A MIG entry is not checked, and CUDA shows only one of them.
     """
     entries: list[str] = []
     for entry in (part.strip() for part in text.split(",")):
@@ -60,7 +60,7 @@ def visible_devices(text: str, uuids: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _nvml_uuids() -> tuple[str, ...]:
-    """The UUID of each card, in the order of the PCI bus; empty without a driver."""
+    """The UUID of each GPU, in the order of the PCI bus; empty without a driver."""
     pynvml: Any = import_module("pynvml")
 
     try:
@@ -77,7 +77,7 @@ def _nvml_uuids() -> tuple[str, ...]:
 
 
 def _torch_has_cuda() -> bool:
-    """Whether the installed torch is a CUDA build, read from its version file (importing it takes a second)."""
+    """Whether the installed torch is a CUDA build, read from its version file: importing torch takes a second."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return False

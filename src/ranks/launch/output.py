@@ -1,4 +1,4 @@
-"""What a rank prints: into its log, and where it is shown, on to the terminal, without the traceback of its end."""
+"""The output of a rank: written to its log and, where wanted, shown on the terminal without its final traceback."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Show = Callable[[int, Channel, str], None]
 
 TRACEBACK = re.compile(rb"(?:^|(?<=[\r\n]))(?:\[rank\d+\]:\s?)?Traceback \(most recent call last\)")
 HELD_S = 2.0
-"""A traceback is held back this long: printed when the rank lives on, left to the failure report when it ends."""
+"""A traceback is held back this long. It is shown if the rank lives on; else the failure report shows it."""
 TAIL_BYTES = 32_768
 READS = 64
-"""At most so many reads in a row, so that a rank that prints without end does not keep the launcher busy."""
+"""Most reads in a row, so that a rank that prints without end does not block the launcher."""
 
 
 class Output:
-    """One pipe of one rank. `tail` keeps its end for the report of a failure."""
+    """One pipe of one rank. `tail`: the last bytes, for the report of a failure."""
 
     def __init__(self, rank: int, channel: Channel, pipe: int, log: IO[bytes] | None, show: Show) -> None:
         self.rank, self.pipe = rank, pipe
         self.channel: Channel = channel
         self.log, self.show = log, show
         self.tail = b""
-        self._waiting = b""
+        self._pending = b""
         self._held_since: float | None = None
         os.set_blocking(pipe, False)
 
     def pump(self, now_s: float) -> bool:
-        """Read what is there. False at the end of the pipe."""
+        """Read what has arrived. False at the end of the pipe."""
         for _ in range(READS):
             try:
                 data = os.read(self.pipe, 65_536)
@@ -46,33 +46,34 @@ class Output:
                 with contextlib.suppress(OSError):  # a full disk must not end the run
                     self.log.write(data)
             self.tail = (self.tail + data)[-TAIL_BYTES:]
-            self._waiting += data
-            self._emit(now_s)
+            self._pending += data
+            self._show_lines(now_s)
         return True
 
     def tick(self, now_s: float) -> None:
-        """Let go of a traceback that did not end its rank, and of an unfinished line."""
+        """Show a traceback that did not end its rank, and an unfinished line."""
         if self._held_since is None or now_s - self._held_since > HELD_S:
             self._held_since = None
-            self._flush(len(self._waiting))
+            self._flush(len(self._pending))
 
     def close(self, *, failed: bool) -> None:
-        """Show the rest, but not the traceback that the failure report shows."""
+        """Show the rest, except the traceback that the failure report shows."""
         if not (failed and self._held_since is not None):
-            self._flush(len(self._waiting))
+            self._flush(len(self._pending))
         os.close(self.pipe)
 
-    def _emit(self, now_s: float) -> None:
+    def _show_lines(self, now_s: float) -> None:
+        """Show whole lines; from the start of a traceback on, hold everything back."""
         if self._held_since is not None:
             return
-        found = TRACEBACK.search(self._waiting)
+        found = TRACEBACK.search(self._pending)
         if found is not None:
             self._flush(found.start())
             self._held_since = now_s
         else:
-            self._flush(max(self._waiting.rfind(b"\n"), self._waiting.rfind(b"\r")) + 1)
+            self._flush(max(self._pending.rfind(b"\n"), self._pending.rfind(b"\r")) + 1)
 
     def _flush(self, size: int) -> None:
-        text, self._waiting = self._waiting[:size], self._waiting[size:]
+        text, self._pending = self._pending[:size], self._pending[size:]
         if text:
             self.show(self.rank, self.channel, text.decode("utf-8", errors="replace"))

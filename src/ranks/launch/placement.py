@@ -1,4 +1,4 @@
-"""Which rank runs on which device: `--gpus`, `--ranks`, `--shares` -> one device per rank and the threads of each."""
+"""Assign ranks to devices: from `--gpus`, `--ranks`, `--shares` to one device and a number of threads per rank."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ranks.errors import UserError
 from ranks.launch.gpus import Gpus, find_gpus
 
 MAX_CPU_RANKS = 8
-"""Ranks that a CPU machine gets by itself; more only when asked for."""
+"""Most ranks on a CPU without `--ranks`."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """One device per rank (`cpu` or `cuda:i`, i counted inside CUDA_VISIBLE_DEVICES), CPU threads of each rank."""
+    """One device per rank (`cpu` or `cuda:i`, i counted inside CUDA_VISIBLE_DEVICES) and the CPU threads of each."""
 
     devices: tuple[str, ...]
     threads: int
     note: str | None = None
-    """One plain line for the user: why the CPU is used although a GPU was wished for."""
+    """One line for the user: why the CPU is used although a GPU was asked for."""
 
     @property
     def ranks(self) -> int:
@@ -37,36 +37,36 @@ def place(
     found: Gpus | None = None,
     cores: int | None = None,
 ) -> Placement:
-    """ShardAssignment ranks to devices. Raises UserError.
+    """Assign ranks to devices. Raises UserError.
 
-    `gpus`: None or `all`; a count `N`; a list `0,2` (a comma makes it one: `3,` is card 3; a lone `0` is card 0 too, a
-    count of no GPUs being `none`); `none`. On GPUs: one rank each, or `ranks` dealt over them in order, several to a
-    card where there are more. On the CPU: a rank per core, at most 8 and no more than `shards`. `found` and `cores`
-    are looked up where they are not given.
+    `gpus`: None or `all`; `none`; a count `N`; or a list with a comma: `0,2`, or `3,` for GPU 3 alone. A lone `0` is
+    GPU 0. On GPUs: one rank each, or `ranks` spread over them in order, several on one GPU where there are more ranks
+    than GPUs. On the CPU: one rank per core, at most 8 and at most `shards`. `found` and `cores` are looked up where
+    they are not given.
     """
     cores = cores if cores is not None else available_cores()
     note = None
-    cards: tuple[int, ...] = ()
+    chosen: tuple[int, ...] = ()
     if gpus != "none":
         found = found if found is not None else find_gpus()
-        cards = _cards(gpus, found)
-        note = None if cards else f"{found.why_none}; training on the CPU"
+        chosen = _gpu_numbers(gpus, found)
+        note = None if chosen else f"{found.why_none}; training on the CPU"
     if ranks is None:
         limit = MAX_CPU_RANKS if shards is None else min(MAX_CPU_RANKS, shards)
-        ranks = len(shares) if shares is not None else len(cards) if cards else min(cores, limit)
+        ranks = len(shares) if shares is not None else len(chosen) if chosen else min(cores, limit)
     _check(ranks, shards, shares)
-    devices = tuple(_device(rank, ranks, cards) for rank in range(ranks))
+    devices = tuple(_device(rank, ranks, chosen) for rank in range(ranks))
     return Placement(devices, threads or (1 if exact else max(1, cores // ranks)), note)
 
 
-def _device(rank: int, ranks: int, cards: tuple[int, ...]) -> str:
-    if not cards:
+def _device(rank: int, ranks: int, gpus: tuple[int, ...]) -> str:
+    if not gpus:
         return "cpu"
-    return f"cuda:{cards[rank if ranks <= len(cards) else rank * len(cards) // ranks]}"
+    return f"cuda:{gpus[rank if ranks <= len(gpus) else rank * len(gpus) // ranks]}"
 
 
-def _cards(gpus: str | None, found: Gpus) -> tuple[int, ...]:
-    """The GPU numbers that `--gpus` names; empty where all were wished for and none is there."""
+def _gpu_numbers(gpus: str | None, found: Gpus) -> tuple[int, ...]:
+    """The numbers of the GPUs in `--gpus`; empty for all GPUs of a machine that has none."""
     asked = f"--gpus {gpus}"
     if gpus is None or gpus == "all":
         return tuple(range(found.count))
@@ -74,21 +74,21 @@ def _cards(gpus: str | None, found: Gpus) -> tuple[int, ...]:
         numbers = [int(part) for part in gpus.split(",") if part.strip()]
     except ValueError:
         raise UserError(
-            asked, "that names no GPUs", "give all, none, a count (2) or a list with a comma (0,2 or 3,)"
+            asked, "it does not name GPUs", "give all, none, a count (2) or a list with a comma (0,2 or 3,)"
         ) from None
     if "," not in gpus and numbers != [0]:
         numbers = list(range(numbers[0])) if numbers and numbers[0] > 0 else numbers
     if not numbers:
-        raise UserError(asked, "the list is empty", "name a GPU, such as --gpus 0, or use --gpus none")
+        raise UserError(asked, "the list is empty", "name a GPU (--gpus 0), or use --gpus none")
     if found.count == 0:
-        raise UserError(asked, found.why_none, "leave --gpus away, or use --gpus none to train on the CPU")
+        raise UserError(asked, found.why_none, "leave --gpus out, or use --gpus none to train on the CPU")
     unknown = [n for n in numbers if not 0 <= n < found.count]
     if unknown:
         known = "GPU 0" if found.count == 1 else f"GPUs 0 to {found.count - 1}"
         inside = " (inside CUDA_VISIBLE_DEVICES)" if found.restricted else ""
         raise UserError(asked, f"this machine has {known}{inside}", "name GPUs from that range, or use --gpus all")
     if len(set(numbers)) < len(numbers):
-        raise UserError(asked, "a GPU is named twice", "name each once; --ranks N puts several ranks on one")
+        raise UserError(asked, "a GPU is named twice", "name each GPU once; --ranks N puts several ranks on one GPU")
     return tuple(numbers)
 
 
@@ -98,7 +98,7 @@ def _check(ranks: int, shards: int | None, shares: tuple[int, ...] | None) -> No
     if shards is not None and ranks > shards:
         raise UserError(
             f"{ranks} ranks",
-            f"the run has {shards} shards to carry",
+            f"the run has {shards} shards, and a rank needs at least one",
             f"use at most {shards} ranks, or --shards {ranks} or more",
         )
     if shares is not None and len(shares) != ranks:

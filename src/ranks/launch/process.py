@@ -1,4 +1,4 @@
-"""One rank as a process: started through the guard in a group of its own, watched, ended with all it started."""
+"""One rank as a process: started in its own process group, watched, and ended with all its children."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import IO
 
 from ranks.launch.output import CHANNELS, TAIL_BYTES, Channel, Output, Show
 
-GUARD = Path(__file__).with_name("guard.py")
+START = Path(__file__).with_name("die_with_parent.py")
 GONE_S = 5.0
-"""How long to wait for what a killed rank had started (a process in the kernel can take a while to go)."""
+"""How long to wait for the children of a killed rank (a process inside a system call can take a while to end)."""
 
 
 class RankProcess:
-    """A running rank. `code` is None while it runs, then as in subprocess (negative: the signal)."""
+    """A rank. `code`: None while it runs, then the exit code as in subprocess (negative: a signal)."""
 
     def __init__(
         self,
@@ -33,17 +33,17 @@ class RankProcess:
         show: Show | None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """Start it. Output goes to `log`, and through `show` where that is given. Raises OSError."""
+        """Start the rank. Its output goes to `log`, and to `show` where that is given. Raises OSError."""
         self.rank, self.error_file = rank, error_file
         self.code: int | None = None
         self.ended_s = 0.0
         self.outputs: list[Output] = []
         self._log: IO[bytes] | None = log.open("a+b", buffering=0) if log is not None else None
         self._log_start = os.fstat(self._log.fileno()).st_size if self._log is not None else 0
-        with contextlib.ExitStack() as ends:
-            streams = [self._stream(channel, show, ends) for channel in CHANNELS]
+        with contextlib.ExitStack() as writers:
+            streams = [self._stream(channel, show, writers) for channel in CHANNELS]
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), *argv],
+                [sys.executable, "-I", "-S", str(START), str(os.getpid()), *argv],
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=streams[0],
@@ -53,16 +53,16 @@ class RankProcess:
             )
         self.pid = self._process.pid
 
-    def _stream(self, channel: Channel, show: Show | None, ends: contextlib.ExitStack) -> int | IO[bytes]:
+    def _stream(self, channel: Channel, show: Show | None, writers: contextlib.ExitStack) -> int | IO[bytes]:
         if show is None:
             return self._log if self._log is not None else subprocess.DEVNULL
         reader, writer = os.pipe()
-        ends.callback(os.close, writer)
+        writers.callback(os.close, writer)
         self.outputs.append(Output(self.rank, channel, reader, self._log, show))
         return writer
 
     def poll(self) -> bool:
-        """True when it has ended; then everything else in its process group is killed too."""
+        """Whether the rank has ended. The rest of its process group is then killed too."""
         if self.code is None:
             self.code = self._process.poll()
             if self.code is not None:
@@ -71,22 +71,22 @@ class RankProcess:
         return self.code is not None
 
     def send(self, signum: int) -> None:
-        """A signal to the rank itself, not to what it started."""
+        """Send a signal to the rank itself, not to its children."""
         if self.code is None:
             self._process.send_signal(signum)
 
     def kill(self) -> None:
-        """SIGKILL to its whole process group."""
+        """Send SIGKILL to the whole process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def end(self, *, failed: bool) -> None:
-        """Kill what is left, wait until all of it is gone, close its output."""
+        """Kill the process group, wait until all of it has ended, close the output."""
         self.kill()
         code = self._process.wait()
         self.code = code if self.code is None else self.code
         deadline = time.monotonic() + GONE_S
-        while self._group_left() and time.monotonic() < deadline:
+        while self._group_alive() and time.monotonic() < deadline:
             time.sleep(0.01)
         for output in self.outputs:
             output.pump(time.monotonic())
@@ -96,7 +96,7 @@ class RankProcess:
             self._log.close()
 
     def tail(self) -> str:
-        """The end of what it printed."""
+        """The end of its output."""
         for output in self.outputs:
             output.pump(time.monotonic())
         if self.outputs:
@@ -107,8 +107,8 @@ class RankProcess:
         start = max(self._log_start, size - TAIL_BYTES)
         return os.pread(self._log.fileno(), size - start, start).decode("utf-8", errors="replace")
 
-    def _group_left(self) -> bool:
-        """Whether the group still holds a process. Its orphans are ours (subreaper): reaped here."""
+    def _group_alive(self) -> bool:
+        """Whether a process of the group is left. The launcher is the parent of its orphans (subreaper)."""
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-self.pid, os.WNOHANG)[0]:
                 pass

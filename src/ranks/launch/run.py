@@ -1,4 +1,4 @@
-"""`ranks train` with several ranks: the same command line once per rank, supervised, with the console view in front."""
+"""`ranks train` on several ranks: run the same command line once per rank, supervised, with the console view."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranks.launch.environ import rank_environ
+from ranks.launch.env_vars import rank_env_vars
 from ranks.launch.logs import LogFolder
 from ranks.launch.placement import Placement
-from ranks.launch.supervise import Job, Supervisor
-from ranks.watch.console import View
-from ranks.watch.tensorboard import Board
+from ranks.launch.supervise import LaunchConfig, Supervisor
+from ranks.watch.console import ConsoleView
+from ranks.watch.lines import resume_line
+from ranks.watch.tensorboard import TensorBoardWriter
 
 
 def launch_run(
@@ -23,20 +24,20 @@ def launch_run(
     lock_fd: int | None = None,
     deterministic: bool = False,
     max_restarts: int = 3,
-    progress: Callable[[], int] = lambda: 0,
+    progress: Callable[[], int] = lambda: -1,
     record: Callable[[dict[str, Any]], None] = lambda fact: None,
 ) -> int:
     """Run `argv` (normally `[sys.executable, "-m", "ranks", "train", ...]`) as `placement.ranks` processes; exit code.
 
-    `lock_fd`: the descriptor that holds the run folder's lock; every rank inherits it, so the lock lives as long as
-    any of them. `deterministic`: of exact runs too. `progress`: the newest checkpoint's iteration, or any number that
-    grows when work was kept. `record` gets {"event": "failed"|"restarted"|"gave_up", "time_s", ...}. Logs of the ranks
-    go to `run_dir`/logs once the run folder is there. Main thread only.
+    `lock_fd`: the descriptor that holds the run folder's lock. Every rank inherits it, so the lock lasts as long as any
+    of them. `deterministic`: also true for exact runs. `progress`: the iteration of the newest checkpoint, -1 where
+    there is none. `record` gets {"event": "failed"|"restarted"|"gave_up", "time_s", ...}. The ranks' logs are in
+    `run_dir`/logs once the run folder exists. Main thread only.
     """
-    env = rank_environ(placement.threads, deterministic=deterministic)
+    env = rank_env_vars(placement.threads, deterministic=deterministic)
     if lock_fd is not None:
         env["RANKS_LOCK_FD"] = str(lock_fd)
-    job = Job(
+    config = LaunchConfig(
         tuple(argv),
         placement.devices,
         env,
@@ -44,14 +45,15 @@ def launch_run(
         logs=LogFolder(run_dir),
         pass_fds=() if lock_fd is None else (lock_fd,),
         max_restarts=max_restarts,
+        resume_line=lambda: resume_line(run_dir, progress()),
     )
-    with Board(run_dir), View(run_dir) as view:
+    with TensorBoardWriter(run_dir), ConsoleView(run_dir) as view:
         if placement.note is not None:
             view.say(placement.note)
-        return Supervisor(job, say=view.say, show=view.show, progress=progress, record=record).run()
+        return Supervisor(config, say=view.say, show=view.show, progress=progress, record=record).run()
 
 
 @contextlib.contextmanager
 def _file_store(attempt: int, private: Path) -> Generator[Mapping[str, str]]:
-    """Ranks of one machine meet in a file that nobody else can open; no port is opened for it."""
+    """The ranks of one machine meet in a file that only this user can open. No port is opened for it."""
     yield {"RANKS_STORE": str(private / f"store-{attempt}")}

@@ -1,4 +1,4 @@
-"""Signals of the launcher as numbers read from a pipe, so that one loop waits for them and for everything else."""
+"""Signals of the launcher, readable from a pipe, so that one loop waits for signals and output together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import signal
 from types import FrameType
 from typing import Any
 
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalPipe:
-    """While it is entered (main thread only) SIGTERM, SIGINT, SIGHUP and SIGCHLD arrive here and do nothing else.
+    """While entered (main thread only), SIGTERM, SIGINT, SIGHUP and SIGCHLD are written to a pipe and do nothing else.
 
-    A SIGHUP that was ignored at the start (`nohup`) stays ignored.
+    A SIGHUP that was ignored before (`nohup`) stays ignored.
     """
 
     def __enter__(self) -> SignalPipe:
@@ -21,16 +21,16 @@ class SignalPipe:
         os.set_blocking(self.reader, False)
         os.set_blocking(self._writer, False)
         self._handlers: dict[signal.Signals, Any] = {}
-        for signum in (*STOPPING, signal.SIGCHLD):
+        for signum in (*STOP_SIGNALS, signal.SIGCHLD):
             if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):
-                self._handlers[signum] = signal.signal(signum, _arrived)
+                self._handlers[signum] = signal.signal(signum, _do_nothing)
         self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
     def read(self) -> list[int]:
-        """The stopping signals that arrived since the last call, in order."""
+        """The stop signals that arrived since the last call, in order."""
         try:
-            return [number for number in os.read(self.reader, 4096) if number in STOPPING]
+            return [number for number in os.read(self.reader, 4096) if number in STOP_SIGNALS]
         except BlockingIOError:
             return []
 
@@ -42,5 +42,5 @@ class SignalPipe:
         os.close(self._writer)
 
 
-def _arrived(signum: int, frame: FrameType | None) -> None:
-    """The wake-up descriptor carries the number; a handler must only exist."""
+def _do_nothing(signum: int, frame: FrameType | None) -> None:
+    """Python writes the number to the wake-up descriptor only for signals that have a handler."""

@@ -1,1 +1,1 @@
-"""Proofs by experiment: real processes, started through the command line, killed, stopped and compared."""
+"""Proofs by experiment: `ranks train` commands are run, killed, stopped and compared as real processes."""

@@ -1,44 +1,32 @@
-"""Runs that are killed at random: in the middle of saves, and at any time, whole or one process of them."""
+"""Kill runs with SIGKILL, inside saves and at random times: a rank, the launcher, or all processes."""
 
 from __future__ import annotations
 
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
+from ranks.prove.baseline import BaselineRun
+from ranks.prove.freeze import freeze_in_save
 from ranks.prove.processes import ProofError
-from ranks.prove.trainings import LIMIT_S, Training
+from ranks.prove.train_command import LIMIT_S, TrainCommand
 
 Target = Literal["rank", "launcher", "all"]
 TARGETS: tuple[Target, ...] = ("rank", "rank", "launcher", "all")
-DONE_SHARE = 0.9
-"""The last kill of a run strikes before this share of its iterations."""
-
-
-@dataclass(frozen=True)
-class Straight:
-    """An undisturbed run. Times in seconds: `opened_s` from the command to checkpoint 0, `iteration_s`,
-    `evaluation_s` and `save_s` of one each; `seconds` of the whole command."""
-
-    fingerprint: str
-    iterations: int
-    seconds: float
-    opened_s: float
-    iteration_s: float
-    evaluation_s: float
-    save_s: float
+LAST_KILL = 0.9
+"""The last kill of a run comes before this share of its iterations."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One SIGKILL. `at_s` since the run was begun; `finished` iterations then; `redone` of them afterwards.
+    """One SIGKILL.
 
-    `recovery_s`: from the kill to the first iteration that had not been finished before it; None where the next kill
-    came first. `gone_s`: until all processes of a killed launcher were gone, None where they were not.
+    `at_s`: seconds since the start of the run. `finished`: iterations finished then. `redone`: how many of them were
+    done again. `recovery_s`: from the kill to the first new iteration; None if the next kill came earlier. `gone_s`:
+    until all processes of a killed launcher had ended; None if some did not.
     """
 
     target: Target
@@ -51,105 +39,84 @@ class Kill:
 
 
 class KilledRun:
-    """One run and the kills it goes through."""
+    """One run that is killed several times and restarted until it is complete."""
 
-    def __init__(self, run: Training, straight: Straight, chance: random.Random) -> None:
-        self.run, self.straight, self.chance = run, straight, chance
+    def __init__(self, run: TrainCommand, baseline: BaselineRun, rng: random.Random) -> None:
+        self.run, self.baseline, self.rng = run, baseline, rng
         self.kills: list[Kill] = []
-        self.begun_s = time.monotonic()
+        self.started_s = time.monotonic()
         self.sessions = 0
-        self.known: tuple[list[int], list[int]] = ([], [])
-        """All processes, and the ranks among them, as found when the newest kill was prepared."""
+        """Sessions before the newest kill."""
+        self.frozen: int | None = None
+        """The process that is frozen inside a save until the kill has been sent."""
         self.tree = run.start()
 
-    def go_through(self, num_kills: int, inside: Sequence[bool]) -> list[Kill]:
-        """Kill, restart, and go on to the end. `inside`: for each kill whether it is aimed at a save, or at any time.
+    def complete(self, num_kills: int, in_save: Sequence[bool]) -> list[Kill]:
+        """Kill and restart the run, then let it end. `in_save`: for each kill whether it must hit a save.
 
-        Raises ProofError where the run does not end well.
+        Fewer kills are returned if the run ended before a kill could hit. Raises ProofError where the run fails.
         """
-        spread_s = self.straight.seconds / num_kills
-        next_s = time.monotonic() + self.chance.uniform(0, spread_s)
+        spread_s = self.baseline.seconds / num_kills
+        next_s = time.monotonic() + self.rng.uniform(0, spread_s)
         for index in range(num_kills):
-            limit = int(self.straight.iterations * DONE_SHARE * (index + 1) / num_kills)
-            if not self._aim(next_s, limit, inside[index]):
+            limit = int(self.baseline.iterations * LAST_KILL * (index + 1) / num_kills)
+            if not self._wait_for_moment(next_s, limit, in_save[index]):
                 break
-            struck = self._strike(inside[index])
-            pause_s = self.chance.uniform(0, spread_s)
-            if index + 1 < num_kills and not inside[index + 1]:  # the next one may strike while this one is mended
+            killed = self._kill()
+            pause_s = self.rng.uniform(0, spread_s)
+            if index + 1 < num_kills and not in_save[index + 1]:  # the next kill may come during this recovery
                 next_s = time.monotonic() + pause_s
-                self.kills.append(self._recover(*struck, within_s=pause_s))
+                self.kills.append(self._recover(*killed, within_s=pause_s))
             else:
-                self.kills.append(self._recover(*struck, within_s=LIMIT_S))
+                self.kills.append(self._recover(*killed, within_s=LIMIT_S))
                 next_s = time.monotonic() + pause_s
         code = self.tree.wait(LIMIT_S)
         if code != 0:
             raise ProofError(f"{self.run.name} ended with exit code {code} after its kills:\n{self.tree.tail()}")
         return self.kills
 
-    def _aim(self, when_s: float, limit: int, inside: bool) -> bool:
-        """Wait for the moment; False where the run ended first."""
+    def _wait_for_moment(self, when_s: float, limit: int, in_save: bool) -> bool:
+        """Wait until the next kill is due, and then for a save if it must hit one. False if the run ended first."""
         run = self.run
-        if inside:
-            if not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
-                return False
-            self.known = (self.tree.members(), self.tree.ranks())  # no time to look for them while a save lasts
+        if in_save and not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
+            return False
         if not self.tree.until(lambda: time.monotonic() >= when_s or run.num_rows >= limit, LIMIT_S):
             return False
-        if not inside:
+        if not in_save:
             return True
-        if not self.tree.until(lambda: run.saving, LIMIT_S, 0.0005):
-            return False
-        time.sleep(self.chance.uniform(0, self.straight.save_s / 3))
-        return True
+        self.frozen = freeze_in_save(run, self.tree, self.rng, self.baseline.save_s)
+        return self.frozen is not None
 
-    def _strike(self, inside: bool) -> tuple[Target, bool, float, int]:
-        members, ranks = self.known if inside else (self.tree.members(), self.tree.ranks())
-        target = self.chance.choice(TARGETS) if ranks else "all"
-        victims = {"rank": [self.chance.choice(ranks or members)], "launcher": [self.tree.launcher], "all": members}
+    def _kill(self) -> tuple[Target, bool, float, int]:
+        """Kill a random target; (target, whether inside a save, when, finished iterations)."""
+        members, ranks = self.tree.members(), self.tree.ranks()
+        target = self.rng.choice(TARGETS) if ranks else "all"
+        victims = {"rank": [self.rng.choice(ranks or members)], "launcher": [self.tree.launcher], "all": members}
         finished = self.run.num_rows
         self.sessions = len(self.run.sessions)
-        saving = self.run.saving
+        saving = self.frozen is not None or self.run.saving
         self.tree.send(signal.SIGKILL, victims[target])
+        if self.frozen is not None:
+            self.tree.send(signal.SIGCONT, [self.frozen])
+            self.frozen = None
         return target, saving, time.monotonic(), finished
 
-    def _recover(self, target: Target, saving: bool, struck_s: float, finished: int, within_s: float) -> Kill:
+    def _recover(self, target: Target, saving: bool, killed_s: float, finished: int, within_s: float) -> Kill:
+        """Restart the command if its launcher was killed, and wait for the first new iteration."""
         gone_s: float | None = None
         if target != "rank":
-            gone_s = self.tree.gone()
+            gone_s = self.tree.wait_gone()
             self.tree.kill()
             self.tree = self.run.start()
         run, limit_s = self.run, time.monotonic() + within_s
-        back = [False]
+        recovered = [False]
 
-        def recovered() -> bool:
-            back[0] = len(run.sessions) > self.sessions and run.num_rows > finished
-            return back[0] or time.monotonic() > limit_s
+        def done_waiting() -> bool:
+            recovered[0] = len(run.sessions) > self.sessions and run.num_rows > finished
+            return recovered[0] or time.monotonic() > limit_s
 
-        ended = not self.tree.until(recovered, LIMIT_S)
-        recovery_s = time.monotonic() - struck_s if back[0] or ended else None
+        ended = not self.tree.until(done_waiting, LIMIT_S)
+        recovery_s = time.monotonic() - killed_s if recovered[0] or ended else None
         sessions = run.sessions
         redone = max(0, finished - int(sessions[-1]["iteration"])) if len(sessions) > self.sessions else None
-        return Kill(target, saving, struck_s - self.begun_s, finished, redone, recovery_s, gone_s)
-
-
-def straight_run(run: Training, iterations: int, fingerprint: Callable[[Training], str]) -> Straight:
-    """Carry out an undisturbed run. Raises ProofError."""
-    tree = run.start()
-    if not tree.until(lambda: run.newest >= 0, LIMIT_S):
-        raise ProofError(f"{run.name} ended with exit code {tree.code}:\n{tree.tail()}")
-    opened_s = time.monotonic() - tree.begun_s
-    code, seconds = tree.wait(LIMIT_S), time.monotonic() - tree.begun_s
-    if code != 0 or run.num_rows != iterations:
-        raise ProofError(f"{run.name} ended with exit code {code} after {run.num_rows} iterations:\n{tree.tail()}")
-    evaluations = [row["time/evaluation_s"] for row in run.rows if row["time/evaluation_s"]]
-    saves = [event["seconds"] for event in run.events if event["event"] == "saved"]
-    plain = [row["time/iteration_s"] - row["time/save_s"] - row["time/evaluation_s"] for row in run.rows]
-    return Straight(
-        fingerprint(run),
-        iterations,
-        seconds,
-        opened_s,
-        median(plain),
-        median(evaluations) if evaluations else 0.0,
-        median(saves) if saves else 0.0,
-    )
+        return Kill(target, saving, killed_s - self.started_s, finished, redone, recovery_s, gone_s)

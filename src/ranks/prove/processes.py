@@ -1,4 +1,4 @@
-"""A command as a tree of processes, found again by a mark in its environment however it was started, and killed."""
+"""A command and all processes that come from it. A mark in their environment variables identifies them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from pathlib import Path
 import psutil
 
 MARK = "RANKS_PROOF"
-"""Environment variable that every process of a proof carries: the prover's id, then the command's."""
+"""Environment variable of every process of a proof: the prover's process id, then an id of the command."""
 GONE_S = 5.0
-"""How long a killed tree may take to be gone."""
+"""How long killed processes may take to end."""
+FREEZE_S = 10.0
+"""How long a process may take to obey SIGSTOP."""
 
 
 class ProofError(Exception):
-    """An experiment could not be carried out as planned, or the command under proof ended otherwise than it must."""
+    """An experiment could not be carried out, or a command ended with another exit code than it must."""
 
 
-class Tree:
-    """A `ranks ...` command and all that it starts. Its output goes to `log`, its temporary files to `scratch`."""
+class ProcessTree:
+    """A `ranks ...` command and all processes it starts. Output goes to `log`, temporary files to `tmp`."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, scratch: Path) -> None:
-        here = sys.path[0] in ("", os.getcwd())  # the children find the same packages as this process does
+    def __init__(self, arguments: Sequence[str], log: Path, tmp: Path) -> None:
+        here = sys.path[0] in ("", os.getcwd())  # the children must find the same packages as this process
         argv = [sys.executable, *([] if here else ["-P"]), "-m", "ranks", *arguments]
         self.mark, self.log = f"{os.getpid()}-{uuid.uuid4().hex}", log
         with log.open("ab") as output:
-            self.begun_s = time.monotonic()
+            self.started_s = time.monotonic()
             self._process = subprocess.Popen(
                 argv,
-                env={**os.environ, MARK: self.mark, "TMPDIR": str(scratch)},
+                env={**os.environ, MARK: self.mark, "TMPDIR": str(tmp)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -47,40 +49,62 @@ class Tree:
 
     @property
     def launcher(self) -> int:
-        """The process that was started; the only rank itself where there is one."""
+        """The process id of the command; with one rank it is the rank itself."""
         return self._process.pid
 
     @property
     def code(self) -> int | None:
-        """None while it runs, then the exit code as a shell sees it (128 + signal)."""
+        """The exit code as a shell shows it (128 + signal); None while the command runs."""
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def members(self) -> list[int]:
-        """All living processes that carry the mark."""
-        return marked(self.mark)
+        """The ids of all living processes of the command."""
+        return marked_processes(self.mark)
 
     def ranks(self) -> list[int]:
-        """The processes that are ranks of a launcher (none where the command itself is the only rank)."""
-        return [pid for pid in self.members() if "RANK" in environment(pid)]
+        """The processes that have the environment variables of a rank; empty where the command is the only rank."""
+        return [pid for pid in self.members() if "RANK" in variables_of(pid)]
+
+    def first_rank(self) -> int:
+        """The process id of rank 0, which writes the checkpoints."""
+        for pid in self.ranks():
+            with contextlib.suppress(psutil.Error):
+                if variables_of(pid).get("RANK") == "0" and psutil.Process(pid).ppid() == self.launcher:
+                    return pid
+        return self.launcher
 
     def send(self, signum: int, pids: Sequence[int]) -> None:
+        """Send a signal to processes; those that have ended are left out."""
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signum)
 
+    def freeze(self, pid: int) -> bool:
+        """Stop a process with SIGSTOP and wait until it has stopped. False if it has ended, or does not stop."""
+        self.send(signal.SIGSTOP, [pid])
+        deadline = time.monotonic() + FREEZE_S
+        with contextlib.suppress(psutil.Error):
+            while time.monotonic() < deadline:
+                status = psutil.Process(pid).status()
+                if status in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                    return status == psutil.STATUS_STOPPED
+                time.sleep(0.0005)
+        self.send(signal.SIGCONT, [pid])
+        return False
+
     def kill(self) -> None:
-        """SIGKILL to every process, again until none is left."""
+        """Send SIGKILL to every process until none is left. Raises ProofError."""
         deadline = time.monotonic() + GONE_S
         while members := self.members():
             self.send(signal.SIGKILL, members)
             self._process.poll()
             if time.monotonic() > deadline:
-                raise ProofError(f"processes {members} outlive SIGKILL")
+                raise ProofError(f"processes {members} do not end after SIGKILL")
         self._process.wait()
 
-    def gone(self, within_s: float = GONE_S) -> float | None:
-        """Seconds until no process of it was left; None where some outlive `within_s`."""
+    def wait_gone(self, within_s: float = GONE_S) -> float | None:
+        """Seconds until all processes had ended; None where some still run after `within_s`."""
         start = time.monotonic()
         while self.members() or self.code is None:
             if time.monotonic() - start > within_s:
@@ -89,7 +113,7 @@ class Tree:
         return time.monotonic() - start
 
     def until(self, ready: Callable[[], bool], limit_s: float, tick_s: float = 0.005) -> bool:
-        """Wait until `ready()`; False when the command ended first. Raises ProofError after `limit_s`."""
+        """Wait until `ready()`. False if the command ended first. Raises ProofError after `limit_s`."""
         deadline = time.monotonic() + limit_s
         while not ready():
             if self.code is not None:
@@ -101,76 +125,76 @@ class Tree:
         return True
 
     def wait(self, limit_s: float) -> int:
-        """Its exit code. Raises ProofError, with everything killed, where it takes longer."""
+        """Wait for the end; the exit code. After `limit_s` kills everything and raises ProofError."""
         self.until(lambda: self.code is not None, limit_s, 0.01)
         return self.code or 0
 
     def tail(self) -> str:
-        """The end of what it printed."""
+        """The end of the output."""
         return self.log.read_text(errors="replace")[-2000:].strip()
 
 
-def environment(pid: int) -> dict[str, str]:
-    """A process's environment; empty where it is gone or another user's."""
+def variables_of(pid: int) -> dict[str, str]:
+    """The environment variables of a process; empty where it has ended or belongs to another user."""
     try:
         return psutil.Process(pid).environ()
     except (psutil.Error, OSError):
         return {}
 
 
-def marked(mark: str | None = None) -> list[int]:
-    """Living processes that carry a mark, or any of this prover's."""
+def marked_processes(mark: str | None = None) -> list[int]:
+    """Living processes with a mark; without one, all that this prover started."""
     wanted = mark or f"{os.getpid()}-"
-    return [pid for pid in psutil.pids() if environment(pid).get(MARK, "").startswith(wanted)]
+    return [pid for pid in psutil.pids() if variables_of(pid).get(MARK, "").startswith(wanted)]
 
 
 def left_running(within_s: float = GONE_S) -> list[int]:
-    """Processes of this prover that are still there after `within_s`."""
+    """Processes of this prover that still run after `within_s`."""
     deadline = time.monotonic() + within_s
-    while (left := marked()) and time.monotonic() < deadline:
+    while (left := marked_processes()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return left
 
 
-def end_all() -> None:
-    """SIGKILL to whatever an interrupted proof leaves behind."""
-    for pid in marked():
+def kill_marked() -> None:
+    """Send SIGKILL to all processes that this prover started and that still run."""
+    for pid in marked_processes():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-class Listening:
-    """While entered, samples the addresses on which processes of this prover wait for others (TCP, unconnected UDP)."""
+class ListenSampler:
+    """While entered, samples the addresses on which this prover's processes listen (TCP, unconnected UDP)."""
 
     def __init__(self, period_s: float = 0.25) -> None:
         self.addresses: Counter[str] = Counter()
         self.samples = 0
-        self._period_s, self._ended = period_s, threading.Event()
+        self._period_s, self._closing = period_s, threading.Event()
         self._thread = threading.Thread(target=self._watch, name="listening", daemon=True)
 
-    def __enter__(self) -> Listening:
+    def __enter__(self) -> ListenSampler:
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._ended.set()
+        self._closing.set()
         self._thread.join()
 
     @property
     def beyond_loopback(self) -> list[str]:
-        return sorted(address for address in self.addresses if not loopback(address))
+        return sorted(address for address in self.addresses if not is_loopback(address))
 
     def sample(self) -> None:
-        self.addresses.update({address for pid in marked() for address in listening(pid)})
+        self.addresses.update({address for pid in marked_processes() for address in listening_addresses(pid)})
         self.samples += 1
 
     def _watch(self) -> None:
-        while not self._ended.wait(self._period_s):
+        while not self._closing.wait(self._period_s):
             self.sample()
 
 
-def listening(pid: int) -> set[str]:
-    """The addresses on which one process waits for others."""
+def listening_addresses(pid: int) -> set[str]:
+    """The addresses on which a process listens."""
     try:
         connections = psutil.Process(pid).net_connections("inet")
     except (psutil.Error, OSError):
@@ -181,6 +205,6 @@ def listening(pid: int) -> set[str]:
     return {str(c.laddr.ip) for c in waiting if c.laddr}
 
 
-def loopback(address: str) -> bool:
-    """Whether nobody outside this machine reaches an address."""
+def is_loopback(address: str) -> bool:
+    """Whether an address can be reached from this machine only."""
     return ipaddress.ip_address(address.split("%")[0]).is_loopback

@@ -1,4 +1,4 @@
-"""`ranks prove table`: a workload's results beside those of other ways, each with the bar that was set for it."""
+"""`ranks prove table`: a workload's results next to other methods, each compared with its bar."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ranks.errors import UserError
-from ranks.prove.report import Report, lines_of
+from ranks.prove.report import Report, table_lines
 from ranks.workloads import load
 
 PLAIN = ("bar", "passed")
 
 
-def main(workload: str, /, *, quick: bool = False, instances: Path | None = None, out: Path = Path("results")) -> int:
-    """Make a workload's tables and hold each row against its bar.
-
-    Args:
-        workload: Its name, or the path of your own file.
-        quick: Fewer cases, the same comparison.
-        instances: A folder of public instances to compare on, where the workload knows how to.
-        out: Folder of the result file.
-    """
+def prove_table(workload: str, *, quick: bool, instances: Path | None, out: Path) -> int:
+    """Make the tables of a workload and compare each row with its bar; the exit code. Raises UserError."""
     table: Callable[..., Mapping[str, Any]] | None = getattr(load(workload), "table", None)
     if table is None:
         raise UserError(
@@ -31,7 +24,9 @@ def main(workload: str, /, *, quick: bool = False, instances: Path | None = None
     more: dict[str, Path] = {}
     if instances is not None:
         if "instances" not in inspect.signature(table).parameters:
-            raise UserError(f"--instances {instances}", f"the table of {workload} takes none", "leave it out")
+            raise UserError(
+                f"--instances {instances}", f"the table of {workload} takes no instances", "leave the flag out"
+            )
         more["instances"] = instances
     report = Report("table", workload, {"quick": quick})
     result = table(quick=quick, **more)
@@ -39,7 +34,7 @@ def main(workload: str, /, *, quick: bool = False, instances: Path | None = None
     for title, rows in tables.items():
         columns = [name for name in rows[0] if name not in PLAIN]
         report.section(title)
-        for line in lines_of(columns, [[shown(row[name]) for name in columns] for row in rows]):
+        for line in table_lines(columns, [[shown(row[name]) for name in columns] for row in rows]):
             report.say(line)
     report.section("Bars")
     for row in (row for rows in tables.values() for row in rows if row.get("passed") is not None):
@@ -54,5 +49,5 @@ def main(workload: str, /, *, quick: bool = False, instances: Path | None = None
 
 
 def shown(value: Any) -> str:
-    """Numbers with four digits."""
+    """A value as text, numbers with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

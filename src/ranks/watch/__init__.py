@@ -1,1 +1,1 @@
-"""What a person sees of a run, drawn from the files that the run writes."""
+"""What a user sees of a run while it trains: console view and TensorBoard, drawn from the files of the run."""

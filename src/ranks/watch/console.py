@@ -1,8 +1,8 @@
-"""The console view of a run: plan, progress, what happened, summary; drawn by a thread from the run's own files.
+"""The console view of a run: plan, progress, events and summary, drawn by a thread from the files of the run.
 
-On a terminal a progress bar stays at the bottom; in a log there is at most one line every ten seconds, and one for each
-evaluation and event. It works in the process of rank 0 and in the launcher alike, and whatever fails in it, the run
-goes on.
+On a terminal a progress bar stays at the bottom. In a log there is a progress line at most every ten seconds. Both get
+a line for each evaluation and event. It runs in the launcher, or in the process of rank 0. If it fails, the run
+continues.
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ import contextlib
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
-from ranks.watch.lines import clean, event_line, plan_lines, progress_line, summary_lines, validation_line
-from ranks.watch.tail import Tail
-
-if TYPE_CHECKING:
-    from ranks.watch.bar import Bar
+from ranks.progress import LOG_S, ProgressBar, TimeLeft
+from ranks.watch.lines import (
+    clean,
+    event_line,
+    iterations_done,
+    plan_lines,
+    progress_line,
+    progress_parts,
+    summary_lines,
+    validation_line,
+)
+from ranks.watch.tail import JsonlTail
 
 POLL_S = 0.25
-LINE_S = 10.0
-BEGINNINGS = ("opened", "resumed", "plan")
-"""Events that come before the rows that arrive with them; all others come after."""
-RATE_ROWS = 100
-"""The time left follows the speed of so many rows."""
+BEFORE_ROWS = ("opened", "resumed", "plan")
+"""Events that are shown before the rows that arrive with them. All others are shown after."""
 
 
-class View:
-    """`with View(run_dir) as view:` draws until it is left. What stood in the files before is taken in, not shown."""
+class ConsoleView:
+    """`with ConsoleView(run_dir) as view:` shows what is new in the files of a run until the block ends."""
 
     def __init__(
         self,
@@ -39,97 +42,99 @@ class View:
         *,
         stream: TextIO | None = None,
         terminal: bool | None = None,
+        width: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`terminal`, `width`: as the stream says by default. The rows that the files hold now are not shown."""
         self.run_dir = run_dir
         self._stream = stream if stream is not None else sys.stdout
         self._terminal = self._stream.isatty() if terminal is None else terminal
-        self._clock = clock
-        self._events, self._metrics = Tail(run_dir / "events.jsonl"), Tail(run_dir / "metrics.jsonl")
+        self._clock, self._width = clock, width
+        self._events, self._metrics = JsonlTail(run_dir / "events.jsonl"), JsonlTail(run_dir / "metrics.jsonl")
         self._shown: set[str] = set()
-        """Events seen, so that of a file that was cut back and written again only what is new is shown."""
+        """Events seen before, so that after a truncation only new ones are shown."""
         self._plan: list[str] = []
         self._iterations: int | None = None
         self._last: dict[str, Any] = {}
-        self._times: deque[tuple[int, float]] = deque(maxlen=RATE_ROWS)
-        self._validation = ""
-        self._line_s = -LINE_S
+        self._time_left = TimeLeft()
+        self._line_s = -LOG_S
         self._finished: dict[str, Any] | None = None
-        self._bar: Bar | None = None
+        self._bar: ProgressBar | None = None
         self._lock = threading.RLock()
-        self._leaving = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="ranks-view", daemon=True)
-        self._broken = False
-        self._guard(self._take_in_old)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="ranks-console", daemon=True)
+        self._failed = False
+        self._try(self._skip_old)
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> ConsoleView:
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._leaving.set()
+        self._closing.set()
         self._thread.join(timeout=5.0)
-        self._guard(self.refresh)
-        self._guard(self._close)
+        self._try(self.refresh)
+        self._try(self._close)
 
     def say(self, text: str) -> None:
-        """One line on the error output, above the progress bar where both are on one terminal."""
-        self._pass_on(clean(text), sys.stderr)
+        """Print one line to standard error, above the progress bar if both are on one terminal."""
+        self._print(clean(text), sys.stderr)
 
     def show(self, rank: int, channel: Literal["out", "err"], text: str) -> None:
-        """What a rank printed, as it stands; a line that only moves back to its own start is left out."""
+        """Print the output of a rank. Of a line with carriage returns only the last part is printed."""
         for line in text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"):
-            self._pass_on(line.rpartition("\r")[2], sys.stderr if channel == "err" else self._stream)
+            self._print(line.rpartition("\r")[2], sys.stderr if channel == "err" else self._stream)
 
-    def _pass_on(self, text: str, stream: TextIO) -> None:
+    def _print(self, text: str, stream: TextIO) -> None:
         with self._lock:
-            if self._bar is not None and not self._broken and stream.isatty():
-                self._guard(lambda: self._line(text))
+            if self._bar is not None and not self._failed and stream.isatty():
+                self._try(lambda: self._line(text))
             else:
-                with contextlib.suppress(OSError, ValueError):  # the reader of our output left
+                with contextlib.suppress(OSError, ValueError):  # the reader of the output has closed it
                     print(text, file=stream, flush=True)
 
     def refresh(self) -> None:
-        """Read what is new and draw it once."""
+        """Read the files and show what is new."""
         with self._lock:
             events = self._events.read()
-            new = [event for event in events.rows if not (events.cut and repr(event) in self._shown)]
+            new = [event for event in events.rows if not (events.truncated and repr(event) in self._shown)]
             for event in new:
-                if event.get("event") in BEGINNINGS:
+                if event.get("event") in BEFORE_ROWS:
                     self._on_event(event)
             metrics = self._metrics.read()
-            if metrics.cut:
-                self._times.clear()
+            if metrics.truncated:
+                self._time_left.clear()
                 self._skip_rows(metrics.rows)
             else:
                 for row in metrics.rows:
                     self._on_row(row)
             for event in new:
-                if event.get("event") not in BEGINNINGS:
+                if event.get("event") not in BEFORE_ROWS:
                     self._on_event(event)
             self._draw()
 
     def _follow(self) -> None:
-        while not self._leaving.wait(POLL_S) and not self._broken:
-            self._guard(self.refresh)
+        while not self._closing.wait(POLL_S) and not self._failed:
+            self._try(self.refresh)
 
-    def _guard(self, action: Callable[[], None]) -> None:
-        """A view that fails says so once and falls silent."""
-        if self._broken:
+    def _try(self, action: Callable[[], None]) -> None:
+        """Do something; the first failure is printed and ends the view, not the run."""
+        if self._failed:
             return
         try:
             action()
         except Exception as error:
-            self._broken = True
-            print(f"the console view ended ({type(error).__name__}: {error}); the run goes on", file=sys.stderr)
+            self._failed = True
+            print(f"the console view failed ({type(error).__name__}: {error}); the run continues", file=sys.stderr)
 
-    def _take_in_old(self) -> None:
+    def _skip_old(self) -> None:
+        """Read the rows of earlier sessions without showing them."""
         while rows := self._events.read().rows:
             self._shown.update(map(repr, rows))
         self._skip_rows(self._metrics.read().rows)
 
     def _skip_rows(self, rows: list[dict[str, Any]]) -> None:
-        """Take these rows of metrics.jsonl and what follows them now as known."""
+        """Skip these rows of metrics.jsonl and all that follow them now."""
         while rows:
             rows = self._metrics.read().rows
 
@@ -137,11 +142,7 @@ class View:
         self._shown.add(repr(event))
         match event.get("event"):
             case "plan":
-                self._iterations = event.get("iterations")
-                plan = plan_lines({k: v for k, v in event.items() if k not in ("start_iteration", "expected_s")})
-                if plan != self._plan:  # after a restart it stands above already
-                    self._plan = plan
-                    self._lines(plan_lines(event))
+                self._on_plan(event)
             case "finished":
                 self._finished = event
             case _:
@@ -149,38 +150,36 @@ class View:
                 if line is not None:
                     self._line(line)
 
+    def _on_plan(self, event: dict[str, Any]) -> None:
+        self._iterations = event.get("iterations")
+        plan = plan_lines({k: v for k, v in event.items() if k not in ("start_iteration", "expected_s")})
+        if plan != self._plan:  # a restart has the same plan
+            self._plan = plan
+            self._lines(plan_lines(event))
+
     def _on_row(self, row: dict[str, Any]) -> None:
         self._last = row
-        iteration, time_s = row.get("iteration"), row.get("time_s")
-        if isinstance(iteration, int) and isinstance(time_s, int | float):
-            self._times.append((iteration, float(time_s)))
+        done, time_s = iterations_done(row), row.get("time_s")
+        if done is not None and isinstance(time_s, int | float):
+            self._time_left.add(done, float(time_s))
         validation = validation_line(row)
         if validation is not None:
-            self._validation = validation
-            if not self._terminal:
-                self._line(validation)
+            self._line(validation)
 
     def _draw(self) -> None:
+        """Show the newest row: in the progress bar, or as a line where the last line is old enough."""
         if not self._last:
             return
+        remaining_s = self._time_left.seconds(self._iterations)
         if self._terminal:
             if self._bar is None:
-                from ranks.watch.bar import Bar
-
-                self._bar = Bar(self._stream)
-            self._bar.update(self._last, self._iterations, self._remaining_s(), self._validation)
-        elif self._clock() - self._line_s >= LINE_S:
+                self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
+            parts = progress_parts(self._last, self._iterations, remaining_s)
+            self._bar.update(iterations_done(self._last) or 0, parts, self._iterations)
+        elif self._clock() - self._line_s >= LOG_S:
             self._line_s = self._clock()
-            self._line(progress_line(self._last, self._iterations, self._remaining_s()))
+            self._line(progress_line(self._last, self._iterations, remaining_s))
             self._last = {}
-
-    def _remaining_s(self) -> float | None:
-        if self._iterations is None or len(self._times) < 2:
-            return None
-        (first, first_s), (last, last_s) = self._times[0], self._times[-1]
-        if last <= first or last_s < first_s:
-            return None
-        return max(0, self._iterations - last) * (last_s - first_s) / (last - first)
 
     def _close(self) -> None:
         with self._lock:

@@ -1,30 +1,33 @@
-"""Facts of a run in words: pure functions from rows of events.jsonl and metrics.jsonl to lines of text.
+"""The text of the console view: pure functions from rows of events.jsonl and metrics.jsonl to lines.
 
-Any field may be missing; then its part of the line is left out.
+Any field may be missing. Its part of the line is then left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-Row = Mapping[str, Any]
+from ranks.progress import duration
+
+JsonRow: TypeAlias = Mapping[str, Any]
+EPISODE_REWARD = ("rollout/ep_rew_mean", "rollout/episode_reward", "rollout/episode_return")
+"""Names of the mean reward of an episode, the first that a row has is shown."""
+PER_SECOND = "_per_second"
 
 
-def plan_lines(plan: Row) -> list[str]:
-    """What is about to run, before its first step."""
+def plan_lines(plan: JsonRow) -> list[str]:
+    """The plan of a run, shown before its first step."""
     devices = [str(d) for d in cast("list[Any]", plan.get("devices") or [])]
-    shards, items = _number(plan.get("shards")), _per_shard(plan.get("items_per_shard"))
-    batch, start = _number(plan.get("global_batch")), _number(plan.get("start_iteration") or None)
-    base = _number(plan.get("base_batch"))
-    rule = clean(str(plan.get("lr_rule") or "")) + (f" against a base batch of {base}" if base else "")
+    start = _number(plan.get("start_iteration") or None)
+    exact = plan.get("mode") == "exact"
     rows = [
         ("ranks", _join(_number(plan.get("ranks")), _on(devices), _counted(plan.get("threads"), "thread", " each"))),
-        ("shards", shards),
-        ("global batch", f"{batch} = {shards} shards x {items} items" if batch and shards and items else batch),
+        ("global batch", _batch(plan)),
+        ("shards", _number(plan.get("shards")) if exact else ""),
         ("parameters", _number(plan.get("parameters"))),
-        ("learning rate", _join(_number(plan.get("lr")), f"rule {rule}" if rule else "")),
+        ("learning rate", _join(_number(plan.get("lr")), *_schedule(plan))),
         ("precision", _number(plan.get("precision"))),
         ("mode", _number(plan.get("mode"))),
         ("iterations", _join(_number(plan.get("iterations")), f"from {start}" if start else "")),
@@ -33,8 +36,8 @@ def plan_lines(plan: Row) -> list[str]:
     return ["plan", *(f"  {name:<14} {text}" for name, text in rows if text)]
 
 
-def event_line(event: Row) -> str | None:
-    """One line for what happened, None for events that are not shown (plan and finished have lines of their own)."""
+def event_line(event: JsonRow) -> str | None:
+    """One line for an event; None for events that are not shown (plan and finished have several lines)."""
     at = f"iteration {_number(event.get('iteration'))}" if event.get("iteration") is not None else ""
     match event.get("event"):
         case "saved":
@@ -44,42 +47,46 @@ def event_line(event: Row) -> str | None:
         case "resumed":
             return _join("resumed from", at or "the newest checkpoint", comma=" ")
         case "skipped_update":
-            who = f"rank {event['rank']}" if event.get("rank") is not None else "a rank"
-            tensor = f" in {clean(str(event['tensor']))}" if event.get("tensor") else ""
-            problem = f": {clean(str(event['problem']))}" if event.get("problem") else f" had non-finite values{tensor}"
-            return _join(f"update skipped: {who}{problem}", at)
+            return _skipped_update(event)
         case "warning":
             return f"warning: {clean(str(event.get('text', '')))}"
         case "note":
             return clean(str(event.get("text", "")))
         case "stopped":
-            return _join("stopped after a save", at, "the same command goes on from there")
+            return _join("stopped after a save", at, "the same command resumes from there")
         case _:
             return None
 
 
-def progress_line(row: Row, iterations: int | None, remaining_s: float | None) -> str:
-    """One line of a log: iterations done, how well, how fast, how long still."""
+def progress_parts(row: JsonRow, iterations: int | None, remaining_s: float | None) -> list[str]:
+    """How far a run is, how well and how fast it trains; the most important part first."""
     total = f"/{iterations:,}" if iterations else ""
-    loss = row.get("train/loss")
-    return _join(
+    loss, reward = row.get("train/loss"), episode_reward(row)
+    parts = (
         f"iteration {_done(row)}{total}",
         f"loss {_number(loss)}" if loss is not None else "",
-        _speed(row),
+        f"episode reward {_number(reward)}" if reward is not None else "",
         f"{duration(remaining_s)} left" if remaining_s is not None else "",
+        *speeds(row),
     )
+    return [part for part in parts if part]
 
 
-def validation_line(row: Row) -> str | None:
-    """The evaluations in a row, if it has any."""
+def progress_line(row: JsonRow, iterations: int | None, remaining_s: float | None) -> str:
+    """The progress of a run as one line of a log."""
+    return _join(*progress_parts(row, iterations, remaining_s))
+
+
+def validation_line(row: JsonRow) -> str | None:
+    """The evaluation results in a row, None where it has none."""
     values = {name: value for name, value in row.items() if name.startswith("val/")}
     if not values:
         return None
     return _join(f"iteration {_done(row)}", *(f"{n} {_number(v)}" for n, v in values.items()))
 
 
-def summary_lines(finished: Row, run_dir: Path) -> list[str]:
-    """What came out, where the time went, where everything is, what to type next."""
+def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
+    """The end of a run: results, where the time went, the files, and commands to use next."""
     metrics = cast("dict[str, Any]", finished.get("metrics") or {})
     split = cast("dict[str, float]", finished.get("time_split") or {})
     total_s = sum(split.values())
@@ -105,7 +112,7 @@ def summary_lines(finished: Row, run_dir: Path) -> list[str]:
     return [
         "finished"
         if finished.get("complete", True)
-        else "ended at the time limit; the same command goes on from there",
+        else "ended at the time limit; the same command resumes from there",
         *(f"  {title:<{width}} {text}" for title, text in rows if text),
         "next",
         f"  ranks evaluate {name}",
@@ -114,36 +121,105 @@ def summary_lines(finished: Row, run_dir: Path) -> list[str]:
     ]
 
 
-def duration(seconds: Any) -> str:
-    """12.3 -> '12 s', 200 -> '3 min 20 s', 7260 -> '2 h 01 min'; '' for what is no number."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        return ""
-    if seconds < 9.95:
-        return f"{max(0.0, seconds):.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+def resume_line(run_dir: Path, iteration: int) -> str:
+    """From where the same command resumes after a failure. `iteration`: of the newest checkpoint, -1 where none."""
+    if iteration < 0:
+        return "no checkpoint was saved: the same command starts from the beginning"
+    return f"the same command resumes from iteration {iteration:,} ({run_dir / 'checkpoints' / f'{iteration:08d}'})"
+
+
+def episode_reward(row: JsonRow) -> float | None:
+    """The mean reward of an episode in a row of an RL run; None where the row has none."""
+    others = (n for n in row if n.startswith("rollout/") and ("reward" in n or "return" in n))
+    name = next((n for n in (*EPISODE_REWARD, *others) if n in row), None)
+    value = row.get(name) if name is not None else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def speeds(row: JsonRow) -> list[str]:
+    """Every speed in a row, with what it counts: `time/env_steps_per_second` -> '9,000 env steps/s'.
+
+    `samples` are what the updates took. They are left out where the row has a more specific speed.
+    """
+    found = {
+        name.removeprefix("time/").removesuffix(PER_SECOND): value
+        for name, value in row.items()
+        if name.startswith("time/") and name.endswith(PER_SECOND) and isinstance(value, int | float)
+    }
+    shown = {name: value for name, value in found.items() if name != "samples"} or found
+    return [f"{value:,.0f} {name.replace('_', ' ')}/s" for name, value in shown.items()]
 
 
 def size(num_bytes: Any) -> str:
-    """Bytes in MiB or GiB; '' for what is no number."""
+    """Bytes in KiB, MiB or GiB; empty for anything that is not a number."""
     if not isinstance(num_bytes, int | float) or isinstance(num_bytes, bool):
         return ""
-    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{num_bytes / 2**20:.0f} MiB"
+    if num_bytes >= 2**30:
+        return f"{num_bytes / 2**30:.1f} GiB"
+    return f"{num_bytes / 2**20:.0f} MiB" if num_bytes >= 2**20 else f"{num_bytes / 2**10:.0f} KiB"
 
 
 def clean(text: str) -> str:
-    """Without control characters, which a terminal would obey."""
+    """The text without control characters, which a terminal would obey."""
     return "".join(c if c.isprintable() else "?" for c in text.expandtabs(4))
 
 
-def _done(row: Row) -> str:
-    """Iterations finished with this row."""
+def iterations_done(row: JsonRow) -> int | None:
+    """How many iterations are finished with this row of metrics.jsonl."""
     iteration = row.get("iteration")
-    return f"{iteration:,}" if isinstance(iteration, int) else "?"
+    return iteration if isinstance(iteration, int) else None
+
+
+def _done(row: JsonRow) -> str:
+    done = iterations_done(row)
+    return f"{done:,}" if done is not None else "?"
+
+
+def _skipped_update(event: JsonRow) -> str:
+    """'update 17 skipped: the loss is NaN on rank 1': the event's `problem` names the loss before any tensor."""
+    update = _join("update", _number(event.get("update")), "skipped", comma=" ")
+    problem = clean(str(event.get("problem") or "a loss or a gradient is not finite"))
+    who = f"on rank {event['rank']}" if event.get("rank") is not None else ""
+    return f"{update}: {_join(problem, who, comma=' ')}"
+
+
+def _batch(plan: JsonRow) -> str:
+    """The global batch and its division: between shards in exact mode, between ranks in fast mode."""
+    batch, shards = plan.get("global_batch"), plan.get("shards")
+    if not isinstance(batch, int):
+        return ""
+    if plan.get("mode") == "exact" and isinstance(shards, int) and shards > 0:
+        items = [batch * (s + 1) // shards - batch * s // shards for s in range(shards)]
+        return f"{batch:,} = {shards:,} shards x {_range(items)} items"
+    return _join(f"{batch:,}", _per_rank(cast("list[int]", plan.get("items_per_rank") or [])))
+
+
+def _per_rank(items: Sequence[int]) -> str:
+    """[16, 16] -> '16 on each of 2 ranks', [20, 12] -> '20 + 12 on 2 ranks'; empty for one rank."""
+    if len(items) < 2:
+        return ""
+    if max(items) - min(items) <= 1:
+        return f"{_range(items)} on each of {len(items)} ranks"
+    return f"{' + '.join(f'{n:,}' for n in items)} on {len(items)} ranks"
+
+
+def _range(counts: Sequence[int]) -> str:
+    """[4, 4] -> '4', [1, 2, 1] -> '1 or 2'."""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} or {high:,}"
+
+
+def _schedule(plan: JsonRow) -> list[str]:
+    """How the learning rate was scaled to the batch, and how it changes over the updates."""
+    rule, base, schedule = plan.get("lr_rule"), _number(plan.get("base_batch")), plan.get("schedule")
+    warmup, end = plan.get("warmup_updates"), _number(plan.get("schedule_updates"))
+    scaled = f"scaled by the {clean(str(rule))} rule" + (f" from a base batch of {base}" if base else "")
+    shape = f"{clean(str(schedule))} to update {end}" if end and schedule != "constant" else clean(str(schedule))
+    return [
+        scaled if rule and rule != "none" else "",
+        shape if schedule else "",
+        f"warm-up {_number(warmup)}" if warmup is not None else "",
+    ]
 
 
 def _number(value: Any) -> str:
@@ -152,18 +228,6 @@ def _number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         return f"{int(value):,}"
     return f"{value:.4g}" if isinstance(value, float) else clean(str(value))
-
-
-def _per_shard(items: Any) -> str:
-    """64.0 -> '64', 1.56 -> '1 or 2': shards differ by one item at most."""
-    if not isinstance(items, int | float) or float(items).is_integer():
-        return _number(items)
-    return f"{int(items):,} or {int(items) + 1:,}"
-
-
-def _speed(row: Row) -> str:
-    speeds = {k[len("time/") : -len("_per_second")]: v for k, v in row.items() if k.endswith("_per_second")}
-    return ", ".join(f"{v:,.0f} {k.replace('_', ' ')}/s" for k, v in speeds.items() if isinstance(v, int | float))
 
 
 def _on(devices: list[str]) -> str:

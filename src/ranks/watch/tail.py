@@ -1,4 +1,4 @@
-"""Follow a .jsonl file that another process appends to, and that is cut back when a run resumes."""
+"""Follow a .jsonl file that another process appends to and truncates when a run resumes."""
 
 from __future__ import annotations
 
@@ -9,41 +9,45 @@ from typing import Any, cast
 
 MARK_BYTES = 64
 READ_BYTES = 8_000_000
-"""At most so much is read at once."""
+"""Most bytes in one read."""
 
 
 @dataclass(frozen=True)
-class News:
-    """Whole rows since the last look. `cut`: the file was cut back, and these rows are its content from the start."""
+class NewRows:
+    """The whole rows since the last read. `truncated`: the file was truncated, and these are all of its rows."""
 
     rows: list[dict[str, Any]]
-    cut: bool = False
+    truncated: bool = False
 
 
-class Tail:
-    """Reads whole lines only. A cut is seen by the length, or by other bytes where the last ones read had stood."""
+class JsonlTail:
+    """Reads the new whole lines of a file.
+
+    A truncation is noticed by the file's length, or because the last bytes that were read have changed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._offset = 0
         self._mark = b""
+        """The last bytes before the offset."""
 
-    def read(self) -> News:
-        """What is new; nothing while the file is not there or cannot be read."""
+    def read(self) -> NewRows:
+        """The new rows; none while the file does not exist or cannot be read."""
         try:
             with self.path.open("rb") as file:
                 file.seek(max(0, self._offset - len(self._mark)))
-                cut = file.read(len(self._mark)) != self._mark
-                if cut:
+                truncated = file.read(len(self._mark)) != self._mark
+                if truncated:
                     self._offset, self._mark = 0, b""
                     file.seek(0)
                 data = file.read(READ_BYTES)
         except OSError:
-            return News([])
+            return NewRows([])
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         self._mark = (self._mark + whole)[-MARK_BYTES:]
-        return News([row for line in whole.splitlines() if (row := _row(line)) is not None], cut)
+        return NewRows([row for line in whole.splitlines() if (row := _row(line)) is not None], truncated)
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

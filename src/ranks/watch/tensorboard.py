@@ -1,7 +1,7 @@
-"""tensorboard/ of a run, drawn from metrics.jsonl by a thread: nothing of it happens in a step.
+"""The TensorBoard files of a run, written from metrics.jsonl by a thread, so that no training step waits for them.
 
-The files are in TensorBoard's own format, written through its record writer and its messages, which need neither torch
-nor TensorFlow. When the run resumes, metrics.jsonl is cut back, and the folder is drawn afresh.
+The files are written with TensorBoard's own record writer and messages, which need neither torch nor TensorFlow. When
+the run resumes, metrics.jsonl is truncated, and the folder tensorboard/ is written again from the start.
 """
 
 from __future__ import annotations
@@ -15,64 +15,68 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ranks.watch.tail import Tail
+from ranks.watch.tail import JsonlTail
 
 POLL_S = 2.0
 
 
-class Board:
-    """`with Board(run_dir):` follows metrics.jsonl until it is left; a failure ends the drawing, never the run."""
+class TensorBoardWriter:
+    """`with TensorBoardWriter(run_dir):` copies metrics.jsonl to tensorboard/ until the block ends.
+
+    A failure ends the copying, never the run.
+    """
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
-        self._tail = Tail(run_dir / "metrics.jsonl")
+        self._tail = JsonlTail(run_dir / "metrics.jsonl")
         self._file: EventFile | None = None
-        self._leaving = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="ranks-board", daemon=True)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="ranks-tensorboard", daemon=True)
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> TensorBoardWriter:
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._leaving.set()
+        self._closing.set()
         self._thread.join(timeout=10.0)
 
     def _follow(self) -> None:
         try:
-            while not self._leaving.wait(POLL_S):
+            while not self._closing.wait(POLL_S):
                 self.refresh()
             while self.refresh():
                 pass
             self.close()
         except Exception as error:
             print(
-                f"tensorboard/ is no longer drawn ({type(error).__name__}: {error}); the run goes on", file=sys.stderr
+                f"tensorboard/ is no longer written ({type(error).__name__}: {error}); the run continues",
+                file=sys.stderr,
             )
 
     def refresh(self) -> bool:
-        """Draw what is new. False where nothing was."""
-        news = self._tail.read()
-        if news.cut:
+        """Write the new rows. False where there were none."""
+        new = self._tail.read()
+        if new.truncated:
             self.close()
-        if not news.rows:
+        if not new.rows:
             return False
         if self._file is None:
-            self._file = EventFile.afresh(self.run_dir / "tensorboard")
-        for row in news.rows:
+            self._file = EventFile.create(self.run_dir / "tensorboard")
+        for row in new.rows:
             self._file.add(row)
         self._file.flush()
         return True
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the event file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class EventFile:
-    """One file of scalar events."""
+    """One TensorBoard file of scalars."""
 
     def __init__(self, path: Path) -> None:
         self._event: Any = import_module("tensorboard.compat.proto.event_pb2").Event
@@ -81,15 +85,15 @@ class EventFile:
         self._records.write(self._event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
 
     @classmethod
-    def afresh(cls, folder: Path) -> EventFile:
-        """A new file in an emptied folder."""
+    def create(cls, folder: Path) -> EventFile:
+        """A new file in `folder`; what was in the folder is removed."""
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir()
         return cls(folder / f"events.out.tfevents.{time.time_ns()}.ranks")
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """The numbers of one row of metrics.jsonl, at its iteration."""
+        """Write the numbers of one row of metrics.jsonl at its iteration."""
         iteration = row.get("iteration")
         if not isinstance(iteration, int):
             return

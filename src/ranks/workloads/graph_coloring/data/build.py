@@ -18,12 +18,14 @@ import itertools
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
+from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs
 from ranks.workloads.graph_coloring.data.items import Purpose
@@ -36,7 +38,7 @@ from ranks.workloads.graph_coloring.data.parts import (
     write_durably,
     write_manifest,
 )
-from ranks.workloads.graph_coloring.data.progress import Progress, alone, say
+from ranks.workloads.graph_coloring.data.progress import alone, say
 from ranks.workloads.graph_coloring.data.work import Entry, Job, Task
 from ranks.workloads.graph_coloring.data.workers import Workers
 
@@ -120,7 +122,7 @@ def _build(job: Job, facts: dict[str, Any], folder: Path, count: int) -> None:
         entries = _plan(job, workers, num_graphs, seen)
         parts = [entries[i : i + GRAPHS_PER_PART] for i in range(0, len(entries), GRAPHS_PER_PART)]
         missing = [i for i in range(len(parts)) if not (job.folder / part_name(i)).exists()]
-        with Progress(f"{job.purpose} graphs: labels", len(entries)) as progress:
+        with ProgressBar(len(entries), title=f"{job.purpose} graphs: labels", stream=sys.stderr) as progress:
             progress.advance(len(entries) - sum(len(parts[i]) for i in missing))
             for place, _ in workers.each([Task(parts[i], number=i) for i in missing]):
                 progress.advance(len(parts[missing[place]]))
@@ -180,7 +182,7 @@ def _different(job: Job, workers: Workers, num_graphs: int, seen: set[int]) -> l
     """
     attempt_of = [0] * num_graphs
     left = list(range(num_graphs))
-    with Progress(f"{job.purpose} graphs: choice", num_graphs) as progress:
+    with ProgressBar(num_graphs, title=f"{job.purpose} graphs: choice", stream=sys.stderr) as progress:
         while left:
             chunks = [left[i : i + GRAPHS_PER_HASH_TASK] for i in range(0, len(left), GRAPHS_PER_HASH_TASK)]
             answers: list[list[int]] = [[] for _ in chunks]

@@ -1,8 +1,8 @@
-"""Outlives a launcher that was killed: ends what is left of its ranks' process groups and removes its private folders.
+"""The orphan reaper's process: kills what is left when a launcher is killed.
 
-Run as a file by a bare interpreter (`python -I -S sweep.py`), in a session of its own. It reads lines from the
-launcher: `+PGID` a group started, `-PGID` it is gone, `d PATH` a folder to remove.
-The end of input is the launcher's end.
+Run as a file by a bare interpreter (`python -I -S reap_orphans.py`) in a session of its own. It reads lines from the
+launcher: `+PGID` a process group has started, `-PGID` it has ended, `d PATH` a folder to remove at the end. The end of
+the input means that the launcher has ended. Process groups that are still listed are then killed.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The toy of cart poles, broken on purpose: the luck of an environment depends on the rank that carries it."""
+"""The cart pole toy, broken on purpose: the random numbers of an environment depend on its rank."""
 
 from __future__ import annotations
 

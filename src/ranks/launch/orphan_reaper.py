@@ -1,4 +1,4 @@
-"""What makes sure that nothing outlives a launcher, however it ends."""
+"""The orphan reaper: no rank outlives its launcher, however the launcher ends."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 
 
-class Sweeper:
-    """The process that ends what is left when the launcher itself is killed (sweep.py)."""
+class OrphanReaper:
+    """A helper process that kills the ranks when the launcher itself is killed (reap_orphans.py)."""
 
-    def __enter__(self) -> Sweeper:
-        path = Path(__file__).with_name("sweep.py")
+    def __enter__(self) -> OrphanReaper:
+        path = Path(__file__).with_name("reap_orphans.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(path)],
             stdin=subprocess.PIPE,
@@ -24,7 +24,19 @@ class Sweeper:
         )
         return self
 
-    def tell(self, line: str) -> None:
+    def add_group(self, pgid: int) -> None:
+        """A process group to kill if the launcher dies."""
+        self._send(f"+{pgid}")
+
+    def remove_group(self, pgid: int) -> None:
+        """This process group has ended."""
+        self._send(f"-{pgid}")
+
+    def add_folder(self, folder: Path) -> None:
+        """A folder to remove when the launcher has ended."""
+        self._send(f"d {folder}")
+
+    def _send(self, line: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(f"{line}\n".encode())
@@ -36,6 +48,6 @@ class Sweeper:
 
 
 def become_subreaper() -> None:
-    """What a killed rank leaves behind becomes our child, so that it can be waited for (Linux)."""
+    """Make orphans of killed ranks children of this process, so that it can wait for them (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -1,4 +1,4 @@
-"""A `ranks train` command under proof, and what its run folder says while it runs and afterwards."""
+"""A `ranks train` command under proof, and what its run folder holds while it runs and after it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
 from ranks.engine.runs.jsonl import read_rows
-from ranks.prove.processes import ProofError, Tree, end_all
+from ranks.prove.processes import ProcessTree, ProofError, kill_marked
 
 LIMIT_S = 1800.0
-"""No single command of a proof takes longer."""
+"""Most seconds of a single command of a proof."""
 TAIL_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Deal:
-    """Over how many ranks, in which shares, a run is dealt."""
+class RankLayout:
+    """How many ranks a run has, and their shares of the work (None: equal)."""
 
     ranks: int
     shares: str | None = None
@@ -46,13 +46,13 @@ class Deal:
         return ["--ranks", str(self.ranks), *(["--shares", self.shares] if self.shares else [])]
 
 
-DEALS = (Deal(1), Deal(2), Deal(3), Deal(4), Deal(2, "5,3"))
-QUICK_DEALS = (Deal(1), Deal(3, "4,3,1"))
+LAYOUTS = (RankLayout(1), RankLayout(2), RankLayout(3), RankLayout(4), RankLayout(2, "5,3"))
+QUICK_LAYOUTS = (RankLayout(1), RankLayout(3, "4,3,1"))
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a proof keeps its runs, the output of its commands and their temporary files."""
+class Workspace:
+    """The temporary folder of a proof: its runs, the output of its commands and their temporary files."""
 
     folder: Path
 
@@ -61,7 +61,7 @@ class Place:
         return self.folder / "runs"
 
     @property
-    def scratch(self) -> Path:
+    def tmp(self) -> Path:
         return self.folder / "tmp"
 
     def log(self, name: str) -> Path:
@@ -69,17 +69,17 @@ class Place:
 
 
 @contextlib.contextmanager
-def place() -> Generator[Place]:
-    """A folder of its own; at the end it is removed, with every process that is still at work in it."""
+def workspace() -> Generator[Workspace]:
+    """Make a workspace; at the end kill every process that still runs in it, and remove it."""
     with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as folder:
-        found = Place(Path(folder))
+        found = Workspace(Path(folder))
         found.runs.mkdir()
-        found.scratch.mkdir()
+        found.tmp.mkdir()
         before = signal.signal(signal.SIGTERM, _terminated)
         try:
             yield found
         finally:
-            end_all()
+            kill_marked()
             signal.signal(signal.SIGTERM, before)
 
 
@@ -88,40 +88,43 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 
 
 @dataclass(frozen=True)
-class Training:
-    """One run: the same command starts it and continues it."""
+class TrainCommand:
+    """One run. The same command starts it and resumes it."""
 
-    place: Place
+    workspace: Workspace
     workload: str
     name: str
-    deal: Deal
+    layout: RankLayout
     flags: tuple[str, ...]
     gpus: str = "none"
 
     @property
     def folder(self) -> Path:
-        return self.place.runs / self.name
+        return self.workspace.runs / self.name
 
     @property
     def arguments(self) -> list[str]:
-        place = ["--runs-dir", str(self.place.runs), "--name", self.name, "--gpus", self.gpus]
-        return ["train", self.workload, *place, *self.deal.flags, *self.flags]
+        where = ["--runs-dir", str(self.workspace.runs), "--name", self.name, "--gpus", self.gpus]
+        return ["train", self.workload, *where, *self.layout.flags, *self.flags]
 
-    def start(self) -> Tree:
-        return Tree(self.arguments, self.place.log(self.name), self.place.scratch)
+    def start(self) -> ProcessTree:
+        """Start or resume the run."""
+        return ProcessTree(self.arguments, self.workspace.log(self.name), self.workspace.tmp)
 
     def complete(self, limit_s: float = LIMIT_S) -> None:
-        """Run to the end. Raises ProofError where it does not end well."""
+        """Run to the end. Raises ProofError where the exit code is not 0."""
         tree = self.start()
         code = tree.wait(limit_s)
         if code != 0:
-            raise ProofError(f"{self.name} ({self.deal.label}) ended with exit code {code}:\n{tree.tail()}")
+            raise ProofError(f"{self.name} ({self.layout.label}) ended with exit code {code}:\n{tree.tail()}")
 
-    def under(self, name: str, deal: Deal | None = None, flags: Sequence[str] | None = None) -> Training:
-        """The same with another name, deal or flags."""
-        return replace(self, name=name, deal=deal or self.deal, flags=self.flags if flags is None else tuple(flags))
+    def variant(self, name: str, layout: RankLayout | None = None, flags: Sequence[str] | None = None) -> TrainCommand:
+        """The same command with another name, layout or flags."""
+        return replace(
+            self, name=name, layout=layout or self.layout, flags=self.flags if flags is None else tuple(flags)
+        )
 
-    # What the folder says -------------------------------------------------------------------------------------------
+    # What the run folder holds --------------------------------------------------------------------------------------
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -132,13 +135,18 @@ class Training:
         return read_rows(self.folder / EVENTS_FILE)
 
     @property
+    def finished(self) -> bool:
+        """Whether the run has reported its end."""
+        return any(event["event"] == "finished" for event in self.events)
+
+    @property
     def sessions(self) -> list[dict[str, Any]]:
-        """Each beginning of the run so far, failed and restarted ones too."""
+        """Every start of the run so far, also failed ones and restarts."""
         return [r for r in read_rows(self.folder / SESSIONS_FILE) if r["event"] in ("opened", "resumed")]
 
     @property
     def num_rows(self) -> int:
-        """How many iterations stand finished in metrics.jsonl, by its last whole line."""
+        """How many iterations are finished, from the last whole line of metrics.jsonl."""
         try:
             with (self.folder / METRICS_FILE).open("rb") as file:
                 file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
@@ -147,14 +155,18 @@ class Training:
             return 0
         return int(found[-1]) if found else 0
 
+    def has_each_iteration_once(self, total: int) -> bool:
+        """Whether metrics.jsonl has one row for each iteration, in order."""
+        return [row["iteration"] for row in self.rows] == list(range(1, total + 1))
+
     @property
     def newest(self) -> int:
-        """The iteration of the newest checkpoint; -1 where there is none."""
+        """The iteration of the newest checkpoint, -1 where there is none."""
         return max((int(path.name) for path in checkpoint.listing(self.folder / "checkpoints")), default=-1)
 
     @property
     def saving(self) -> bool:
-        """Whether a save's temporary folder exists now."""
+        """Whether a save is being written: its temporary folder exists."""
         try:
             names = [path.name for path in (self.folder / "checkpoints").iterdir()]
         except OSError:
@@ -162,14 +174,28 @@ class Training:
         return any(re.match(re.escape(checkpoint.TEMPORARY) + r"\d", name) for name in names)
 
     @property
-    def leftovers(self) -> list[str]:
-        """Half-written things in and beside the run folder."""
-        beside = [p for p in self.place.runs.glob(f".{self.name}.*") if p.name != f".{self.name}.lock"]
-        return [p.name for p in [*beside, *(self.folder / "checkpoints").glob(f"{checkpoint.TEMPORARY}*")]]
+    def temporaries(self) -> list[str]:
+        """Names of half-written files and folders inside the run folder and next to it."""
+        siblings = [p for p in self.workspace.runs.glob(f".{self.name}.*") if p.name != f".{self.name}.lock"]
+        return [p.name for p in [*siblings, *(self.folder / "checkpoints").glob(f"{checkpoint.TEMPORARY}*")]]
 
-    def copy(self, name: str, iteration: int) -> Training:
-        """A copy of the run folder that holds this checkpoint only."""
-        other = self.under(name)
+    def backup(self) -> Path | None:
+        """Copy the run folder; None where the run has not been started."""
+        if not self.folder.exists():
+            return None
+        backup = self.workspace.tmp / f"{self.name}.backup"
+        shutil.rmtree(backup, ignore_errors=True)
+        return Path(shutil.copytree(self.folder, backup))
+
+    def restore(self, backup: Path | None) -> None:
+        """Make the run folder as it was at the backup."""
+        shutil.rmtree(self.folder)
+        if backup is not None:
+            shutil.copytree(backup, self.folder)
+
+    def copy(self, name: str, iteration: int) -> TrainCommand:
+        """Copy the run folder with one checkpoint only."""
+        other = self.variant(name)
         shutil.copytree(self.folder, other.folder, ignore=shutil.ignore_patterns("checkpoints"))
         kept = Path("checkpoints") / f"{iteration:08d}"
         shutil.copytree(self.folder / kept, other.folder / kept)
@@ -187,15 +213,15 @@ class Training:
         return flat
 
 
-def fingerprint(run: Training) -> str:
-    """What `ranks fingerprint` prints: computed afresh from the newest checkpoint, verified. Raises ProofError."""
+def fingerprint(run: TrainCommand) -> str:
+    """The fingerprint that `ranks fingerprint` prints: computed from the newest checkpoint. Raises ProofError."""
     damaged: list[str] = []
     newest = checkpoint.newest(run.folder / "checkpoints", damaged)
     if newest is None or damaged:
         raise ProofError(f"{run.name}: {'; '.join(damaged) or 'no checkpoint'}")
     computed = HostState.of(newest.state).fingerprint()
     if computed != newest.fingerprint:
-        raise ProofError(f"{newest.path} says {newest.fingerprint}, its tensors give {computed}")
+        raise ProofError(f"the manifest of {newest.path} says {newest.fingerprint}, its tensors give {computed}")
     return computed
 
 

@@ -1,4 +1,4 @@
-"""`ranks launch`: a script for torchrun with gloo recovers from a kill, and nothing listens beyond loopback."""
+"""`ranks launch`: a torchrun script with gloo recovers from a kill and listens on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from ranks.errors import UserError
-from ranks.launch.foreign import launch_script
+from ranks.launch.script import launch_script
 
 ALL_REDUCE = """
 import torch, torch.distributed as dist
@@ -27,7 +27,7 @@ dist.all_reduce(total)
 print("rank", rank, "of", os.environ["LOCAL_WORLD_SIZE"], "attempt", attempt, "total", total.item(), sys.argv[1:])
 dist.destroy_process_group()
 """
-LAUNCH = "import sys\nfrom pathlib import Path\nfrom ranks.launch.foreign import launch_script\n"
+LAUNCH = "import sys\nfrom pathlib import Path\nfrom ranks.launch.script import launch_script\n"
 
 
 def command(folder: Path, call: str) -> list[str]:
@@ -35,7 +35,7 @@ def command(folder: Path, call: str) -> list[str]:
     return [sys.executable, "-c", f"{LAUNCH}script = Path({str(script)!r})\nsys.exit(launch_script({call}))"]
 
 
-def test_a_torchrun_script_recovers_and_opens_no_port_beyond_loopback(start: Any, tmp_path: Path) -> None:
+def test_a_torchrun_script_recovers_and_listens_on_loopback_only(start: Any, tmp_path: Path) -> None:
     launcher = start(ALL_REDUCE, command=command(tmp_path, "script, ['--flag', 'x'], gpus='none', ranks=2"))
     launcher.wait_for("meeting0", "meeting1")
     listening = [
@@ -55,17 +55,31 @@ def test_a_torchrun_script_recovers_and_opens_no_port_beyond_loopback(start: Any
     assert launcher.private_folders() == []
 
 
-def test_any_failure_starts_again_until_the_restarts_are_used_up(start: Any, tmp_path: Path) -> None:
+def test_any_failure_restarts_until_max_restarts(start: Any, tmp_path: Path) -> None:
     script = (
-        "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\ntouch(f'start{attempt}')\nraise ValueError('always')\n"
+        "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\ntouch(f'start{attempt}')\n"
+        "raise ValueError(f'always, {attempt}')\n"
     )
-    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=1"))
+    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=2"))
     code, out, err = launcher.end()
     assert code == 3
-    assert err.count(": ValueError: always") == 2
-    assert err.endswith("gave up: 2 starts in a row failed\n")
-    assert len(list(tmp_path.glob("start*"))) == 2
+    assert err.count(": ValueError: always") == 3
+    assert err.endswith("gave up: 3 starts in a row failed\n")
+    assert len(list(tmp_path.glob("start*"))) == 3
     assert "Traceback" not in out + err
+
+
+def test_two_equal_failures_at_the_start_end_it(start: Any, tmp_path: Path) -> None:
+    script = (
+        "touch(f'start{os.environ[\"TORCHELASTIC_RESTART_COUNT\"]}-{rank}')\n"
+        "wait_for(f'start{os.environ[\"TORCHELASTIC_RESTART_COUNT\"]}-{1 - rank}')\n"
+        "raise ValueError('no such file')\n"
+    )
+    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=2"))
+    code, _, err = launcher.end()
+    assert code == 3
+    assert err.endswith("gave up: 2 starts in a row failed at once with the same error\n")
+    assert {path.name for path in tmp_path.glob("start*")} == {"start0-0", "start0-1", "start1-0", "start1-1"}
 
 
 def test_without_restarts_a_failure_is_exit_1(start: Any, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""`ranks launch SCRIPT`: any script written for torchrun, under our supervision. The one file here that imports torch.
+"""`ranks launch SCRIPT`: run a script written for torchrun under this launcher. The one file here that imports torch.
 
-The script's ranks meet in a store that this process holds on a socket bound to 127.0.0.1, a new one for each attempt:
-torchrun's own listens on all interfaces, and keeps one store for all attempts, in which gloo then reads addresses of
-ranks that are gone.
+The ranks meet in a TCPStore of the launcher, bound to 127.0.0.1, a new one for each attempt. torchrun's own store
+listens on all interfaces and is kept for all attempts, so that gloo then finds the addresses of ranks that have ended.
 """
 
 from __future__ import annotations
@@ -15,42 +14,41 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 from ranks.errors import UserError
-from ranks.launch.environ import rank_environ
+from ranks.launch.env_vars import rank_env_vars
 from ranks.launch.gpus import Gpus, find_gpus
 from ranks.launch.output import Channel
 from ranks.launch.placement import place
-from ranks.launch.supervise import Job, Supervisor
+from ranks.launch.supervise import LaunchConfig, Supervisor
 
 
 def launch_script(
     script: Path, args: Sequence[str] = (), *, gpus: str | None = None, ranks: int | None = None, max_restarts: int = 3
 ) -> int:
-    """Run `script args` as ranks until all end well; after any failure start all again, `max_restarts` times.
+    """Run `script args` as ranks until all end well. After a failure start all again, at most `max_restarts` times.
 
     Exit codes: 0; 1 failed with `max_restarts` 0; 3 gave up; 130/143 stopped by a signal. All ranks print to the
-    terminal, each failure's traceback is printed once. Raises UserError.
+    terminal. The traceback of each failure is printed once. Raises UserError.
     """
     if not script.is_file():
         raise UserError(f"launch {script}", "there is no such file", "give the path of a Python script")
     if max_restarts < 0:
-        raise UserError(f"--max-restarts {max_restarts}", "that is below zero", "give 0 or more")
+        raise UserError(f"--max-restarts {max_restarts}", "it is below zero", "give 0 or more")
     found = find_gpus() if gpus != "none" else Gpus(0)
     placement = place(gpus, ranks, found=found)
     if placement.note is not None:
         _say(placement.note)
-    cards = list(dict.fromkeys(int(d.removeprefix("cuda:")) for d in placement.devices if d != "cpu"))
-    run_id = uuid.uuid4().hex
-    env = rank_environ(placement.threads, deterministic=False) | {
-        "CUDA_VISIBLE_DEVICES": ",".join(map(found.physical, cards)),  # the script picks cuda:LOCAL_RANK
+    used = list(dict.fromkeys(int(d.removeprefix("cuda:")) for d in placement.devices if d != "cpu"))
+    env = rank_env_vars(placement.threads, deterministic=False) | {
+        "CUDA_VISIBLE_DEVICES": ",".join(map(found.physical, used)),  # the script chooses cuda:LOCAL_RANK
         "GROUP_RANK": "0",
         "GROUP_WORLD_SIZE": "1",
         "ROLE_NAME": "default",
         "ROLE_WORLD_SIZE": str(placement.ranks),
-        "TORCHELASTIC_RUN_ID": run_id,
+        "TORCHELASTIC_RUN_ID": uuid.uuid4().hex,
         "TORCHELASTIC_MAX_RESTARTS": str(max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "True",
     }
-    job = Job(
+    config = LaunchConfig(
         (sys.executable, str(script), *args),
         placement.devices,
         env,
@@ -59,12 +57,12 @@ def launch_script(
         max_restarts=max_restarts,
         restart_always=True,
     )
-    return Supervisor(job, say=_say, show=_show).run()
+    return Supervisor(config, say=_say, show=_show).run()
 
 
 @contextlib.contextmanager
 def _tcp_store(attempt: int, private: Path) -> Generator[Mapping[str, str]]:
-    """A store of this attempt alone, on a free port of the loopback interface."""
+    """The store of this attempt, on a free port of the loopback interface."""
     from torch._C._distributed_c10d import TCPStore
 
     with socket.socket() as listener:

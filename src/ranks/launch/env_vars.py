@@ -1,0 +1,42 @@
+"""The environment variables of a rank process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+LAUNCHER_VARIABLES = frozenset(
+    [
+        *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+        *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE"),
+        *("RANKS_STORE", "RANKS_ATTEMPT", "RANKS_STARTED_NS", "RANKS_LOCK_FD", "RANKS_ERROR_FILE"),
+        *("RANKS_DEVICE", "RANKS_PARENT"),
+    ]
+)
+"""Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
+LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+
+
+def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment variables that all ranks of this machine share.
+
+    Variables of an outer launcher are removed, gloo and NCCL use the loopback interface, `threads` becomes
+    OMP_NUM_THREADS. `deterministic` fixes the workspace of cuBLAS, which must be set before CUDA starts.
+    """
+    variables = {
+        name: value
+        for name, value in environ.items()
+        if name not in LAUNCHER_VARIABLES and not name.startswith("TORCHELASTIC_")
+    }
+    variables |= {
+        "GLOO_SOCKET_IFNAME": LOOPBACK,
+        "NCCL_SOCKET_IFNAME": LOOPBACK,
+        "OMP_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+    }
+    variables.setdefault("PYTHONFAULTHANDLER", "1")
+    variables.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    if deterministic:
+        variables["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    return variables

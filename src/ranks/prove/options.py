@@ -1,0 +1,34 @@
+"""The options that `ranks prove same-run` and `ranks prove survive` share."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ProofOptions:
+    """Options of every proof that trains."""
+
+    iterations: int | None = None
+    """Iterations of each complete run; by default chosen for the workload."""
+    quick: bool = False
+    """Fewer and shorter runs; the same bounds."""
+    gpus: str = "none"
+    """GPUs to train on, as in ranks train; none is the CPU."""
+    seed: int = 0
+    """Seed of the random times of signals and of the processes that get them."""
+    train: str = ""
+    """More flags of ranks train for all runs, in one string: --train="--preset small"."""
+    out: Path = Path("results")
+    """Folder of the result file."""
+
+    @property
+    def train_flags(self) -> tuple[str, ...]:
+        return tuple(shlex.split(self.train))
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """The options as the result file records them; `more` replaces and adds."""
+        return {name: value for name, value in asdict(self).items() if name != "out"} | more
