@@ -14,9 +14,14 @@ class Advice(NamedTuple):
 
 RENAMED_FLAGS = {
     "--ppo.clip": "--ppo.clip-range",
+    "--ppo.value-clip": "--ppo.clip-range-vf",
     "--ppo.value-weight": "--ppo.vf-coef",
     "--ppo.entropy-weight": "--ppo.ent-coef",
     "--ppo.discount": "--ppo.gamma",
+    "--ppo.advantages": "--ppo.normalize-advantage",
+    "--environments": "--n-envs",
+    "--horizon": "--n-steps",
+    "--memory": "--lstm-hidden",
 }
 """Old name -> new name. The answer names the new flag where the command has it."""
 
