@@ -1,7 +1,8 @@
 """Make the environment in .venv: `python3 tools/environment.py demo|test`. Standard library only, Python 3.7+.
 
-A torch that the asking Python already has (2.11 or newer) is used and left alone; otherwise pip installs one of the
-range in constraints.txt. What is there already is not made again, and a broken or half-made .venv is made anew.
+If the Python that runs this script has torch 2.11 or newer, that torch is used and not changed.
+Otherwise pip installs a version of the range in constraints.txt. What is there is not installed
+again; a broken or incomplete .venv is replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OLDEST_TORCH = (2, 11)
 
 
 def main() -> None:
-    """Bring .venv to what `demo` or `test` needs."""
+    """Install in .venv what `demo` or `test` needs."""
     check_python()
     os.chdir(ROOT)
     outer_torch = None if inside_venv() else torch_of(sys.executable)
@@ -41,23 +42,23 @@ def main() -> None:
 
 
 def check_python() -> None:
-    """One clear line where Python is too old."""
+    """Exit with one clear line if Python is too old."""
     found = sys.version_info[:2]
     if found < OLDEST_PYTHON:
         needed = ".".join(map(str, OLDEST_PYTHON))
         sys.exit(
             f"ranks needs Python {needed} or newer, and {sys.executable} is {found[0]}.{found[1]}: "
-            f"name another, such as PYTHON=python{needed}, after make"
+            f"name another one after make, for example PYTHON=python{needed}"
         )
 
 
 def inside_venv() -> bool:
-    """Whether the asking Python is that of .venv itself (an activated environment)."""
+    """Whether this script runs with the Python of .venv (an activated environment)."""
     return VENV.exists() and Path(sys.prefix).resolve() == VENV.resolve()
 
 
 def output_of(*command: object) -> str | None:
-    """What a command prints, or None where it fails."""
+    """The output of a command, or None if it fails."""
     try:
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:
@@ -66,7 +67,7 @@ def output_of(*command: object) -> str | None:
 
 
 def torch_of(python: object) -> str | None:
-    """The version of torch that this Python imports, if it is new enough."""
+    """The version of torch that a Python imports, if it is new enough."""
     version = output_of(python, "-c", "import torch; print(torch.__version__)")
     return version if version and release(version) >= OLDEST_TORCH else None
 
@@ -77,7 +78,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def make_venv(share: bool) -> None:
-    """.venv of the asking Python; with `share` it sees that Python's packages, also those of an environment."""
+    """Make .venv with this Python; with `share` it also sees the packages of this Python."""
     works = output_of(PYTHON, "-m", "pip", "--version") is not None
     if inside_venv() or (works and output_of(PYTHON, "-V") == output_of(sys.executable, "-V")):
         return
@@ -94,7 +95,7 @@ def make_venv(share: bool) -> None:
 
 
 def install_torch() -> str:
-    """Install a torch of the tested range, saying first how much that is, and return its version."""
+    """Print the size of the download, install a tested version of torch, and return the version."""
     limits = re.findall(r"torch>=([\d.]+),<([\d.]+)", CONSTRAINTS.read_text())[0]
     lowest, below = release(limits[0]), release(limits[1])
     listed = json.loads(output_of(PYTHON, "-m", "pip", "index", "versions", "--json", "torch") or '{"versions": []}')
@@ -117,7 +118,7 @@ def has_nvidia() -> bool:
 
 
 def reachable(url: str) -> bool:
-    """Whether an index answers within five seconds."""
+    """Whether a URL answers within five seconds."""
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True
@@ -126,16 +127,16 @@ def reachable(url: str) -> bool:
 
 
 def pip(what: str, *arguments: str) -> None:
-    """One quiet pip install, and one line that says what it is for."""
+    """Print what is installed, then install it quietly."""
     say(what)
     command = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stderr=subprocess.PIPE)
     if done.returncode != 0:
-        sys.exit(f"{done.stderr.decode().strip()}\nset-up: pip failed; mend the cause above and call make again")
+        sys.exit(f"{done.stderr.decode().strip()}\nset-up: pip failed; remove the cause above and run make again")
 
 
 def say(what: str) -> None:
-    """One line per stage."""
+    """Print one line per stage."""
     print(f"set-up: {what}", flush=True)
 
 
@@ -143,4 +144,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("\nset-up: interrupted; call make again to go on")
+        sys.exit("\nset-up: interrupted; run make again to continue")

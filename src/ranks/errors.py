@@ -1,4 +1,4 @@
-"""What can end a run, and the exit code each ending has."""
+"""The exceptions that end a command, each with its exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """Bad input: what was asked, what was found, what to do. Exit code 2, and nothing is lost."""
+    """Bad input: what was asked, what was found, what to do. Exit code 2."""
 
     exit_code = 2
 
@@ -46,7 +46,7 @@ class GaveUp(Exception):
 
 
 class Stopped(Exception):
-    """A signal ended the run after its last boundary was saved. Exit code 128 + signal number."""
+    """A signal stopped the run after a save. Exit code 128 + signal number."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by signal {signum}")
@@ -62,6 +62,6 @@ class Stopped(Exception):
 
 
 def nearest(given: str, known: Sequence[str], otherwise: str) -> str:
-    """'did you mean ...?' for the valid word closest to the given one."""
+    """'did you mean ...?' with the known word closest to the given one; else the text `otherwise`."""
     close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}? ({otherwise})" if close else otherwise

@@ -1,4 +1,5 @@
-"""Every wrong command line gets exit code 2 and one clear answer: what was asked, what was found, what to do."""
+"""Every wrong command line gets exit code 2 and one clear error: what was asked, what was found,
+what to do."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ranks.cli.main import main
 from ranks.engine.runs.folder import RunFolder
 
 Refused = Callable[[Sequence[str]], str]
@@ -20,8 +22,8 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "chess command": (["chess", "ladr"], "did you mean ladder?"),
     "perft without a depth": (["chess", "perft"], "no value for DEPTH"),
     "perft backwards": (["chess", "perft", "-1"], "from 0 to 20"),
-    "perft for ever": (["chess", "perft", "99"], "from 0 to 20"),
-    "perft of words": (["chess", "perft", "deep"], "'deep' is not a whole number"),
+    "perft too deep": (["chess", "perft", "99"], "from 0 to 20"),
+    "perft of a word": (["chess", "perft", "deep"], "'deep' is not a whole number"),
     "perft of no position": (["chess", "perft", "1", "--fen", "8/8"], "give six fields"),
     "proof": (["prove", "same-rnu", "graph-coloring"], "did you mean same-run?"),
     "no workload": (["train"], "graph-coloring"),
@@ -29,13 +31,15 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "file": (["train", "./missing.py"], "ranks new"),
     "flag": ([*GC, "--iteratoins", "5"], "did you mean --iterations?"),
     "flag with =": ([*GC, "--optim.rl=5"], "did you mean --optim.lr?"),
-    "flag beside a bad value": ([*GC, "--seed", "x", "--exat"], "did you mean --exact?"),
+    "flag and a bad value": ([*GC, "--seed", "x", "--exat"], "did you mean --exact?"),
     "extra word": ([*GC, "quickly"], "no further argument"),
     "batch size": ([*GC, "--batch-size", "64"], "give --global-batch N"),
     "short lr": ([*GC, "--lr", "0.1"], "--optim.lr"),
     "whole number": ([*GC, "--seed", "x"], "'x' is not a whole number"),
     "number": ([*GC, "--optim.lr", "fast"], "'fast' is not a number"),
     "value left out": ([*GC, "--seed"], "no value for --seed"),
+    "processes as torchrun has them": ([*GC, "--nproc-per-node", "2"], "give --ranks N"),
+    "processes with underscores": ([*GC, "--nproc_per_node=2"], "give --ranks N"),
     "choice": ([*GC, "--precision", "fp8"], "'fp32', 'bf16', 'fp64'"),
     "gpu": ([*GC, "--gpus", "0,973"], "GPU"),
     "gpu words": ([*GC, "--gpus", "both"], "--gpus both"),
@@ -55,10 +59,15 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "unknown run": (["evaluate", "nothing"], "no run nothing"),
     "unknown run to export": (["export", "nothing"], "no run nothing"),
     "unknown run to fingerprint": (["fingerprint", "nothing"], "no run nothing"),
-    "name of a new file": (["new", "2fast"], "no Python name"),
+    "name of a new file": (["new", "2fast"], "not a Python name"),
+    "new file with the name of a package": (["new", "torch"], "would hide the Python module torch"),
+    "new file with the name of a module of Python": (["new", "random.py"], "for example my_random"),
+    "new file with the name of our package": (["new", "ranks"], "for example my_ranks"),
+    "new file with a keyword": (["new", "class"], "not a Python name"),
     "launch without a script": (["launch", "--ranks", "2"], "no script"),
     "launch of a missing script": (["launch", "--gpus", "none", "missing.py"], "missing.py"),
     "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
+    "launch as torchrun": (["launch", "--nproc-per-node", "2", "x.py"], "give --ranks N"),
     "flag of runs": (["runs", "--jsno"], "did you mean --json?"),
 }
 
@@ -75,7 +84,7 @@ def test_refused_before_anything_starts(
 
 CONFIG_FILES: dict[str, tuple[str, str]] = {
     "not JSON": ("{", "not JSON"),
-    "no object": ("[1]", "no JSON object"),
+    "no object": ("[1]", "does not hold a JSON object"),
     "unknown part": ('{"enigne": {}}', "did you mean engine?"),
     "unknown key": ('{"config": {"iteratoins": 3}}', "did you mean iterations?"),
     "unknown nested key": ('{"config": {"optim": {"weigth_decay": 3}}}', "did you mean weight_decay?"),
@@ -97,6 +106,31 @@ def test_config_files_that_do_not_fit(case: str, refused: Refused, tmp_path: Pat
     assert answer in refused([*GC, "--config", str(path)])
 
 
+USER_FILES: dict[str, tuple[str, str, str]] = {
+    "not frozen": ("@dataclass(frozen=True)", "@dataclass", "Config is not frozen"),
+    "no dataclass": ("@dataclass(frozen=True)", "", "Config is not a dataclass"),
+    "no default": ("    iterations: int = free(600)", "    iterations: int", "fields without a default: iterations"),
+    "no default after one": ("    hidden: int = 64", "    hidden: int", "non-default argument 'hidden'"),
+    "mutable default": ("    hidden: int = 64", "    hidden: list[int] = []", "mutable default"),
+    "missing function": ("def evaluate(", "def evaluation(", "it does not define evaluate"),
+    "two missing functions": ("def ", "def my_", "it does not define build, train, evaluate"),
+}
+
+
+@pytest.mark.parametrize("case", USER_FILES)
+@pytest.mark.parametrize("flag", ["--print-config", "--help"])
+def test_a_file_that_is_not_a_workload(
+    case: str, flag: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine"]) == 0
+    old, new, answer = USER_FILES[case]
+    text = Path("mine.py").read_text()
+    assert old in text
+    Path("mine.py").write_text(text.replace(old, new))
+    assert answer in refused(["train", "./mine.py", flag])
+
+
 WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "nearest run": (["evaluate", "spirls"], "did you mean spirals?"),
     "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
@@ -106,14 +140,14 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "own file without its ending": (["train", "spirals"], "did you mean ./spirals.py?"),
     "more iterations": (
         ["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--iterations", "30"],
-        "state the old end of the schedule with --optim.schedule-updates",
+        "keep the end of the schedule with --optim.schedule-updates",
     ),
     "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
 }
 
 
 @pytest.mark.parametrize("case", WITH_A_RUN)
-def test_refused_beside_a_run(case: str, refused: Refused, trained: Path) -> None:
+def test_refused_where_a_run_exists(case: str, refused: Refused, trained: Path) -> None:
     argv, answer = WITH_A_RUN[case]
     before = newest_checkpoint(trained).stat().st_mtime_ns
     assert answer in refused(argv)
@@ -121,7 +155,7 @@ def test_refused_beside_a_run(case: str, refused: Refused, trained: Path) -> Non
 
 
 @pytest.mark.parametrize("num_ranks", ["1", "2"])
-def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: Path) -> None:
+def test_a_run_in_use_is_refused(num_ranks: str, refused: Refused, trained: Path) -> None:
     descriptor = RunFolder(Path("runs/spirals")).lock()
     try:
         message = refused(["train", "./spirals.py", "--ranks", num_ranks, "--gpus", "none"])
@@ -130,11 +164,9 @@ def test_a_run_in_use_is_left_alone(num_ranks: str, refused: Refused, trained: P
     assert f"process {os.getpid()}" in message
 
 
-def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
+def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(
     refused: Refused, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ranks.cli.main import main
-
     newest = newest_checkpoint(trained)
     weights = newest / "learner.safetensors"
     content = bytearray(weights.read_bytes())
@@ -148,16 +180,19 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(
     assert "learner.safetensors" in shown.err
 
 
-def test_a_newer_checkpoint_format_is_refused(refused: Refused, trained: Path) -> None:
+def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from ranks.engine.runs import checkpoint
 
     manifest = checkpoint.read_manifest(newest_checkpoint(trained))
     body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}
-    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint._sealed(body))
-    assert "update ranks" in refused(["fingerprint", str(newest_checkpoint(trained))])
+    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint.sealed(body))
+    assert main(["fingerprint", str(newest_checkpoint(trained))]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith("; update ranks\n")
+    assert message.count("\n") == 1
 
 
-def test_settings_of_a_run_that_were_spoiled(refused: Refused, trained: Path) -> None:
+def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: Path) -> None:
     path = trained / "runs" / "spirals" / "run_config.json"
     settings = json.loads(path.read_text())
     settings["config"]["hidden"] = "wide"

@@ -47,7 +47,7 @@ def test_versions_are_compared_as_numbers(tool: ModuleType) -> None:
         ([], True, False, "3 GB", False),
     ],
 )
-def test_the_size_is_said_and_the_small_build_taken_where_it_is_enough(
+def test_the_size_is_printed_and_without_a_gpu_the_small_build_is_installed(
     tool: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     offered: list[str],

@@ -20,7 +20,7 @@ from ranks.cli.main import main
         (["--ranks"], 1),
     ],
 )
-def test_the_script_is_the_first_word_that_is_no_flag(argv: list[str], ours: int) -> None:
+def test_the_script_is_the_first_word_that_is_not_a_flag(argv: list[str], ours: int) -> None:
     assert before_script(argv) == ours
 
 

@@ -1,4 +1,4 @@
-"""`ranks new` looks before it writes, and a file that lacks a package is told so."""
+"""`ranks new` checks the name and the environment before it writes; a missing package is named."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ranks.cli.main import main
         ('x", evil="', "pprint_registry"),
     ],
 )
-def test_a_workload_is_not_written_for_an_environment_that_cannot_be_made(
+def test_no_file_is_written_for_an_environment_that_cannot_be_made(
     env: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:
     pytest.importorskip("gymnasium")
@@ -29,7 +29,17 @@ def test_a_workload_is_not_written_for_an_environment_that_cannot_be_made(
     assert not list(tmp_path.iterdir())
 
 
-def test_without_gymnasium_one_is_written_that_asks_for_it(
+def test_the_written_file_is_named_where_the_name_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-task"]) == 0
+    assert "wrote my_task.py (a Python name has no '-', so it is my_task)" in capsys.readouterr().out
+    assert main(["new", "second.py"]) == 0
+    assert capsys.readouterr().out.startswith("wrote second.py; it trains as it is\n")
+
+
+def test_without_gymnasium_the_message_asks_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -41,9 +51,9 @@ def test_without_gymnasium_one_is_written_that_asks_for_it(
 
 
 @pytest.mark.parametrize(
-    ("package", "said"), [("gymnasium", "pip install 'ranks[gymnasium]'"), ("lacking", "write lacking.py")]
+    ("package", "said"), [("gymnasium", "pip install 'ranks[gymnasium]'"), ("lacking", "pip install lacking")]
 )
-def test_a_file_that_imports_what_is_not_installed_is_told_so(
+def test_a_missing_package_is_named(
     package: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

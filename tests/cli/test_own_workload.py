@@ -1,7 +1,7 @@
-"""A workload of one's own: the file that `ranks new` writes, and what programs read of its run.
+"""A user's workload: the file that `ranks new` writes, its evaluation and export, and errors of environments.
 
-The whole way, from that file through a kill to weights in plain torch, is a page of the docs: tests/docs/test_pages.py.
-"""
+The whole way, from that file through a kill to weights in plain torch, is a page of the docs:
+tests/docs/test_pages.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engine.plain_torch import value_of
 from .conftest import ranks
 
 
-def test_the_file_is_short_and_reads_as_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_written_file_is_short_and_has_the_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-task"]) == 0
     text = (tmp_path / "my_task.py").read_text()
@@ -50,10 +50,10 @@ def rows(folder: Path, run: str) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "runs" / run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_in_plain_torch(
+def test_an_on_policy_workload_trains_on_two_ranks_resumes_on_one_and_exports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each environment in a process of its own, where a run's end must not be taken for a stop."""
+    """With workers, which must not take the end of a run for a stop."""
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     assert main(["new", "swing", "--shape", "on-policy", "--env", "Pendulum-v1"]) == 0
@@ -64,7 +64,7 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
     for name, num_ranks, iterations, more in (
         ("swing", "2", "2", ["--workers"]),
         ("swing", "1", "3", []),
-        ("straight", "1", "3", []),
+        ("uninterrupted", "1", "3", []),
     ):
         argv = [*train, "--name", name, "--ranks", num_ranks, "--iterations", iterations, *more]
         done = ranks(*argv, cwd=tmp_path)
@@ -75,21 +75,22 @@ def test_an_on_policy_workload_trains_on_two_ranks_goes_on_with_one_and_leaves_i
     assert all(row["train/num_updates"] == 2 for row in found)
     assert ["val/episode_length" in row for row in found] == [False, True, True]
     capsys.readouterr()
-    assert main(["fingerprint", "swing"]) == main(["fingerprint", "straight"]) == 0
-    assert len(set(capsys.readouterr().out.split())) == 1, "through a checkpoint and on other ranks, to the last bit"
+    assert main(["fingerprint", "swing"]) == main(["fingerprint", "uninterrupted"]) == 0
+    assert len(set(capsys.readouterr().out.split())) == 1, "a resume on another number of ranks changed the result"
     assert main(["export", "swing"]) == 0
     expression = "net(torch.ones(2, 3), net.start_state(2))[0].abs().sum()"
     assert 0 < value_of(expression, tmp_path / "runs" / "swing" / "export") < 1
 
 
-@pytest.mark.parametrize("num_ranks", ["1", "2"])
-def test_an_environment_that_nobody_knows_is_one_error(
-    num_ranks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unknown_environment_is_one_error_also_on_two_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     assert main(["new", "pole", "--shape", "on-policy"]) == 0
-    done = ranks("train", "./pole.py", *TINY, "--ranks", num_ranks, "--env", "NoSuch-v0", cwd=tmp_path)
+    argv = ["train", "./pole.py", *TINY, "--env", "NoSuch-v0", "--ranks"]
+    assert "NoSuch" in refused([*argv, "1"]).splitlines()[0]
+    done = ranks(*argv, "2", cwd=tmp_path)
     assert done.returncode == 2
     lines = done.stderr.splitlines()
     assert [line[:7] for line in lines] == ["asked: ", "found: ", "   do: "], done.stderr
@@ -104,7 +105,7 @@ def test_an_environment_that_nobody_knows_is_one_error(
         *(("--eval-every", "0"), ("--eval-steps", "0"), ("--n-steps", "-1"), ("--lstm-hidden", "-1")),
     ],
 )
-def test_a_count_that_is_none_is_refused_before_anything_begins(
+def test_a_count_below_its_minimum_is_refused_before_training(
     flag: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:
     pytest.importorskip("gymnasium")
@@ -117,23 +118,23 @@ def test_a_count_that_is_none_is_refused_before_anything_begins(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_environment_that_says_what_is_not_finite_is_refused_and_the_run_goes_on_once_it_is_mended(
+def test_a_reward_that_is_not_finite_is_refused_and_the_run_resumes_after_a_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No checkpoint holds anything of it."""
+    """No checkpoint has the bad reward."""
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     assert main(["new", "pole", "--shape", "on-policy"]) == 0
-    sound = Path("pole.py").read_text()
+    good = Path("pole.py").read_text()
     broken = "    return gymnasium.wrappers.TransformReward(make_env(cfg.env), lambda reward: float('nan'))\n"
     train = ["train", "./pole.py", *TINY, "--ppo.scale-rewards", "--save-every", "1", "--ranks", "1", "--iterations"]
     assert ranks(*train, "1", cwd=tmp_path).returncode == 0
-    Path("pole.py").write_text(sound.replace("    return make_env(cfg.env)\n", broken))
+    Path("pole.py").write_text(good.replace("    return make_env(cfg.env)\n", broken))
     done = ranks(*train, "2", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "its reward at step 0 of iteration 1 is not finite" in done.stderr
     assert "Traceback" not in done.stderr
-    Path("pole.py").write_text(sound)
+    Path("pole.py").write_text(good)
     assert ranks(*train, "2", cwd=tmp_path).returncode == 0
     assert [row["iteration"] for row in rows(tmp_path, "pole")] == [1, 2]
 

@@ -46,13 +46,13 @@ def test_a_function_is_called_with_what_was_typed(argv: list[str], result: tuple
         (["a.col", "b.col"], "no further argument"),
     ],
 )
-def test_a_call_that_does_not_fit_is_refused(argv: list[str], answer: str) -> None:
+def test_wrong_arguments_are_refused(argv: list[str], answer: str) -> None:
     with pytest.raises(UserError) as refusal:
         call(solve, argv, prog="ranks w solve")
     assert answer in str(refusal.value)
 
 
-def test_an_error_inside_the_command_is_its_own() -> None:
+def test_an_exit_of_the_command_is_passed_on() -> None:
     def fails(*, x: int = 1) -> None:
         raise SystemExit(7)
 
@@ -73,11 +73,36 @@ class Flags:
     once: Annotated[bool, Switch] = False
 
 
-def test_a_dataclass_is_filled() -> None:
+def test_flags_fill_a_dataclass() -> None:
     assert parse(Flags, ["r", "--place", "b", "--pair", "1,2"], prog="p") == Flags("r", Path("b"), (1.0, 2.0))
     assert parse(Flags, ["r", "--exact", "--no-exact"], prog="p", pairs=True) == Flags("r")
 
 
-def test_the_flags_that_there_are() -> None:
+@dataclass(frozen=True)
+class Ppo:
+    clip_range: float = 0.2
+    gamma: float = 0.99
+
+
+@dataclass(frozen=True)
+class OnPolicy:
+    ppo: Ppo = Ppo()
+
+
+@pytest.mark.parametrize(
+    ("old", "answer"),
+    [
+        ("--ppo.clip=0.1", "renamed to --ppo.clip-range"),
+        ("--ppo.discount", "give --ppo.gamma"),
+        ("--ppo.value_weight", "no such flag"),  # the new flag does not exist here
+    ],
+)
+def test_an_old_flag_is_answered_with_its_new_name(old: str, answer: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        parse(OnPolicy, [old, "1"], prog="p")
+    assert answer in str(refusal.value)
+
+
+def test_every_flag_is_listed() -> None:
     assert flags_of(Flags, pairs=True) == ["-h", "--help", "--place", "--pair", "--exact", "--no-exact", "--once"]
     assert "--no-exact" not in flags_of(Flags)

@@ -1,4 +1,4 @@
-"""The table of runs, from folders as runs leave them behind."""
+"""`ranks runs` on folders that the test writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
     return {line["name"]: line for line in json.loads(capsys.readouterr().out)}
 
 
-def test_how_far_each_run_came(
+def test_iterations_losses_and_state_of_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -44,7 +44,7 @@ def test_how_far_each_run_came(
     assert (lines["fresh"]["iterations"], lines["fresh"]["train_loss"]) == (0, None)
 
 
-def test_a_run_that_is_held_is_running(
+def test_a_locked_run_is_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,6 +53,25 @@ def test_a_run_that_is_held_is_running(
     assert listed(capsys)["held"]["state"] == "running"
     os.close(descriptor)
     assert listed(capsys)["held"]["state"] == "killed"
+
+
+def test_goal_reward_ranks_and_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"iteration": 1, "train/loss": 2.0, "rollout/ep_rew_mean": 9.5}, {"iteration": 2, "train/loss": 1.5}]
+    make_run(Path("runs/agent"), rows, ["opened"])
+    Path("runs/agent/run_config.json").write_text(
+        json.dumps({"workload": "./mine.py", "engine": {"exact": True}, "config": {"iterations": 40}})
+    )
+    Path("runs/agent/sessions.jsonl").write_text('{"event": "opened", "ranks": 2}\n{"event": "finished"}\n')
+    agent = listed(capsys)["agent"]
+    assert (agent["goal"], agent["metric"], agent["value"]) == (40, "rollout/ep_rew_mean", 9.5)
+    assert (agent["ranks"], agent["mode"], agent["state"]) == (2, "exact", "finished")
+    Path("runs/agent/events.jsonl").write_text('{"event": "plan", "iterations": 60}\n{"event": "saved"}\n')
+    assert listed(capsys)["agent"]["goal"] == 60, "the plan of the last session counts"
+    assert main(["runs"]) == 0
+    assert "2 of 60  rollout/ep_rew_mean" in capsys.readouterr().out
 
 
 def test_the_table_has_one_line_for_each_run(
@@ -67,5 +86,4 @@ def test_the_table_has_one_line_for_each_run(
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split()[:2] == ["run", "workload"]
     assert first.startswith("a-longer-name  mine")
-    assert second.split()[:5] == ["one", "mine", "1,235", "0.1235", "-"]
-    assert "stopped" in second
+    assert second.split()[:8] == ["one", "mine", "1,235", "train/loss", "0.1235", "-", "fast", "stopped"]

@@ -1,4 +1,4 @@
-"""preset < --config FILE < flags, and what --print-config prints is what --config reads."""
+"""Flags override --config FILE, which overrides --preset; --config reads what --print-config prints."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_order_of_settings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert flags["engine"] == {**over_preset["engine"], "seed": 6}
 
 
-def test_print_config_is_read_back_alike(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_printed_settings_can_be_read_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     flags = ["--shares", "5,3", "--exact", "--optim.betas", "0.8,0.9", "--optim.clip-norm", "none", "--max-time", "90s"]
     first = printed(capsys, *flags, "--name", "mine", "--runs-dir", "elsewhere")
     assert first["engine"]["shares"] == [5, 3]
@@ -55,7 +55,7 @@ def test_a_switch_that_a_file_turned_on_can_be_turned_off(capsys: pytest.Capture
     assert printed(capsys, "--config", str(file), "--no-exact")["engine"]["exact"] is False
 
 
-def test_print_config_says_nothing_of_the_environment(
+def test_printed_settings_hold_no_environment_variable(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "canary-7f3a")
@@ -105,6 +105,6 @@ def test_every_kind_of_field_survives_json(config: Everything) -> None:
     assert overlay(Everything(), values, "a test", "config") == config
 
 
-def test_what_a_run_folder_holds_is_read_back() -> None:
+def test_the_settings_of_a_run_folder_can_be_read_back() -> None:
     resolved = RunConfig(exact=True, shares=(5, 3)).resolved()
     assert overlay(RunConfig(), json.loads(json.dumps(encode(resolved))), "a test", "engine") == resolved

@@ -1,4 +1,4 @@
-"""SIGTERM before a run has taken over its signals, and in commands that have something to undo."""
+"""SIGTERM before a run has set its handlers, and in commands that must clean up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SWALLOWED = """
+CATCHES_ALL = """
 import os, signal
 import ranks.cli.main as cli
 
@@ -24,7 +24,7 @@ def main(argv):
 cli.main = main
 cli.entry()
 """
-UNWOUND = """
+CLEANS_UP = """
 import os, signal
 from pathlib import Path
 from ranks.cli import main, parse
@@ -42,14 +42,14 @@ main.entry()
 
 
 @pytest.mark.parametrize(("rank", "code"), [(None, 143), ("0", -signal.SIGTERM)])
-def test_nothing_can_swallow_a_stop(rank: str | None, code: int) -> None:
-    """A rank dies of the signal itself: in a rendezvous no handler of Python's would run."""
+def test_no_except_clause_can_catch_sigterm(rank: str | None, code: int) -> None:
+    """A rank keeps the default action of the signal: in a rendezvous no Python handler runs."""
     env = {name: value for name, value in os.environ.items() if name != "RANK"} | ({"RANK": rank} if rank else {})
-    assert subprocess.run([sys.executable, "-c", SWALLOWED], env=env).returncode == code
+    assert subprocess.run([sys.executable, "-c", CATCHES_ALL], env=env).returncode == code
 
 
-def test_a_command_puts_its_things_away(tmp_path: Path) -> None:
-    mark = tmp_path / "put away"
-    done = subprocess.run([sys.executable, "-c", UNWOUND, "--mark", str(mark)], capture_output=True, text=True)
+def test_a_command_cleans_up(tmp_path: Path) -> None:
+    mark = tmp_path / "cleaned up"
+    done = subprocess.run([sys.executable, "-c", CLEANS_UP, "--mark", str(mark)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (143, "")
     assert mark.exists()

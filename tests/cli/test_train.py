@@ -1,4 +1,4 @@
-"""The ways in which one command line becomes ranks."""
+"""`ranks train` with one rank, with several, and under torchrun; errors, breakpoints, signals."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def test_alone_launched_and_under_torchrun_it_is_the_same_exact_run(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_rank_two_ranks_and_torchrun_give_the_same_bits(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "ranks"]
     ours = [sys.executable, "-m", "ranks"]
     for name, start, more in (
@@ -39,7 +37,7 @@ def test_alone_launched_and_under_torchrun_it_is_the_same_exact_run(
 
 
 @pytest.mark.parametrize("num_ranks", ["1", "2"])
-def test_an_error_in_the_workload_ends_with_its_place(num_ranks: str, trained: Path) -> None:
+def test_an_exception_in_the_workload_shows_its_line(num_ranks: str, trained: Path) -> None:
     path = trained / "spirals.py"
     path.write_text(path.read_text().replace("    return Net(cfg.hidden)", "    return Net(1 // (cfg.hidden - 64))"))
     argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--name", "new", "--ranks", num_ranks]
@@ -51,7 +49,7 @@ def test_an_error_in_the_workload_ends_with_its_place(num_ranks: str, trained: P
     assert not (trained / "runs" / "new").exists()
 
 
-def test_breakpoints_stop_where_they_stand(trained: Path) -> None:
+def test_a_breakpoint_stops_in_the_workload(trained: Path) -> None:
     path = trained / "spirals.py"
     path.write_text(
         path.read_text().replace("    points_BD, class_B = batch", "    breakpoint()\n    points_BD, class_B = batch")
@@ -64,7 +62,7 @@ def test_breakpoints_stop_where_they_stand(trained: Path) -> None:
     assert "(Pdb) 2" in done.stdout
 
 
-def test_a_stop_is_saved_and_says_so_by_its_exit_code(trained: Path) -> None:
+def test_a_stop_saves_and_sets_the_exit_code(trained: Path) -> None:
     argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--ranks", "1", "--name", "long"]
     argv += ["--iterations", "1000000"]
     process = subprocess.Popen(
@@ -82,7 +80,7 @@ def test_a_stop_is_saved_and_says_so_by_its_exit_code(trained: Path) -> None:
     assert len((run / "metrics.jsonl").read_text().splitlines()) == reached > 0
 
 
-def test_a_failed_run_gives_signals_back(refused: Callable[[Sequence[str]], str], trained: Path) -> None:
+def test_a_refused_run_restores_the_signal_handlers(refused: Callable[[Sequence[str]], str], trained: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"])
     assert signal.getsignal(signal.SIGTERM) is before

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.cli.main import COMMANDS, ROOMS
+from ranks.cli.main import COMMAND_GROUPS, COMMANDS
 from ranks.workloads import WORKLOADS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -166,7 +166,7 @@ def test_commands_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     typed = re.findall(r"^(?:\$ )?(?:python -m )?ranks ([a-z][a-z-]*)", text, re.MULTILINE)
     typed += re.findall(r"`ranks ([a-z][a-z-]*)", text)
-    assert set(typed) - set(COMMANDS) - set(ROOMS) - set(WORKLOADS) == set()
+    assert set(typed) - set(COMMANDS) - set(COMMAND_GROUPS) - set(WORKLOADS) == set()
 
 
 def test_named_files_exist() -> None:

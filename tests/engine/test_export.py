@@ -42,6 +42,26 @@ def test_a_recurrent_policy_exports_too(tmp_path: Path) -> None:
     assert "class RecurrentPolicy" in (tmp_path / "export" / "model.py").read_text()
 
 
+def test_layers_in_a_second_file_come_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which they are needed, and without what the model does not use."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "second_file_width.py").write_text("WIDTH = 3\nUNUSED = 4\n")
+    (tmp_path / "second_file_layers.py").write_text(
+        "import numpy\nfrom torch import nn\nfrom second_file_width import WIDTH\n"
+        "class Layer(nn.Linear):\n    def __init__(self):\n        super().__init__(2, WIDTH)\n"
+    )
+    (tmp_path / "second_file_model.py").write_text(
+        "from torch import nn\nfrom second_file_layers import Layer\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = Layer()\n"
+        "    def forward(self, x):\n        return self.layer(x)\n"
+    )
+    net = importlib.import_module("second_file_model").Net()
+    export_model(net, tmp_path / "export")
+    assert "UNUSED" not in (tmp_path / "export" / "model.py").read_text()
+    found = value_of("net(torch.ones(2)).double().sum()", tmp_path / "export")
+    assert found == pytest.approx(float(net(torch.ones(2)).detach().double().sum()), abs=1e-6)
+
+
 class DropsArgument(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()

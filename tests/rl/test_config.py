@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ranks import UserError
-from ranks.cli.settings import RENAMED, resolve
+from ranks.cli.advice import RENAMED_FLAGS
+from ranks.cli.settings import resolve
 from ranks.rl import PPOConfig
 
 
@@ -24,9 +25,9 @@ def test_a_value_out_of_range_is_rejected_with_its_flag(name: str, value: float)
         PPOConfig(**settings)
 
 
-@pytest.mark.parametrize("old", RENAMED)
+@pytest.mark.parametrize("old", [old for old in RENAMED_FLAGS if old.startswith("--ppo.")])
 def test_an_old_flag_is_answered_with_its_new_name(old: str) -> None:
     with pytest.raises(UserError) as caught:
         resolve("stock-trading", [old, "1"])
-    assert caught.value.do == f"give {RENAMED[old]}"
-    resolve("stock-trading", [RENAMED[old], "none" if "advantage" in old else "1"])
+    assert caught.value.do == f"give {RENAMED_FLAGS[old]}"
+    resolve("stock-trading", [RENAMED_FLAGS[old], "none" if "advantage" in old else "1"])

@@ -20,7 +20,7 @@ from typing import Any
 
 from ranks import RunConfig, World
 from ranks.cli.run_folder import open_run
-from ranks.cli.saved_model import newest, rebuild
+from ranks.cli.saved_model import load_model, newest
 from ranks.engine.runs.jsonl import read_rows
 from ranks.workloads import load
 from tests.simulated_device.device import simulated
@@ -57,7 +57,7 @@ def trained(workload: str, device: str, exact: bool, iterations: int, **settings
         train(iterations + 1)
         run = open_run(Path(folder) / "run", "the run")
         world = World.join(place, device=device, workload=workload)
-        model = rebuild(run, newest(run.folder / "checkpoints", "the run"), world.device)
+        model = load_model(run, newest(run.folder / "checkpoints", "the run"), world.device)
         evaluation = run.module.evaluate(model, run.config, world)
         world.leave()
         return {"rows": read_rows(run.folder / "metrics.jsonl"), "evaluation": evaluation, "waits": waits}

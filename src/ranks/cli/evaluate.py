@@ -1,4 +1,4 @@
-"""`ranks evaluate RUN`: the workload's own evaluation of a saved model."""
+"""`ranks evaluate RUN`: evaluate a saved model as its workload does."""
 
 from __future__ import annotations
 
@@ -12,41 +12,44 @@ from ranks.cli.run_folder import find_folder, open_run
 
 
 @dataclass(frozen=True)
-class Flags:
+class EvaluateFlags:
     """Evaluate a run's model on its workload's held-out data, in this process."""
 
     run: Positional[str]
     """A run's name under runs/, or the path of its folder."""
     checkpoint: str = "latest"
-    """best (by the run's own score), latest, or the number of an iteration."""
+    """best (lowest score), latest, or the number of an iteration."""
     gpus: str = "all"
-    """Which GPU: the first of those named (all, a list with a comma), or none."""
+    """The GPU: the first one of all or of a list with a comma (1,); none for the CPU."""
     json: bool = False
-    """Print JSON in place of lines."""
+    """Print JSON."""
+    trust_code: bool = False
+    """Execute the copy of the workload's file that is in the run folder."""
     runs_dir: Path = Path("runs")
-    """Where run folders stand."""
+    """The folder of the run folders."""
 
 
 def evaluate(argv: Sequence[str]) -> int:
-    """Print each metric of `evaluate(model, cfg, world)`."""
-    flags = parse(Flags, argv, prog="ranks evaluate")
-    run = open_run(find_folder(flags.run, flags.runs_dir, f"ranks evaluate {flags.run}"), f"ranks evaluate {flags.run}")
-    from ranks.cli.saved_model import choose, rebuild
+    """Print each metric that the workload's `evaluate(model, cfg, world)` returns."""
+    flags = parse(EvaluateFlags, argv, prog="ranks evaluate")
+    asked = f"ranks evaluate {flags.run}"
+    run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
+    from ranks.cli.saved_model import load_model, pick_checkpoint
     from ranks.engine.distributed.world import World
     from ranks.launch.placement import place
 
-    found = choose(run.folder, flags.checkpoint)
+    found = pick_checkpoint(run.folder, flags.checkpoint)
     device = place(flags.gpus).devices[0]
     world = World.join(replace(run.engine, shares=None), device=device, workload=run.workload)
     try:
-        model = rebuild(run, found, world.device)
+        model = load_model(run, found, world.device)
         metrics: dict[str, float] = run.module.evaluate(model, run.config, world)
     finally:
         world.leave()
     values = {name: float(value) for name, value in metrics.items()}
     if flags.json:
-        facts = {"run": run.folder.name, "workload": run.workload, "iteration": found.iteration, "metrics": values}
-        print(json.dumps(facts, indent=2))
+        result = {"run": run.folder.name, "workload": run.workload, "iteration": found.iteration, "metrics": values}
+        print(json.dumps(result, indent=2))
     else:
         print(f"{run.folder.name}, iteration {found.iteration:,}")
         width = max(map(len, values), default=0)

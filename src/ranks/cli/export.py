@@ -1,4 +1,4 @@
-"""`ranks export RUN`: a saved model as files that need no `ranks`."""
+"""`ranks export RUN`: write a saved model as files that can be used without ranks."""
 
 from __future__ import annotations
 
@@ -10,37 +10,41 @@ from typing import Any
 
 from ranks.cli.parse import Positional, parse
 from ranks.cli.run_folder import find_folder, open_run
+from ranks.cli.units import size
 
 
 @dataclass(frozen=True)
-class Flags:
+class ExportFlags:
     """Write a run's model as model.safetensors, config.json and a model.py that imports only torch.
 
-    A workload may add more: graph-coloring adds an ONNX file, compared with the model before it is written."""
+    A workload may add files: graph-coloring adds an ONNX file, after it compared its output with
+    the model's."""
 
     run: Positional[str]
     """A run's name under runs/, or the path of its folder."""
     checkpoint: str = "latest"
-    """best (by the run's own score), latest, or the number of an iteration."""
+    """best (lowest score), latest, or the number of an iteration."""
     json: bool = False
-    """Print JSON in place of lines."""
+    """Print JSON."""
+    trust_code: bool = False
+    """Execute the copy of the workload's file that is in the run folder."""
     runs_dir: Path = Path("runs")
-    """Where run folders stand."""
+    """The folder of the run folders."""
 
 
 def export(argv: Sequence[str]) -> int:
-    """Rebuild the model from the checkpoint and write it into the run's export/ folder."""
-    flags = parse(Flags, argv, prog="ranks export")
+    """Load the model from the checkpoint and write it into the run's export/ folder."""
+    flags = parse(ExportFlags, argv, prog="ranks export")
     asked = f"ranks export {flags.run}"
-    run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked)
-    from ranks.cli.saved_model import choose, rebuild
+    run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
+    from ranks.cli.saved_model import load_model, pick_checkpoint
     from ranks.engine.distributed.world import World
     from ranks.engine.export.export import export_model
 
-    found = choose(run.folder, flags.checkpoint)
+    found = pick_checkpoint(run.folder, flags.checkpoint)
     world = World.join(replace(run.engine, shares=None), device="cpu", workload=run.workload)
     try:
-        model = rebuild(run, found, world.device)
+        model = load_model(run, found, world.device)
         folder = export_model(model, run.folder / "export")
         extra: Callable[..., list[Path]] | None = getattr(run.module, "export_extra", None)
         more = extra(model, run.config, folder) if extra is not None else []
@@ -48,14 +52,14 @@ def export(argv: Sequence[str]) -> int:
         world.leave()
     names = ["model.safetensors", "config.json", "model.py"]
     files = [folder / name for name in names] + [path for path in more if path.name not in names]
-    facts: dict[str, Any] = {
+    result: dict[str, Any] = {
         "run": run.folder.name,
         "iteration": found.iteration,
         "files": [{"path": str(path), "bytes": path.stat().st_size} for path in files],
     }
     if flags.json:
-        print(json.dumps(facts, indent=2))
+        print(json.dumps(result, indent=2))
     else:
         print(f"{run.folder.name}, iteration {found.iteration:,}")
-        print("\n".join(f"  {entry['path']}  {entry['bytes'] / 1e6:.2f} MB" for entry in facts["files"]))
+        print("\n".join(f"  {entry['path']}  {size(entry['bytes'])}" for entry in result["files"]))
     return 0

@@ -1,4 +1,4 @@
-"""`ranks fingerprint`: the training state as one line of hex."""
+"""`ranks fingerprint`: a sha256 of the whole training state."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from ranks.errors import UserError
 
 
 @dataclass(frozen=True)
-class Flags:
-    """Print the sha256 over everything that a run keeps: weights, optimizer, counters. Equal only for equal states."""
+class FingerprintFlags:
+    """Print the sha256 of a run's state: weights, optimizer, counters.
+
+    Two runs have equal fingerprints only if their states are bit-for-bit identical."""
 
     run: Positional[str]
-    """A run's name under runs/ or its path (its newest checkpoint), or the path of a checkpoint folder."""
+    """A run's name or path, for its newest checkpoint; or the path of a checkpoint folder."""
     runs_dir: Path = Path("runs")
-    """Where run folders stand."""
+    """The folder of the run folders."""
 
 
 def fingerprint(argv: Sequence[str]) -> int:
-    """Verify the checkpoint's files, compute the fingerprint afresh, and print it."""
-    flags = parse(Flags, argv, prog="ranks fingerprint")
+    """Verify the checkpoint's files, compute the fingerprint from the tensors, and print it."""
+    flags = parse(FingerprintFlags, argv, prog="ranks fingerprint")
     from ranks.cli.saved_model import newest, read
     from ranks.engine.runs.checkpoint import MANIFEST, HostState
 
@@ -34,6 +36,7 @@ def fingerprint(argv: Sequence[str]) -> int:
         found = newest(find_folder(flags.run, flags.runs_dir, asked) / "checkpoints", asked)
     computed = HostState.of(found.state).fingerprint()
     if computed != found.fingerprint:
-        raise UserError(asked, f"{found.path} says {found.fingerprint}, its tensors give {computed}", "do not trust it")
+        wrong = f"the tensors in {found.path} do not give the fingerprint that is recorded there"
+        raise UserError(asked, wrong, "use another checkpoint of the run")
     print(computed)
     return 0

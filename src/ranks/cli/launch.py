@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.cli.advice import LAUNCH_ADVICE
 from ranks.cli.parse import parse
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS
@@ -21,26 +22,28 @@ WORKLOAD_PARTS = {"Config", "build", "train"}
 class LaunchFlags:
     """Run a script that was written for torchrun: ranks launch [FLAGS] SCRIPT ARGS...
 
-    After any failure of a rank all ranks start again. No process is left behind, and no port is opened beyond the
-    loopback interface."""
+    If a rank fails, all ranks are restarted. No process is left over at the end, and only loopback
+    ports are opened."""
 
     gpus: str = "all"
-    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
+    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
+    CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
     """Number of processes; by default one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
-    """How often to start again after a failure. Two starts that fail at once with the same error end it earlier."""
+    """How often to start again after a failure. Two starts that fail at once with the same error
+    end it earlier."""
 
 
 def launch(argv: Sequence[str]) -> int:
     """Separate the flags of `ranks launch` from those of the script, then run it. Raises UserError."""
-    split = before_script(argv)
-    flags = parse(LaunchFlags, argv[:split], prog=PROG)
-    if split == len(argv):
+    num_own = before_script(argv)
+    flags = parse(LaunchFlags, argv[:num_own], prog=PROG, advice=LAUNCH_ADVICE)
+    if num_own == len(argv):
         raise UserError(PROG, "no script was named", "write it after the flags: ranks launch --ranks 2 train.py")
-    script, rest = argv[split], argv[split + 1 :]
+    script, rest = argv[num_own], argv[num_own + 1 :]
     if is_workload(script):
-        do = shlex.join(["ranks", "train", script, *argv[:split], *rest])
+        do = shlex.join(["ranks", "train", script, *argv[:num_own], *rest])
         raise UserError(f"{PROG} {script}", "that is a workload, not a script for torchrun", f"train it: {do}")
     from ranks.launch.script import launch_script
 
@@ -48,11 +51,11 @@ def launch(argv: Sequence[str]) -> int:
 
 
 def before_script(argv: Sequence[str]) -> int:
-    """The number of arguments before the script: flags and their values, up to the first word that is neither."""
+    """The number of arguments before the script: the flags of `ranks launch` and their values."""
     index = 0
     while index < len(argv) and argv[index].startswith("-"):
-        without_value = "=" in argv[index] or argv[index] in ("-h", "--help")
-        index += 1 if without_value else 2
+        has_no_value = "=" in argv[index] or argv[index] in ("-h", "--help")
+        index += 1 if has_no_value else 2
     return min(index, len(argv))
 
 

@@ -1,4 +1,4 @@
-"""`ranks`: which command was asked, and the exit code of how it ended."""
+"""`ranks`: find the command, run it, and turn how it ended into an exit code."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ from ranks.cli import sigterm
 from ranks.errors import GaveUp, Stopped, UserError
 
 COMMANDS = {
-    "train": ("train a workload, or your own file, on all that this machine has", "ranks.cli.train:train"),
+    "train": (
+        "train a workload, or your own file, on all GPUs of this machine, or on its CPU",
+        "ranks.cli.train:train",
+    ),
     "runs": ("list the runs in runs/", "ranks.cli.runs:runs"),
     "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.evaluate:evaluate"),
     "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.export:export"),
-    "fingerprint": ("one line that is equal only for equal training states", "ranks.cli.fingerprint:fingerprint"),
-    "new": ("write a small workload of your own, in one file", "ranks.cli.new:new"),
-    "launch": ("run any torchrun script under our supervision", "ranks.cli.launch:launch"),
+    "fingerprint": (
+        "a sha256 that is equal only for bit-for-bit identical training states",
+        "ranks.cli.fingerprint:fingerprint",
+    ),
+    "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.new:new"),
+    "launch": ("run a script that was written for torchrun", "ranks.cli.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.prove:prove"),
-    "demo": ("train, evaluate, export, solve and draw, in about five minutes", "ranks.cli.demo:demo"),
+    "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.demo:demo"),
 }
-ROOMS = {"chess": ("play, rate and count moves: commands of its own (ranks chess --help)", "ranks.chess")}
-"""Tables of commands that belong to no workload."""
+COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess --help)", "ranks.chess")}
+"""Groups of commands of no workload: name -> (summary, the module with their table COMMANDS)."""
 
 
 def entry() -> None:
     """The console script."""
     warnings.showwarning = show_warning
-    sigterm.ends_at_once()
+    sigterm.exits_at_once()
     sys.exit(main(sys.argv[1:]))
 
 
@@ -46,7 +52,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Ours, which are addressed to users, as one line; others as Python has them."""
+    """Show a UserWarning in one line, and other warnings as Python does."""
     if category is UserWarning:
         print(f"warning: {message}", file=file or sys.stderr)
     else:
@@ -54,7 +60,10 @@ def show_warning(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out one command line. 0 done, 1 failed, 2 bad input, 3 gave up, 128 + signal stopped after a save."""
+    """Run one command line. Returns the exit code.
+
+    0: done. 1: failed. 2: bad input. 3: gave up. 128 + signal number: stopped after a save.
+    """
     try:
         return dispatch(list(argv))
     except UserError as error:
@@ -68,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
         return end.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the program that reads the output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -87,17 +96,17 @@ def dispatch(argv: list[str]) -> int:
         return command(rest)
     from ranks.workloads import WORKLOADS
 
-    if name in ROOMS or name in WORKLOADS:
-        return inner_command(name, ROOMS[name][1] if name in ROOMS else WORKLOADS[name], rest)
+    if name in COMMAND_GROUPS or name in WORKLOADS:
+        return inner_command(name, COMMAND_GROUPS[name][1] if name in COMMAND_GROUPS else WORKLOADS[name], rest)
     from ranks.errors import nearest
 
     raise UserError(
-        f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *ROOMS, *WORKLOADS], "see ranks --help")
+        f"ranks {name}", "no such command", nearest(name, [*COMMANDS, *COMMAND_GROUPS, *WORKLOADS], "see ranks --help")
     )
 
 
 def inner_command(name: str, module: str, argv: list[str]) -> int:
-    """`ranks chess perft ...`: a command from the table of a room or a workload, whose extra has its packages."""
+    """Run a command of a group or a workload, such as `ranks chess perft ...`."""
     from ranks.cli.parse import call
     from ranks.errors import nearest
 
@@ -114,7 +123,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
     try:
         if name == "chess":
             add_players()
-        code = call(find(commands[argv[0]]), argv[1:], prog=asked)
+        code = call(find_command(commands[argv[0]], argv[1:]), argv[1:], prog=asked)
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] == "ranks":
             raise
@@ -132,7 +141,7 @@ def add_players() -> None:
 
 
 def first_line(place: str) -> str:
-    """What a command's docstring begins with, read without an import: its module may load heavy packages."""
+    """The first line of a command's docstring, read without an import of its module."""
     module, function = place.split(":")
     spec = find_spec(module)
     assert spec is not None, place
@@ -148,6 +157,14 @@ def find(place: str) -> Callable[..., Any]:
     return getattr(import_module(module), function)
 
 
+def find_command(place: str, argv: Sequence[str]) -> Callable[..., Any]:
+    """A command's function; for its help page only the signature, without the packages that the
+    command uses."""
+    from ranks.cli.outline import outline_function, wants_help
+
+    return (outline_function(place) if wants_help(argv) else None) or find(place)
+
+
 def usage() -> str:
     """What `ranks --help` prints."""
     from ranks.workloads import WORKLOADS
@@ -156,9 +173,9 @@ def usage() -> str:
         [
             "usage: ranks COMMAND ...",
             "",
-            *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | ROOMS).items()),
+            *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | COMMAND_GROUPS).items()),
             "",
-            f"workloads: {', '.join(WORKLOADS)}, each with commands of its own (ranks WORKLOAD --help)",
+            f"workloads: {', '.join(WORKLOADS)} (their commands: ranks WORKLOAD --help)",
             "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help",
         ]
     )

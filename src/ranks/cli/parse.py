@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import io
-import re
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import tyro
+from tyro import _errors as tyro_errors  # private: pyproject.toml limits tyro to the versions that were tested
 from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ranks.cli import sigterm
+from ranks.cli.advice import RENAMED_FLAGS, Advice
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
 Switch = FlagCreatePairsOff
-"""Annotates a flag that is never turned off again."""
+"""Annotates a flag that has no --no- form."""
 FLATTENED = tyro.conf.arg(name="", prefix_name=False)
-"""Annotates a nested dataclass whose fields stand as flags of their own, without its name before them."""
-
-
-class Advice(NamedTuple):
-    """What to answer to a flag that people bring from elsewhere."""
-
-    found: str
-    do: str
+"""Annotates a nested dataclass whose fields are flags without its name before them."""
+POSITIONAL = get_args(Positional[str])[1]
 
 
 def parse(
@@ -45,38 +39,31 @@ def parse(
 ) -> T:
     """The dataclass that the flags describe. `--help` prints and exits 0. Raises UserError.
 
-    `pairs`: every switch can also be turned off (--exact, --no-exact), as files and presets may have turned it on.
-    """
-    refusal = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(refusal):
-            value, unknown = tyro.cli(
-                target,
-                args=argv,
-                prog=prog,
-                description=description,
-                return_unknown_args=True,
-                config=markers(pairs),
-                registry=REGISTRY,
-            )
-    except SystemExit as end:
-        if not end.code:
-            raise
-        flags = flags_of(target, pairs=pairs)
-        strange = [given for given in argv if given.startswith("--") and spelled(given) not in flags]
-        if strange:
-            raise unknown_flag(strange[0], flags, prog, advice or {}) from None
-        raise bad_value(refusal.getvalue(), argv, prog) from None
-    if unknown:
-        raise unknown_flag(unknown[0], flags_of(target, pairs=pairs), prog, advice or {})
-    return value
+    `pairs`: every switch can also be turned off (--exact, --no-exact), as files and presets may
+    have turned it on."""
+
+    def refuse(event: tyro_errors.ParseErrorEvent) -> NoReturn:
+        raise refusal(event, argv, flags_of(target, pairs=pairs), prog, advice or {})
+
+    markers = (PositionalMetavarFromFieldName, *(() if pairs else (FlagCreatePairsOff,)))
+    with tyro_errors.on_parse_error(refuse):
+        return tyro.cli(target, args=argv, prog=prog, description=description, config=markers, registry=REGISTRY)
 
 
 def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
-    """Call a typed function with arguments from the command line: positional-only ones by place, others by flag.
+    """Call a typed function with arguments from the command line: positional-only ones by place,
+    others by flag.
 
-    SIGTERM unwinds it.
+    SIGTERM raises SystemExit inside it.
     """
+    command = parse(bound(function), argv, prog=prog)
+    with sigterm.raises_system_exit():
+        return command()
+
+
+def bound(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
+    """A function with the same signature that returns the call, not yet made. tyro reads its
+    flags."""
 
     def bind(*args: Any, **kwargs: Any) -> Callable[[], T]:
         return functools.partial(function, *args, **kwargs)
@@ -84,78 +71,94 @@ def call(function: Callable[..., T], argv: Sequence[str], *, prog: str) -> T:
     signature = inspect.signature(function)
     hints = get_type_hints(function, include_extras=True)
     for name in signature.parameters:
-        if name.endswith("_"):  # from_ is --from, since Python keeps that word for itself
+        if name.endswith("_"):  # from_ is --from, which is a keyword of Python
             hints[name] = Annotated[hints[name], tyro.conf.arg(name=name.rstrip("_"))]
-        if len(name) == 1:  # k answers to -k as well as to --k
+        if len(name) == 1:  # k has the flags -k and --k
             hints[name] = Annotated[hints[name], tyro.conf.arg(aliases=(f"-{name}",))]
         if get_origin(hints[name]) is list:  # one value for each time that the flag is given
             hints[name] = Annotated[hints[name], tyro.conf.UseAppendAction]
     parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
-    looks: Any = bind
-    looks.__name__, looks.__doc__, looks.__annotations__ = function.__name__, function.__doc__, hints
-    looks.__signature__ = signature.replace(parameters=parameters)
-    command = parse(bind, argv, prog=prog)
-    with sigterm.unwinds():
-        return command()
+    shown: Any = bind
+    shown.__name__, shown.__doc__, shown.__annotations__ = function.__name__, function.__doc__, hints
+    shown.__signature__ = signature.replace(parameters=parameters)
+    return bind
 
 
-def flags_of(target: Callable[..., Any], *, pairs: bool = False) -> list[str]:
-    """Every flag that a target takes, as its help lists them."""
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
-        tyro.cli(target, args=["--help"], config=markers(pairs), registry=REGISTRY)
-    columns = re.findall(r"^[│ ] (-.*?)(?:  |$)", text.getvalue(), re.MULTILINE)
-    return [flag for column in columns for flag in re.findall(r"(?<![-\w])--?\w[-\w.]*", column)]
+def flags_of(target: Callable[..., Any], *, pairs: bool = False, prefix: str = "") -> list[str]:
+    """Every flag that a target takes; those of a nested dataclass begin with its field's name and a
+    dot."""
+    flags = [] if prefix else ["-h", "--help"]
+    hints = get_type_hints(target, include_extras=True)
+    for parameter in inspect.signature(target).parameters.values():
+        hint = hints[parameter.name]
+        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        name = parameter.name.rstrip("_").replace("_", "-")
+        if is_dataclass(kind):
+            inner = flags_of(cast(type, kind), pairs=pairs, prefix=prefix if FLATTENED in marks else f"{prefix}{name}.")
+            flags += [flag for flag in inner if flag not in flags]
+        elif POSITIONAL not in marks and parameter.kind is not parameter.POSITIONAL_ONLY:
+            flags.append(f"--{prefix}{name}")
+            if kind is bool and pairs and Switch not in marks:
+                flags.append(f"--{prefix}no-{name}")
+    return flags
 
 
-def markers(pairs: bool) -> tuple[Any, ...]:
-    """How tyro is to read every target."""
-    return (PositionalMetavarFromFieldName, *(() if pairs else (FlagCreatePairsOff,)))
+def refusal(
+    event: tyro_errors.ParseErrorEvent,
+    argv: Sequence[str],
+    flags: Sequence[str],
+    prog: str,
+    advice: Mapping[str, Advice],
+) -> UserError:
+    """The error for what tyro refuses. An unknown flag comes first, since it often causes the other
+    faults."""
+    unknown = [given for given in argv if given.startswith("--") and flag_name(given) not in flags]
+    unknown += event.tokens if isinstance(event, tyro_errors.UnrecognizedArgs) else []
+    if unknown:
+        return unknown_argument(unknown[0], flags, prog, advice)
+    argument: Any = getattr(event, "argument", None)
+    if isinstance(event, tyro_errors.MissingArgs):
+        argument = event.missing_arguments[0].arg
+    positional = argument is not None and argument.is_positional()
+    flag = None if argument is None or positional else str(argument.lowered.name_or_flags[0])
+    if isinstance(event, tyro_errors.InstantiationFailure):
+        found = event.message
+    elif isinstance(event, tyro_errors.InvalidChoice):
+        found = f"{event.value!r} is none of {', '.join(map(repr, event.choices))}"
+    elif argument is not None:
+        found = f"no value for {argument.lowered.metavar if positional else flag}"
+    else:
+        found = "the arguments do not fit together"
+    asked = as_given(flag, argv) if flag else " ".join([prog, *argv])
+    return UserError(asked, found, f"see {flag} in {prog} --help" if flag else f"see {prog} --help")
 
 
-def unknown_flag(given: str, flags: Sequence[str], prog: str, advice: Mapping[str, Advice]) -> UserError:
-    """The answer to an argument that nobody takes."""
-    name = spelled(given)
-    if name in advice:
-        return UserError(given, advice[name].found, advice[name].do)
+def unknown_argument(given: str, flags: Sequence[str], prog: str, advice: Mapping[str, Advice]) -> UserError:
+    """The error for an argument that the command does not take."""
+    name = flag_name(given)
     if not given.startswith("-"):
         return UserError(given, f"{prog} takes no further argument", f"see {prog} --help")
+    if RENAMED_FLAGS.get(name) in flags:
+        return UserError(given, f"it is renamed to {RENAMED_FLAGS[name]}", f"give {RENAMED_FLAGS[name]}")
+    if name in advice:
+        return UserError(given, advice[name].found, advice[name].do)
     return UserError(given, f"{prog} has no such flag", nearest(name, flags, f"see {prog} --help"))
 
 
-def bad_value(refusal: str, argv: Sequence[str], prog: str) -> UserError:
-    """What tyro drew in a box, said in three lines."""
-    drawn = refusal.splitlines()  # ╭ title ╮ body ─── more ╰╯, or without Unicode: title --- body --- more
-    lines = [line.strip("│ ") for line in drawn if not line.startswith(("╭", "╰"))]
-    blocks: list[list[str]] = [[]]
-    for line in lines:
-        if line and set(line) <= set("─-"):
-            blocks.append([])
-        else:
-            blocks[-1].append(line)
-    body = " ".join(" ".join(blocks[0] if "╭" in refusal else blocks[min(1, len(blocks) - 1)]).split())
-    quoted = re.search(r"(?:Error parsing |argument ')(-[-\w.]+)", body)
-    flag = quoted[1] if quoted else None
-    found = re.sub(r"^Error parsing \S+: ", "", body)
-    found = re.sub(r"^Missing (?:from [^:]*: (\S+)|value for argument '([^']+)').*", r"no value for \1\2", found)
-    asked = as_given(flag, argv) if flag else " ".join([prog, *argv])
-    return UserError(asked, found or "that cannot be read", f"see {flag or 'usage'} in {prog} --help")
-
-
 def as_given(flag: str, argv: Sequence[str]) -> str:
-    """A flag with the value that stands behind it on the command line."""
+    """A flag with its value as typed on the command line."""
     for index, argument in enumerate(argv):
-        if spelled(argument) == flag:
+        if flag_name(argument) == flag:
             return argument if "=" in argument else " ".join(argv[index : index + 2])
     return flag
 
 
-def spelled(argument: str) -> str:
+def flag_name(argument: str) -> str:
     """'--run_dir=x' -> '--run-dir'."""
     return argument.split("=")[0].replace("_", "-")
 
 
-WORDS: dict[type, tuple[str, str]] = {
+TYPE_NAMES: dict[type, tuple[str, str]] = {
     int: ("N", "a whole number"),
     float: ("X", "a number"),
     str: ("TEXT", "text"),
@@ -166,7 +169,8 @@ REGISTRY = ConstructorRegistry()
 
 @REGISTRY.primitive_rule
 def plain_values(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Numbers, text and paths; tuples of them with commas (5,3); and `none` where a value may be left out."""
+    """Numbers, text and paths; tuples of them with commas (5,3); and `none` where None is
+    allowed."""
     inner, optional = without_none(info.type)
     is_tuple = get_origin(inner) is tuple
     if is_tuple:
@@ -175,9 +179,9 @@ def plain_values(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
         kinds = items[:1] if many else items
     else:
         many, kinds = False, (inner,)
-    if not all(kind in WORDS for kind in kinds):
+    if not all(kind in TYPE_NAMES for kind in kinds):
         return None
-    shape = ",".join(WORDS[kind][0] for kind in kinds) + (",..." if many else "")
+    shape = ",".join(TYPE_NAMES[kind][0] for kind in kinds) + (",..." if many else "")
 
     accepted = tuple if is_tuple else (float, int) if inner is float else inner
 
@@ -189,7 +193,7 @@ def plain_values(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
             return one(kinds[0], text)
         parts = [part.strip() for part in text.strip("()[]").split(",") if part.strip()]
         if not many and len(parts) != len(kinds):
-            raise ValueError(f"{text!r} has {len(parts)} values where {len(kinds)} are wanted")
+            raise ValueError(f"{text!r} has {len(parts)} values, {len(kinds)} are needed")
         return tuple(one(kind, part) for kind, part in zip(kinds * len(parts) if many else kinds, parts, strict=False))
 
     def write(value: Any) -> list[str]:
@@ -216,8 +220,8 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def one(kind: type, text: str) -> Any:
-    """A single value. Raises ValueError in words that a person understands."""
+    """One value. The ValueError's message says which type is needed."""
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not {WORDS[kind][1]}") from None
+        raise ValueError(f"{text!r} is not {TYPE_NAMES[kind][1]}") from None

@@ -1,4 +1,4 @@
-"""`ranks runs`: a table of what stands in runs/."""
+"""`ranks runs`: a table of the runs in runs/."""
 
 from __future__ import annotations
 
@@ -10,30 +10,46 @@ from pathlib import Path
 from typing import Any
 
 from ranks.cli.parse import parse
-from ranks.cli.run_folder import folders, in_use, rows
+from ranks.cli.run_folder import in_use, last_rows, run_folders
+from ranks.cli.units import age, size
 from ranks.engine.config_file import read_object
-from ranks.engine.runs.folder import CONFIG_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
+
+MAIN_METRICS = ("val/ep_rew_mean", "rollout/ep_rew_mean", "val/loss", "train/loss")
+"""The table shows the first of these that a run has: the reward of an episode, or the loss."""
+COLUMNS = ("run", "workload", "iterations", "metric", "value", "ranks", "mode", "state", "size", "last row")
+LEFT_ALIGNED = ("run", "workload", "metric", "mode", "state")
 
 
 @dataclass(frozen=True)
-class Flags:
-    """List the runs in runs/: how far each came, its last losses, and whether it is running."""
+class RunsFlags:
+    """List the runs in runs/: iterations done, reward or loss, number of ranks, and whether it is
+    running."""
 
     runs_dir: Path = Path("runs")
-    """Where run folders stand."""
+    """The folder of the run folders."""
     json: bool = False
     """Print JSON in place of the table."""
 
 
 @dataclass(frozen=True)
-class Line:
+class RunInfo:
     """One run."""
 
     name: str
     workload: str
     iterations: int
+    goal: int | None
+    """Iterations after which it is finished."""
+    metric: str | None
+    value: float | None
+    """The newest value of `metric`."""
     train_loss: float | None
     val_loss: float | None
+    ranks: int | None
+    """Of its last session."""
+    mode: str
+    """exact or fast."""
     state: str
     size_bytes: int
     age_s: float
@@ -42,81 +58,80 @@ class Line:
 
 def runs(argv: Sequence[str]) -> int:
     """Print one line per run."""
-    flags = parse(Flags, argv, prog="ranks runs")
-    lines = [describe(folder) for folder in folders(flags.runs_dir)]
+    flags = parse(RunsFlags, argv, prog="ranks runs")
+    found = [describe(folder) for folder in run_folders(flags.runs_dir)]
     if flags.json:
-        print(json.dumps([asdict(line) for line in lines], indent=2))
-    elif lines:
-        print(table(lines))
+        print(json.dumps([asdict(run) for run in found], indent=2))
+    elif found:
+        print(table(found))
     else:
         print(f"no runs in {flags.runs_dir}/ yet; train one: ranks train graph-coloring")
     return 0
 
 
-def describe(folder: Path) -> Line:
-    """What a run folder says about itself."""
+def describe(folder: Path) -> RunInfo:
+    """What the files of a run folder say."""
     settings = read_object(folder / CONFIG_FILE, f"ranks runs ({folder.name})")
     metrics = folder / METRICS_FILE
-    recent = list(rows(metrics))
+    rows = list(last_rows(metrics))
+    plans = (event for event in last_rows(folder / EVENTS_FILE) if event.get("event") == "plan")
+    goal = next(plans, settings.get("config", {})).get("iterations")
+    metric = next((name for name in MAIN_METRICS if newest(rows, name) is not None), None)
+    sessions = list(last_rows(folder / SESSIONS_FILE))
     written_s = metrics.stat().st_mtime if metrics.exists() else folder.stat().st_mtime
-    return Line(
+    return RunInfo(
         name=folder.name,
         workload=Path(str(settings.get("workload"))).stem,
-        iterations=int(recent[0].get("iteration", 0)) if recent else 0,
-        train_loss=newest(recent, "train/loss"),
-        val_loss=newest(recent, "val/loss"),
-        state=state(folder),
+        iterations=int(rows[0].get("iteration", 0)) if rows else 0,
+        goal=goal if isinstance(goal, int) else None,
+        metric=metric,
+        value=newest(rows, metric) if metric else None,
+        train_loss=newest(rows, "train/loss"),
+        val_loss=newest(rows, "val/loss"),
+        ranks=next((session["ranks"] for session in sessions if isinstance(session.get("ranks"), int)), None),
+        mode="exact" if settings.get("engine", {}).get("exact") else "fast",
+        state="running" if in_use(folder) else last_state(sessions),
         size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         age_s=max(0.0, time.time() - written_s),
     )
 
 
-def newest(recent: Sequence[dict[str, Any]], key: str) -> float | None:
-    """The latest value of a metric, if there is one."""
-    return next((float(row[key]) for row in recent if isinstance(row.get(key), int | float)), None)
+def newest(rows: Sequence[dict[str, Any]], name: str) -> float | None:
+    """The latest value of a metric, if there is one. `rows`: newest first."""
+    return next((float(row[name]) for row in rows if isinstance(row.get(name), int | float)), None)
 
 
-def state(folder: Path) -> str:
-    """running, or how its last session ended; a session that wrote no end was killed."""
-    if in_use(folder):
-        return "running"
-    last = next(rows(folder / SESSIONS_FILE), dict[str, Any]())
-    event = str(last.get("event", "unknown"))
+def last_state(sessions: Sequence[dict[str, Any]]) -> str:
+    """How the last session ended; one that wrote no end was killed. `sessions`: newest first."""
+    event = str(sessions[0].get("event", "unknown")) if sessions else "unknown"
     return "killed" if event in ("opened", "resumed") else event
 
 
-def table(lines: Sequence[Line]) -> str:
-    """Columns as wide as they need to be, numbers to the right."""
-    head = ["run", "workload", "iterations", "train loss", "val loss", "state", "size", "last row"]
-    cells = [head] + [
-        [
-            line.name,
-            line.workload,
-            f"{line.iterations:,}",
-            number(line.train_loss),
-            number(line.val_loss),
-            line.state,
-            f"{line.size_bytes / 1e6:.1f} MB",
-            f"{age(line.age_s)} ago",
-        ]
-        for line in lines
+def table(found: Sequence[RunInfo]) -> str:
+    """One line per run, in columns as wide as they need to be; numbers are aligned to the right."""
+    lines = [
+        COLUMNS,
+        *(
+            (
+                run.name,
+                run.workload,
+                f"{run.iterations:,}" + (f" of {run.goal:,}" if run.goal is not None else ""),
+                run.metric or "-",
+                "-" if run.value is None else f"{run.value:.4g}",
+                "-" if run.ranks is None else str(run.ranks),
+                run.mode,
+                run.state,
+                size(run.size_bytes),
+                f"{age(run.age_s)} ago",
+            )
+            for run in found
+        ),
     ]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    left = (0, 1, 5)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
-        "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in cells
+        "  ".join(
+            cell.ljust(width) if name in LEFT_ALIGNED else cell.rjust(width)
+            for name, cell, width in zip(COLUMNS, line, widths, strict=True)
+        ).rstrip()
+        for line in lines
     )
-
-
-def number(value: float | None) -> str:
-    """Four digits, or a dash."""
-    return "-" if value is None else f"{value:.4g}"
-
-
-def age(seconds: float) -> str:
-    """90 -> '1m'."""
-    for unit, length_s in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length_s:
-            return f"{seconds / length_s:.0f}{unit}"
-    return f"{seconds:.0f}s"

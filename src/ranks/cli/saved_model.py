@@ -1,4 +1,4 @@
-"""A run's checkpoint, chosen and verified, and the model rebuilt from it."""
+"""Pick and verify a run's checkpoint, and load the model from it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
 
 
-def choose(run_folder: Path, which: str) -> Checkpoint:
-    """`best` (by the run's own score), `latest` that verifies, or the one of an iteration. Raises UserError."""
+def pick_checkpoint(run_folder: Path, which: str) -> Checkpoint:
+    """The checkpoint named `best` (lowest score), `latest` (newest intact), or by its iteration.
+    Raises UserError."""
     asked = f"--checkpoint {which}"
     folder = run_folder / "checkpoints"
     if which == "latest":
@@ -30,40 +31,46 @@ def choose(run_folder: Path, which: str) -> Checkpoint:
         path = folder / f"{int(which):08d}"
         if not path.is_dir():
             kept = ", ".join(str(int(p.name)) for p in checkpoint.listing(folder)) or "none"
-            raise UserError(asked, f"{folder} holds no such iteration; it holds {kept}", "name one of those")
+            raise UserError(
+                asked, f"{folder} has no checkpoint of that iteration; it holds {kept}", "name one of those"
+            )
     else:
-        raise UserError(asked, "that names no checkpoint", "give best, latest or the number of an iteration")
+        raise UserError(
+            asked, "this is not the name of a checkpoint", "give best, latest or the number of an iteration"
+        )
     return read(path, asked)
 
 
 def newest(folder: Path, asked: str) -> Checkpoint:
-    """The newest checkpoint that verifies; a damaged one is named and passed over. Raises UserError."""
+    """The newest intact checkpoint; damaged ones are named and skipped. Raises UserError."""
     damage: list[str] = []
     found = checkpoint.newest(folder, damage)
     for line in damage:
-        print(f"passed over a damaged checkpoint: {line}", file=sys.stderr)
+        print(f"warning: skipped a damaged checkpoint: {line}", file=sys.stderr)
     if found is None:
-        raise UserError(asked, f"no whole checkpoint in {folder}", "train the run, or give another one")
+        raise UserError(asked, f"no intact checkpoint in {folder}", "train the run, or give another run")
     return found
 
 
 def read(path: Path, asked: str) -> Checkpoint:
-    """One checkpoint folder, verified. Raises UserError naming the file that is wrong."""
+    """Read and verify one checkpoint folder. Raises UserError that names the damaged file."""
     try:
         return checkpoint.read(path)
     except checkpoint.DamagedCheckpoint as damage:
-        raise UserError(asked, str(damage), "use another checkpoint; `--checkpoint latest` finds a whole one") from None
+        do = "use another checkpoint; `--checkpoint latest` finds an intact one"
+        raise UserError(asked, str(damage), do) from None
 
 
-def rebuild(run: SavedRun, found: Checkpoint, device: torch.device) -> nn.Module:
-    """The run's model with the checkpoint's weights, ready to be evaluated. Raises UserError."""
+def load_model(run: SavedRun, found: Checkpoint, device: torch.device) -> nn.Module:
+    """The run's model with the checkpoint's weights, in evaluation mode. Raises UserError."""
     model: nn.Module = run.module.build(run.config)
-    load_weights(model, weights(found))
+    load_weights(model, model_weights(found))
     return model.to(device, torch.get_default_dtype()).eval()
 
 
-def weights(found: Checkpoint) -> dict[str, Tensor]:
-    """The model's tensors in a checkpoint: those of the one kept object that has a model. Raises UserError."""
+def model_weights(found: Checkpoint) -> dict[str, Tensor]:
+    """The model's tensors in a checkpoint, which must keep exactly one object with a model. Raises
+    UserError."""
     models: list[Any] = [state["model"] for state in found.state.values() if "model" in state]
     if len(models) != 1:
         holds = f"{len(models)} models among {', '.join(found.state)}"

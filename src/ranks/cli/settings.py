@@ -1,4 +1,5 @@
-"""What one `ranks train` command line asks for: preset < --config FILE < flags."""
+"""The settings of one `ranks train` command line. Flags override --config FILE, which overrides
+--preset."""
 
 from __future__ import annotations
 
@@ -9,64 +10,46 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-from ranks.cli.parse import FLATTENED, Advice, Switch, parse
+from ranks.cli.advice import TRAIN_ADVICE
+from ranks.cli.outline import load_outline, wants_help
+from ranks.cli.parse import FLATTENED, Switch, parse
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.runs.folder import RunFolder
+from ranks.engine.user_file import add_folder_to_path
 from ranks.errors import UserError, nearest
-from ranks.workloads import load
-
-BATCH = Advice(
-    "a batch here is always the global one, which all GPUs together carry in each update",
-    "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
-)
-RENAMED = {
-    "--ppo.clip": "--ppo.clip-range",
-    "--ppo.value-clip": "--ppo.clip-range-vf",
-    "--ppo.value-weight": "--ppo.vf-coef",
-    "--ppo.entropy-weight": "--ppo.ent-coef",
-    "--ppo.discount": "--ppo.gamma",
-    "--ppo.advantages": "--ppo.normalize-advantage",
-    "--horizon": "--n-steps",
-}
-"""Flags of PPO before they got the names of Stable-Baselines3."""
-ADVICE = {
-    **{old: Advice(f"it is now called {new}", f"give {new}") for old, new in RENAMED.items()},
-    "--batch-size": BATCH,
-    "--batch": BATCH,
-    "--lr": Advice("the optimizer's settings stand under --optim", "give --optim.lr X"),
-    "--epochs": Advice("a run is counted in iterations, each one global batch or one rollout", "give --iterations N"),
-    "--resume": Advice("a run that exists is continued by itself", "give the same --name and the same settings"),
-    "--num-gpus": Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2"),
-}
+from ranks.workloads import CONTRACT, check_config, is_path, load
 
 
 @dataclass(frozen=True)
-class Launch:
-    """Where to train, and from which settings to start."""
+class TrainFlags:
+    """The flags of `ranks train` that are no part of a run's settings."""
 
     gpus: str = "all"
-    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside CUDA_VISIBLE_DEVICES."""
+    """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
+    CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Processes; without it one per GPU, or on the CPU one per core, 8 at most. With 1 everything runs in this process,
-    so that a debugger works."""
+    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8. With 1 a
+    debugger works."""
     max_restarts: int = 3
-    """How often killed ranks are started again from the newest checkpoint before the run gives up."""
+    """How often ranks that died are restarted from the newest checkpoint before the run gives
+    up."""
     preset: str | None = None
-    """Settings that the workload names."""
+    """Name of one of the workload's presets."""
     config: Path | None = None
-    """A JSON file as --print-config prints it; it overrides the preset, and flags override both."""
+    """JSON file with settings, as printed by --print-config. It overrides the preset; flags
+    override both."""
     print_config: Annotated[bool, Switch] = False
-    """Print the resolved settings as JSON and exit."""
+    """Print all settings as JSON and exit."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One resolved command line."""
+    """The settings of one command line."""
 
     workload: str
     module: ModuleType
-    launch: Launch
+    flags: TrainFlags
     engine: RunConfig
     config: Any
     """The workload's own Config."""
@@ -78,35 +61,50 @@ class Settings:
 
 
 def resolve(workload: str, argv: Sequence[str]) -> Settings:
-    """Read a whole command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises UserError."""
-    module = load(workload)
+    """Parse the command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises
+    UserError."""
+    module = (load_to_show(workload) if wants_help(argv) else None) or load(workload)
     config = initial_config(workload, module, value_of("--preset", argv))
     engine = RunConfig()
     file = value_of("--config", argv)
     if file is not None:
         engine, config = with_file(Path(file), workload, engine, config)
-    shared = {f.name for f in fields(config)} & {f.name for part in (Launch, RunConfig) for f in fields(part)}
+    shared = {f.name for f in fields(config)} & {f.name for part in (TrainFlags, RunConfig) for f in fields(part)}
     if shared:
-        found = f"{module.Config.__name__} has fields that are flags of every run: {', '.join(sorted(shared))}"
-        raise UserError(f"ranks train {workload}", found, "rename them in the workload")
+        found = f"Config has fields with the names of flags that every workload has: {', '.join(sorted(shared))}"
+        raise UserError(f"ranks train {workload}", found, "rename these fields")
     target: Callable[..., Any] = make_dataclass(
         "Train",
         [
-            ("launch", Annotated[Launch, FLATTENED], field(default=Launch())),
+            ("flags", Annotated[TrainFlags, FLATTENED], field(default=TrainFlags())),
             ("engine", Annotated[RunConfig, FLATTENED], field(default=engine)),
             ("config", Annotated[type(config), FLATTENED], field(default=config)),
         ],
         frozen=True,
     )
     about = description(workload, module)
-    asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=ADVICE, pairs=True)
+    asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=TRAIN_ADVICE, pairs=True)
     named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
-    RunFolder.of(named.runs_dir, str(named.name))  # refuses what is no name for a folder
-    return Settings(workload, module, asked.launch, named, asked.config)
+    RunFolder.of(named.runs_dir, str(named.name))  # raises UserError for a name that no folder can have
+    return Settings(workload, module, asked.flags, named, asked.config)
+
+
+def load_to_show(workload: str) -> ModuleType | None:
+    """What the help page needs of a user's file: Config and PRESETS. None where the whole file must
+    be loaded."""
+    path = Path(workload)
+    if not is_path(workload) or not path.is_file():
+        return None
+    add_folder_to_path(path)
+    module = load_outline(path, path.stem, ["Config", "PRESETS"], required=CONTRACT)
+    if module is not None:
+        check_config(module.Config, f"the workload in {workload}")
+    return module
 
 
 def initial_config(workload: str, module: ModuleType, preset: str | None) -> Any:
-    """The workload's Config, or one of its presets. Raises UserError with the nearest name."""
+    """The workload's default Config, or one of its presets. Raises UserError with the nearest
+    name."""
     if preset is None:
         return module.Config()
     presets: Mapping[str, Callable[[], Any]] = getattr(module, "PRESETS", {})
@@ -117,7 +115,7 @@ def initial_config(workload: str, module: ModuleType, preset: str | None) -> Any
 
 
 def with_file(path: Path, workload: str, engine: RunConfig, config: Any) -> tuple[RunConfig, Any]:
-    """Engine and workload settings overridden by a JSON file. Raises UserError."""
+    """Engine and workload settings, overridden by those in a JSON file. Raises UserError."""
     asked = f"--config {path}"
     content = read_object(path, asked)
     unknown = set(content) - {"workload", "engine", "config"}
@@ -125,13 +123,15 @@ def with_file(path: Path, workload: str, engine: RunConfig, config: Any) -> tupl
         do = nearest(min(unknown), ["workload", "engine", "config"], "its keys are workload, engine and config")
         raise UserError(asked, f"the file has a key {min(unknown)}", do)
     if content.get("workload", workload) != workload:
-        raise UserError(asked, f"that file is of {content['workload']}", f"ranks train {content['workload']} {asked}")
+        raise UserError(
+            asked, f"the file has settings of {content['workload']}", f"ranks train {content['workload']} {asked}"
+        )
     engine = overlay(engine, content.get("engine", {}), asked, "engine")
     return engine, overlay(config, content.get("config", {}), asked, "config")
 
 
 def value_of(flag: str, argv: Sequence[str]) -> str | None:
-    """What the command line gives to a flag, before it is read as a whole."""
+    """The value of one flag, found before the whole command line is parsed."""
     for index, argument in enumerate(argv):
         if argument == flag and index + 1 < len(argv):
             return argv[index + 1]
@@ -141,7 +141,7 @@ def value_of(flag: str, argv: Sequence[str]) -> str | None:
 
 
 def description(workload: str, module: ModuleType) -> str:
-    """The head of the help page."""
+    """The first lines of the help page."""
     presets = ", ".join(getattr(module, "PRESETS", {}))
     first = (module.__doc__ or workload).strip().splitlines()[0]
     return first + (f" Presets: {presets}." if presets else "")

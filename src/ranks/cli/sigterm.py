@@ -1,6 +1,7 @@
-"""What SIGTERM does to a command: it ends at once where nothing is to be undone, and unwinds where something is.
+"""What SIGTERM does to a command: it exits at once, or raises SystemExit where something must be
+cleaned up.
 
-A run takes over the signals itself (engine/stop.py), a launcher too (launch/signals.py).
+A training run and a launcher set their own handlers.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from types import FrameType
 EXIT_CODE = 128 + signal.SIGTERM
 
 
-def ends_at_once() -> None:
-    """The process ends with 143. No exception: an import, a parser or a finalizer could swallow it.
+def exits_at_once() -> None:
+    """SIGTERM ends the process with exit code 143, without an exception that an import or a
+    finalizer could catch.
 
-    A rank is left to the signal's own action, which ends it also while it waits for its peers in C++, where no handler
-    of Python's would run, and one of them may be gone already.
-    """
+    A rank keeps the default action of the signal. It also ends a rank that waits for other ranks in
+    C++, where no Python handler runs."""
     if "RANK" not in os.environ:
         signal.signal(signal.SIGTERM, _end)
 
@@ -32,8 +33,9 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def unwinds() -> Generator[None]:
-    """Inside, SIGTERM raises SystemExit(143), so that programs that were started are ended and files put away."""
+def raises_system_exit() -> Generator[None]:
+    """Inside, SIGTERM raises SystemExit(143): a command ends the programs that it started, and
+    closes its files."""
 
     def unwind(signum: int, frame: FrameType | None) -> None:
         sys.exit(EXIT_CODE)

@@ -1,4 +1,5 @@
-"""`ranks train`: one command line, which becomes a launcher, the only rank, or one rank among many."""
+"""`ranks train`: the process becomes the launcher of several ranks, the only rank, or one rank of
+several."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ from ranks.workloads import WORKLOADS
 if TYPE_CHECKING:
     from ranks.watch.console import ConsoleView
 
-HELP = "Train a workload on all that this machine has: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
+HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
 
 def train(argv: Sequence[str]) -> int:
-    """Resolve the settings, then join as a rank or start the ranks. Returns the exit code."""
+    """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
     settings = resolve(argv[0], argv[1:])
-    if settings.launch.print_config:
+    if settings.flags.print_config:
         print(settings.as_json())
         return 0
     environment = ProcessEnv.detect(settings.engine.runs_dir)
@@ -39,22 +40,23 @@ def train(argv: Sequence[str]) -> int:
 
 
 def without_workload(argv: Sequence[str]) -> int:
-    """The help page, or what is missing."""
+    """Print the help page, or raise the UserError for a missing workload."""
     listed = ", ".join(WORKLOADS)
     if not {"-h", "--help"} & set(argv[:1]):
         raise UserError("ranks train", "no workload was named", f"name one of {listed}, or your own file: ./FILE.py")
-    print(f"{HELP}\n\nworkloads: {listed}\nall flags of one, with its presets: ranks train WORKLOAD --help")
+    print(f"{HELP}\n\nworkloads: {listed}\nall flags and presets of a workload: ranks train WORKLOAD --help")
     return 0
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """ShardAssignment ranks to devices. One rank runs here, where a debugger sees it; several are supervised."""
+    """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
+    child processes."""
     from ranks.launch.placement import place
 
-    engine, asked = settings.engine, settings.launch
+    engine, flags = settings.engine, settings.flags
     placement = place(
-        asked.gpus,
-        asked.ranks,
+        flags.gpus,
+        flags.ranks,
         shards=engine.num_shards,
         shares=engine.shares,
         threads=engine.threads,
@@ -78,14 +80,15 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         folder.path,
         lock_fd=folder.lock(),
         deterministic=deterministic,
-        max_restarts=asked.max_restarts,
+        max_restarts=flags.max_restarts,
         progress=partial(newest_iteration, folder),
         record=partial(record, folder),
     )
 
 
 def join(settings: Settings, environment: ProcessEnv) -> int:
-    """Be the rank that the environment describes. A launcher of ours learns from a file why this rank ended."""
+    """Be the rank that the environment variables describe. Under our launcher, write its exception
+    to a file."""
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
         return run_here(settings, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
@@ -99,7 +102,7 @@ def join(settings: Settings, environment: ProcessEnv) -> int:
         code = report_exception(error, environment.rank, environment.error_file)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # at once: winding the process group up would wait for ranks that wait for this one
+        os._exit(code)  # at once: closing the process group would wait for ranks that wait for this one
 
 
 def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
@@ -140,41 +143,42 @@ def add_resume_note(error: Exception, engine: RunConfig) -> None:
 
 
 def debugger_without(view: ConsoleView) -> Callable[..., object]:
-    """What `breakpoint()` calls: the progress bar leaves the terminal to the debugger."""
-    usual = sys.breakpointhook
+    """The hook for `breakpoint()`: it removes the progress bar before the debugger starts."""
+    default = sys.breakpointhook
 
     def hook(*args: object, **kwargs: object) -> object:
         view.__exit__()
-        sys.breakpointhook = usual
+        sys.breakpointhook = default
         if os.environ.get("PYTHONBREAKPOINT"):
-            return usual(*args, **kwargs)
+            return default(*args, **kwargs)
         frame = inspect.currentframe()
-        return pdb.Pdb().set_trace(frame.f_back if frame else None)  # where the caller stands, not here
+        return pdb.Pdb().set_trace(frame.f_back if frame else None)  # the frame of the caller, not this one
 
     return hook
 
 
 def worker_command(argv: Sequence[str]) -> list[str]:
-    """The same command line for each rank, which finds the same packages as this process does."""
+    """The command line of each rank: the same arguments, and the same import path as this
+    process."""
     here = sys.path[0] in ("", os.getcwd())
     return [sys.executable, *([] if here else ["-P"]), "-m", "ranks", "train", *argv]
 
 
 def run_folder(engine: RunConfig) -> RunFolder:
-    """Where the run stands."""
+    """The folder of the run."""
     return RunFolder.of(engine.runs_dir, str(engine.name))
 
 
 def newest_iteration(folder: RunFolder) -> int:
-    """How far the checkpoints reach; it grows when work was kept."""
+    """The iteration of the newest checkpoint; -1 without one."""
     return max((int(path.name) for path in folder.checkpoints.glob("[0-9]*") if path.name.isdigit()), default=-1)
 
 
 def record(folder: RunFolder, fact: dict[str, Any]) -> None:
-    """Note a failure or a restart where it is never cut."""
+    """Append a failure or a restart to the run's sessions file."""
     if folder.exists:
         from ranks.engine.runs.jsonl import JsonlFile
 
-        journal = JsonlFile(folder.path / SESSIONS_FILE)
-        journal.append({**fact, "time": fact["time_s"]})
-        journal.close()
+        sessions = JsonlFile(folder.path / SESSIONS_FILE)
+        sessions.append({**fact, "time": fact["time_s"]})
+        sessions.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -11,12 +13,15 @@ from ranks.errors import UserError
 
 PREFIX = "ranks_user_"
 EXTRAS = {"gymnasium": "gymnasium"}
-"""Package -> the extra of ours that installs it."""
+"""Package -> the extra of ranks that installs it."""
 
 
 def load_file(path: Path, asked: str) -> ModuleType:
-    """The module of a file; a second call returns the same one. Raises UserError where the file or
-    a package that it imports is missing."""
+    """The module of a file, loaded once per process.
+
+    Raises UserError where the file is missing, imports a package that is not installed, or has a
+    dataclass that Python refuses. Other exceptions of the file are raised as they are.
+    """
     if not path.is_file():
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
     resolved = path.resolve()
@@ -29,9 +34,7 @@ def load_file(path: Path, asked: str) -> ModuleType:
         raise UserError(asked, "it is not a Python file", "give the path of a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up there
-    folder = str(resolved.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    add_folder_to_path(resolved)
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
@@ -39,10 +42,22 @@ def load_file(path: Path, asked: str) -> ModuleType:
         package = (error.name or "").split(".")[0]
         do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"pip install {package}"
         raise UserError(asked, f"it imports {error.name}, which is not installed", do) from error
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames[-1].filename == dataclasses.__file__:
+            line = max(frame.lineno or 0 for frame in frames if frame.filename == str(resolved))
+            do = "give every field a default that cannot change: a number, text, a tuple, or a frozen dataclass"
+            raise UserError(asked, f"the dataclass in line {line} is refused: {error}", do) from error
         raise
     return module
+
+
+def add_folder_to_path(path: Path) -> None:
+    """Let a file import the modules in its own folder."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def loaded_files() -> list[Path]:

@@ -1,7 +1,7 @@
 """Writes a class and everything that it uses as the source of one module that imports only torch.
 
-Functions, classes and constants are copied from the module that defines the class, and from the
-modules of this package that it imports names from.
+Functions, classes and constants are copied from the module of the class. Names that it imports
+from this package, or from a module in the folder of its own file, are copied from there.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
     node = source.defined.get(name)
     if node is None:
         return
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS and not node.level:
+    if isinstance(node, ast.ImportFrom) and _is_copied(node, cls):
         alias = next(a for a in node.names if (a.asname or a.name) == name)
         assert node.module is not None
         home = _home_of(node.module, name)
@@ -102,6 +102,19 @@ def _follow(module: str, name: str, sources: dict[str, ModuleSource], seen: set[
 def _home_of(module: str, name: str) -> str:
     """The module that defines a name, also where a package imports it on first use (`PUBLIC` of `ranks.rl`)."""
     return getattr(import_module(module), "PUBLIC", {}).get(name, module)
+
+
+def _is_copied(node: ast.ImportFrom, cls: type) -> bool:
+    """Whether imported names are copied: those of this package, and those of modules in the folder
+    of the class."""
+    module = node.module or ""
+    if node.level or module.split(".")[0] in {OURS, *ALLOWED}:
+        return not node.level and module.split(".")[0] == OURS
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in (cls.__module__, module)]
+    if None in files:
+        return False
+    own, imported = (Path(str(file)).resolve() for file in files)
+    return own.parent in imported.parents and not {"site-packages", "dist-packages"} & set(imported.parts)
 
 
 def _in_order(sources: dict[str, ModuleSource]) -> Iterator[str]:

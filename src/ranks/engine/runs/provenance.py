@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from ranks.engine.runs.code import package_version
+
 
 def versions() -> dict[str, str]:
     return {
-        "ranks": metadata.version("ranks") if _installed("ranks") else "source",
+        "ranks": package_version().removeprefix("ranks "),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
@@ -66,11 +67,3 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return ended.stdout.strip() if ended.returncode == 0 else None
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from ranks.engine.config import identity_of
 from ranks.engine.distributed.world import World
-from ranks.engine.runs import checkpoint, provenance
+from ranks.engine.runs import checkpoint, code, provenance
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import (
     CONFIG_FILE,
@@ -49,6 +49,8 @@ class Opened:
     """File name -> bytes that belong to the checkpoint."""
     damaged: list[str] = field(default_factory=list[str])
     """What is wrong with newer checkpoints."""
+    changed_code: list[str] = field(default_factory=list[str])
+    """What differs from the code that trained before."""
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -104,6 +106,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
             EVENTS_FILE: int(loaded.manifest["events_bytes"]),
         },
         damaged=damaged,
+        changed_code=_first_rank(world, lambda: code.update(folder.path, world.workload)),
     )
 
 
@@ -150,6 +153,7 @@ def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], s
             "versions": provenance.versions(),
             "hardware": provenance.hardware(world.device),
             "git": provenance.git_commit(),
+            "code": code.keep(place, world.workload),
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         _write_json(place / RUN_FILE, run_facts)

@@ -90,6 +90,8 @@ class Run:
             run._closing = closing.pop_all()
         for problem in opened.damaged:
             run.session.warn(f"damaged checkpoint skipped: {problem}")
+        for change in opened.changed_code:
+            run.session.warn(f"{change} since this run trained last; the run continues with it")
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
         return run
