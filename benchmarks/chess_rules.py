@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from ranks.chess.board import Board
 from ranks.chess.core.perft import perft
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
+from ranks.chess.pgn import PgnGame, SkippedGame, read_games, write_game
 from tests.chess.suites import perft_suites
 
 HAS_RIVAL = importlib.util.find_spec("chess") is not None
@@ -80,7 +80,7 @@ def victim(board: Board, move: int) -> int:
     return captured + (VALUES[move >> 12] if move >> 12 else 0)
 
 
-def own_games(number: int) -> Iterator[tuple[Game, str]]:
+def own_games(number: int) -> Iterator[tuple[PgnGame, str]]:
     """Games by uniformly random moves, by the richest capture, and without captures where that is
     possible; each with how it ended."""
     rng = random.Random(12)
@@ -100,7 +100,7 @@ def own_games(number: int) -> Iterator[tuple[Game, str]]:
                 comments[board.ply] = f"{rng.uniform(-9, 9):+.2f}/{rng.randint(1, 20)} {rng.random():.3f}s"
         headers = {"Event": "Own games", "Round": str(game + 1), "White": greed, "Black": greed}
         result = outcome.result if outcome else "*"
-        yield Game(headers, fen, tuple(board.moves), comments, result), outcome.reason if outcome else "cut off"
+        yield PgnGame(headers, fen, tuple(board.moves), comments, result), outcome.reason if outcome else "cut off"
 
 
 def round_trip(number: int) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def round_trip(number: int) -> dict[str, Any]:
     }
 
 
-def _sample(text: str, games: list[Game]) -> dict[str, Any]:
+def _sample(text: str, games: list[PgnGame]) -> dict[str, Any]:
     """The first games as python-chess reads them."""
     import chess.pgn
 

@@ -104,7 +104,7 @@ def run_ranks(argv: Sequence[str], num_ranks: int, *, threads: int = 1, timeout_
 
 
 def origin() -> dict[str, Any]:
-    """Date, command, commit, versions and hardware: what stands beside every figure."""
+    """Date, command, commit, versions and hardware: the origin of every figure."""
     import torch
 
     from ranks.engine.runs import provenance

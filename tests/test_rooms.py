@@ -1,4 +1,4 @@
-"""The rooms of the house, read from the code: a room stands above all that it imports."""
+"""The rooms, read from the code: a room is above all rooms that it imports."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def rooms_with_sub_rooms() -> list[str]:
 
 
 def room(module: str) -> str:
-    """'ranks.engine.distributed.world' -> 'engine'; the files beside the rooms belong to none."""
+    """'ranks.engine.distributed.world' -> 'engine'; files directly in the package belong to none."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and (SOURCE / parts[1]).is_dir() else ""
 

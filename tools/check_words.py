@@ -72,8 +72,8 @@ PROSE = re.compile(
     r"|as far as it goes|its own business|what was none)\b",
     re.IGNORECASE,
 )
-SHARED_CLASSES = {"Config"}
-"""Class names that more than one module has by design: each workload's settings."""
+SHARED_CLASSES = {"Config", "DataConfig", "ModelConfig"}
+"""Class names that more than one module has by design: the settings of each workload."""
 SELF = "tools/check_words.py"
 
 

@@ -118,7 +118,7 @@ def verdict(result: Result) -> str:
 
 
 def engine(benchmarks: dict[str, Result]) -> Iterator[Row]:
-    """What a step costs beside the model's own work."""
+    """The cost of a step apart from the model's own work."""
     for name, result in benchmarks.items():
         if not name.startswith("engine_overhead"):
             continue

@@ -141,7 +141,7 @@ def read(path: Path) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600 beside `path` and rename it. Raises OSError, and leaves nothing behind."""
+    """Write a file of mode 0600 next to `path` and rename it. Raises OSError, and leaves nothing behind."""
     temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

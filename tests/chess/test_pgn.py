@@ -14,7 +14,7 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.fen import START_FEN
-from ranks.chess.pgn import Game, SkippedGame, read_games, write_game
+from ranks.chess.pgn import PgnGame, SkippedGame, read_games, write_game
 from ranks.chess.pgn.game import TERMINATIONS
 from ranks.chess.san import format_line, parse_line
 from ranks.errors import UserError
@@ -22,20 +22,20 @@ from tests.chess.oracle import as_ours
 from tests.chess.suites import perft_suites
 
 
-def read(text: str) -> tuple[list[Game], list[SkippedGame]]:
+def read(text: str) -> tuple[list[PgnGame], list[SkippedGame]]:
     """All games of a text, and what was skipped."""
     skipped: list[SkippedGame] = []
     return list(read_games(io.StringIO(text), skipped.append)), skipped
 
 
-def only(text: str) -> Game:
+def only(text: str) -> PgnGame:
     """The only game of a text without errors."""
     (game,), skipped = read(text)
     assert skipped == []
     return game
 
 
-def written(*games: Game) -> str:
+def written(*games: PgnGame) -> str:
     stream = io.StringIO()
     for game in games:
         write_game(stream, game)
@@ -49,7 +49,7 @@ def line(text: str, fen: str | None = None) -> tuple[int, ...]:
     return tuple(moves)
 
 
-def random_game(rng: random.Random, number: int) -> Game:
+def random_game(rng: random.Random, number: int) -> PgnGame:
     """A game of random moves, from a random position, with comments and tags that are hard to
     write."""
     fen = rng.choice([None, *(fen for fen, _ in perft_suites())])
@@ -63,7 +63,7 @@ def random_game(rng: random.Random, number: int) -> Game:
         board.push(rng.choice(moves))
     headers = {"White": 'A "B" \\ C', "Round": str(number), "TimeControl": "40/60+0.5", "Opening": "Zukertort, Réti"}
     kept = {tag: headers[tag] for tag in rng.sample(list(headers), rng.randrange(5))}
-    return Game(kept, fen, tuple(board.moves), comments, rng.choice(TERMINATIONS))
+    return PgnGame(kept, fen, tuple(board.moves), comments, rng.choice(TERMINATIONS))
 
 
 def test_what_is_written_is_read_again_equal() -> None:
@@ -113,7 +113,7 @@ def test_what_python_chess_writes_is_read() -> None:
         assert set(game.comments.values()) <= {"so so"}
 
 
-EXAMPLE = Game(
+EXAMPLE = PgnGame(
     {"Event": "Test", "White": "alphabeta:3", "Black": 'The "Turk"', "Round": "1.2", "TimeControl": "10+0.1"},
     None,
     line("e4 e5 Qh5 Ke7 Qxe5#"),
@@ -132,7 +132,7 @@ def test_the_text_of_a_game() -> None:
 
 def test_a_game_from_a_position_with_black_to_move() -> None:
     fen = "4k3/8/8/8/8/8/4p3/4K3 b - - 3 57"
-    game = Game({}, fen, line("Kd7 Kxe2 Kd6", fen), {}, "1/2-1/2")
+    game = PgnGame({}, fen, line("Kd7 Kxe2 Kd6", fen), {}, "1/2-1/2")
     text = written(game)
     assert f'[SetUp "1"]\n[FEN "{fen}"]\n' in text
     assert "57... Kd7 58. Kxe2 Kd6 1/2-1/2" in text
@@ -172,7 +172,7 @@ READ = {
 
 @pytest.mark.parametrize("case", READ)
 def test_forms_of_movetext(case: str) -> None:
-    assert only(READ[case]) == Game({}, None, E4, {}, "*")
+    assert only(READ[case]) == PgnGame({}, None, E4, {}, "*")
 
 
 def test_comments_keep_their_places() -> None:
@@ -310,13 +310,13 @@ def test_a_stream_is_read_game_by_game() -> None:
 
 
 def test_what_cannot_be_written() -> None:
-    game = only(written(Game({"White": "a\nb"}, comments={0: "a {b} \n\n % c"})))
+    game = only(written(PgnGame({"White": "a\nb"}, comments={0: "a {b} \n\n % c"})))
     assert (game.headers, game.comments) == ({"White": "a b"}, {0: "a {b) % c"})
     with pytest.raises(ValueError, match="move 1 of the line is not legal"):
-        write_game(io.StringIO(), Game(moves=(0,)))
+        write_game(io.StringIO(), PgnGame(moves=(0,)))
 
 
 def test_the_line_of_a_start_position_may_be_given() -> None:
-    game = Game({}, START_FEN, line("e4 e5"), {}, "*")
+    game = PgnGame({}, START_FEN, line("e4 e5"), {}, "*")
     assert only(written(game)) == game
     assert format_line(Board().rows, game.moves) == ["e4", "e5"]

@@ -43,8 +43,8 @@ def test_perft_is_the_sum_of_divide() -> None:
 
 def test_random_positions_of_games_against_python_chess() -> None:
     ends = check_games(seed=1, num_positions=15_000, keys=Keys())
-    known = {"checkmate", "stalemate", "insufficient material", "fifty moves", "threefold repetition"}
-    assert known <= set(ends), "the games must reach every ending"
+    endings = {"checkmate", "stalemate", "insufficient material", "fifty moves", "threefold repetition"}
+    assert endings <= set(ends), "the games must reach every ending"
 
 
 def test_random_placements_against_python_chess() -> None:
@@ -95,11 +95,11 @@ def test_a_broken_rule_changes_perft(tmp_path: Path) -> None:
         text = path.read_text(encoding="utf-8").replace("ranks.chess.core", "core")
         assert (table in text) == (path.name == "tables.py")
         path.write_text(text.replace(table, "pass"), encoding="utf-8")
-    known = {fen: counts[4] for fen, counts in perft_suites() if counts.get(4, QUICK_NODES) < QUICK_NODES}
+    expected = {fen: counts[4] for fen, counts in perft_suites() if counts.get(4, QUICK_NODES) < QUICK_NODES}
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", BROKEN, *known], env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", BROKEN, *expected], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    wrong = [fen for fen, n in zip(known, done.stdout.split(), strict=True) if int(n) != known[fen]]
+    wrong = [fen for fen, n in zip(expected, done.stdout.split(), strict=True) if int(n) != expected[fen]]
     assert KIWIPETE in wrong
     assert all(fen.split()[2] != "-" for fen in wrong)
 

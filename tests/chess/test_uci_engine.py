@@ -59,7 +59,7 @@ def test_introduction_comes_before_the_player() -> None:
 
 
 def test_a_search_reports_and_moves() -> None:
-    clock = FakeClock()  # it stands still, so no time limit ends a search
+    clock = FakeClock()  # it never advances, so no time limit ends a search
     with Conversation(strong, clock) as gui:
         gui.send("position startpos moves e2e4 e7e5")
         *infos, best = gui.ask("go depth 4", "bestmove")

@@ -56,7 +56,7 @@ def test_a_search_starts_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch
     net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
     asked: list[int] = []
 
-    def attempt(core: Graph, k: int, seconds: float, seed: int, known_C: Any) -> tuple[Any, int]:
+    def attempt(core: Graph, k: int, seconds: float, seed: int, start_C: Any) -> tuple[Any, int]:
         asked.append(k)
         return dsatur(core), 0
 
@@ -106,7 +106,7 @@ def test_repair_stops_at_the_first_proper_start() -> None:
 
 def test_tabucol_with_and_without_the_net_differ_only_in_further_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, k = queen(5, 5), 6
-    known = np.arange(graph.n)
+    proper = np.arange(graph.n)
     asked: list[tuple[list[int], int]] = []
 
     def hopeless(core: Graph, k: int, seed: int, *, max_moves: int, max_s: float, start_N: Any) -> TabuResult:
@@ -114,9 +114,9 @@ def test_tabucol_with_and_without_the_net_differ_only_in_further_starts(monkeypa
         return TabuResult(start_N, 0 if len(asked) == 3 else 1, 10, 0.0)
 
     monkeypatch.setattr(restarts, "tabucol", hopeless)
-    best, moves = restarted_tabucol(graph, k, 100.0, 0, known, random_starts(graph.n, k, 9))
+    best, moves = restarted_tabucol(graph, k, 100.0, 0, proper, random_starts(graph.n, k, 9))
     assert (best.conflicts, moves) == (0, 30)
-    assert asked[0][0] == with_fewer_colours(graph, known, k).tolist()
+    assert asked[0][0] == with_fewer_colours(graph, proper, k).tolist()
     randoms = [start.tolist() for start in itertools.islice(random_starts(graph.n, k, 9), 2)]
     assert [start for start, _ in asked[1:]] == randoms
     assert [moves for _, moves in asked] == [restarts.FIRST_MOVES_PER_NODE * graph.n * 2**i for i in range(3)]
@@ -125,7 +125,7 @@ def test_tabucol_with_and_without_the_net_differ_only_in_further_starts(monkeypa
     asked.clear()
     torch.manual_seed(0)
     net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
-    net.tabucol_attempt(graph, k, 100.0, 0, known)
+    net.tabucol_attempt(graph, k, 100.0, 0, proper)
     assert asked[0] == of_classical[0]
     assert [moves for _, moves in asked] == [moves for _, moves in of_classical]
     assert (net.report.moves, net.report.found_by) == (30, "net + TabuCol")
@@ -175,7 +175,7 @@ def col(path: Path, graph: Graph) -> None:
     path.write_text(f"p edge {graph.n} {graph.num_edges}\n{edges}")
 
 
-def test_bench_draws_its_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_plots_its_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     col(tmp_path / "queen5_5.col", queen(5, 5))
     picture = tmp_path / "gaps.png"
     assert bench(tmp_path / "queen5_5.col", budget="0.02s", solvers=("dsatur", "tabucol"), plot=picture) == 0

@@ -32,10 +32,10 @@ def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
     return Prices.of(prices.dates_D, prices.tickers, fields, f"{prices.source}, garbage after row {day}")
 
 
-def find_leaks(known: Known, prices: Prices, day: int, seed: int) -> list[str]:
-    """Names of what `known` returns for row `day` that changes, by any bit, with the prices after it; empty if nothing
+def find_leaks(information: Known, prices: Prices, day: int, seed: int) -> list[str]:
+    """Names of what `information` returns for row `day` that changes, by any bit, with the prices after it; empty if nothing
     looks ahead."""
-    before, after = known(prices, day), known(garbage_after(prices, day, seed), day)
+    before, after = information(prices, day), information(garbage_after(prices, day, seed), day)
     return [
         name
         for name in sorted(before.keys() | after.keys())

@@ -183,6 +183,6 @@ def test_intervals_over_seeds() -> None:
 
 @pytest.mark.parametrize("num", [2, 3, 5, 16])
 def test_intervals_cover_the_mean_in_95_percent(num: int) -> None:
-    draws_XR = np.random.default_rng(num).standard_normal((4_000, num))
-    covers = [over_seeds(values_R)["low"] <= 0 <= over_seeds(values_R)["high"] for values_R in draws_XR]
+    samples_XR = np.random.default_rng(num).standard_normal((4_000, num))
+    covers = [over_seeds(values_R)["low"] <= 0 <= over_seeds(values_R)["high"] for values_R in samples_XR]
     assert np.mean(covers) == pytest.approx(0.95, abs=0.015)

@@ -31,7 +31,7 @@ TEN = stocks().tickers[:10]
 LEAKS = ("none", "feature", "scaler", "threshold", "fill", "benchmark")
 
 
-def known(prices: Prices, day: int, leak: str = "none") -> dict[str, npt.NDArray[np.generic]]:
+def information(prices: Prices, day: int, leak: str = "none") -> dict[str, npt.NDArray[np.generic]]:
     """Everything that is known at the close of row `day` of the test, computed as in a run, with a policy that uses all
     of its inputs. `leak` adds look-ahead bias in one place."""
     features = features_of(prices, FEATURES)
@@ -102,13 +102,13 @@ def test_nothing_changes_with_later_prices(case: int) -> None:
         stocks().take(range(6000, 6320)).only(TEN),
     ][case % 3]
     day = int(rng.integers(SPLIT.test.start, SPLIT.test.stop - 2))
-    assert find_leaks(known, prices, day, seed=case) == []
+    assert find_leaks(information, prices, day, seed=case) == []
 
 
 @pytest.mark.parametrize("day", [151, 220, 297])
 @pytest.mark.parametrize("leak", LEAKS[1:])
 def test_leaks_are_detected(leak: str, day: int) -> None:
-    names = find_leaks(lambda prices, day: known(prices, day, leak), bars(320, 3, 0), day, seed=0)
+    names = find_leaks(lambda prices, day: information(prices, day, leak), bars(320, 3, 0), day, seed=0)
     found = {
         "feature": {"features", "table", "observation", "action"},
         "scaler": {"scaler", "table", "observation", "action"},

@@ -134,12 +134,12 @@ def test_policy_does_not_look_ahead(leaks: bool) -> None:
     with torch.no_grad():
         policy.actor.head.weight.mul_(100.0)  # initial actions are too small to buy a whole share
 
-    def known(changed: Prices, day: int) -> dict[str, np.ndarray]:
+    def information(changed: Prices, day: int) -> dict[str, np.ndarray]:
         test = periods(changed).test
         if leaks:
             test = replace(test, table_DK=np.concatenate([test.table_DK[1:], test.table_DK[-1:]]))
         return actions_up_to(policy, test, cfg, day - SPLIT.test.start + 1)
 
-    leaks_found = [find_leaks(known, prices, day, seed) for seed, day in enumerate((170, 200, 263, 290))]
+    leaks_found = [find_leaks(information, prices, day, seed) for seed, day in enumerate((170, 200, 263, 290))]
     assert any(leaks_found) is leaks
     assert leaks or not any(leaks_found)

@@ -11,7 +11,7 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A clock that keeps its time until it is set."""
 
     now_s = 100.0
 

@@ -79,7 +79,7 @@ def update(
 
     An epoch uses every environment once, in `cfg.minibatches` updates. Advantages are normalised
     over all ranks together. If the mean KL divergence of an epoch exceeds `cfg.target_kl`, all
-    ranks end the updates after it. Beside the metrics of the loss there are `grad_norm` (before
+    ranks end the updates after it. Besides the metrics of the loss there are `grad_norm` (before
     clipping), `num_updates`, and `explained_variance` of the rollout's values
     (`RolloutMoments.explained_variance`).
     """

@@ -23,22 +23,22 @@ def tree_map(fn: Callable[[Tensor], Tensor], tree: T) -> T:
     return cast("T", {name: fn(leaf) for name, leaf in cast("Mapping[str, Tensor]", tree).items()})
 
 
-def combine(fn: Callable[[list[Tensor]], Tensor], trees: Sequence[T]) -> T:
-    """Combine several trees into one: `fn` gets the list of tensors with the same name."""
-    if isinstance(trees[0], Tensor):
-        return cast("T", fn(cast("list[Tensor]", list(trees))))
-    named = cast("Sequence[Mapping[str, Tensor]]", trees)
+def combine(fn: Callable[[list[Tensor]], Tensor], pytrees: Sequence[T]) -> T:
+    """Combine several pytrees into one: `fn` gets the list of tensors with the same name."""
+    if isinstance(pytrees[0], Tensor):
+        return cast("T", fn(cast("list[Tensor]", list(pytrees))))
+    named = cast("Sequence[Mapping[str, Tensor]]", pytrees)
     return cast("T", {name: fn([tree[name] for tree in named]) for name in named[0]})
 
 
-def stack(trees: Sequence[T]) -> T:
+def stack(pytrees: Sequence[T]) -> T:
     """`torch.stack` of each tensor, along a new first dimension."""
-    return combine(torch.stack, trees)
+    return combine(torch.stack, pytrees)
 
 
-def cat(trees: Sequence[T], dim: int = 0) -> T:
+def cat(pytrees: Sequence[T], dim: int = 0) -> T:
     """`torch.cat` of each tensor along `dim`."""
-    return combine(lambda leaves: torch.cat(leaves, dim), trees)
+    return combine(lambda leaves: torch.cat(leaves, dim), pytrees)
 
 
 def where(mask_B: Tensor, yes: T, no: T) -> T:

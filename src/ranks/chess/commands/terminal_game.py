@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ranks.chess.board import Board, Outcome, Result
 from ranks.chess.commands.players import make_player
 from ranks.chess.diagram import Style, draw
-from ranks.chess.pgn import Game
+from ranks.chess.pgn import PgnGame
 from ranks.chess.players.player import Choice, Forfeit, Limits, Player
 from ranks.chess.san import format_san, parse_san
 
@@ -113,13 +113,13 @@ class TerminalGame:
         self.result = "0-1" if self.own_white else "1-0"
         print(f"You resign: {self.result}")
 
-    def as_game(self) -> Game:
+    def as_game(self) -> PgnGame:
         """The game so far, for PGN."""
         names = ("you", self.opponent.name) if self.own_white else (self.opponent.name, "you")
         today = f"{datetime.date.today():%Y.%m.%d}"
         headers = {"Event": "ranks chess play", "Date": today, "White": names[0], "Black": names[1]}
         fen = None if self._start_fen == Board().fen() else self._start_fen
-        return Game(headers, fen, tuple(self.board.moves), {}, self.result or "*")
+        return PgnGame(headers, fen, tuple(self.board.moves), {}, self.result or "*")
 
 
 def read_move(board: Board, text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from ranks.chess.match.game import Conditions, GameRecord, Turn
-from ranks.chess.pgn import Game, write_game
+from ranks.chess.pgn import PgnGame, write_game
 
 
 def write_record(stream: TextIO, record: GameRecord, event: str, date: str, conditions: Conditions) -> None:
@@ -29,7 +29,7 @@ def write_record(stream: TextIO, record: GameRecord, event: str, date: str, cond
     if record.reason.endswith("loses on time"):
         headers["Termination"] = "time forfeit"
     moves = (*record.opening.moves, *(turn.choice.move for turn in record.turns))
-    write_game(stream, Game(headers, record.opening.fen, moves, comments, record.result))
+    write_game(stream, PgnGame(headers, record.opening.fen, moves, comments, record.result))
     stream.flush()
 
 

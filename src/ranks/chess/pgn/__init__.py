@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ranks.chess.pgn.game import Game, SkippedGame
+from ranks.chess.pgn.game import PgnGame, SkippedGame
 from ranks.chess.pgn.reader import read_games
 from ranks.chess.pgn.writer import open_pgn, write_game
 
-__all__ = ["Game", "SkippedGame", "open_pgn", "read_games", "write_game"]
+__all__ = ["PgnGame", "SkippedGame", "open_pgn", "read_games", "write_game"]

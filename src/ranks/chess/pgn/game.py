@@ -15,11 +15,11 @@ ROSTER = {"Event": "?", "Site": "?", "Date": "????.??.??", "Round": "?", "White"
 """The seven tag roster without the result, and the value of each tag if unknown."""
 
 OTHER_FIELDS = ("Result", "SetUp", "FEN")
-"""Tags that have their own fields in `Game`."""
+"""Tags that have their own fields in `PgnGame`."""
 
 
 @dataclass(frozen=True)
-class Game:
+class PgnGame:
     """One game. A game that is written and read again is equal."""
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

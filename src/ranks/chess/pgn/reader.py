@@ -16,13 +16,15 @@ from typing import TextIO, cast
 from ranks.chess.board import Board
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn.game import OTHER_FIELDS, ROSTER, Game, SkippedGame, Termination
+from ranks.chess.pgn.game import OTHER_FIELDS, ROSTER, PgnGame, SkippedGame, Termination
 from ranks.chess.pgn.raw_game import RawGame, raw_games
 from ranks.chess.san import parse_line, refusal
 from ranks.errors import UserError
 
 
-def read_games(source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None) -> Iterator[Game]:
+def read_games(
+    source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], None] | None = None
+) -> Iterator[PgnGame]:
     """Iterate over the games of a .pgn or .pgn.gz file, or of an open text stream.
 
     A game that cannot be read is skipped, and `on_skipped` is called with it; the default prints a
@@ -43,7 +45,7 @@ def read_games(source: Path | str | TextIO, on_skipped: Callable[[SkippedGame], 
         yield from _read(stream, str(path), report)
 
 
-def _read(lines: Iterable[str], path: str, report: Callable[[SkippedGame], None]) -> Iterator[Game]:
+def _read(lines: Iterable[str], path: str, report: Callable[[SkippedGame], None]) -> Iterator[PgnGame]:
     for number, raw in enumerate(raw_games(lines), 1):
         try:
             yield _parse_moves(raw)
@@ -59,7 +61,7 @@ class _ParseError(Exception):
         self.reason, self.move = reason, move
 
 
-def _parse_moves(raw: RawGame) -> Game:
+def _parse_moves(raw: RawGame) -> PgnGame:
     """Parse the moves of a raw game. Raises _ParseError."""
     fen = raw.headers.get("FEN")
     try:
@@ -77,7 +79,7 @@ def _parse_moves(raw: RawGame) -> Game:
     if raw.error:
         raise _ParseError(raw.error)
     headers = {tag: value for tag, value in raw.headers.items() if tag not in OTHER_FIELDS and value != ROSTER.get(tag)}
-    return Game(headers, fen, tuple(moves), raw.comments, cast(Termination, raw.result))
+    return PgnGame(headers, fen, tuple(moves), raw.comments, cast(Termination, raw.result))
 
 
 def _print_skipped(skipped: SkippedGame) -> None:

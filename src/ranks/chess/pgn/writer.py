@@ -9,14 +9,14 @@ from typing import TextIO
 
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
-from ranks.chess.pgn.game import ROSTER, Game
+from ranks.chess.pgn.game import ROSTER, PgnGame
 from ranks.chess.san import format_line
 from ranks.errors import UserError
 
 COLUMNS = 80
 
 
-def write_game(stream: TextIO, game: Game) -> None:
+def write_game(stream: TextIO, game: PgnGame) -> None:
     """Append a game and an empty line. Raises ValueError for an illegal move.
 
     PGN cannot hold a closing brace in a comment or a line break in a tag: they are written as ) and
@@ -41,7 +41,7 @@ def _escaped(value: str) -> str:
     return " ".join(value.splitlines()).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _words(game: Game) -> Iterator[str]:
+def _words(game: PgnGame) -> Iterator[str]:
     """The words of the movetext: move numbers, moves, comments and the result."""
     start = START if game.fen is None else parse_fen(game.fen)
     black, full_move = int(start[0, 8]), int(start[0, 11]) >> 16 & 0xFFFF
@@ -59,7 +59,7 @@ def _words(game: Game) -> Iterator[str]:
     yield game.result
 
 
-def _comment_words(game: Game, ply: int) -> list[str]:
+def _comment_words(game: PgnGame, ply: int) -> list[str]:
     text = game.comments.get(ply)
     return [] if text is None else f"{{{text.replace('}', ')')}}}".split()
 

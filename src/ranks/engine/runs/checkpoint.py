@@ -75,14 +75,14 @@ class HostState:
         return fingerprint(self.flat(), self.rest)
 
 
-def write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, Any]) -> Path:
+def write(folder: Path, iteration: int, state: HostState, about: Mapping[str, Any]) -> Path:
     """Write one checkpoint into `folder` (checkpoints/). Raises UserError where the disk is full or
     read-only."""
     final = folder / f"{iteration:08d}"
     temporary = folder / f"{TEMPORARY}{iteration:08d}-{os.getpid()}"
     with writing(f"to save a checkpoint in {folder}", folder):
         try:
-            _write(temporary, iteration, state, facts)
+            _write(temporary, iteration, state, about)
             if final.exists():
                 shutil.rmtree(final)
             os.rename(temporary, final)
@@ -93,13 +93,13 @@ def write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, An
     return final
 
 
-def _write(folder: Path, iteration: int, state: HostState, facts: Mapping[str, Any]) -> None:
+def _write(folder: Path, iteration: int, state: HostState, about: Mapping[str, Any]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files = {f"{name}.safetensors": safetensors.torch.save(t) for name, t in state.tensors.items() if t}
     files[STATE] = canonical_json(state.rest)
     manifest = {
-        **facts,
+        **about,
         "format": FORMAT,
         "iteration": iteration,
         "fingerprint": state.fingerprint(),
@@ -232,13 +232,13 @@ def _verified_files(path: Path, iteration: int | None) -> tuple[dict[str, Any], 
     if iteration is not None and manifest["iteration"] != iteration:
         raise DamagedCheckpoint(f"{path / MANIFEST}: it belongs to iteration {manifest['iteration']}")
     files: dict[str, bytes] = {}
-    for name, facts in manifest["files"].items():
+    for name, listed in manifest["files"].items():
         if Path(name).name != name:
             raise DamagedCheckpoint(f"{path / MANIFEST}: the file name {name!r} leaves the folder")
         content = _read(path / name)
-        if len(content) != facts["bytes"]:
-            raise DamagedCheckpoint(f"{path / name}: {len(content)} bytes, the manifest says {facts['bytes']}")
-        if hashlib.sha256(content).hexdigest() != facts["sha256"]:
+        if len(content) != listed["bytes"]:
+            raise DamagedCheckpoint(f"{path / name}: {len(content)} bytes, the manifest says {listed['bytes']}")
+        if hashlib.sha256(content).hexdigest() != listed["sha256"]:
             raise DamagedCheckpoint(f"{path / name}: its sha256 is not the manifest's")
         files[name] = content
     return manifest, files

@@ -34,14 +34,14 @@ class CheckpointWriter:
             return None
         start = time.perf_counter()
         measured = {name: kept.measured for name, kept in self.keep.items() if isinstance(kept, Learner)}
-        facts = {
+        about = {
             "time_s": time_s,
             "score": score,
             "ranks": self.world.size,
             "measured": {"assignment": list(self.world.assignment.bounds), **measured},
             **self.log.lengths(),
         }
-        path = checkpoint.write(self.folder.checkpoints, iteration, state, facts)
+        path = checkpoint.write(self.folder.checkpoints, iteration, state, about)
         checkpoint.rotate(self.folder.checkpoints)
         self.fingerprint = str(checkpoint.read_manifest(path)["fingerprint"])
         return {"event": "saved", "checkpoint": str(path), "seconds": time.perf_counter() - start}

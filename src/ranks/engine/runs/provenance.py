@@ -24,11 +24,11 @@ def versions() -> dict[str, str]:
 
 
 def hardware(device: torch.device) -> dict[str, Any]:
-    facts: dict[str, Any] = {"platform": platform.platform(), "cpu": cpu_name(), "cores": os.cpu_count()}
+    found: dict[str, Any] = {"platform": platform.platform(), "cpu": cpu_name(), "cores": os.cpu_count()}
     if device.type == "cuda":
-        facts["gpu"] = torch.cuda.get_device_name(device)
-        facts["cuda"] = torch.version.cuda
-    return facts
+        found["gpu"] = torch.cuda.get_device_name(device)
+        found["cuda"] = torch.version.cuda
+    return found
 
 
 def cpu_name() -> str:

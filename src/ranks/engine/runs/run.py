@@ -233,7 +233,7 @@ class Run:
         metrics: dict[str, float] = {}
         if self.world.rank == 0:
             warn, place = self.session.warn, self.folder.path / "export"
-            exported = export_or_warn(export, place, warn) if export is not None else None
+            export_folder = export_or_warn(export, place, warn) if export is not None else None
             self._end_session("finished")
             event = finished_event(
                 self.folder.path,
@@ -241,7 +241,7 @@ class Run:
                 complete=complete,
                 seconds=self.time_s,
                 fingerprint=self._checkpoints.fingerprint,
-                export=str(exported) if exported else None,
+                export=str(export_folder) if export_folder else None,
             )
             self._emit(event)
             metrics = event["metrics"]
@@ -254,9 +254,9 @@ class Run:
         self._emit({"event": "stopped", "signal": signum})
         self._end_session("stopped", signal=signum)
 
-    def _end_session(self, event: str, **facts: Any) -> None:
+    def _end_session(self, event: str, **details: Any) -> None:
         if not self._nothing_to_do:
-            self._log.session({"event": event, "iteration": self.iteration, **facts})
+            self._log.session({"event": event, "iteration": self.iteration, **details})
 
     # Checkpoints, rows, events ----------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class Summary:
     fingerprint: str
 
 
-def finished_event(folder: Path, device: torch.device, **facts: Any) -> dict[str, Any]:
+def finished_event(folder: Path, device: torch.device, **details: Any) -> dict[str, Any]:
     """The last value of each metric, and where the time of all sessions went, read from the run's
     own files."""
     rows = read_rows(folder / METRICS_FILE)
@@ -37,7 +37,7 @@ def finished_event(folder: Path, device: torch.device, **facts: Any) -> dict[str
         metrics.update({k: v for k, v in row.items() if v is not None and k.startswith(RESULT_TAGS)})
     return {
         "event": "finished",
-        **facts,
+        **details,
         "metrics": metrics,
         "time_split": time_split(rows),
         "goodput": goodput(rows, read_rows(folder / SESSIONS_FILE)),

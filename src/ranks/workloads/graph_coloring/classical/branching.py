@@ -15,7 +15,7 @@ from __future__ import annotations
 from numba import types
 
 from ranks.jit import inlined, kernel
-from ranks.workloads.graph_coloring.classical.branching_state import STATE, SearchState, assign_colour, undo_colour
+from ranks.workloads.graph_coloring.classical.branching_state import STATE, BranchingState, assign_colour, undo_colour
 from ranks.workloads.graph_coloring.graphs.bitsets import ONE, ZERO, contains, lowest_bit, popcount
 
 PASS_MAX_FREE = 3
@@ -24,7 +24,7 @@ RUNNING, FOUND, EXHAUSTED = 0, 1, 2
 
 
 @inlined
-def pass_score(state: SearchState, node: int) -> int:
+def pass_score(state: BranchingState, node: int) -> int:
     """How many (uncoloured neighbour, colour) pairs are free for both the neighbour and the node."""
     total = 0
     for c in range(len(state.free_KW)):
@@ -35,7 +35,7 @@ def pass_score(state: SearchState, node: int) -> int:
 
 
 @inlined
-def uncoloured_degree(state: SearchState, node: int) -> int:
+def uncoloured_degree(state: BranchingState, node: int) -> int:
     """The number of uncoloured neighbours of a node."""
     total = 0
     for w in range(len(state.uncoloured_W)):
@@ -44,7 +44,7 @@ def uncoloured_degree(state: SearchState, node: int) -> int:
 
 
 @inlined
-def select_node(state: SearchState) -> int:
+def select_node(state: BranchingState) -> int:
     """The node to branch on, with the fewest free colours; -1 if a node has none.
 
     Ties are broken as described at the head of this file, then by the lower node.
@@ -84,7 +84,7 @@ def select_node(state: SearchState) -> int:
 
 
 @kernel(types.UniTuple(types.int64, 2)(STATE, types.int64, types.int64), allocates=False)
-def continue_search(state: SearchState, root: int, max_branches: int) -> tuple[int, int]:
+def continue_search(state: BranchingState, root: int, max_branches: int) -> tuple[int, int]:
     """Runs up to `max_branches` branches: (RUNNING, FOUND or EXHAUSTED; branches made).
 
     A branch gives one node one colour. FOUND: all nodes are coloured. EXHAUSTED: there is no

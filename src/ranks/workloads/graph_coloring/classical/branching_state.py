@@ -24,7 +24,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 """int64[L], unless stated otherwise."""
 
 
-class SearchState(NamedTuple):
+class BranchingState(NamedTuple):
     """A branch and bound that can be paused: the path from the root to the current level."""
 
     neighbours_NW: Bitset
@@ -50,10 +50,10 @@ ROW, ROWS, NUMBERS = (
     types.Array(types.uint64, 2, "C"),
     types.Array(types.int64, 1, "C"),
 )
-STATE = types.NamedTuple((ROWS, ROWS, ROW, ROWS, ROWS, ROW, NUMBERS, NUMBERS, NUMBERS, NUMBERS), SearchState)
+STATE = types.NamedTuple((ROWS, ROWS, ROW, ROWS, ROWS, ROW, NUMBERS, NUMBERS, NUMBERS, NUMBERS), BranchingState)
 
 
-def start_search(graph: Graph, k: int, clique: Ints) -> SearchState:
+def start_search(graph: Graph, k: int, clique: Ints) -> BranchingState:
     """The initial state of a search for a k-colouring of a connected graph.
 
     The first levels colour a clique of at most k nodes.
@@ -61,7 +61,7 @@ def start_search(graph: Graph, k: int, clique: Ints) -> SearchState:
     n, num_words = graph.n, (graph.n + 63) // 64
     all_nodes_W = np.full(num_words, ALL_ONES)
     all_nodes_W[-1] >>= np.uint64(-n % 64)
-    state = SearchState(
+    state = BranchingState(
         neighbours_NW=adjacency_bitsets(*graph.csr()),
         free_KW=np.tile(all_nodes_W, (k, 1)),
         uncoloured_W=all_nodes_W,
@@ -78,7 +78,7 @@ def start_search(graph: Graph, k: int, clique: Ints) -> SearchState:
 
 
 @inlined
-def assign_colour(state: SearchState, level: Number, node: Number, colour: Number) -> None:
+def assign_colour(state: BranchingState, level: Number, node: Number, colour: Number) -> None:
     """Colours a node. Its neighbours that could take that colour have one free colour less."""
     state.uncoloured_W[node >> 6] ^= bit(node)
     for w in range(len(state.uncoloured_W)):
@@ -94,7 +94,7 @@ def assign_colour(state: SearchState, level: Number, node: Number, colour: Numbe
 
 
 @inlined
-def undo_colour(state: SearchState, level: Number, node: Number, colour: Number) -> None:
+def undo_colour(state: BranchingState, level: Number, node: Number, colour: Number) -> None:
     """Reverts `assign_colour`."""
     state.uncoloured_W[node >> 6] ^= bit(node)
     for w in range(len(state.uncoloured_W)):
@@ -109,7 +109,7 @@ def undo_colour(state: SearchState, level: Number, node: Number, colour: Number)
 
 
 @kernel(types.void(STATE, NUMBERS), allocates=False)
-def colour_clique(state: SearchState, clique: Ints) -> None:
+def colour_clique(state: BranchingState, clique: Ints) -> None:
     """Gives each node of a clique a different colour, except the last, the root of the search."""
     root = len(clique) - 1
     for level in range(root):

@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 
 @dataclass(frozen=True)
-class Reduction:
+class GraphReduction:
     """The k-core of a graph, in which each node has k neighbours or more, and the other nodes.
 
     `nodes_C`: the numbers in `graph` of the nodes of `core`.
@@ -46,7 +46,7 @@ class Reduction:
         return colours_N
 
 
-def reduce_to_core(graph: Graph, k: int) -> Reduction:
+def reduce_to_core(graph: Graph, k: int) -> GraphReduction:
     """The k-core: nodes of degree below k are removed until none is left.
 
     The graph has a k-colouring exactly if its k-core has one.
@@ -55,7 +55,7 @@ def reduce_to_core(graph: Graph, k: int) -> Reduction:
     keep_N = np.ones(graph.n, np.bool_)
     keep_N[peeled_P] = False
     nodes_C = np.flatnonzero(keep_N)
-    return Reduction(graph, k, induced_subgraph(graph, nodes_C), nodes_C, peeled_P)
+    return GraphReduction(graph, k, induced_subgraph(graph, nodes_C), nodes_C, peeled_P)
 
 
 def connected_components(graph: Graph) -> list[Ints]:
