@@ -66,6 +66,7 @@ NAMES = (
 ALLOWED = {
     "draws": (*CHESS, PACKAGE + "search/games/", "tests/chess/", "benchmarks/"),  # drawn games
     "opening": CHESS,
+    "full": (PACKAGE + "search/arguments.py",),  # numpy.full
 }
 PROSE = re.compile(
     r"\b(told|stands|beside|luck|anew|dealt|ballot|dearest|mend|mended|mends|heed|thereof|nobody's"
