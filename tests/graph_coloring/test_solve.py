@@ -177,7 +177,7 @@ def test_smallest_graphs(text: str, k: int, run: str, tmp_path: Path, capsys: py
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "k 0": ({"k": 0}, "at least one colour"),
-    "budget": ({"budget": "ten"}, "no length of time"),
+    "budget": ({"budget": "ten"}, "not a length of time"),
     "no budget": ({"budget": "0s"}, "a search needs time"),
     "no folder": ({"out": Path("no/such/x.sol")}, r"--out no/such/x\.sol\nfound: there is no folder no/such"),
     "a folder": ({"out": Path(".")}, "is a folder"),
@@ -206,7 +206,7 @@ def test_damaged_and_foreign_weights_are_rejected(run: str) -> None:
     with pytest.raises(UserError, match="is damaged"):
         load_net(run)
     (export / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="does not describe a net"):
+    with pytest.raises(UserError, match="does not describe a model"):
         load_net(run)
 
 
