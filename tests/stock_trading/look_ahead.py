@@ -33,8 +33,9 @@ def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
 
 
 def find_leaks(information: Known, prices: Prices, day: int, seed: int) -> list[str]:
-    """Names of what `information` returns for row `day` that changes, by any bit, with the prices after it; empty if nothing
-    looks ahead."""
+    """Names of what `information` returns for row `day` that changes, by any bit, with the prices after it.
+
+    Empty if nothing looks ahead."""
     before, after = information(prices, day), information(garbage_after(prices, day, seed), day)
     return [
         name
