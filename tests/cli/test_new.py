@@ -15,8 +15,8 @@ from ranks.cli.main import main
     ("env", "said"),
     [
         ("CartPol-v1", "did you mean CartPole-v1?"),
-        ("ALF/Pong-v5", "install the package that brings it"),
-        ("no_such_module:Env-v0", "install the package that is named there"),
+        ("ALF/Pong-v5", "install the package that registers it"),
+        ("no_such_module:Env-v0", "install the package that the message names"),
         ('x", evil="', "pprint_registry"),
     ],
 )

@@ -23,6 +23,8 @@ PAGES = [
     ROOT / "ARCHITECTURE.md",
     ROOT / "LOG.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests" / "README.md",
     *(ROOT / "docs").glob("*.md"),
 ]
 
@@ -190,11 +192,11 @@ def test_the_figures_are_the_results() -> None:
         script = runpy.run_path(str(ROOT / "benchmarks" / "figures.py"))
     finally:
         sys.path.remove(str(ROOT / "benchmarks"))
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert script["with_figures"](text) == text, "python benchmarks/figures.py brings the README up to date"
-    page = (ROOT / "docs" / "graph-coloring.md").read_text(encoding="utf-8")
-    assert script["with_colourings"](page) == page, "python benchmarks/figures.py brings the page up to date"
-    page = (ROOT / "docs" / "chess-core.md").read_text(encoding="utf-8")
-    assert script["with_chess"](page) == page, "python benchmarks/figures.py brings the page up to date"
-    page = (ROOT / "docs" / "stock-trading.md").read_text(encoding="utf-8")
-    assert script["with_trading"](page) == page, "python benchmarks/figures.py brings the page up to date"
+    for page in script["PAGES"]:
+        text = page.read_text(encoding="utf-8")
+        assert script["updated"](page) == text, f"python benchmarks/figures.py brings {page.name} up to date"
+
+
+def test_the_readme_shows_the_loop_of_the_template() -> None:
+    (loop,) = re.findall(r"```python\n(def train.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert loop in (ROOT / "src" / "ranks" / "cli" / "template_supervised.py").read_text(encoding="utf-8")

@@ -256,4 +256,10 @@ def test_workloads_are_found_by_name_or_path(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not define evaluate"):
         load(str(path))
     path.write_text("Config = build = train = evaluate = 1\n")
+    with pytest.raises(UserError, match="Config is not a dataclass"):
+        load(str(path))
+    path.write_text(
+        "from dataclasses import dataclass\nbuild = train = evaluate = len\n\n"
+        "@dataclass(frozen=True)\nclass Config:\n    size: int = 1\n"
+    )
     assert load(str(path)) is load(str(path))

@@ -1,4 +1,7 @@
-"""`ranks prove same-run` on the toys, and on toys that are broken on purpose."""
+"""`ranks prove same-run` on two toys, and on toys that are broken on purpose.
+
+The proofs of the third toy and of the workloads take longer: their results are committed in `results/`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def quick(file: Path, level: str, *values: str, proved: str = "all") -> Any:
     "level",
     [
         *(quick(TOYS / "images.py", level) for level in ("L2", "L3")),
-        *(quick(TOYS / f"{toy}.py", level) for toy in ("cartpole", "tictactoe") for level in ("L1", "L3")),
+        *(quick(TOYS / "tictactoe.py", level) for level in ("L1", "L3")),
     ],
 )
 def test_the_same_run_in_every_layout(outcome: Outcome, level: str) -> None:
