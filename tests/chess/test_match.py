@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_a_game_ends_by_the_rules_and_every_move_is_legal() -> None:
 def test_a_player_that_fails_forfeits_and_is_named(fault: Callable[[], Choice], reason: str, colour: int) -> None:
     players = [RandomMover("A"), RandomMover("B")]
     players[colour].faults[1] = fault
-    record = game(*players, Conditions(TimeControl(0.1)))
+    record = game(players[0], players[1], Conditions(TimeControl(0.1)))
     assert record.result == ("0-1", "1-0")[colour]
     assert record.reason == f"{('White', 'Black')[colour]} {reason}"
     assert record.forfeited
@@ -135,14 +136,14 @@ def test_a_player_that_fails_forfeits_and_is_named(fault: Callable[[], Choice], 
 
 def test_limits_reach_the_players() -> None:
     players = [RandomMover("A"), RandomMover("B")]
-    game(*players, Conditions(TimeControl(60, 0.5, 40), time_margin_s=7.0), max_plies=6)
+    game(players[0], players[1], Conditions(TimeControl(60, 0.5, 40), time_margin_s=7.0), max_plies=6)
     assert players[1].limits[2].time_margin_s == 7.0
     clock = players[1].limits[2].clock
     assert clock is not None
     assert (clock.increment_s, clock.moves_to_go) == (0.5, 38)
     assert 60 < clock.remaining_s <= 61 < clock.other_remaining_s <= 61.5
     fixed = Limits(nodes=100)
-    record = game(*players, Conditions(None, fixed), max_plies=4)
+    record = game(players[0], players[1], Conditions(None, fixed), max_plies=4)
     assert players[0].limits[-1].nodes == 100
     assert players[0].limits[-1].clock is None
     assert record.reason == "Draw by length: 4 plies"
@@ -272,6 +273,6 @@ def test_an_exception_in_a_player_is_raised() -> None:
 
 
 @pytest.mark.parametrize("more", [{"rounds": 0}, {"rounds": 1, "concurrency": 0}])
-def test_nothing_to_play_is_refused(more: dict[str, int]) -> None:
+def test_nothing_to_play_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="nothing to play"):
         MatchPlan(participant("A"), participant("B"), [START], FREE, **more)

@@ -107,7 +107,7 @@ def test_the_fit_is_the_maximum() -> None:
                 ahead = elo[first] - elo[second]
                 chance = outcome_probabilities(np.array([ahead + first_move, -ahead + first_move]) / ELO_PER_NAT, nu)
                 total += pairs[white, black] * math.log(chance[0, white] * chance[1, 2 - black])
-        return total
+        return float(total)
 
     elo = dict(zip(found.players, found.elo_N.tolist(), strict=True))
     top = likelihood(elo, found.first_move.value, found.draw_share.value)
@@ -222,7 +222,8 @@ def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytes
     """80 of 120 games without draws: the log odds have the variance 1 / (120 p q), here times P /
     (P - F)."""
     table = Crosstable()
-    for with_white, with_black, pairs in ((2, 2, 30), (2, 0, 10), (0, 2, 10), (0, 0, 10)):
+    outcomes: list[tuple[Points, Points, int]] = [(2, 2, 30), (2, 0, 10), (0, 2, 10), (0, 0, 10)]
+    for with_white, with_black, pairs in outcomes:
         table.add("A", "B", with_white, with_black, pairs)
     monkeypatch.setattr(bradley_terry, "MODEL_PAIRS", 1e12)
     low, high = fit(table).difference("A", "B")[1:]
@@ -231,8 +232,8 @@ def test_the_models_own_interval_is_that_of_independent_games(monkeypatch: pytes
 
 
 def test_two_equal_or_mirrored_pairs_separate_no_players() -> None:
-    both: list[tuple[Points, Points]]
-    for both in ([(2, 1), (1, 2)], [(2, 1), (2, 1)], [(2, 2), (2, 2)]):
+    pairs_of_games: list[list[tuple[Points, Points]]] = [[(2, 1), (1, 2)], [(2, 1), (2, 1)], [(2, 2), (2, 2)]]
+    for both in pairs_of_games:
         table = Crosstable()
         for points in both:
             table.add("A", "B", *points)

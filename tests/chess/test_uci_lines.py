@@ -38,6 +38,7 @@ def test_lines_are_read_and_written() -> None:
         assert parse_info(nothing, board) is None
     option = parse_option("option name Clear Hash type button")
     assert option == Option("Clear Hash", "button")
+    assert option is not None
     assert option.line() == "option name Clear Hash type button"
     combo = parse_option("option name A B type combo default x y var x y var z")
     assert combo == Option("A B", "combo", "x y", choices=("x y", "z"))

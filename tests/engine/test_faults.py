@@ -59,6 +59,7 @@ def one_bad_update(world: World, loss_name: str) -> dict[str, Any]:
     world.session.emit = events.append
     points = data()
     learner = Learner(Line(), PLAIN, world)
+    assert isinstance(learner.model, Line)
     batches = stream(points, ITEMS, world)
     losses = {"nan_loss": nan_loss, "infinite_slope": infinite_slope}
     learner.step(mild_loss, batches.at(0))
@@ -151,6 +152,12 @@ class Normed(nn.Module):
         return self.dropout(self.norm(self.linear(x_BF)))
 
 
+def running_mean(learner: Learner) -> Tensor:
+    assert isinstance(learner.model, Normed)
+    assert learner.model.norm.running_mean is not None
+    return learner.model.norm.running_mean
+
+
 def moving_buffers(world: World, exact: bool) -> Any:
     other = another_world(world, RunConfig(shards=8, exact=exact))
     torch.manual_seed(0)
@@ -160,7 +167,7 @@ def moving_buffers(world: World, exact: bool) -> Any:
         learner.drain()
     except UserError as error:
         return error.do
-    return learner.model.norm.running_mean.tolist()
+    return running_mean(learner).tolist()
 
 
 def test_buffers_that_a_forward_changes_are_refused_under_exact_and_averaged_otherwise(tmp_path: Path) -> None:
@@ -184,6 +191,7 @@ def with_dropout(world: World) -> list[float]:
     other = another_world(world, RunConfig(shards=8, exact=True))
     torch.manual_seed(0)
     learner = Learner(Dropped(), PLAIN, other)
+    assert isinstance(learner.model, Dropped)
     for iteration in range(3):
         learner.step(point_loss, stream(data(), ITEMS, other).at(iteration))
     learner.drain()
@@ -236,11 +244,11 @@ def norms_after_a_skipped_update(world: World) -> dict[str, Any]:
     batches = stream(points, ITEMS, other)
     learner.step(point_loss, batches.at(0))
     learner.drain()
-    before = learner.model.norm.running_mean.clone()
+    before = running_mean(learner).clone()
     points.x_NF[BAD_ITEM] = float("nan")
     skipped = learner.step(point_loss, batches.at(1))
     learner.drain()
-    return {"skipped": skipped.read().skipped, "kept": torch.equal(before, learner.model.norm.running_mean)}
+    return {"skipped": skipped.read().skipped, "kept": torch.equal(before, running_mean(learner))}
 
 
 def test_a_skipped_update_leaves_moving_buffers_as_they_were(tmp_path: Path) -> None:
@@ -263,14 +271,15 @@ class Strided(nn.Module):
 def with_strides(world: World) -> tuple[bool, float]:
     other = another_world(world, RunConfig(shards=8, precision="fp64"))
     batches = stream(Points(ITEMS, False), ITEMS, other)
-    learners = [Learner(Strided(transposed), PLAIN, other) for transposed in (True, False)]
+    models = [Strided(transposed) for transposed in (True, False)]
+    learners = [Learner(model, PLAIN, other) for model in models]
     for iteration in range(3):
         for learner in learners:
             learner.step(point_loss, batches.at(iteration))
             learner.model.zero_grad()
     for learner in learners:
         learner.drain()
-    strided, plain = (learner.model.weight.detach() for learner in learners)
+    strided, plain = (model.weight.detach() for model in models)
     return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
 
 

@@ -140,7 +140,7 @@ def modes_after_timing(world: World) -> list[bool]:
     model[1].eval()
     learner = Learner(model, OptimConfig(schedule="constant"), world)
     learner.time_step(sum_loss, stream(data(), ITEMS, world).at(0))
-    return [module.training for module in learner.model]
+    return [module.training for module in model]
 
 
 def test_timing_leaves_the_mode_of_each_module(tmp_path: Path) -> None:
@@ -154,6 +154,7 @@ def weights_after(config: RunConfig, *, long: bool) -> list[float]:
     try:
         torch.manual_seed(0)
         learner = Learner(DropoutLine(), OptimConfig(schedule="constant"), world, global_batch=ITEMS)
+        assert isinstance(learner.model, DropoutLine)
         batches = stream(data(), ITEMS, world)
         with Run.open(Nothing(), world, keep=dict(learner=learner)) as run:
             for iteration in run.iterations(3, long=long):

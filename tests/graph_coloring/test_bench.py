@@ -170,15 +170,15 @@ def test_bench_rejects_bad_arguments(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,random-repair,net-raw"
     ):
-        bench(folder, solvers=("dsatur", "tabu"))
+        bench(folder, solvers=["dsatur", "tabu"])
     with pytest.raises(UserError, match="--csv"):
-        bench(folder, solvers=("dsatur",), csv=tmp_path / "no" / "rows.csv")
+        bench(folder, solvers=["dsatur"], csv=tmp_path / "no" / "rows.csv")
     (folder / "a.col").write_text("p edge 2 1\n")
     (folder / "b.mtx").write_text("x")
     with pytest.raises(
         UserError, match=r"a\.col, line 1: the p line says 1 edges.*; .*b\.mtx, line 1: no MatrixMarket"
     ):
-        bench(folder, solvers=("dsatur",))
+        bench(folder, solvers=["dsatur"])
 
 
 def test_solvers_are_chosen_by_name() -> None:

@@ -239,7 +239,8 @@ def test_python_rejects_arguments_of_wrong_type_or_value(asked: dict[str, Any], 
 
 
 def test_numbers_of_numpy_are_accepted(run: str) -> None:
-    found = workload.solve(nx.petersen_graph(), k=np.int64(3), budget_s=np.float32(2), seed=np.uint8(1), run=run)
+    numbers: dict[str, Any] = dict(k=np.int64(3), budget_s=np.float32(2), seed=np.uint8(1))
+    found = workload.solve(nx.petersen_graph(), **numbers, run=run)
     assert found is not None
     assert found.num_colors == 3
 

@@ -178,7 +178,7 @@ def col(path: Path, graph: Graph) -> None:
 def test_bench_plots_its_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     col(tmp_path / "queen5_5.col", queen(5, 5))
     picture = tmp_path / "gaps.png"
-    assert bench(tmp_path / "queen5_5.col", budget="0.02s", solvers=("dsatur", "tabucol"), plot=picture) == 0
+    assert bench(tmp_path / "queen5_5.col", budget="0.02s", solvers=["dsatur", "tabucol"], plot=picture) == 0
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert f"plot: {picture}" in capsys.readouterr().out
 
@@ -187,9 +187,9 @@ def test_a_plot_that_cannot_be_drawn_is_rejected_before_the_bench(tmp_path: Path
     col(tmp_path / "mine.col", CYCLE)
     col(tmp_path / "queen5_5.col", queen(5, 5))
     with pytest.raises(UserError, match="--best"):
-        bench(tmp_path / "mine.col", solvers=("dsatur",), plot=tmp_path / "gaps.png")
+        bench(tmp_path / "mine.col", solvers=["dsatur"], plot=tmp_path / "gaps.png")
     with pytest.raises(UserError, match="can be written"):
-        bench(tmp_path, solvers=("dsatur",), plot=tmp_path / "no" / "gaps.png")
+        bench(tmp_path, solvers=["dsatur"], plot=tmp_path / "no" / "gaps.png")
 
 
 def test_the_page_plots_conflicts_over_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

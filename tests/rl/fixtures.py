@@ -91,6 +91,9 @@ class StepCounter(nn.Module):
         logits_BK = torch.zeros(len(obs), self.num_actions)
         return Categorical.from_logits(logits_BK), 100 * state["n"][:, 0] + obs[:, 0], {"n": state["n"] + 1}
 
+    def unroll(self, obs: Tensor, state: State, first_TB: Tensor | None) -> tuple[Categorical, Tensor]:
+        raise NotImplementedError
+
 
 def small_policy(lstm_hidden: int = 4) -> ActorCritic:
     """An `ActorCritic` with the same weights each time; with an LSTM unless `lstm_hidden` is 0."""

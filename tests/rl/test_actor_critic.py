@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
+from ranks.rl.environments import Transition
 from ranks.rl.gymnasium.spaces import action_space
 from ranks.rl.policies.actor_critic import ActorCritic, NatureCNN
 from ranks.rl.spaces import Space
@@ -69,7 +70,7 @@ def test_initialisation_follows_the_37_details() -> None:
     for name, weight in policy.named_parameters():
         if "bias" in name:
             assert not weight.any(), name
-    hidden = policy.actor[2].weight.detach()  # type: ignore[index, union-attr]
+    hidden = policy.actor[2].weight.detach()  # type: ignore[union-attr]
     torch.testing.assert_close(hidden @ hidden.T, 2.0 * torch.eye(8))
     (head,) = {round(float(row.norm()), 5) for row in policy.action_head.weight.detach()}
     assert head == 0.01
@@ -131,5 +132,5 @@ def test_in_half_precision_probabilities_are_float32(lstm_hidden: int) -> None:
 class Still(Walk):
     """Actions have no effect."""
 
-    def step(self, action_B: Tensor) -> object:  # type: ignore[override]
+    def step(self, action_B: Tensor) -> Transition:
         return super().step(torch.ones(len(action_B)))

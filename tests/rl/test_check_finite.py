@@ -68,6 +68,9 @@ class Uniform(nn.Module):
     def act(self, obs: Mapping[str, Tensor], state: State) -> tuple[Categorical, Tensor, State]:
         return Categorical.from_logits(torch.zeros(len(obs["place"]), 3)), obs["place"].sum(-1), {}
 
+    def unroll(self, obs: Mapping[str, Tensor], state: State, first_TB: Tensor | None) -> tuple[Categorical, Tensor]:
+        raise NotImplementedError
+
 
 def collector_of(world: World, part: str, number: float, n_steps: int = N_STEPS, truncated: bool = True) -> Collector:
     cfg = PPOConfig(minibatches=2, scale_rewards=True)

@@ -39,6 +39,9 @@ class Right(nn.Module):
         probability_B3 = torch.tensor([others, others, self.share]).expand(len(obs), 3)
         return Categorical.from_logits(probability_B3.log()), obs[:, 0], {"n": state["n"] + 1}
 
+    def unroll(self, obs: Tensor, state: State, first_TB: Tensor | None) -> tuple[Categorical, Tensor]:
+        raise NotImplementedError
+
 
 def evaluate(share: float, deterministic: bool, seed: int = 0, num: int = N_ENVS, max_steps: int = 100) -> Episodes:
     with single_rank(seed=seed) as world:

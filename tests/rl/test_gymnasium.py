@@ -6,7 +6,7 @@ import itertools
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -182,7 +182,8 @@ def test_a_checkpoint_restores_running_episodes_bit_for_bit(name: str, workers: 
         state = {key: rows.clone() for key, rows in uninterrupted.state_dict().items()}
         lengths |= set(state["length_B"].tolist())
         resumed.load_state_dict(state)
-        assert torch.equal(to_tensors(resumed.observe(), CPU), to_tensors(uninterrupted.observe(), CPU))
+        observations = [to_tensors(environment.observe(), CPU) for environment in (resumed, uninterrupted)]
+        assert torch.equal(*cast("list[Tensor]", observations))
         after = resumed.state_dict()
         assert all(torch.equal(after[key], rows) for key, rows in state.items())
         ahead = transitions_of(resumed, space, begin, begin + 8)

@@ -138,6 +138,7 @@ def update_of(world: World, cfg: PPOConfig, log_ratio: float, optim: OptimConfig
     ids = EnvironmentIds(N_ENVS, cfg.minibatches, world)
     rollout = synthetic_rollout(ids, N_STEPS, log_ratio=log_ratio)
     learner, record = Learner(small_policy(), optim, world), RecordingLoss(cfg)
+    assert isinstance(learner.model, ActorCritic)
     with torch.no_grad():
         own: Any = ppo.ppo_loss(learner.model, rollout, cfg=cfg).metrics["approx_kl"]
     metrics = ppo.update(learner, record, rollout, ids, cfg, iteration=5)

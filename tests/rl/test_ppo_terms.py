@@ -41,7 +41,7 @@ def test_clipped_surrogate_by_hand(ratio: float, advantage: float, gain: float, 
 )
 def test_clipped_value_loss_by_hand(value: float, old: float, target: float, loss: float) -> None:
     numbers = [torch.tensor([n]) for n in (value, old, target)]
-    assert ppo_terms.clipped_value_loss(*numbers, 0.5).item() == loss
+    assert ppo_terms.clipped_value_loss(*numbers, clip_range_vf=0.5).item() == loss
 
 
 def test_clipped_value_loss_is_never_smaller_and_equals_value_loss_without_clipping() -> None:

@@ -21,7 +21,7 @@ def random_lstm(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
 
 def cell_by_cell(lstm: nn.LSTM, input_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Tensor, State]:
     """The reference: the equations of a one-layer LSTM for each step and environment."""
-    w_input, w_hidden, b_input, b_hidden = lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0
+    w_input, w_hidden, b_input, b_hidden = lstm.all_weights[0]
     out = torch.zeros(T, B, H, dtype=torch.float64)
     last: list[tuple[Tensor, Tensor]] = []
     for b in range(B):

@@ -81,7 +81,7 @@ def test_a_cut_with_the_right_bootstrap_changes_the_step_error_of_no_step() -> N
     for gae_lambda in (0.0, 0.8):
         together = gae(reward_TB, value_TB, next_TB, discount_TB, cut_TB, gae_lambda)
         columns = (reward_TB, value_TB, next_TB, discount_TB, whole_TB)
-        parts = [gae(*(x[part] for x in columns), gae_lambda) for part in (slice(0, 4), slice(4, 8))]
+        parts = [gae(*(x[part] for x in columns), gae_lambda=gae_lambda) for part in (slice(0, 4), slice(4, 8))]
         assert torch.equal(together, torch.cat(parts))
         uncut = gae(reward_TB, value_TB, next_TB, discount_TB, whole_TB, gae_lambda)
         assert torch.equal(together[4:], uncut[4:])
@@ -94,7 +94,8 @@ def test_nothing_leaks_over_an_end(discount: float) -> None:
     ended_TB, discount_TB = ends(0, 0, 0, 1, 0, 0, 0, 0), torch.full((8, 1), 0.9, dtype=torch.float64)
     discount_TB[3] = discount
     before = gae(reward_TB, value_TB, next_TB, discount_TB, ended_TB, 0.95)
-    after = gae(*(torch.cat([x[:4], x[4:] + 100]) for x in (reward_TB, value_TB, next_TB)), discount_TB, ended_TB, 0.95)
+    changed = [torch.cat([x[:4], x[4:] + 100]) for x in (reward_TB, value_TB, next_TB)]
+    after = gae(*changed, discount_TB=discount_TB, ended_TB=ended_TB, gae_lambda=0.95)
     assert torch.equal(before[:4], after[:4])
     assert not torch.isclose(before[4:], after[4:]).any()
 
@@ -129,6 +130,6 @@ def test_equals_the_slow_reference(gae_lambda: float) -> None:
     discount = torch.where(ended & (randn(20, 9)[:, :6] > 0), 0.0, 0.97)
     found = gae(reward, value, following, discount, ended, gae_lambda)
     torch.testing.assert_close(found, slow_gae(reward, value, following, discount, ended, gae_lambda))
-    wide = gae(*(x.float() for x in (reward, value, following, discount)), ended, gae_lambda)
+    wide = gae(*(x.float() for x in (reward, value, following, discount)), ended_TB=ended, gae_lambda=gae_lambda)
     assert wide.dtype == torch.float32
     torch.testing.assert_close(wide.double(), found, atol=1e-4, rtol=1e-4)

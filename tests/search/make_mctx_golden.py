@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import mctx
+import jax  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
+import mctx  # pyright: ignore[reportMissingImports]
 import numpy as np
 
 from ranks.search.evaluation import Leaves

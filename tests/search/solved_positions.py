@@ -43,7 +43,8 @@ def positions(count: int, least_stones: int, seed: int) -> list[Solved]:
         for move in board.legal_moves(0).tolist():
             board.set_root(0, 0, [*moves, move])
             ended = board.outcome()[0]
-            value_of[move] = -int(solve(*board.state(0), table) if np.isnan(ended) else ended)
+            mine, theirs = board.state(0)
+            value_of[move] = -int(solve(mine, theirs, table) if np.isnan(ended) else ended)
         if len(set(value_of.values())) > 1:
             found.append(Solved(moves, {move for move, value in value_of.items() if value == max(value_of.values())}))
     return found

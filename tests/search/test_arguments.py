@@ -15,6 +15,9 @@ from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.search import Search
 
 WORDS = CONNECT_FOUR.initial
+MASK: Any = np.ones(4, np.bool_)
+HALF: Any = 0.5
+FLOATS: Any = WORDS.astype(np.float64)
 INVALID: dict[str, Callable[[Search], Any]] = {
     **{
         f"{name} of slot {slot}": lambda search, call=call, slot=slot: call(search, slot)
@@ -31,13 +34,13 @@ INVALID: dict[str, Callable[[Search], Any]] = {
             "principal_variation": lambda search, slot: search.principal_variation(slot),
         }.items()
     },
-    "a mask in place of slots": lambda search: search.result(np.ones(4, np.bool_)),
+    "a mask in place of slots": lambda search: search.result(MASK),
     "slots in two dimensions": lambda search: search.result(np.zeros((1, 1), np.int64)),
     "a game_id below 0": lambda search: search.set_root(0, -1),
     "a game_id of 65 bits": lambda search: search.set_root(0, 2**64),
     "a move of 17 bits": lambda search: search.set_root(0, 0, [70000]),
     "a move below 0": lambda search: search.set_root(0, 0, [-1]),
-    "half a move": lambda search: search.set_root(0, 0, [0.5]),
+    "half a move": lambda search: search.set_root(0, 0, [HALF]),
     "to play a move of 17 bits": lambda search: search.play([70000], [0]),
     "to play a move below 0": lambda search: search.play([-1], [0]),
     "one move for all slots": lambda search: search.play([3]),
@@ -47,7 +50,7 @@ INVALID: dict[str, Callable[[Search], Any]] = {
     "two starts": lambda search: search.set_root(0, 0, start=np.tile(WORDS, (2, 1))),
     "a start of one column": lambda search: search.set_root(0, 0, start=WORDS[:, None]),
     "a start in three dimensions": lambda search: search.set_root(0, 0, start=WORDS[None, None]),
-    "a start of floats": lambda search: search.set_root(0, 0, start=WORDS.astype(np.float64)),
+    "a start of floats": lambda search: search.set_root(0, 0, start=FLOATS),
     "too many simulations": lambda search: search.begin(simulations=21),
     "simulations below 0": lambda search: search.begin(simulations=-1),
     "simulations for other slots": lambda search: search.begin([0, 1, 2], np.array([3, 4])),
@@ -72,13 +75,15 @@ START = np.array([5, 1 << 63 | 2], np.uint64)
 @pytest.mark.parametrize("start", [START, START[None], START.view(np.int64), np.repeat(START, 2)[::2]])
 def test_a_start_has_one_dimension_or_is_one_row(start: Any) -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=1), 2)
-    search.set_root(np.int64(1), np.uint64(2**64 - 1), start=start)
+    numbers: dict[str, Any] = dict(slot=np.int64(1), game_id=np.uint64(2**64 - 1))
+    search.set_root(**numbers, start=start)
     assert search.state(1).tolist() == START.tolist()
     assert search.state(0).tolist() == [0, 0]
     assert search.trees.slots_G["game_id"].tolist() == [0, 2**64 - 1]
 
 
 def test_invalid_settings_are_rejected() -> None:
+    invalid: dict[str, Any]
     for invalid in (
         {"simulations": 0},
         {"num_considered": 0},

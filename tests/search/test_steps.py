@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_slots_are_played_and_searched_again_as_they_end() -> None:
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_no_virtual_loss_remains_after_a_search_with_several_leaves_per_game(root: str) -> None:
+def test_no_virtual_loss_remains_after_a_search_with_several_leaves_per_game(root: Literal["puct", "gumbel"]) -> None:
     search = Search(CONNECT_FOUR, SearchConfig(simulations=300, root=root, leaves_per_game=8), 1)
     search.set_root(0, 0, [3])
     result = search.run(reference.hash_evaluator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numba
 import numpy as np
 import pytest
@@ -70,7 +72,8 @@ def test_solver_agrees_with_plain_minimax() -> None:
         for child in (reference.after(CONNECT_FOUR, node, move) for move in node.moves):
             if child.outcome is None:
                 values.append(minimax(child))
-                assert solve(*child.state[0], table) == values[-1]
+                mine, theirs = child.state[0]
+                assert solve(mine, theirs, table) == values[-1]
     assert set(values) == {-1, 0, 1}
 
 
@@ -87,7 +90,7 @@ def test_one_simulation_solves_few_positions(solved: list[Solved]) -> None:
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_solved_connect_four_positions(root: str, solved: list[Solved]) -> None:
+def test_solved_connect_four_positions(root: Literal["puct", "gumbel"], solved: list[Solved]) -> None:
     config = SearchConfig(simulations=8000, root=root, gumbel_scale=0.0, reuse=False, edges_per_node=5)
     assert share_of_best_moves(solved, config) >= 0.99
 
@@ -101,7 +104,7 @@ def boards(games: list[list[int]], config: SearchConfig) -> Search:
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_tictactoe_is_never_lost(root: str, side: int) -> None:
+def test_tictactoe_is_never_lost(root: Literal["puct", "gumbel"], side: int) -> None:
     """Against every possible line of play; positions of one depth are searched at once, equal ones once."""
     no_search = SearchConfig(simulations=1)
     config = SearchConfig(simulations=5000, root=root, gumbel_scale=0.0, reuse=False)
@@ -119,7 +122,7 @@ def test_tictactoe_is_never_lost(root: str, side: int) -> None:
         if ply % 2 != side:
             assert not (outcome_P == -1).any(), [games[slot] for slot in np.flatnonzero(outcome_P == -1)]
         games = list(
-            {board.state(slot).tobytes(): games[slot] for slot in np.flatnonzero(np.isnan(outcome_P))}.values()
+            {board.state(slot).tobytes(): games[slot] for slot in np.flatnonzero(np.isnan(outcome_P)).tolist()}.values()
         )
         ply += 1
     assert ply == 9

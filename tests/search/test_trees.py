@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -76,7 +77,9 @@ def numpy_hash_evaluator(leaves: Leaves) -> Evaluation:
 
 @pytest.mark.parametrize("leaves_per_game", [1, 3])
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_trees_do_not_depend_on_other_games_order_threads_and_groups(root: str, leaves_per_game: int) -> None:
+def test_trees_do_not_depend_on_other_games_order_threads_and_groups(
+    root: Literal["puct", "gumbel"], leaves_per_game: int
+) -> None:
     config = SearchConfig(
         simulations=40, root=root, dirichlet_fraction=0.25, leaves_per_game=leaves_per_game, seed=5
     )  # fmt: skip
@@ -194,7 +197,7 @@ def test_gumbel_search_equals_mctx() -> None:
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_reading_results_writes_nothing(root: str) -> None:
+def test_reading_results_writes_nothing(root: Literal["puct", "gumbel"]) -> None:
     """After a search, after a move that keeps a subtree, and on empty and finished games."""
     search = Search(CONNECT_FOUR, SearchConfig(simulations=60, root=root), 3)
     search.set_root(0, 0)

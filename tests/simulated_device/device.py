@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ class DeviceTensor(Tensor):
     """A tensor on the device. `cpu_tensor`: its values."""
 
     cpu_tensor: Tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__: Any = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def __new__(cls, cpu_tensor: Tensor) -> DeviceTensor:
@@ -85,7 +85,7 @@ class Simulated(TorchDispatchMode):
         if target is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
         cpu_kwargs = {key: _mapped(_on_cpu, value) for key, value in kwargs.items()}
-        found = CELLS.get(name, func)(*_mapped(_on_cpu, args), **cpu_kwargs)
+        found = CELLS.get(name, cast("Callable[..., Any]", func))(*_mapped(_on_cpu, args), **cpu_kwargs)
         if name == "aten::copy_":
             return args[0]
         found = _mapped(DeviceTensor, found) if device_output else found

@@ -168,7 +168,7 @@ def test_monthly_returns_and_rolling_sharpe_by_hand() -> None:
     dates_T = np.array(["2019-12-31", "2020-01-02", "2020-01-31", "2020-02-03", "2020-02-28"], "datetime64[D]")
     found = monthly_returns(dates_T, np.array([100.0, 110.0, 120.0, 90.0, 60.0]))
     assert found == pytest.approx({(2020, 1): 0.2, (2020, 2): -0.5})
-    value_T = np.cumprod([1.0, 1.1, 0.9, 1.2, 1.05])
+    value_T = np.cumprod([1.0, 1.1, 0.9, 1.2, 1.05], dtype=np.float64)
     rolling_T = rolling_sharpe(value_T, 2)
     assert np.isnan(rolling_T[:2]).all()
     last = np.array([0.2, 0.05])

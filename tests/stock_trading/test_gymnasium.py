@@ -37,6 +37,7 @@ def test_env_equals_the_market() -> None:
         assert not terminated
         assert truncated is (transition.final_obs is not None) is (number % 20 == 0)
         if transition.final_obs is not None:
+            assert isinstance(transition.final_obs, dict)
             np.testing.assert_array_equal(observation, market.vector(transition.final_obs)[0].numpy())
             assert info["value"] == env.market.value_B.item()
             observation, info = env.reset()

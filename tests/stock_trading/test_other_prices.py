@@ -88,6 +88,7 @@ def test_saved_config_has_tickers_and_dates(own: TrainedRun) -> None:
     data = own.cfg.data
     assert data.tickers == TICKERS
     assert (data.train_from, data.test_to) == ("2007-02-20", "2018-12-31")
+    assert data.train_from is not None
     assert data.train_to is not None
     assert data.test_from is not None
     assert data.train_from < data.train_to < data.test_from < "2018-12-31"
@@ -226,6 +227,7 @@ def test_export_equals_backtest(own: TrainedRun) -> None:
     market.load_state_dict(
         market.state_dict() | {name: torch.tensor([days.window - 1]) for name in ("day", "start_day")}
     )
+    assert own.cfg.market.episode_days is not None
     for row in range(test.start, test.start + own.cfg.market.episode_days):
         window_BWK = raw_DK[None, row - net.window : row]
         with torch.no_grad():

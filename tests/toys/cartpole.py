@@ -47,8 +47,9 @@ class RecurrentPolicy(nn.Module):
         state_BH = self.cell(obs_BF, state["h"])
         return Categorical.from_logits(self.action(state_BH)), self.value(state_BH)[:, 0], {"h": state_BH}
 
-    def unroll(self, obs_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Categorical, Tensor]:
+    def unroll(self, obs_TBF: Tensor, state: State, first_TB: Tensor | None) -> tuple[Categorical, Tensor]:
         """The state is reset to zero where an episode starts."""
+        assert first_TB is not None
         hidden, state_BH = [], state["h"]
         for obs_BF, first_B in zip(obs_TBF, first_TB.to(obs_TBF.device), strict=True):
             state_BH = self.cell(obs_BF, state_BH * (~first_B)[:, None])

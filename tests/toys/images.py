@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -48,13 +47,10 @@ class Gratings:
         wave_NHW = torch.sin(x_HW * torch.cos(angle_N11) + y_HW * torch.sin(angle_N11) + 6.28 * phase_N11)
         noise_NHW = rng.normal(key + 2, ids, 64).reshape(-1, 8, 8)
         self.image_NHW = (wave_NHW + noise_NHW).to(torch.get_default_dtype()).to(device)
+        self.sha256 = hashlib.sha256(self.image_NHW.cpu().numpy().tobytes()).hexdigest()
 
     def __len__(self) -> int:
         return len(self.label_N)
-
-    @cached_property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.image_NHW.cpu().numpy().tobytes()).hexdigest()
 
     def gather(self, ids: Tensor) -> ImageBatch:
         ids = ids.to(self.image_NHW.device, non_blocking=True)

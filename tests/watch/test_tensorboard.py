@@ -14,8 +14,8 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from ranks.watch.tensorboard import TensorBoardWriter
 
 
-def scalars(folder: Path) -> list[tuple[int, str, float]]:
-    found: list[tuple[int, str, float]] = []
+def scalars(folder: Path) -> list[tuple[int, str, Any]]:
+    found: list[tuple[int, str, Any]] = []
     for path in sorted(folder.iterdir()):
         for event in EventFileLoader(str(path)).Load():
             for value in event.summary.value:

@@ -5,31 +5,33 @@ Legend: T steps, B environments, F features.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from ranks.engine.update.evaluate import HasEvalMode
 from ranks.rl.distributions import Distribution
-from ranks.rl.pytree import State, Tree
+from ranks.rl.pytree import State
 from ranks.rl.running_mean_std import Normaliser
 
 
 class Policy(HasEvalMode, Protocol):
     """An actor-critic `torch.nn.Module`.
 
-    A policy without memory has an empty recurrent state, `{}`.
+    A policy without memory has an empty recurrent state, `{}`. `obs` is what its environment's
+    `observe` returns, one tensor or a dict of tensors. Its type is Any, so that a policy can
+    annotate the one that it expects.
     """
 
     def start_state(self, num_rows: int, /) -> State:
         """Return the recurrent state at the start of an episode, [num_rows, ...] each."""
         ...
 
-    def act(self, obs: Tree, state: State, /) -> tuple[Distribution, Tensor, State]:
+    def act(self, obs: Any, state: State, /) -> tuple[Distribution, Tensor, State]:
         """Do one step: return the actions' distribution, the value [B] and the next state."""
         ...
 
-    def unroll(self, obs: Tree, state: State, first_TB: Tensor | None, /) -> tuple[Distribution, Tensor]:
+    def unroll(self, obs: Any, state: State, first_TB: Tensor | None, /) -> tuple[Distribution, Tensor]:
         """Do T steps with gradients: return the actions' distribution and the value of [T, B].
 
         `state`: before the first step. `first_TB`: bool, on the CPU, an episode starts with the
@@ -52,7 +54,7 @@ class NormalisesObservations(Protocol):
         """The layer that normalises F features."""
         ...
 
-    def features_to_normalise(self, obs: Tree, /) -> Tensor:
+    def features_to_normalise(self, obs: Any, /) -> Tensor:
         """The numbers of an observation that the layer normalises, as the environment gave them:
         [..., F]."""
         ...

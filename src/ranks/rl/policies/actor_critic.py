@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,10 @@ from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State, Tree
 from ranks.rl.running_mean_std import Normaliser
 
+M = TypeVar("M", bound=nn.Module)
 
-def orthogonal(layer: nn.Module, gain: float) -> nn.Module:
+
+def orthogonal(layer: M, gain: float) -> M:
     """Initialise a layer with orthogonal weights of this gain and zero biases.
 
     Saxe et al. 2014, arXiv 1312.6120.
@@ -154,7 +156,7 @@ class ActorCritic(nn.Module):
         self.value_head = orthogonal(nn.Linear(lstm_hidden or hidden, 1), 1.0)
         self.log_std_A = nn.Parameter(torch.zeros(outputs if action["kind"] == "box" else 0))
 
-    def _mlp(self, num_features: int) -> nn.Module:
+    def _mlp(self, num_features: int) -> nn.Sequential:
         first = orthogonal(nn.Linear(num_features, self.hidden), math.sqrt(2))
         second = orthogonal(nn.Linear(self.hidden, self.hidden), math.sqrt(2))
         return nn.Sequential(first, nn.Tanh(), second, nn.Tanh())
