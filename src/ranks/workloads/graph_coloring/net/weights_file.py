@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.engine.export.load_export import load_export
+from ranks.engine.runs.folder import RUN_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 
@@ -28,7 +29,7 @@ class LoadedNet:
 def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
     """The network of a run (name or folder) or a safetensors file; None: the shipped one.
 
-    Raises UserError if there is none.
+    Raises UserError if there is none, or if another version of ranks made the run.
     """
     if run is None:
         return read_net(SHIPPED / "model.safetensors", "shipped with ranks", "the network that ships with the package")
@@ -37,6 +38,8 @@ def load_net(run: str | None, runs_dir: Path = Path("runs")) -> LoadedNet:
     for place in places:
         if place.is_file():
             return read_net(place, str(place), asked)
+        if (place / RUN_FILE).is_file():
+            RunFolder(place).check_format()
         for folder in (place / "export", place):
             if (folder / "model.safetensors").is_file():
                 return read_net(folder / "model.safetensors", f"run {place.name}", asked)

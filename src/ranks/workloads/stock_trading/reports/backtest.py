@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranks.errors import UserError, nearest
+from ranks.errors import OtherFormat, UserError, nearest
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.config import DataConfig, PeriodsConfig
@@ -74,6 +74,8 @@ def _trained(what: str, runs_dir: Path) -> TrainedRun:
 
     try:
         return load_run(what, runs_dir)
+    except OtherFormat:
+        raise
     except UserError as error:
         raise UserError(f"a backtest of {what}", error.found, nearest(what, list(BASELINES), error.do)) from None
 

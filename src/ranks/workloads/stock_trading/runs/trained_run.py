@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ranks.engine.config_file import overlay, read_object
 from ranks.engine.export.load_export import load_export
-from ranks.engine.runs.folder import CONFIG_FILE
+from ranks.engine.runs.folder import CONFIG_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
@@ -26,14 +26,17 @@ class TrainedRun:
 
 
 def load_run(run: str, runs_dir: Path = Path("runs")) -> TrainedRun:
-    """Load a run by its name in `runs_dir`, or by its folder. Raises UserError if it is not a run of stock-trading or
-    has not finished."""
+    """Load a run by its name in `runs_dir`, or by its folder.
+
+    Raises UserError if it is not a run of stock-trading, has not finished, or was made by another version of ranks.
+    """
     asked = f"the run {run}"
     folder = next((f for f in (runs_dir / run, Path(run)) if (f / CONFIG_FILE).is_file()), None)
     if folder is None:
         raise UserError(
             asked, f"no run of that name in {runs_dir}/, and no such run folder", "list the runs with `ranks runs`"
         )
+    RunFolder(folder).check_format()
     content = read_object(folder / CONFIG_FILE, asked)
     if content.get("workload") != "stock-trading":
         raise UserError(asked, f"a run of {content.get('workload')}", "name a run of stock-trading")
