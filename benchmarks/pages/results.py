@@ -95,8 +95,14 @@ def survive(proofs: dict[str, Result]) -> Iterator[Row]:
     for name, result in of_kind(proofs, "survive"):
         checks = {check["name"]: check["found"] for check in result["checks"]}
         goals = result["raw"].get("goals", {}).items()
-        recovery = "".join(f"; from a kill to the next new iteration {goal['found']}" for _, goal in goals)
+        recovery = "".join(f"; from a kill to the next new iteration: {in_words(goal['found'])}" for _, goal in goals)
         yield f"killed and stopped, {name}", f"{verdict(result)}; kills: {checks['kills']}{recovery}", result
+
+
+def in_words(found: str) -> str:
+    """'p50 3.6 s, p95 5.5 s of 23, 7 cut short' in words."""
+    pattern = r"p50 (\S+) s, p95 (\S+) s of (\d+), (\d+) cut short"
+    return re.sub(pattern, r"median \1 s, 95th percentile \2 s (\3 kills; \4 more were too close together)", found)
 
 
 def tables(proofs: dict[str, Result]) -> Iterator[Row]:
