@@ -143,15 +143,21 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
         "keep the end of the schedule with --optim.schedule-updates",
     ),
     "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
+    "another identity on two ranks": (
+        ["train", "./spirals.py", "--ranks", "2", "--gpus", "none", "--seed", "8", "--hidden", "8"],
+        "it is another run\n",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", WITH_A_RUN)
 def test_refused_where_a_run_exists(case: str, refused: Refused, trained: Path) -> None:
     argv, answer = WITH_A_RUN[case]
-    before = newest_checkpoint(trained).stat().st_mtime_ns
+    """The run stays as it is: its checkpoints, and the sessions that `ranks runs` reads its state from."""
+    sessions = trained / "runs" / "spirals" / "sessions.jsonl"
+    before = newest_checkpoint(trained).stat().st_mtime_ns, sessions.read_text()
     assert answer in refused(argv)
-    assert newest_checkpoint(trained).stat().st_mtime_ns == before
+    assert (newest_checkpoint(trained).stat().st_mtime_ns, sessions.read_text()) == before
 
 
 @pytest.mark.parametrize("num_ranks", ["1", "2"])

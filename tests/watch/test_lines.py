@@ -8,6 +8,7 @@ import pytest
 
 from ranks.progress import duration
 from ranks.watch.lines import (
+    episode_reward,
     event_line,
     plan_lines,
     progress_line,
@@ -176,3 +177,8 @@ def test_durations(seconds: float | None, text: str) -> None:
 
 def test_sizes() -> None:
     assert (size(3 << 10), size(3 << 20), size(3 << 30), size(None)) == ("3 KiB", "3 MiB", "3.0 GiB", "")
+
+
+def test_a_step_reward_is_not_shown_as_the_reward_of_an_episode() -> None:
+    assert episode_reward({"rollout/step_reward": -1.0, "rollout/episodes": 0.0}) is None
+    assert episode_reward({"rollout/step_reward": -1.0, "rollout/episode_reward": -200.0}) == -200.0

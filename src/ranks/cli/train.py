@@ -175,10 +175,18 @@ def newest_iteration(folder: RunFolder) -> int:
 
 
 def record(folder: RunFolder, fact: dict[str, Any]) -> None:
-    """Append a failure or a restart to the run's sessions file."""
-    if folder.exists:
-        from ranks.engine.runs.jsonl import JsonlFile
+    """Append a failure or a restart to the run's sessions file.
 
-        sessions = JsonlFile(folder.path / SESSIONS_FILE)
-        sessions.append({**fact, "time": fact["time_s"]})
-        sessions.close()
+    A command that was refused before it opened a session leaves the file as it is.
+    """
+    if not folder.exists:
+        return
+    from ranks.engine.runs.jsonl import JsonlFile, read_rows
+
+    path = folder.path / SESSIONS_FILE
+    last = next(reversed(read_rows(path)), {})
+    if fact.get("kind") == "user_error" and last.get("event") not in ("opened", "resumed"):
+        return
+    sessions = JsonlFile(path)
+    sessions.append({**fact, "time": fact["time_s"]})
+    sessions.close()

@@ -60,7 +60,7 @@ class Stream(Generic[T]):
             self._epoch = epoch
             self._order = rng.permutation(rng.key(self.world.seed, f"order/{self.purpose}", epoch), len(self.dataset))
         batch = self._order[position * self.global_batch : (position + 1) * self.global_batch]
-        cost = self.dataset.cost
+        cost: Tensor | None = getattr(self.dataset, "cost", None)  # without it, all items cost the same
         if cost is not None:
             batch = batch[balanced(cost[batch].tolist(), self.world.assignment.num_shards)]
         shards = Shards.assigned(

@@ -77,8 +77,8 @@ class ConsoleView:
         self._try(self._close)
 
     def say(self, text: str) -> None:
-        """Print one line to standard error, above the progress bar if both are on one terminal."""
-        self._print(clean(text), sys.stderr)
+        """Print lines to standard error, above the progress bar if both are on one terminal."""
+        self._print("\n".join(clean(line) for line in text.splitlines()), sys.stderr)
 
     def show(self, rank: int, channel: Literal["out", "err"], text: str) -> None:
         """Print the output of a rank. Of a line with carriage returns only the last part is printed."""

@@ -129,8 +129,8 @@ def resume_line(run_dir: Path, iteration: int) -> str:
 
 
 def episode_reward(row: JsonRow) -> float | None:
-    """The mean reward of an episode in a row of an RL run; None where the row has none."""
-    others = (n for n in row if n.startswith("rollout/") and ("reward" in n or "return" in n))
+    """The mean reward of an episode in a row of an RL run; None where no episode ended."""
+    others = (n for n in row if n.startswith("rollout/") and ("reward" in n or "return" in n) and "step" not in n)
     name = next((n for n in (*EPISODE_REWARD, *others) if n in row), None)
     value = row.get(name) if name is not None else None
     return float(value) if isinstance(value, int | float) else None
