@@ -87,7 +87,9 @@ def machine(result: Result) -> str:
 def same_run(proofs: dict[str, Result]) -> Iterator[Row]:
     """`ranks prove same-run`: equal fingerprints."""
     for name, result in of_kind(proofs, "same-run"):
-        yield f"same run, {name}", f"{verdict(result)}: equal fingerprints on 1, 2, 3 and 4 ranks", result
+        fingerprints: dict[str, str] = result["raw"]["L3"]["fingerprints"]
+        equal = "equal fingerprints" if len(set(fingerprints.values())) == 1 else "**different fingerprints**"
+        yield f"same run, {name}", f"{verdict(result)}: {equal} in {len(fingerprints)} runs on 1 to 4 ranks", result
 
 
 def survive(proofs: dict[str, Result]) -> Iterator[Row]:
