@@ -33,7 +33,7 @@ from ranks.engine.runs.jsonl import read_rows
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.config import small
-from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.decode import Noise, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet

@@ -24,7 +24,7 @@ from gpu_updates import coloring_config
 from measure import alternate, origin, ratios, shown, spread, write_result
 
 from ranks.engine.sharding import rng
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.rows import row_noise, rows_of

@@ -17,7 +17,7 @@ from measure import THREADS
 from ranks import Learner, RunConfig, StepBatch, World, stream
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss

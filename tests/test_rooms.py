@@ -151,7 +151,7 @@ def test_packages_that_a_room_may_use(name: str) -> None:
 
 def test_only_the_command_line_knows_tyro() -> None:
     users = {module for module, path in MODULES.items() if any(o.split(".")[0] == "tyro" for o in imports(path))}
-    assert users == {"ranks.cli.parse"}
+    assert users == {"ranks.cli.flags.parse"}
 
 
 def test_models_import_only_torch_and_the_standard_library() -> None:
@@ -163,7 +163,7 @@ def test_models_import_only_torch_and_the_standard_library() -> None:
 
 
 def test_configs_and_help_import_no_torch() -> None:
-    light = ["ranks", "ranks.cli.main", "ranks.cli.settings", "ranks.errors", "ranks.workloads"]
+    light = ["ranks", "ranks.cli.main", "ranks.cli.flags.settings", "ranks.errors", "ranks.workloads"]
     light += [f"ranks.engine.{name}" for name in ("config", "distributed.process_env", "runs.folder")]
     configs = [module for module in MODULES if module.startswith("ranks.workloads.") and module.endswith(".config")]
     assert configs

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/ranks/"
 CODE = (PACKAGE, "tests/", "benchmarks/", "examples/", "tools/", "docs/")
 ENGINE = (PACKAGE + "engine/",)
-RL = (PACKAGE + "rl/", PACKAGE + "cli/template_on_policy.py")
+RL = (PACKAGE + "rl/", PACKAGE + "cli/templates/on_policy.py")
 PPO = (PACKAGE + "rl/config.py", PACKAGE + "rl/ppo.py")
 SEARCH = (PACKAGE + "search/", PACKAGE + "jit.py")
 CHESS = (PACKAGE + "chess/",)
@@ -152,7 +152,10 @@ def find_all() -> list[Use]:
     code = [path for path in code if path != SELF]
     found = [use for path in code for use in retired_names(path)]
     found += [use for path in [*code, *pages] for use in retired_prose(path)]
-    return [*found, *shared_classes([path for path in code if path.startswith(PACKAGE) and "template_" not in path])]
+    return [
+        *found,
+        *shared_classes([path for path in code if path.startswith(PACKAGE) and "cli/templates/" not in path]),
+    ]
 
 
 def main() -> int:

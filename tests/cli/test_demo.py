@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.cli import demo
+from ranks.cli.commands import demo
 from ranks.cli.main import main
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ranks.cli.commands.prove import PROOFS
+from ranks.cli.flags.outline import load_outline, outline_function
 from ranks.cli.main import COMMAND_GROUPS, COMMANDS, find, first_line, main
-from ranks.cli.outline import load_outline, outline_function
-from ranks.cli.prove import PROOFS
 from ranks.workloads import WORKLOADS
 
 GROUPS = {name: module for name, (_, module) in COMMAND_GROUPS.items()} | WORKLOADS
@@ -34,7 +34,7 @@ PAGES = [
 def test_no_help_page_imports_a_heavy_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "points"]) == 0
-    Path("pole.py").write_text(Path(inspect.getfile(main)).with_name("template_on_policy.py").read_text())
+    Path("pole.py").write_text((Path(inspect.getfile(main)).with_name("templates") / "on_policy.py").read_text())
     code = """
 import contextlib, io, json, sys
 from ranks.cli.main import main

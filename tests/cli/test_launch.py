@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.cli.launch import before_script, is_workload
+from ranks.cli.commands.launch import before_script, is_workload
 from ranks.cli.main import main
 
 

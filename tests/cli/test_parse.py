@@ -8,7 +8,7 @@ from typing import Annotated
 
 import pytest
 
-from ranks.cli.parse import Positional, Switch, call, flags_of, parse
+from ranks.cli.flags.parse import Positional, Switch, call, flags_of, parse
 from ranks.errors import UserError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ranks.cli.train import add_resume_note
+from ranks.cli.commands.train import add_resume_note
 from ranks.engine.config import RunConfig
 
 

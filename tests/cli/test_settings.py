@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
+from ranks.cli.flags.settings import resolve
 from ranks.cli.main import main
-from ranks.cli.settings import resolve
 from ranks.engine.config import OptimConfig, RunConfig
 from ranks.engine.config_file import encode, overlay
 

@@ -27,7 +27,8 @@ cli.entry()
 CLEANS_UP = """
 import os, signal
 from pathlib import Path
-from ranks.cli import main, parse
+from ranks.cli import main
+from ranks.cli.flags import parse
 
 def command(*, mark: Path) -> int:
     try:

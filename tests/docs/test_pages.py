@@ -199,4 +199,4 @@ def test_the_figures_are_the_results() -> None:
 
 def test_the_readme_shows_the_loop_of_the_template() -> None:
     (loop,) = re.findall(r"```python\n(def train.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert loop in (ROOT / "src" / "ranks" / "cli" / "template_supervised.py").read_text(encoding="utf-8")
+    assert loop in (ROOT / "src" / "ranks" / "cli" / "templates" / "supervised.py").read_text(encoding="utf-8")

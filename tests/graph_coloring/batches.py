@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.families import random_graph
+from ranks.workloads.graph_coloring.data.families.training import random_graph
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import GraphBatch, collate
 

@@ -13,8 +13,8 @@ import torch
 from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.file_lock import file_lock
+from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.weights_file import load_net

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from ranks.cli.parse import call
+from ranks.cli.flags.parse import call
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.graphs.graph import Graph

@@ -14,18 +14,18 @@ import pytest
 from ranks.workloads.graph_coloring.classical.exact import chromatic_number
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data.families import FAMILIES, biregular
-from ranks.workloads.graph_coloring.data.generators import (
+from ranks.workloads.graph_coloring.data.families.generators import (
     MAX_EDGES,
     GeneratedGraph,
     random_graph,
     relabelled,
     without_bounds,
 )
-from ranks.workloads.graph_coloring.data.items import SIZE_MIX, generate_item, random_size
+from ranks.workloads.graph_coloring.data.families.items import SIZE_MIX, generate_item, random_size
+from ranks.workloads.graph_coloring.data.families.structured import mycielskian
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES, biregular
+from ranks.workloads.graph_coloring.data.families.unseen import UNSEEN
 from ranks.workloads.graph_coloring.data.labels import MEASURE_MOVES, bound_labels, full_labels, smallest_last
-from ranks.workloads.graph_coloring.data.structured import mycielskian
-from ranks.workloads.graph_coloring.data.unseen import UNSEEN
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph

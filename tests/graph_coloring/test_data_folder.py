@@ -19,16 +19,16 @@ import pytest
 from ranks.errors import UserError
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data import build, worker_pool
-from ranks.workloads.graph_coloring.data.build import prepare
-from ranks.workloads.graph_coloring.data.build_tasks import BuildTask, Entry
+from ranks.workloads.graph_coloring.data.build import build, worker_pool
+from ranks.workloads.graph_coloring.data.build.build import prepare
+from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
+from ranks.workloads.graph_coloring.data.build.tasks import BuildTask, Entry
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.dataset_folder import load, read_manifest
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.file_lock import file_lock
-from ranks.workloads.graph_coloring.data.generators import random_graph, relabelled, without_bounds
-from ranks.workloads.graph_coloring.data.items import generate_item
-from ranks.workloads.graph_coloring.data.unseen import UNSEEN
+from ranks.workloads.graph_coloring.data.families.generators import random_graph, relabelled, without_bounds
+from ranks.workloads.graph_coloring.data.families.items import generate_item
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
+from ranks.workloads.graph_coloring.data.families.unseen import UNSEEN
 from ranks.workloads.graph_coloring.data.user_graphs import read_user_graph, split, user_files
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.checker import problems
@@ -180,7 +180,7 @@ def test_labels_by_bounds_need_no_numba(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['numba'] = None\n"
         "from ranks.workloads.graph_coloring.config import DataConfig\n"
-        "from ranks.workloads.graph_coloring.data.build import prepare\n"
+        "from ranks.workloads.graph_coloring.data.build.build import prepare\n"
         "print(prepare(DataConfig(train_graphs=12, max_nodes=60, labels='bounds'), 'train', 1))\n"
         "prepare(DataConfig(train_graphs=12, max_nodes=60), 'train', 1)\n"
     )

@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.classical.exact import (
     k_colour,
     search_upwards,
 )
-from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from tests.graph_coloring.example_graphs import brute_force, is_proper, of_networkx, partitions, queen, random_graph
 

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.features import node_features
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx

@@ -6,9 +6,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.generators import random_graph
-from ranks.workloads.graph_coloring.data.unseen import UNSEEN
+from ranks.workloads.graph_coloring.data.families.generators import random_graph
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
+from ranks.workloads.graph_coloring.data.families.unseen import UNSEEN
 from ranks.workloads.graph_coloring.graphs import compiled_features
 from ranks.workloads.graph_coloring.graphs.features import FEATURES, OutOfTime, node_features, numpy_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph

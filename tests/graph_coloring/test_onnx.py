@@ -15,7 +15,7 @@ import torch
 import ranks
 from ranks.engine.runs import provenance
 from ranks.errors import GaveUp
-from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 

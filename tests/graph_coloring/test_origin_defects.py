@@ -22,13 +22,13 @@ from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.classical.greedy import largest_first, num_colours
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data import build_tasks
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build import tasks
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset import LabelledGraph, pack
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.generators import GeneratedGraph, random_graph, without_bounds
-from ranks.workloads.graph_coloring.data.items import generate_item
+from ranks.workloads.graph_coloring.data.families.generators import GeneratedGraph, random_graph, without_bounds
+from ranks.workloads.graph_coloring.data.families.items import generate_item
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.data.labels import Labels, full_labels
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.features import node_features
@@ -63,8 +63,8 @@ def test_no_label_is_among_the_features(tmp_path: Path, monkeypatch: pytest.Monk
     def others(generated: GeneratedGraph) -> Labels:
         return Labels(1, generated.graph.n, np.arange(generated.graph.n), 9.0)
 
-    monkeypatch.setattr(build_tasks, "full_labels", others)
-    monkeypatch.setattr(build_tasks.BuildJob, "families", property(lambda job: list(FAMILIES)[::-1]))
+    monkeypatch.setattr(tasks, "full_labels", others)
+    monkeypatch.setattr(tasks.BuildJob, "families", property(lambda job: list(FAMILIES)[::-1]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with other labels"))
     other = load(prepare(SMALL.data, "train", 1))
     assert other.edges_E2.tobytes() == stored.edges_E2.tobytes()

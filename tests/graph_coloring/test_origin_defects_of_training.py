@@ -25,7 +25,7 @@ from ranks.errors import Stopped
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring import training
 from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.model import GraphEncoder

@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.config import small
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
-from ranks.workloads.graph_coloring.data.items import generate_item
+from ranks.workloads.graph_coloring.data.families.items import generate_item
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net

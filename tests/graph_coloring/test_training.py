@@ -16,7 +16,7 @@ from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs

@@ -14,10 +14,10 @@ from ranks import Loss, RunConfig, World, rng
 from ranks.engine.state import fingerprint, split_state
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.distributions import Categorical
 from ranks.rl.environments import EnvironmentIds, MakeVecEnv, Transition
 from ranks.rl.policies.actor_critic import ActorCritic
-from ranks.rl.policy import Policy
+from ranks.rl.policies.distributions import Categorical
+from ranks.rl.policies.policy import Policy
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.pytree import State
 from ranks.rl.rollout import Rollout

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from ranks import RunConfig, UserError, World
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.distributions import Categorical
 from ranks.rl.environments import Transition
+from ranks.rl.policies.distributions import Categorical
 from ranks.rl.pytree import State
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import Walk, single_rank

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ranks import UserError
-from ranks.cli.advice import RENAMED_FLAGS
-from ranks.cli.settings import resolve
+from ranks.cli.flags.advice import RENAMED_FLAGS
+from ranks.cli.flags.settings import resolve
 from ranks.rl import PPOConfig
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch import distributions as theirs
 
 from ranks import rng
-from ranks.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from ranks.rl.policies.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
 
 S = 40_000
 """The number of samples."""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ranks import RunConfig, Stopped, World
-from ranks.rl.distributions import Categorical
 from ranks.rl.environments import Transition
 from ranks.rl.evaluation import Episodes, evaluate_policy
+from ranks.rl.policies.distributions import Categorical
 from ranks.rl.pytree import State
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import Walk, single_rank

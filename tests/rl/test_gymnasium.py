@@ -16,7 +16,7 @@ from ranks import RunConfig, UserError, World
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import MakeVecEnv, VecEnv
-from ranks.rl.policy import Policy
+from ranks.rl.policies.policy import Policy
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import StepCounter, merge_ranks, run_collector, single_rank
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from ranks import UserError
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.distributions import DiagonalGaussian
+from ranks.rl.policies.distributions import DiagonalGaussian
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.rollout import Rollout
 from ranks.rl.spaces import Space

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ranks.rl import ppo_terms
-from ranks.rl.distributions import Categorical, DiagonalGaussian
+from ranks.rl.policies.distributions import Categorical, DiagonalGaussian
 
 
 @pytest.mark.parametrize(

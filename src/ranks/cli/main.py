@@ -19,19 +19,19 @@ from ranks.errors import GaveUp, Stopped, UserError
 COMMANDS = {
     "train": (
         "train a workload, or your own file, on all GPUs of this machine, or on its CPU",
-        "ranks.cli.train:train",
+        "ranks.cli.commands.train:train",
     ),
-    "runs": ("list the runs in runs/", "ranks.cli.runs:runs"),
-    "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.evaluate:evaluate"),
-    "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.export:export"),
+    "runs": ("list the runs in runs/", "ranks.cli.commands.runs:runs"),
+    "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.commands.evaluate:evaluate"),
+    "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.commands.export:export"),
     "fingerprint": (
         "a sha256 that is equal only for bit-for-bit identical training states",
-        "ranks.cli.fingerprint:fingerprint",
+        "ranks.cli.commands.fingerprint:fingerprint",
     ),
-    "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.new:new"),
-    "launch": ("run a script that was written for torchrun", "ranks.cli.launch:launch"),
-    "prove": ("prove same-run, survive or table for a workload", "ranks.cli.prove:prove"),
-    "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.demo:demo"),
+    "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.commands.new:new"),
+    "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
+    "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
+    "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.commands.demo:demo"),
 }
 COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess --help)", "ranks.chess")}
 """Groups of commands of no workload: name -> (summary, the module with their table COMMANDS)."""
@@ -107,7 +107,7 @@ def dispatch(argv: list[str]) -> int:
 
 def inner_command(name: str, module: str, argv: list[str]) -> int:
     """Run a command of a group or a workload, such as `ranks chess perft ...`."""
-    from ranks.cli.parse import call
+    from ranks.cli.flags.parse import call
     from ranks.errors import nearest
 
     commands: dict[str, str] = getattr(import_module(module), "COMMANDS", {})
@@ -160,7 +160,7 @@ def find(place: str) -> Callable[..., Any]:
 def find_command(place: str, argv: Sequence[str]) -> Callable[..., Any]:
     """A command's function; for its help page only the signature, without the packages that the
     command uses."""
-    from ranks.cli.outline import outline_function, wants_help
+    from ranks.cli.flags.outline import outline_function, wants_help
 
     return (outline_function(place) if wants_help(argv) else None) or find(place)
 

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from ranks.rl import ppo as ppo
     from ranks.rl.collector import Collector as Collector
     from ranks.rl.config import PPOConfig as PPOConfig
-    from ranks.rl.distributions import Bernoulli as Bernoulli
-    from ranks.rl.distributions import Categorical as Categorical
-    from ranks.rl.distributions import DiagonalGaussian as DiagonalGaussian
-    from ranks.rl.distributions import Distribution as Distribution
-    from ranks.rl.distributions import MultiCategorical as MultiCategorical
     from ranks.rl.environments import Transition as Transition
     from ranks.rl.environments import VecEnv as VecEnv
     from ranks.rl.evaluation import evaluate_policy as evaluate_policy
     from ranks.rl.policies.actor_critic import ActorCritic as ActorCritic
+    from ranks.rl.policies.distributions import Bernoulli as Bernoulli
+    from ranks.rl.policies.distributions import Categorical as Categorical
+    from ranks.rl.policies.distributions import DiagonalGaussian as DiagonalGaussian
+    from ranks.rl.policies.distributions import Distribution as Distribution
+    from ranks.rl.policies.distributions import MultiCategorical as MultiCategorical
+    from ranks.rl.policies.policy import Policy as Policy
     from ranks.rl.policies.recurrent import initial_lstm_state as initial_lstm_state
     from ranks.rl.policies.recurrent import unroll_lstm as unroll_lstm
-    from ranks.rl.policy import Policy as Policy
     from ranks.rl.pytree import State as State
     from ranks.rl.pytree import Tree as Tree
     from ranks.rl.returns import gae as gae
@@ -43,12 +43,18 @@ if TYPE_CHECKING:
 HOMES = {
     "ranks.rl.collector": ("Collector",),
     "ranks.rl.config": ("PPOConfig",),
-    "ranks.rl.distributions": ("Bernoulli", "Categorical", "DiagonalGaussian", "Distribution", "MultiCategorical"),
+    "ranks.rl.policies.distributions": (
+        "Bernoulli",
+        "Categorical",
+        "DiagonalGaussian",
+        "Distribution",
+        "MultiCategorical",
+    ),
     "ranks.rl.environments": ("Transition", "VecEnv"),
     "ranks.rl.evaluation": ("evaluate_policy",),
     "ranks.rl.policies.actor_critic": ("ActorCritic",),
     "ranks.rl.policies.recurrent": ("initial_lstm_state", "unroll_lstm"),
-    "ranks.rl.policy": ("Policy",),
+    "ranks.rl.policies.policy": ("Policy",),
     "ranks.rl.pytree": ("State", "Tree"),
     "ranks.rl.returns": ("gae",),
     "ranks.rl.rollout": ("Rollout",),

@@ -21,7 +21,7 @@ from ranks.rl.config import PPOConfig
 from ranks.rl.env_group import EnvGroup, RolloutBuilder
 from ranks.rl.environments import EnvironmentIds, MakeVecEnv
 from ranks.rl.episode_stats import metrics_of
-from ranks.rl.policy import NormalisesObservations, Policy
+from ranks.rl.policies.policy import NormalisesObservations, Policy
 from ranks.rl.rollout import Rollout, normalised_weights
 from ranks.rl.running_mean_std import RunningMeanStd
 

@@ -15,7 +15,7 @@ from ranks.engine.sharding import rng
 from ranks.rl import pytree
 from ranks.rl.environments import RestartsEpisodes, Transition, VecEnv
 from ranks.rl.episode_stats import EpisodeStats
-from ranks.rl.policy import Policy
+from ranks.rl.policies.policy import Policy
 from ranks.rl.pytree import State, Tree
 from ranks.rl.rollout import RolloutStep
 

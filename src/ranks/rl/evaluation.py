@@ -17,7 +17,7 @@ from ranks.engine.sharding import rng
 from ranks.engine.update.evaluate import eval_mode
 from ranks.rl import pytree
 from ranks.rl.environments import MakeVecEnv, VecEnv
-from ranks.rl.policy import Policy
+from ranks.rl.policies.policy import Policy
 from ranks.rl.pytree import State
 
 

@@ -23,7 +23,7 @@ from ranks.engine.update.step import StepStats
 from ranks.rl import ppo_terms
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds
-from ranks.rl.policy import Policy
+from ranks.rl.policies.policy import Policy
 from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibatches
 
 

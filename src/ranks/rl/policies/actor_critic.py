@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from ranks.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from ranks.rl.policies.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
 from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State, Tree
 from ranks.rl.running_mean_std import Normaliser

@@ -19,10 +19,10 @@ from ranks.engine.update.learner import Learner
 from ranks.engine.update.loss import Loss
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.config import Config, DataConfig, LossSettings
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.items import Purpose
+from ranks.workloads.graph_coloring.data.families.items import Purpose
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs

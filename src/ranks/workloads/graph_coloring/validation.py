@@ -18,9 +18,9 @@ from ranks.engine.sharding import rng
 from ranks.engine.update.evaluate import eval_mode, evaluate_by_shard
 from ranks.engine.update.loss import Loss
 from ranks.workloads.graph_coloring.config import Config, DataConfig, LossSettings
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.data.items import Purpose
+from ranks.workloads.graph_coloring.data.families.items import Purpose
 from ranks.workloads.graph_coloring.net.decode import argmax_colours, conflicts_by_round
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import (

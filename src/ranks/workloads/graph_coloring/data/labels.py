@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.generators import GeneratedGraph
+from ranks.workloads.graph_coloring.data.families.generators import GeneratedGraph
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.features import FEATURES
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
-from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, BatchLabels, GraphBatch
 
 

@@ -31,7 +31,7 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.rng import numpy_generator
 from ranks.errors import GaveUp, UserError
 from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.data.families import FAMILIES, random_graph
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES, random_graph
 from ranks.workloads.graph_coloring.graphs.features import FEATURES
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import collate

@@ -23,7 +23,7 @@ from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.config import DataConfig
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints

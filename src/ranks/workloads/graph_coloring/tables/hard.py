@@ -23,7 +23,7 @@ from ranks.engine.export.export import arguments_of
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
-from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search

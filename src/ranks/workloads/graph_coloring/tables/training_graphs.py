@@ -23,7 +23,7 @@ import safetensors
 import safetensors.numpy
 
 from ranks.workloads.graph_coloring.config import small
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load, write_durably
 from ranks.workloads.graph_coloring.graphs.graph import Ints
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED

@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ranks.rl.distributions import DiagonalGaussian
+from ranks.rl.policies.distributions import DiagonalGaussian
 from ranks.rl.pytree import State, Tree
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 

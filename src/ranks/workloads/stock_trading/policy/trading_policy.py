@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ranks.rl.distributions import DiagonalGaussian
+from ranks.rl.policies.distributions import DiagonalGaussian
 from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State
 

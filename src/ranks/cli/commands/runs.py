@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ranks.cli.parse import parse
-from ranks.cli.run_folder import in_use, last_rows, run_folders
+from ranks.cli.flags.parse import parse
+from ranks.cli.saved.run_folder import in_use, last_rows, run_folders
 from ranks.cli.units import age, size
 from ranks.engine.config_file import read_object
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE

@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TextIO
 
-from ranks.workloads.graph_coloring.data.build_tasks import BuildJob, BuildTask, run_task, task_from_json, task_to_json
+from ranks.workloads.graph_coloring.data.build.tasks import BuildJob, BuildTask, run_task, task_from_json, task_to_json
 
 
 class WorkerPool:

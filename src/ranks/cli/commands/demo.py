@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from types import FrameType
 
-from ranks.cli.parse import parse
+from ranks.cli.flags.parse import parse
 
 PROG = "ranks demo"
 EXAMPLE = Path("examples/graph.col")
@@ -75,13 +75,13 @@ def demo(argv: Sequence[str]) -> int:
 
 def example_graph() -> str:
     """A hard 3-colourable graph of 50 nodes, not in the training data, in the DIMACS format."""
-    from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+    from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 
     graphs = (hard_three_colourable(seed=0, purpose="demo", n=50, item=item) for item in count())
     graph = next(graph for graph in graphs if graph.degrees().min() > 0)  # a node without edges spoils the picture
     head = [
         "c 50 nodes that 3 colours suffice for; one edge more, and they do not",
-        "c made by the function example_graph in ranks/cli/demo.py",
+        "c made by the function example_graph in ranks/cli/commands/demo.py",
         f"p edge {graph.n} {graph.num_edges}",
     ]
     return "\n".join([*head, *(f"e {u + 1} {v + 1}" for u, v in graph.edges_E2.tolist())]) + "\n"

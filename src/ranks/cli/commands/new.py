@@ -13,13 +13,10 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Literal
 
-from ranks.cli.parse import Positional, parse
+from ranks.cli.flags.parse import Positional, parse
 from ranks.errors import UserError
 
-TEMPLATES = {
-    "supervised": Path(__file__).with_name("template_supervised.py"),
-    "on-policy": Path(__file__).with_name("template_on_policy.py"),
-}
+TEMPLATES = Path(__file__).parents[1] / "templates"
 DEFAULT_ENV = 'env: str = "CartPole-v1"'
 """The line of the template that names its environment."""
 
@@ -47,7 +44,7 @@ def new(argv: Sequence[str]) -> int:
     if flags.env is not None and flags.shape != "on-policy":
         raise UserError(f"--env {flags.env}", "a supervised workload has no environment", "add --shape on-policy")
     path = Path(f"{name}.py")
-    text = TEMPLATES[flags.shape].read_text(encoding="utf-8")
+    text = (TEMPLATES / f"{flags.shape.replace('-', '_')}.py").read_text(encoding="utf-8")
     if is_module(name, text):
         found = f"{path} would hide the Python module {name} from every file in this folder"
         raise UserError(asked, found, f"choose another name, for example my_{name}")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ranks.cli.parse import Positional, parse
-from ranks.cli.run_folder import find_folder, open_run
+from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.saved.run_folder import find_folder, open_run
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def evaluate(argv: Sequence[str]) -> int:
     flags = parse(EvaluateFlags, argv, prog="ranks evaluate")
     asked = f"ranks evaluate {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
-    from ranks.cli.saved_model import load_model, pick_checkpoint
+    from ranks.cli.saved.saved_model import load_model, pick_checkpoint
     from ranks.engine.distributed.world import World
     from ranks.launch.placement import place
 

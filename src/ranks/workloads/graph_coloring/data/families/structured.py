@@ -10,7 +10,12 @@ import math
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.generators import MAX_EDGES, GeneratedGraph, partite_graph, without_bounds
+from ranks.workloads.graph_coloring.data.families.generators import (
+    MAX_EDGES,
+    GeneratedGraph,
+    partite_graph,
+    without_bounds,
+)
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 MAX_SQUARES_RATIO = 1.2

@@ -28,7 +28,9 @@ from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs
-from ranks.workloads.graph_coloring.data.build_tasks import BuildJob, BuildTask, Entry
+from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
+from ranks.workloads.graph_coloring.data.build.tasks import BuildJob, BuildTask, Entry
+from ranks.workloads.graph_coloring.data.build.worker_pool import WorkerPool
 from ranks.workloads.graph_coloring.data.dataset import part_name
 from ranks.workloads.graph_coloring.data.dataset_folder import (
     MANIFEST,
@@ -38,10 +40,8 @@ from ranks.workloads.graph_coloring.data.dataset_folder import (
     write_durably,
     write_manifest,
 )
-from ranks.workloads.graph_coloring.data.file_lock import file_lock
-from ranks.workloads.graph_coloring.data.items import Purpose
+from ranks.workloads.graph_coloring.data.families.items import Purpose
 from ranks.workloads.graph_coloring.data.progress import say
-from ranks.workloads.graph_coloring.data.worker_pool import WorkerPool
 
 VERSION = 2
 """Raise it with every change of families or classical searches that changes a graph or a label."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.cli.parse import Positional, parse
-from ranks.cli.run_folder import find_folder
+from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.saved.run_folder import find_folder
 from ranks.errors import UserError
 
 
@@ -26,7 +26,7 @@ class FingerprintFlags:
 def fingerprint(argv: Sequence[str]) -> int:
     """Verify the checkpoint's files, compute the fingerprint from the tensors, and print it."""
     flags = parse(FingerprintFlags, argv, prog="ranks fingerprint")
-    from ranks.cli.saved_model import newest, read
+    from ranks.cli.saved.saved_model import newest, read
     from ranks.engine.runs.checkpoint import MANIFEST, HostState
 
     asked = f"ranks fingerprint {flags.run}"

@@ -16,8 +16,8 @@ from typing import Any
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data.dataset import LabelledGraph, pack, part_name
 from ranks.workloads.graph_coloring.data.dataset_folder import write_durably
-from ranks.workloads.graph_coloring.data.generators import GeneratedGraph, without_bounds
-from ranks.workloads.graph_coloring.data.items import Purpose, family_names, generate_item
+from ranks.workloads.graph_coloring.data.families.generators import GeneratedGraph, without_bounds
+from ranks.workloads.graph_coloring.data.families.items import Purpose, family_names, generate_item
 from ranks.workloads.graph_coloring.data.labels import bound_labels, full_labels
 from ranks.workloads.graph_coloring.data.user_graphs import FAMILY, read_user_graph
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ranks.cli.settings import Settings, resolve
+from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.generators import (
+from ranks.workloads.graph_coloring.data.families.generators import (
     Family,
     GeneratedGraph,
     partite_graph,
@@ -27,7 +27,7 @@ from ranks.workloads.graph_coloring.data.generators import (
     threshold_degree,
     without_bounds,
 )
-from ranks.workloads.graph_coloring.data.structured import kneser, mycielski, queen
+from ranks.workloads.graph_coloring.data.families.structured import kneser, mycielski, queen
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 MAX_EXACT_NODES = 120
@@ -52,7 +52,7 @@ def threshold(rng: np.random.Generator, n: int) -> GeneratedGraph:
         return near_threshold(rng, n)
     # imported here because exact search needs Numba, which graphs with labels="bounds" do without
     from ranks.workloads.graph_coloring.classical.exact import k_colour
-    from ranks.workloads.graph_coloring.data.hard_instances import hard_three_colourable
+    from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 
     graph = hard_three_colourable(int(rng.integers(2**62)), "family", n, 0)
     colours_N = k_colour(graph, 3)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ranks.engine.sharding.rng import numpy_generator
 from ranks.workloads.graph_coloring.config import MAX_NODES, MIN_NODES, DataConfig
-from ranks.workloads.graph_coloring.data.families import FAMILIES, WITHOUT_SEARCH
-from ranks.workloads.graph_coloring.data.generators import Family, GeneratedGraph, relabelled
-from ranks.workloads.graph_coloring.data.unseen import UNSEEN
+from ranks.workloads.graph_coloring.data.families.generators import Family, GeneratedGraph, relabelled
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES, WITHOUT_SEARCH
+from ranks.workloads.graph_coloring.data.families.unseen import UNSEEN
 
 Purpose = Literal["train", "validation", "unseen"]
 SIZE_MIX = ((0.30, MIN_NODES, 50), (0.40, 50, 200), (0.25, 200, 500), (0.05, 500, MAX_NODES))

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ranks.workloads.graph_coloring.data.generators import (
+from ranks.workloads.graph_coloring.data.families.generators import (
     Family,
     GeneratedGraph,
     edge_limit,

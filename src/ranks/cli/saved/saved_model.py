@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ranks.cli.run_folder import SavedRun
+from ranks.cli.saved.run_folder import SavedRun
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import Checkpoint
 from ranks.engine.update.load_weights import load_weights

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.cli.advice import LAUNCH_ADVICE
-from ranks.cli.parse import parse
+from ranks.cli.flags.advice import LAUNCH_ADVICE
+from ranks.cli.flags.parse import parse
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-from ranks.cli.advice import TRAIN_ADVICE
-from ranks.cli.outline import load_outline, wants_help
-from ranks.cli.parse import FLATTENED, Switch, parse
+from ranks.cli.flags.advice import TRAIN_ADVICE
+from ranks.cli.flags.outline import load_outline, wants_help
+from ranks.cli.flags.parse import FLATTENED, Switch, parse
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.runs.folder import RunFolder

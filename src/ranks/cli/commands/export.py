@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ranks.cli.parse import Positional, parse
-from ranks.cli.run_folder import find_folder, open_run
+from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.saved.run_folder import find_folder, open_run
 from ranks.cli.units import size
 
 
@@ -37,7 +37,7 @@ def export(argv: Sequence[str]) -> int:
     flags = parse(ExportFlags, argv, prog="ranks export")
     asked = f"ranks export {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
-    from ranks.cli.saved_model import load_model, pick_checkpoint
+    from ranks.cli.saved.saved_model import load_model, pick_checkpoint
     from ranks.engine.distributed.world import World
     from ranks.engine.export.export import export_model
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ranks.cli.parse import FLATTENED, call
+from ranks.cli.flags.parse import FLATTENED, call
 from ranks.errors import UserError, nearest
 from ranks.prove.options import ProofOptions
 

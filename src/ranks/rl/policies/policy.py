@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from ranks.engine.update.evaluate import HasEvalMode
-from ranks.rl.distributions import Distribution
+from ranks.rl.policies.distributions import Distribution
 from ranks.rl.pytree import State
 from ranks.rl.running_mean_std import Normaliser
 

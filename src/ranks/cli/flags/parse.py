@@ -17,7 +17,7 @@ from tyro.conf import Positional as Positional
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ranks.cli import sigterm
-from ranks.cli.advice import RENAMED_FLAGS, Advice
+from ranks.cli.flags.advice import RENAMED_FLAGS, Advice
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""Flags: how a command line becomes settings, and the answers to wrong ones."""

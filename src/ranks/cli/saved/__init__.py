@@ -1,0 +1,1 @@
+"""Saved runs: their settings, code and models."""

@@ -1,0 +1,1 @@
+"""The files that `ranks new` writes."""

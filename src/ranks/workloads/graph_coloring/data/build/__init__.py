@@ -1,0 +1,1 @@
+"""Building a data set with all cores."""

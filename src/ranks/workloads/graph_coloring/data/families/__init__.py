@@ -1,0 +1,1 @@
+"""The graph families, and which graph each item is."""
