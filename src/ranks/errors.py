@@ -62,6 +62,9 @@ class Stopped(Exception):
 
 
 def nearest(given: str, known: Sequence[str], otherwise: str) -> str:
-    """'did you mean ...?' with the known word closest to the given one; else the text `otherwise`."""
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}? ({otherwise})" if close else otherwise
+    """'did you mean ...?' with the known word closest to the given one; else the text `otherwise`.
+
+    The dashes of flags do not count: all flags have them."""
+    words = {word.lstrip("-"): word for word in known}
+    close = difflib.get_close_matches(given.lstrip("-"), words, n=1, cutoff=0.6)
+    return f"did you mean {words[close[0]]}? ({otherwise})" if close else otherwise

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from ranks.chess.uci.client import Timeouts
+from ranks.chess.uci.timeouts import Timeouts
 
 TIMEOUTS = Timeouts(start_s=60.0, ready_s=60.0, late_s=60.0, silent_s=60.0, move_s=60.0, quit_s=0.3)
 """Longer than any answer takes on a busy machine."""

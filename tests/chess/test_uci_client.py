@@ -15,8 +15,9 @@ import pytest
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Forfeit, Info, Limits
-from ranks.chess.uci.client import SearchDeadline, Timeouts, UciClient, forward_lines
+from ranks.chess.uci.client import UciClient, forward_lines
 from ranks.chess.uci.player import UciPlayer
+from ranks.chess.uci.timeouts import SearchDeadline, Timeouts
 from ranks.errors import UserError
 
 from .fake_engine import SHORT_TIMEOUTS, TIMEOUTS, command, processes_of, written, zombies

@@ -6,7 +6,7 @@ import pytest
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Limits
-from ranks.chess.uci.client import go_command
+from ranks.chess.uci.go import go_command
 from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
 
 

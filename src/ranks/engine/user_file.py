@@ -19,8 +19,7 @@ EXTRAS = {"gymnasium": "gymnasium"}
 def load_file(path: Path, asked: str) -> ModuleType:
     """The module of a file, loaded once per process.
 
-    Raises UserError where the file is missing, imports a package that is not installed, or has a
-    dataclass that Python refuses. Other exceptions of the file are raised as they are.
+    Raises UserError where the file is missing, and for every exception while it is imported.
     """
     if not path.is_file():
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
@@ -37,20 +36,40 @@ def load_file(path: Path, asked: str) -> ModuleType:
     add_folder_to_path(resolved)
     try:
         spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        del sys.modules[name]
-        package = (error.name or "").split(".")[0]
-        do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"pip install {package}"
-        raise UserError(asked, f"it imports {error.name}, which is not installed", do) from error
     except BaseException as error:
         del sys.modules[name]
-        frames = traceback.extract_tb(error.__traceback__)
-        if frames[-1].filename == dataclasses.__file__:
-            line = max(frame.lineno or 0 for frame in frames if frame.filename == str(resolved))
-            do = "give every field a default that cannot change: a number, text, a tuple, or a frozen dataclass"
-            raise UserError(asked, f"the dataclass in line {line} is refused: {error}", do) from error
-        raise
+        if isinstance(error, UserError) or not isinstance(error, Exception):
+            raise
+        found, do = problem(error, resolved)
+        raise UserError(asked, found, do) from error
     return module
+
+
+def problem(error: Exception, path: Path) -> tuple[str, str]:
+    """What went wrong while a file was imported, with file and line, and what to do."""
+    whole = f"correct it; python {_shown(path)} shows the whole traceback"
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").split(".")[0]
+        do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"pip install {package}"
+        return f"it imports {error.name}, which is not installed", do
+    if isinstance(error, SyntaxError):
+        text = f": {error.text.strip()}" if error.text else ""
+        file = _shown(Path(error.filename)) if error.filename else _shown(path)
+        return f"{type(error).__name__}: {error.msg}, {file}, line {error.lineno}{text}", whole
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(path.parent)]
+    at = own[-1] if own else frames[-1]
+    if frames[-1].filename == dataclasses.__file__:
+        do = "give every field a default that cannot change: a number, text, a tuple, or a frozen dataclass"
+        return f"the dataclass in line {at.lineno} is refused: {error}", do
+    place = f"{_shown(Path(at.filename))}, line {at.lineno}" + (f": {at.line}" if at.line else "")
+    return f"{type(error).__name__}: {error}, {place}", whole
+
+
+def _shown(path: Path) -> str:
+    """A path as it is from the current directory, where it lies in it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def add_folder_to_path(path: Path) -> None:

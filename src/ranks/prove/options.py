@@ -7,6 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ranks.errors import UserError
+
+
+OPTIONS = ("--iterations", "--gpus")
+"""Flags of ranks train that a proof has as options."""
+CHOSEN = ("--ranks", "--shares", "--name", "--runs-dir", "--exact", "--no-exact", "--shards", "--save-every")
+"""Flags of ranks train that a proof chooses for each run."""
+
 
 @dataclass(frozen=True)
 class ProofOptions:
@@ -24,6 +32,17 @@ class ProofOptions:
     """More flags of ranks train for all runs, in one string: --train="--preset small"."""
     out: Path = Path("results")
     """Folder of the result file."""
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a flag in `train` that the proof would override."""
+        for given in self.train_flags:
+            flag, _, value = given.replace("_", "-").partition("=")
+            if flag in OPTIONS:
+                do = f"give it to ranks prove: {flag} {value or '...'}"
+                raise UserError(f"--train={shlex.quote(self.train)}", f"{flag} is an option of the proof itself", do)
+            if flag in CHOSEN:
+                found = f"the proof chooses {flag} for each of its runs"
+                raise UserError(f"--train={shlex.quote(self.train)}", found, f"leave {flag} out")
 
     @property
     def train_flags(self) -> tuple[str, ...]:

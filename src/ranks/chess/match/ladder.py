@@ -20,10 +20,10 @@ from ranks.chess.match.ladder_plot import plot_ladder
 from ranks.chess.match.ladder_store import LadderStore, write_json
 from ranks.chess.match.match import forfeit_lines
 from ranks.chess.match.openings import Opening, repetition_lines
-from ranks.chess.match.progress import Progress
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.standings import Standings, rate, scale_text, standings_lines
 from ranks.errors import UserError
+from ranks.progress import ProgressBar
 
 Pairing = tuple[str, str]
 
@@ -141,7 +141,7 @@ def _play_missing(plan: LadderPlan, store: LadderStore, wanted: Mapping[Pairing,
     tasks = [task for task in pair_tasks(encounters, plan.openings) if task.key not in store.played]
     if not tasks:
         return
-    with Progress(len(tasks), "pairs") as progress:
+    with ProgressBar(len(tasks), unit="pairs", log_every_s=None) as progress:
         pairs = play_pairs(tasks, plan.conditions, plan.seed, plan.concurrency, lambda game: None, plan.max_plies)
         try:
             for pair in pairs:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from ranks.chess.match import MAX_PLIES
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.openings import Opening, repetition_lines
-from ranks.chess.match.progress import Progress
 from ranks.chess.match.schedule import PairRecord, Participant, pair_tasks, play_pairs
 from ranks.chess.rating.crosstable import Crosstable, Points
 from ranks.chess.rating.report import report, score_line
 from ranks.chess.rating.sprt import Sprt
 from ranks.errors import UserError
+from ranks.progress import ProgressBar
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def play_match(plan: MatchPlan, on_game: Callable[[GameRecord], None]) -> MatchS
     score = MatchScore(plan.first.name, plan.second.name)
     finished = itertools.count(1)
     tasks = pair_tasks([(plan.first, plan.second, plan.rounds)], plan.openings)
-    with Progress(plan.rounds, "pairs") as progress:
+    with ProgressBar(plan.rounds, unit="pairs", log_every_s=None) as progress:
         for line in repetition_lines(plan.openings, plan.rounds):
             progress.line(line)
 

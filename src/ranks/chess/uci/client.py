@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 import os
 import queue
 import signal
@@ -18,66 +17,18 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, cast
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN, format_fen
 from ranks.chess.players.player import Choice, Forfeit, Limits
+from ranks.chess.uci.go import go_command
 from ranks.chess.uci.lines import Option, parse_info, parse_option
+from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, SearchDeadline, Timeouts
 
 LONGEST_LINE = 1 << 16
 LINES_KEPT = 10
 POLL_S = 0.01
-
-
-@dataclass(frozen=True)
-class Timeouts:
-    """How many seconds an engine gets."""
-
-    start_s: float = 15.0
-    """To say uciok."""
-    ready_s: float = 60.0
-    """To say readyok, e.g. while it loads a network."""
-    late_s: float = 5.0
-    """To move after `stop`, or after its time and the time margin are over. (The match decides
-    about losses on time.)"""
-    silent_s: float = 60.0
-    """Without any line, in a search without a time limit."""
-    move_s: float = 600.0
-    """For such a search in all."""
-    quit_s: float = 1.0
-
-
-DEFAULT_TIMEOUTS = Timeouts()
-
-
-class SearchDeadline:
-    """When a search counts as hung. All times are seconds on one clock."""
-
-    def __init__(self, timeouts: Timeouts, limits: Limits, started_s: float) -> None:
-        self._late_s = timeouts.late_s
-        self._heard_s = started_s
-        """When the engine last wrote a line."""
-        times = [] if limits.movetime_s is None else [limits.movetime_s]
-        if limits.clock:
-            times.append(max(limits.clock.remaining_s, 0.0))
-        if limits.infinite or not times:
-            self._end_s, self._silent_s = started_s + timeouts.move_s, timeouts.silent_s
-        else:
-            self._end_s, self._silent_s = started_s + min(times) + limits.time_margin_s + timeouts.late_s, math.inf
-
-    def line_received(self, now_s: float) -> None:
-        """The engine wrote a line."""
-        self._heard_s = now_s
-
-    def stop_sent(self, now_s: float) -> None:
-        """We sent `stop`."""
-        self._end_s = now_s + self._late_s
-
-    def expired(self, now_s: float) -> bool:
-        """Whether the engine has used up its time, or has been silent for too long."""
-        return now_s >= self._end_s or now_s - self._heard_s >= self._silent_s
 
 
 class UciClient:
@@ -262,29 +213,6 @@ class UciClient:
         return Forfeit(
             f"{reason}, after the line '{last[:80]}'" if last else f"{reason}, without any output", self._last
         )
-
-
-def go_command(limits: Limits, white_to_move: bool) -> str:
-    """The `go` command for limits."""
-    words = ["go"]
-    if limits.clock:
-        clock = limits.clock
-        own = (clock.remaining_s, clock.increment_s)
-        other = (clock.other_remaining_s, clock.other_increment_s)
-        for colour, (remaining_s, increment_s) in zip(
-            "wb", (own, other) if white_to_move else (other, own), strict=True
-        ):
-            words += [f"{colour}time", str(max(int(1000 * remaining_s), 1))]
-            words += [f"{colour}inc", str(int(1000 * increment_s))]
-        if clock.moves_to_go:
-            words += ["movestogo", str(clock.moves_to_go)]
-    if limits.movetime_s is not None:
-        words += ["movetime", str(max(int(1000 * limits.movetime_s), 1))]
-    if limits.nodes is not None:
-        words += ["nodes", str(limits.nodes)]
-    if limits.depth is not None:
-        words += ["depth", str(limits.depth)]
-    return " ".join(words if len(words) > 1 else [*words, "infinite"])
 
 
 def forward_lines(

@@ -1,4 +1,4 @@
-"""The `go` command of UCI, parsed."""
+"""The `go` command of UCI, parsed and written."""
 
 from __future__ import annotations
 
@@ -52,3 +52,26 @@ class GoCommand:
             clock=clock,
             infinite=self.infinite or not limited,
         )
+
+
+def go_command(limits: Limits, white_to_move: bool) -> str:
+    """The `go` command for limits."""
+    words = ["go"]
+    if limits.clock:
+        clock = limits.clock
+        own = (clock.remaining_s, clock.increment_s)
+        other = (clock.other_remaining_s, clock.other_increment_s)
+        for colour, (remaining_s, increment_s) in zip(
+            "wb", (own, other) if white_to_move else (other, own), strict=True
+        ):
+            words += [f"{colour}time", str(max(int(1000 * remaining_s), 1))]
+            words += [f"{colour}inc", str(int(1000 * increment_s))]
+        if clock.moves_to_go:
+            words += ["movestogo", str(clock.moves_to_go)]
+    if limits.movetime_s is not None:
+        words += ["movetime", str(max(int(1000 * limits.movetime_s), 1))]
+    if limits.nodes is not None:
+        words += ["nodes", str(limits.nodes)]
+    if limits.depth is not None:
+        words += ["depth", str(limits.depth)]
+    return " ".join(words if len(words) > 1 else [*words, "infinite"])

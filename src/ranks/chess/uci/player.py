@@ -12,7 +12,8 @@ from pathlib import Path
 from ranks.chess.board import Board
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.players.spec import nearest
-from ranks.chess.uci.client import DEFAULT_TIMEOUTS, Timeouts, UciClient
+from ranks.chess.uci.client import UciClient
+from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.errors import UserError
 
 FOLDERS = ("/usr/games", "/usr/local/bin", "/usr/local/games", "/opt/homebrew/bin", "/opt/local/bin", "~/.local/bin")

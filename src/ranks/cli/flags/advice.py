@@ -10,6 +10,8 @@ class Advice(NamedTuple):
 
     found: str
     do: str
+    flags: tuple[str, ...] = ()
+    """The flags of a workload that the answer names. It is given only where the command has them."""
 
 
 RENAMED_FLAGS = {
@@ -36,29 +38,65 @@ RENAMED_FLAGS = {
 }
 """Old name -> new name. The answer names the new flag where the command has it."""
 
-BATCH = Advice(
-    "the batch size here is always the global one: the samples of one update on all GPUs together",
-    "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
-)
 RANKS = Advice("the number of processes is given as --ranks", "give --ranks N; without it there is one per GPU")
 NUM_GPUS = Advice("GPUs are given as all, a count, a list or none", "give --gpus 2, or --gpus 0,2")
 
-LAUNCH_ADVICE = {
-    "--nproc-per-node": RANKS,
-    "--nproc": RANKS,
-    "--num-processes": RANKS,
-    "--num-gpus": NUM_GPUS,
+MINIBATCHES = Advice(
+    "an update of PPO takes the whole sequences of 1/minibatches of the environments of all GPUs together",
+    "give --ppo.minibatches N; with more of them each is smaller",
+    ("--ppo.minibatches",),
+)
+GLOBAL_BATCH = Advice(
+    "the batch size here is always the global one: the samples of one update on all GPUs together",
+    "give --global-batch N; it stays the same on any number of GPUs (--micro-batch limits one forward pass)",
+    ("--global-batch",),
+)
+MICRO_BATCH = Advice(
+    "this workload has no flag for the global batch", "see its Config; --micro-batch limits one forward pass"
+)
+BATCH = (MINIBATCHES, GLOBAL_BATCH, MICRO_BATCH)
+LEARNING_RATE = (Advice("the learning rate belongs to the optimizer", "give --optim.lr X", ("--optim.lr",)),)
+ROLLOUTS = Advice(
+    "training is counted in iterations: each is one rollout and its updates",
+    "give --iterations N: the environment steps of all environments, divided by those of one rollout",
+    ("--iterations", "--ppo.epochs"),
+)
+ITERATIONS = Advice(
+    "training is counted in iterations: each is one update with one global batch",
+    "give --iterations N",
+    ("--iterations",),
+)
+PPO_EPOCHS = Advice(
+    "--ppo.epochs counts the passes over each rollout, --iterations the rollouts",
+    "give --ppo.epochs N or --iterations N",
+    ("--iterations", "--ppo.epochs"),
+)
+ENVIRONMENTS = (
+    Advice("these are the environments of all GPUs together", "give --n-envs N", ("--n-envs",)),
+    Advice(
+        "the environments are accounts, of all GPUs together",
+        "give --global-batch N",
+        ("--global-batch", "--ppo.minibatches"),
+    ),
+)
+RESUME = Advice(
+    "a run that exists is resumed without a flag", "run the same command again: the same --name and settings"
+)
+
+LAUNCH_ADVICE: dict[str, tuple[Advice, ...]] = {
+    "--nproc-per-node": (RANKS,),
+    "--nproc": (RANKS,),
+    "--num-processes": (RANKS,),
+    "--num-gpus": (NUM_GPUS,),
 }
-TRAIN_ADVICE = {
+TRAIN_ADVICE: dict[str, tuple[Advice, ...]] = {
     **LAUNCH_ADVICE,
-    "--batch-size": BATCH,
-    "--batch": BATCH,
-    "--lr": Advice("the optimizer's flags start with --optim", "give --optim.lr X"),
-    "--learning-rate": Advice("the optimizer's flags start with --optim", "give --optim.lr X"),
-    "--epochs": Advice(
-        "training is counted in iterations: each is one global batch, or one rollout", "give --iterations N"
-    ),
-    "--resume": Advice(
-        "a run that exists is resumed without a flag", "run the same command again: the same --name and settings"
-    ),
+    **dict.fromkeys(("--batch-size", "--batch", "--train-batch-size", "--ppo.batch-size", "--minibatch-size"), BATCH),
+    **dict.fromkeys(("--lr", "--learning-rate", "--optim.learning-rate"), LEARNING_RATE),
+    **dict.fromkeys(("--ppo.lr", "--ppo.learning-rate"), LEARNING_RATE),
+    **dict.fromkeys(("--total-timesteps", "--max-steps", "--steps", "--num-steps"), (ROLLOUTS, ITERATIONS)),
+    **dict.fromkeys(("--epochs", "--n-epochs", "--num-epochs", "--max-epochs"), (PPO_EPOCHS, ITERATIONS)),
+    **dict.fromkeys(("--n-envs", "--num-envs"), ENVIRONMENTS),
+    "--resume": (RESUME,),
 }
+"""Unknown flag -> answers, of which the first that fits the command is given."""

@@ -34,7 +34,7 @@ def parse(
     *,
     prog: str,
     description: str | None = None,
-    advice: Mapping[str, Advice] | None = None,
+    advice: Mapping[str, Sequence[Advice]] | None = None,
     pairs: bool = False,
 ) -> T:
     """The dataclass that the flags describe. `--help` prints and exits 0. Raises UserError.
@@ -108,7 +108,7 @@ def refusal(
     argv: Sequence[str],
     flags: Sequence[str],
     prog: str,
-    advice: Mapping[str, Advice],
+    advice: Mapping[str, Sequence[Advice]],
 ) -> UserError:
     """The error for what tyro refuses. An unknown flag comes first, since it often causes the other
     faults."""
@@ -133,15 +133,16 @@ def refusal(
     return UserError(asked, found, f"see {flag} in {prog} --help" if flag else f"see {prog} --help")
 
 
-def unknown_argument(given: str, flags: Sequence[str], prog: str, advice: Mapping[str, Advice]) -> UserError:
+def unknown_argument(given: str, flags: Sequence[str], prog: str, advice: Mapping[str, Sequence[Advice]]) -> UserError:
     """The error for an argument that the command does not take."""
     name = flag_name(given)
     if not given.startswith("-"):
         return UserError(given, f"{prog} takes no further argument", f"see {prog} --help")
     if RENAMED_FLAGS.get(name) in flags:
         return UserError(given, f"it is renamed to {RENAMED_FLAGS[name]}", f"give {RENAMED_FLAGS[name]}")
-    if name in advice:
-        return UserError(given, advice[name].found, advice[name].do)
+    for answer in advice.get(name, ()):
+        if set(answer.flags) <= set(flags):
+            return UserError(given, answer.found, answer.do)
     return UserError(given, f"{prog} has no such flag", nearest(name, flags, f"see {prog} --help"))
 
 

@@ -40,7 +40,8 @@ class MetricsRow:
         """Tagged values, and where the iteration's time went: the phases add up to its wall time.
 
         `iteration` is the number of iterations finished with this one, as in the names of
-        checkpoints.
+        checkpoints. Speeds (`time/samples_per_second`) are those of training: the time of an
+        evaluation does not count.
         """
         out: dict[str, Any] = {"iteration": self.iteration + 1, "time_s": round(self.time_s + self.iteration_s, 6)}
         for prefix, values in self.entries:
@@ -55,8 +56,9 @@ class MetricsRow:
         seconds["other"] = max(0.0, self.iteration_s - known)
         out.update({f"time/{phase}_s": round(s, 6) for phase, s in seconds.items()})
         out["time/iteration_s"] = round(self.iteration_s + seconds["save"], 6)
+        training_s = self.iteration_s - seconds["evaluation"]
         for item, count in self.times.items.items():
-            out[f"time/{item}_per_second"] = round(count / self.iteration_s, 3)
+            out[f"time/{item}_per_second"] = round(count / training_s, 3)
         out["memory/peak_bytes"] = peak_memory_bytes(device)
         return out
 

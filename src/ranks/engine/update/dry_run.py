@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ranks.engine.distributed.precision import autocast
+from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.gradients import FlatGradients
 from ranks.engine.update.loss import Loss
 from ranks.engine.update.passes import Passes
@@ -96,14 +96,11 @@ class DryRun:
         half = len(piece.ids) // 2
         parts = piece.ids[: 2 * half], piece.ids[:half], piece.ids[half : 2 * half]
         model, world = self.passes.model, self.passes.world
-        modes, buffers = [(m, m.training) for m in model.modules()], self.passes.buffers.copies()
-        model.eval()
+        buffers = self.passes.buffers.copies()
         try:
-            with torch.no_grad(), autocast(world.config, world.device):
+            with eval_mode(model, world):
                 whole, first, second = (self._loss(update, model, ids) for ids in parts)
         finally:
-            for module, training in modes:  # a user may have frozen some of them in evaluation mode
-                module.training = training
             self.passes.buffers.restore(buffers)
         both = float(first.sum) + float(second.sum)
         per_item = whole.count == first.count + second.count == 2 * first.count

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
@@ -19,23 +19,22 @@ from ranks.engine.update.loss import Loss
 class HasEvalMode(Protocol):
     """A module with training and evaluation mode."""
 
-    @property
-    def training(self) -> bool: ...
     def eval(self) -> Any: ...
-    def train(self, mode: bool = True) -> Any: ...
+    def modules(self) -> Iterator[nn.Module]: ...
 
 
 @contextmanager
 def eval_mode(model: HasEvalMode, world: World | None = None) -> Generator[None]:
     """Evaluation mode without gradients, in the run's precision where `world` is given. Restores
-    the mode afterwards."""
-    training = model.training
+    the mode of each submodule afterwards, so that a frozen one stays frozen."""
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with torch.no_grad(), autocast(world.config, world.device) if world is not None else nullcontext():
             yield
     finally:
-        model.train(training)
+        for module, training in modes:
+            module.training = training
 
 
 def evaluate_by_shard(

@@ -20,7 +20,7 @@ class Loss:
     """`sum`: 0-d, the sum over items of each item's loss. `count`: the number of items.
 
     A metric is a tensor with one value per item, or a pair (sum, count) where it counts something
-    else (nodes, steps).
+    else (nodes, steps). Raises UserError for another shape.
     """
 
     sum: Tensor
@@ -29,7 +29,10 @@ class Loss:
 
     def __init__(self, sum: Tensor, count: int, **metrics: Metric) -> None:
         if sum.ndim != 0:
-            raise ValueError(f"Loss.sum must be 0-d, it has shape {tuple(sum.shape)}: sum over the items")
+            do = "return the sum over the items: loss_B.sum()"
+            raise UserError("the sum of a Loss", f"a tensor of shape {list(sum.shape)}, not 0-d", do)
+        for name, metric in metrics.items():
+            _check_shape(name, metric, count)
         object.__setattr__(self, "sum", sum)
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "metrics", metrics)
@@ -45,6 +48,20 @@ class Loss:
             sums.append(total.detach())
             out_counts.append(count)
         return names, sums, out_counts
+
+
+def _check_shape(name: str, metric: Metric, count: int) -> None:
+    """Raises UserError where a metric has neither one value per item nor is a pair of 0-d values."""
+    asked = f"the metric {name} of a Loss over {count} items"
+    if not isinstance(metric, tuple):
+        if metric.shape != (count,):
+            do = f"give one value per item, shape [{count}], or a pair (sum, count)"
+            raise UserError(asked, f"a tensor of shape {list(metric.shape)}", do)
+        return
+    shapes = [list(part.shape) for part in metric if isinstance(part, Tensor)]
+    if any(shapes):
+        do = "give two single numbers: (values.sum(), values.numel())"
+        raise UserError(asked, f"a pair with tensors of shape {', '.join(map(str, shapes))}", do)
 
 
 def returned(value: object) -> Loss:

@@ -19,6 +19,7 @@ import torch
 
 from ranks.engine.runs import provenance
 from ranks.errors import UserError
+from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph
@@ -105,30 +106,23 @@ def run_all(
     instances: Sequence[Instance], solvers: dict[str, Solver], budget_s: float, seeds: int, csv_file: TextIO | None
 ) -> list[BenchResult]:
     """Runs every solver on every instance; prints a line for each, and a bar on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     for solver in solvers.values():
         solver(WARM_UP, min(budget_s, 0.1), 0)
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     writer = CsvWriter(csv_file) if csv_file else None
     results: list[BenchResult] = []
-    with Progress(*columns, refresh_per_second=1, disable=not sys.stdout.isatty()) as bar:
-        task = bar.add_task("", total=len(instances) * seeds * len(solvers))
-
-        def line(text: str) -> None:
-            bar.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
-
+    with ProgressBar(len(instances) * seeds * len(solvers), log_every_s=None) as bar:
         for instance in instances:
             known = f", best known {instance.known}" if instance.known else ""
             graph = instance.graph
-            line(f"{instance.name}: {graph.n} nodes, {graph.num_edges:,} edges, clique {instance.clique}{known}")
+            bar.line(f"{instance.name}: {graph.n} nodes, {graph.num_edges:,} edges, clique {instance.clique}{known}")
             for seed, (name, solver) in _each_seed_and_solver(seeds, solvers):
-                bar.update(task, description=f"{instance.name}, {name}", refresh=True)
+                bar.title = f"{instance.name}, {name}:"
+                bar.advance(0)
                 results.append(measure(instance, name, solver, budget_s, seed))
-                line(log_line(results[-1]))
+                bar.line(log_line(results[-1]))
                 if writer:
                     writer.write(results[-1])
-                bar.advance(task)
+                bar.advance()
     return results
 
 

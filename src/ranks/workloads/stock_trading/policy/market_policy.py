@@ -6,10 +6,11 @@ H hidden size, T steps, B accounts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ranks.rl.policies.distributions import DiagonalGaussian
 from ranks.rl.pytree import State, Tree
@@ -27,15 +28,11 @@ class MarketPolicy:
         self.windows_PKW = policy.windows(table_DK, self.stride)
         self._features_DH: Tensor | None = None
 
-    @property
-    def training(self) -> bool:
-        return self.policy.training
-
     def eval(self) -> Any:
         return self.policy.eval()
 
-    def train(self, mode: bool = True) -> Any:
-        return self.policy.train(mode)
+    def modules(self) -> Iterator[nn.Module]:
+        return self.policy.modules()
 
     def start_state(self, num_rows: int) -> State:
         return self.policy.start_state(num_rows)

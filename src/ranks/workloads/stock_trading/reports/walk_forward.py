@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ranks.errors import UserError, nearest
+from ranks.progress import ProgressBar
 from ranks.workloads.stock_trading.config import PRESETS, Config
 from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.data.periods import load_prices, prepare_periods
@@ -162,7 +163,6 @@ def _train_and_test(
 ) -> list[dict[int, Ledger]]:
     """The ledgers of the test of each fold, by seed. Prints a line for each run, and a progress bar on a terminal."""
     import torch
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ranks.workloads.stock_trading.policy.backtest import backtest
     from ranks.workloads.stock_trading.runs.train_many import TrainingJob, train_many
@@ -170,9 +170,7 @@ def _train_and_test(
 
     runs = {f"fold{number + 1}-seed{seed}": (number, seed) for number in range(len(jobs)) for seed in seeds}
     ledgers: list[dict[int, Ledger]] = [{} for _ in jobs]
-    columns = BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("trainings"), TimeRemainingColumn()
-    with Progress(*columns, refresh_per_second=1, disable=not sys.stdout.isatty()) as bar:
-        task = bar.add_task("", total=len(runs))
+    with ProgressBar(len(runs), unit="trainings", log_every_s=None) as bar:
         todo = [TrainingJob(name, jobs[number], seed) for name, (number, seed) in runs.items()]
         for done, job in enumerate(train_many(todo, home, workers), start=1):
             number, seed = runs[job.name]
@@ -181,8 +179,8 @@ def _train_and_test(
             ledgers[number][seed] = ledger
             metrics = {name: format_metric(name, value) for name, value in ledger.metrics().items()}
             text = f"fold {number + 1}, seed {seed}: return {metrics['return']}, Sharpe ratio {metrics['sharpe']}"
-            bar.console.print(f"{text} ({done}/{len(todo)})", markup=False, highlight=False, soft_wrap=True)
-            bar.advance(task)
+            bar.line(f"{text} ({done}/{len(todo)})")
+            bar.advance()
     return [{seed: of_fold[seed] for seed in seeds} for of_fold in ledgers]
 
 
