@@ -14,9 +14,7 @@ Row = tuple[str, str, Result]
 
 HEADLINES = (
     "same run, graph-coloring",
-    "same run, stock-trading",
     "killed and stopped, stock-trading",
-    "CPU time of the engine",
     "a step against DDP",
     "`--exact` against fast, 2 ranks",
     "stock-trading: PPO",

@@ -14,5 +14,5 @@ def test_a_traceback_says_from_where_the_same_command_resumes(tmp_path: Path) ->
     add_resume_note(early, engine)
     (tmp_path / "x" / "checkpoints" / "00000010").mkdir(parents=True)
     add_resume_note(late, engine)
-    assert early.__notes__ == ["no checkpoint was saved: the same command starts from the beginning"]
+    assert early.__notes__ == ["no iteration was saved: the same command starts from the beginning"]
     assert late.__notes__ == [f"the same command resumes from iteration 10 ({tmp_path}/x/checkpoints/00000010)"]

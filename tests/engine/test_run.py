@@ -1,15 +1,11 @@
-"""A run's folder: complete or absent, locked by one owner, resumed only by the same run, never half
-written."""
+"""A run: what it writes, how it resumes, and how it ends."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
-import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,42 +15,15 @@ import torch
 
 from ranks import Run, RunConfig, Stopped, UserError, World
 from ranks.engine.runs import checkpoint
-from ranks.engine.runs.folder import RunFolder
 from ranks.engine.runs.jsonl import read_rows
 from tests.engine.group import run_ranks
+from tests.engine.image_run import CONFIG, Crash, rows, small_runs, train
 from tests.toys import images
-
-CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)
-
-
-class Crash(Exception):
-    """Simulates a process that ends between two iterations."""
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> RunConfig:
-    return RunConfig(name="r", runs_dir=tmp_path / "runs", threads=1, shards=8, save_every="3")
-
-
-def train(config: RunConfig, cfg: images.Config = CONFIG, crash_at: int | None = None) -> images.Summary:
-    world = World.join(config, workload="images")
-    original = Run.every
-
-    def every(self: Run, num_iterations: int) -> bool:
-        if self.iteration == crash_at:
-            raise Crash
-        return original(self, num_iterations)
-
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Run, "every", every)
-            return images.train(cfg, world)
-    finally:
-        world.leave()
-
-
-def rows(config: RunConfig) -> list[dict[str, Any]]:
-    return read_rows(config.runs_dir / "r" / "metrics.jsonl")
+    return small_runs(tmp_path)
 
 
 def test_a_run_leaves_what_it_promises(runs: RunConfig) -> None:
@@ -144,6 +113,17 @@ def test_the_plan_comes_before_the_first_update_with_the_time_of_one(runs: RunCo
     assert (plan["schedule"], plan["schedule_updates"], plan["warmup_updates"]) == ("cosine", 12, 5)
 
 
+def test_a_schedule_that_ends_before_the_run_is_warned_of(runs: RunConfig) -> None:
+    train(runs, replace(CONFIG, optim=replace(CONFIG.optim, schedule_updates=9)))
+    train(replace(runs, name="whole"))
+    warnings = {
+        name: [e["text"] for e in read_rows(runs.runs_dir / name / "events.jsonl") if e["event"] == "warning"]
+        for name in ("r", "whole")
+    }
+    assert warnings["r"] == ["the learning rate is 0 from update 9 on, where its schedule ends; the run has 12 updates"]
+    assert warnings["whole"] == []
+
+
 def test_rows_events_and_checkpoints_count_finished_iterations(runs: RunConfig) -> None:
     train(runs)
     events = read_rows(runs.runs_dir / "r" / "events.jsonl")
@@ -162,93 +142,6 @@ def test_shares_cadences_and_name_may_change(runs: RunConfig) -> None:
         train(runs, crash_at=5)
     summary = train(replace(runs, save_every="2m", max_time="1h"), replace(CONFIG, eval_every=6))
     assert summary.complete
-
-
-def test_a_run_is_free_again_once_it_has_ended_or_was_refused(runs: RunConfig) -> None:
-    train(runs)
-    with pytest.raises(UserError, match="it is another run"):
-        train(replace(runs, seed=1))
-    with pytest.raises(Crash):
-        train(replace(runs, name="crashed"), crash_at=3)
-    for name in ("r", "crashed"):
-        os.close(RunFolder(runs.runs_dir / name).lock())
-
-
-def test_a_run_in_use_is_refused_by_its_owner(runs: RunConfig) -> None:
-    train(runs)
-    held = subprocess.Popen(["flock", "-x", str(runs.runs_dir / ".r.lock"), "sleep", "60"], stdout=subprocess.DEVNULL)
-    try:
-        while subprocess.run(["flock", "-n", str(runs.runs_dir / ".r.lock"), "true"], check=False).returncode == 0:
-            pass
-        with pytest.raises(UserError, match=r"the run is in use by process \d+ on"):
-            RunFolder(runs.runs_dir / "r").lock()
-    finally:
-        subprocess.run(["pkill", "-P", str(held.pid)], check=False)
-        held.wait()
-
-
-def test_a_damaged_checkpoint_is_named_and_the_older_one_taken(runs: RunConfig) -> None:
-    straight = train(replace(runs, runs_dir=runs.runs_dir / "straight"))
-    with pytest.raises(Crash):
-        train(runs, crash_at=10)
-    newest = sorted((runs.runs_dir / "r" / "checkpoints").iterdir())[-1]
-    (newest / "learner.safetensors").write_bytes(b"\0" * 100)
-    assert train(runs).fingerprint == straight.fingerprint
-    warnings = [e["text"] for e in read_rows(runs.runs_dir / "r" / "events.jsonl") if e["event"] == "warning"]
-    assert any(f"{newest.name}/learner.safetensors: 100 bytes" in text for text in warnings)
-
-
-def test_no_intact_checkpoint_is_an_error_that_names_the_files(runs: RunConfig) -> None:
-    train(runs)
-    for path in (runs.runs_dir / "r" / "checkpoints").iterdir():
-        (path / "state.json").unlink()
-    with pytest.raises(UserError, match=r"no intact checkpoint: .*state.json: missing"):
-        train(runs)
-
-
-def test_a_bad_name_is_refused(runs: RunConfig) -> None:
-    for name in ("../elsewhere", "a/b", "", ".hidden", "x" * 101):
-        with pytest.raises(UserError, match="not a valid folder name"):
-            RunFolder.of(runs.runs_dir, name)
-
-
-def full_disk(folder: Path, size: str) -> Iterator[Path]:
-    folder.mkdir(parents=True)
-    if (
-        os.geteuid() != 0
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], check=False).returncode
-    ):
-        pytest.skip("mounting a small tmpfs needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    yield from full_disk(tmp_path / "small", "700k")
-
-
-def test_a_full_disk_is_one_error_and_older_checkpoints_stay(small_disk: Path, runs: RunConfig) -> None:
-    config = replace(runs, runs_dir=small_disk)
-    with pytest.raises(Crash):
-        train(config, crash_at=4)
-    free = shutil.disk_usage(small_disk).free
-    (small_disk / "ballast").write_bytes(b"\0" * max(0, free - 8192))
-    with pytest.raises(UserError, match="older checkpoints are intact") as error:
-        train(config)
-    assert re.search(r"\(\d+ KiB free\)", error.value.found)
-    checkpoints = small_disk / "r" / "checkpoints"
-    assert [p.name for p in checkpoints.iterdir() if p.name.startswith(".")] == []
-    (small_disk / "ballast").unlink()
-    assert train(config).complete
-
-
-def test_a_folder_that_cannot_be_written_is_one_error(runs: RunConfig, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(UserError, match="choose a writable folder"):
-        train(replace(runs, runs_dir=tmp_path / "file"))
 
 
 def test_max_time_ends_the_run_saved_and_incomplete(runs: RunConfig) -> None:
@@ -310,23 +203,6 @@ def test_the_state_of_a_run_is_finite_and_its_fingerprint_is_the_manifests(runs:
     assert manifest["finite"] is True
     assert manifest["fingerprint"] == summary.fingerprint
     assert torch.isfinite(torch.tensor(manifest["time_s"]))
-
-
-def test_damaged_checkpoints_do_not_push_verified_ones_out(runs: RunConfig) -> None:
-    with pytest.raises(Crash):
-        train(runs, crash_at=10)
-    checkpoints = runs.runs_dir / "r" / "checkpoints"
-    newer = [p for p in checkpoints.iterdir() if int(p.name) > 6]
-    for path in newer:
-        (path / "learner.safetensors").write_bytes(b"")
-    with pytest.raises(Crash):
-        train(runs, crash_at=9)
-    verified = [int(p.name) for p in checkpoint.listing(checkpoints) if checkpoint.read(p)]
-    assert verified == [6, 8, 9]
-    assert len(newer) == 2
-    assert {p.name for p in checkpoints.iterdir() if p.name.startswith("damaged-")} == {
-        f"damaged-{p.name}" for p in newer
-    }
 
 
 def test_a_score_that_is_not_finite_counts_as_none(runs: RunConfig) -> None:

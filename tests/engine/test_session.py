@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from ranks import Learner, Loss, OptimConfig, Run, RunConfig, World, stream
+from ranks import Learner, Loss, OptimConfig, Run, RunConfig, World, eval_mode, stream
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.session import Session
 from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.runs.metrics_rows import MetricsRow
 from ranks.engine.runs.save_policy import SavePolicy
 from tests.engine.group import join, run_ranks
 from tests.engine.test_faults import ITEMS, Line, Nothing, data
@@ -89,6 +90,13 @@ def test_a_block_inside_another_counts_for_the_outer_one(monkeypatch: pytest.Mon
     assert session.times.seconds == {"acting": 3.0, "evaluation": 0.5}
 
 
+def test_a_speed_is_that_of_training_without_the_evaluation() -> None:
+    row = MetricsRow(iteration=9, time_s=0.0, iteration_s=3.0)
+    row.times.seconds["evaluation"] = 2.0
+    row.times.items["samples"] = 500
+    assert row.as_json(torch.device("cpu"))["time/samples_per_second"] == 500.0
+
+
 # The first update of a session ----------------------------------------------------------------------------------------
 
 
@@ -146,6 +154,14 @@ def modes_after_timing(world: World) -> list[bool]:
 def test_timing_leaves_the_mode_of_each_module(tmp_path: Path) -> None:
     config = RunConfig(shards=4)
     assert run_ranks(1, modes_after_timing, config=config, tmp_path=tmp_path) == [[True, False]]
+
+
+def test_evaluation_mode_ends_with_the_mode_of_each_module() -> None:
+    model = nn.Sequential(nn.Linear(5, 3), nn.Dropout(0.5), nn.BatchNorm1d(3))
+    model[2].eval()
+    with eval_mode(model):
+        assert not any(module.training for module in model.modules())
+    assert [module.training for module in model.modules()] == [True, True, True, False]
 
 
 def weights_after(config: RunConfig, *, long: bool) -> list[float]:

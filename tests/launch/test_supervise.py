@@ -103,7 +103,7 @@ def test_an_exception_is_shown_once_with_rank_and_line_before_any_lost_connectio
     assert err.splitlines()[0] == f"rank 1 failed (at script.py:{line}): ValueError: bad sample"
     assert (out + err).count("bad sample") == 1 + err.count("end(ValueError('bad sample'))")
     assert "Connection closed" not in out + err
-    assert err.endswith("no checkpoint was saved: the same command starts from the beginning\n")
+    assert err.endswith("no iteration was saved: the same command starts from the beginning\n")
     assert f"log: {launcher.folder}/runs/x/logs/rank1.log" in err
     log = (launcher.folder / "runs" / "x" / "logs" / "rank1.log").read_text()
     assert log.startswith("Traceback (most recent call last)")

@@ -57,6 +57,13 @@ def test_truncated_episodes_are_bootstrapped_and_terminated_ones_are_not() -> No
     torch.testing.assert_close(rollout.advantage_TB[~continues_TB], terminal_TB[~continues_TB])
 
 
+def test_the_plan_has_the_sizes_of_rollouts_and_minibatches() -> None:
+    with single_rank() as world:
+        plan = Collector(small_policy(), Walk, 4, 3, CFG, world).plan
+    sizes = {"n_envs": 4, "envs_per_rank": [4], "n_steps": 3}
+    assert plan == sizes | {"epochs": CFG.epochs, "minibatches": CFG.minibatches}
+
+
 def test_collect_runs_in_eval_mode_without_gradients_and_restores_the_mode() -> None:
     with single_rank() as world:
         policy = small_policy().train()

@@ -49,7 +49,7 @@ def test_the_plan() -> None:
         "  precision      bf16",
         "  mode           fast",
         "  iterations     1,000, from 120",
-        "  expected time  3 min 07 s",
+        "  expected time  3 min 07 s, evaluations not counted",
     ]
     constant = plan_lines({"lr": 0.001, "lr_rule": "none", "schedule": "constant", "schedule_updates": None})
     assert constant[-1] == "  learning rate  0.001, constant"
@@ -73,11 +73,35 @@ def test_the_division_of_a_global_batch(plan: dict[str, object], text: str) -> N
     assert f"  global batch   {text}" in plan_lines(plan)
 
 
+def test_the_expected_time_of_short_updates_is_left_out() -> None:
+    """Of an update of 2 ms, most of an iteration's time is not in the two timed passes."""
+    assert any("expected time" in line for line in plan_lines(PLAN | {"iteration_s": 0.2}))
+    assert not any("expected time" in line for line in plan_lines(PLAN | {"iteration_s": 0.002}))
+
+
+def test_the_plan_of_ppo_has_the_names_of_stable_baselines3() -> None:
+    rollouts = {"n_envs": 32, "envs_per_rank": [16, 16], "n_steps": 64, "epochs": 10, "minibatches": 4}
+    lines = plan_lines({"global_batch": 32, "items_per_rank": [16, 16]} | rollouts)
+    assert lines[1:] == [
+        "  environments   32, 16 on each of 2 ranks",
+        "  rollout        2,048 steps = 64 steps (n_steps) x 32 environments (n_envs)",
+        "  updates        40 a rollout = 10 epochs (n_epochs) x 4 minibatches of 512 steps (batch_size)",
+    ]
+
+
 def test_from_where_the_same_command_resumes() -> None:
     assert resume_line(Path("runs/x"), 120) == (
         "the same command resumes from iteration 120 (runs/x/checkpoints/00000120)"
     )
-    assert resume_line(Path("runs/x"), -1) == "no checkpoint was saved: the same command starts from the beginning"
+    for iteration in (0, -1):
+        line = resume_line(Path("runs/x"), iteration)
+        assert line == "no iteration was saved: the same command starts from the beginning"
+
+
+def test_the_summary_says_of_which_iteration_an_older_value_is() -> None:
+    metrics = {"train/loss": 0.1, "val/loss": 0.2}
+    found = {"event": "finished", "metrics": metrics, "metric_iterations": {"train/loss": 1200, "val/loss": 1000}}
+    assert summary_lines(found, Path("runs/x"))[1:3] == ["  train/loss  0.1", "  val/loss    0.2 (iteration 1,000)"]
 
 
 def test_the_summary() -> None:
@@ -109,7 +133,8 @@ def test_the_summary() -> None:
         ),
         ({"event": "saved"}, "saved"),
         ({"event": "saved", "iteration": 1200}, "saved iteration 1,200"),
-        ({"event": "resumed", "iteration": 0}, "resumed from iteration 0"),
+        ({"event": "resumed", "iteration": 0}, "started again from the beginning: no iteration was saved"),
+        ({"event": "resumed", "iteration": 30}, "resumed from iteration 30"),
         ({"event": "resumed"}, "resumed from the newest checkpoint"),
         (
             {"event": "skipped_update", "rank": 1, "tensor": "fc.weight", "problem": "the loss is NaN", "update": 17},

@@ -9,7 +9,6 @@ from typing import Any
 
 from ranks.errors import UserError
 
-
 OPTIONS = ("--iterations", "--gpus")
 """Flags of ranks train that a proof has as options."""
 CHOSEN = ("--ranks", "--shares", "--name", "--runs-dir", "--exact", "--no-exact", "--shards", "--save-every")

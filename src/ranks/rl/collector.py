@@ -63,6 +63,18 @@ class Collector:
         device = world.device
         self.groups = [EnvGroup.start(policy, make_vec_env(ids), ids, device) for ids in self.ids.groups]
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the plan of a run says about rollouts and minibatches."""
+        blocks = [len(self.world.assignment.items_of(rank, self.ids.num_blocks)) for rank in range(self.world.size)]
+        return {
+            "n_envs": self.ids.num_blocks * self.ids.block,
+            "envs_per_rank": [self.ids.block * num_blocks for num_blocks in blocks],
+            "n_steps": self.n_steps,
+            "epochs": self.cfg.epochs,
+            "minibatches": self.cfg.minibatches,
+        }
+
     def collect(self, policy: Policy, iteration: int) -> Rollout:
         """Act for T steps and return the rollout [T, B] of this rank's environments.
 

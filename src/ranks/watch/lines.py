@@ -14,6 +14,8 @@ from ranks.progress import duration
 JsonRow: TypeAlias = Mapping[str, Any]
 EPISODE_REWARD = ("rollout/ep_rew_mean", "rollout/episode_reward", "rollout/episode_return")
 """Names of the mean reward of an episode, the first that a row has is shown."""
+SHORT_UPDATE_S = 0.02
+"""Below this the time of one update says little about the time of an iteration."""
 PER_SECOND = "_per_second"
 
 
@@ -24,14 +26,14 @@ def plan_lines(plan: JsonRow) -> list[str]:
     exact = plan.get("mode") == "exact"
     rows = [
         ("ranks", _join(_number(plan.get("ranks")), _on(devices), _counted(plan.get("threads"), "thread", " each"))),
-        ("global batch", _batch(plan)),
+        *(_rollout(plan) or [("global batch", _batch(plan))]),
         ("shards", _number(plan.get("shards")) if exact else ""),
         ("parameters", _number(plan.get("parameters"))),
         ("learning rate", _join(_number(plan.get("lr")), *_schedule(plan))),
         ("precision", _number(plan.get("precision"))),
         ("mode", _number(plan.get("mode"))),
         ("iterations", _join(_number(plan.get("iterations")), f"from {start}" if start else "")),
-        ("expected time", duration(plan.get("expected_s"))),
+        ("expected time", _expected(plan)),
     ]
     return ["plan", *(f"  {name:<14} {text}" for name, text in rows if text)]
 
@@ -45,6 +47,8 @@ def event_line(event: JsonRow) -> str | None:
                 f"saved {clean(str(event['checkpoint']))}" if event.get("checkpoint") else _join("saved", at, comma=" ")
             )
         case "resumed":
+            if event.get("iteration") == 0:
+                return "started again from the beginning: no iteration was saved"
             return _join("resumed from", at or "the newest checkpoint", comma=" ")
         case "skipped_update":
             return _skipped_update(event)
@@ -88,6 +92,9 @@ def validation_line(row: JsonRow) -> str | None:
 def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
     """The end of a run: results, where the time went, the files, and commands to use next."""
     metrics = cast("dict[str, Any]", finished.get("metrics") or {})
+    of_iteration = cast("dict[str, int]", finished.get("metric_iterations") or {})
+    last = max(of_iteration.values(), default=None)
+    older = {key: f" (iteration {_number(at)})" for key, at in of_iteration.items() if at != last}
     split = cast("dict[str, float]", finished.get("time_split") or {})
     total_s = sum(split.values())
     parts = ", ".join(
@@ -96,7 +103,7 @@ def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
     goodput = finished.get("goodput")
     name = run_dir.name if run_dir.parent == Path("runs") else str(run_dir)
     rows = [
-        *((clean(key), _number(value)) for key, value in metrics.items()),
+        *((clean(key), _number(value) + older.get(key, "")) for key, value in metrics.items()),
         ("time", _join(duration(finished.get("seconds")), parts)),
         (
             "goodput",
@@ -122,9 +129,10 @@ def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
 
 
 def resume_line(run_dir: Path, iteration: int) -> str:
-    """From where the same command resumes after a failure. `iteration`: of the newest checkpoint, -1 where none."""
-    if iteration < 0:
-        return "no checkpoint was saved: the same command starts from the beginning"
+    """From where the same command resumes after a failure. `iteration`: of the newest checkpoint, 0 or -1 where none
+    was saved after the start."""
+    if iteration <= 0:
+        return "no iteration was saved: the same command starts from the beginning"
     return f"the same command resumes from iteration {iteration:,} ({run_dir / 'checkpoints' / f'{iteration:08d}'})"
 
 
@@ -181,6 +189,33 @@ def _skipped_update(event: JsonRow) -> str:
     problem = clean(str(event.get("problem") or "a loss or a gradient is not finite"))
     who = f"on rank {event['rank']}" if event.get("rank") is not None else ""
     return f"{update}: {_join(problem, who, comma=' ')}"
+
+
+def _rollout(plan: JsonRow) -> list[tuple[str, str]]:
+    """The environments, rollouts and updates of PPO, with the names of Stable-Baselines3; empty for other runs."""
+    names = ("n_envs", "n_steps", "epochs", "minibatches")
+    sizes = [plan.get(name) for name in names]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        return []
+    n_envs, n_steps, epochs, minibatches = cast("list[int]", sizes)
+    steps, updates = n_envs * n_steps, epochs * minibatches
+    return [
+        ("environments", _join(f"{n_envs:,}", _per_rank(cast("list[int]", plan.get("envs_per_rank") or [])))),
+        ("rollout", f"{steps:,} steps = {n_steps:,} steps (n_steps) x {n_envs:,} environments (n_envs)"),
+        (
+            "updates",
+            f"{updates:,} a rollout = {epochs:,} epochs (n_epochs) x {minibatches:,} minibatches "
+            f"of {steps // minibatches:,} steps (batch_size)",
+        ),
+    ]
+
+
+def _expected(plan: JsonRow) -> str:
+    """The time of all updates. For short updates it is left out: the loop around them takes as long."""
+    iteration_s = plan.get("iteration_s")
+    if isinstance(iteration_s, float) and iteration_s < SHORT_UPDATE_S:
+        return ""
+    return _join(duration(plan.get("expected_s")), "evaluations not counted") if plan.get("expected_s") else ""
 
 
 def _batch(plan: JsonRow) -> str:

@@ -112,7 +112,10 @@ class RunFolder:
         if differences:
             do = "choose another --name, or give the settings that the run was started with"
             if any("schedule_updates" in difference for difference in differences):
-                do += "; to train longer, keep the end of the schedule with --optim.schedule-updates"
+                do += (
+                    "; to train longer under this name, keep the schedule's end with --optim.schedule-updates: "
+                    "the learning rate is 0 after it"
+                )
             listed = "\n       ".join(["it is another run", *sorted(differences, key=_weight)])
             raise UserError(f"to continue {self.path}", listed, do)
 

@@ -3,7 +3,8 @@ update."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -11,13 +12,25 @@ from ranks.engine.distributed.world import World
 from ranks.engine.update.learner import Learner
 
 
+@runtime_checkable
+class HasPlan(Protocol):
+    """A kept object that adds to the plan, such as the collector of rollouts."""
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """Fields of the `plan` event."""
+        ...
+
+
 def plan(
-    world: World, learner: Learner | None, start_iteration: int, iterations: int, iteration_s: float | None
+    world: World, keep: Mapping[str, object], start_iteration: int, iterations: int, iteration_s: float | None
 ) -> dict[str, Any]:
-    """The `plan` event. `iteration_s`: seconds of one iteration, where it was timed.
+    """The `plan` event. `keep`: what the run keeps; `iteration_s`: seconds of one iteration, where it
+    was timed.
 
     Every rank calls it, since it gathers the names of their devices.
     """
+    learner = next((kept for kept in keep.values() if isinstance(kept, Learner)), None)
     config = learner.config if learner is not None else None
     batch = learner.global_batch if learner is not None else None
     left = iterations - start_iteration
@@ -46,4 +59,13 @@ def plan(
         "iterations": iterations,
         "iteration_s": iteration_s,
         "expected_s": iteration_s * left if iteration_s is not None else None,
+        **{name: value for kept in keep.values() if isinstance(kept, HasPlan) for name, value in kept.plan.items()},
     }
+
+
+def schedule_warning(learner: Learner) -> str | None:
+    """A warning where the learning rate is 0 before the run ends."""
+    end, total = learner.config.schedule_updates, learner.total_updates
+    if end is None or total is None or end >= total:
+        return None
+    return f"the learning rate is 0 from update {end:,} on, where its schedule ends; the run has {total:,} updates"

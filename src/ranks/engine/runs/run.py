@@ -23,7 +23,7 @@ from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.checkpoint_writer import CheckpointWriter
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.runs.metrics_rows import MetricsRow
-from ranks.engine.runs.plan import plan
+from ranks.engine.runs.plan import plan, schedule_warning
 from ranks.engine.runs.resume import Opened
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.runs.save_policy import SavePolicy
@@ -156,9 +156,10 @@ class Run:
             self.session.before_first_update = self._plan
 
     def _plan(self, iteration_s: float | None) -> None:
-        learner = next(iter(self.learners.values()), None)
-        event = plan(self.world, learner, self.iteration, self.total, iteration_s)
+        event = plan(self.world, self.keep, self.iteration, self.total, iteration_s)
         self._emit({**event, "folder": str(self.folder.path)})
+        for warning in filter(None, map(schedule_warning, self.learners.values())):
+            self.session.warn(warning)
         if self._row is not None:  # the timing of one update is no part of the first iteration
             self._row.time_s = self.time_s
 

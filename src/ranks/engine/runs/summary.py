@@ -29,16 +29,20 @@ class Summary:
 
 
 def finished_event(folder: Path, device: torch.device, **details: Any) -> dict[str, Any]:
-    """The last value of each metric, and where the time of all sessions went, read from the run's
-    own files."""
+    """The last value of each metric with its iteration, and where the time of all sessions went, read
+    from the run's own files."""
     rows = read_rows(folder / METRICS_FILE)
     metrics: dict[str, float] = {}
+    metric_iterations: dict[str, int] = {}
     for row in rows:
-        metrics.update({k: v for k, v in row.items() if v is not None and k.startswith(RESULT_TAGS)})
+        found = {k: v for k, v in row.items() if v is not None and k.startswith(RESULT_TAGS)}
+        metrics.update(found)
+        metric_iterations.update(dict.fromkeys(found, int(row["iteration"])))
     return {
         "event": "finished",
         **details,
         "metrics": metrics,
+        "metric_iterations": metric_iterations,
         "time_split": time_split(rows),
         "goodput": goodput(rows, read_rows(folder / SESSIONS_FILE)),
         "peak_memory_bytes": peak_memory_bytes(device),

@@ -46,7 +46,7 @@ class Learner:
         Raises UserError where the model cannot be trained, or where the config needs one of the two
         and it is missing.
         """
-        self.world, self.global_batch = world, global_batch
+        self.world, self.global_batch, self.total_updates = world, global_batch, updates
         self.config = config.resolve(global_batch=global_batch, updates=updates)
         self.model = model.to(world.device, torch.get_default_dtype())
         for tensor in [*self.model.parameters(), *self.model.buffers()]:

@@ -1,0 +1,46 @@
+"""Flags that people bring from other tools are answered with flags that the workload has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.flags.advice import RENAMED_FLAGS, TRAIN_ADVICE
+from ranks.cli.main import main
+
+Refused = Callable[[Sequence[str]], str]
+
+
+@pytest.mark.parametrize("workload", ["graph-coloring", "stock-trading", "./supervised.py", "./on_policy.py"])
+def test_an_answer_names_only_flags_that_the_workload_has(
+    workload: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "supervised"]) == main(["new", "on_policy", "--shape", "on-policy"]) == 0
+    with pytest.raises(SystemExit):
+        main(["train", workload, "--help"])
+    page = capsys.readouterr().out
+    existing = set(re.findall(r"--[a-z][a-z.-]*", page))
+    for flag in sorted({*TRAIN_ADVICE, *RENAMED_FLAGS} - existing):
+        message = refused(["train", workload, flag, "5"])
+        answer = message[message.index("   do: ") :].replace(f"ranks train {workload} --help", "")
+        assert set(re.findall(r"--[a-z][a-z.-]*[a-z]", answer)) <= existing, message
+
+
+LEARNING_RATE = "give --optim.lr X"
+ANSWERS = {
+    "--optim.learning-rate": (LEARNING_RATE, LEARNING_RATE),
+    "--ppo.learning-rate": (LEARNING_RATE, LEARNING_RATE),
+    "--total-timesteps": ("give --iterations N\n", "give --iterations N: the environment steps"),
+    "--batch-size": ("give --global-batch N", "give --ppo.minibatches N"),
+    "--n-epochs": ("give --iterations N", "give --ppo.epochs N or --iterations N"),
+}
+
+
+@pytest.mark.parametrize("flag", ANSWERS)
+def test_flags_of_other_tools_are_answered_with_those_of_the_workload(flag: str, refused: Refused) -> None:
+    for workload, answer in zip(("graph-coloring", "stock-trading"), ANSWERS[flag], strict=True):
+        assert answer in refused(["train", workload, flag, "5"])
