@@ -59,19 +59,19 @@ def test_goal_reward_ranks_and_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [{"iteration": 1, "train/loss": 2.0, "rollout/ep_rew_mean": 9.5}, {"iteration": 2, "train/loss": 1.5}]
+    rows = [{"iteration": 1, "train/loss": 2.0, "rollout/episode_reward": 9.5}, {"iteration": 2, "train/loss": 1.5}]
     make_run(Path("runs/agent"), rows, ["opened"])
     Path("runs/agent/run_config.json").write_text(
         json.dumps({"workload": "./mine.py", "engine": {"exact": True}, "config": {"iterations": 40}})
     )
     Path("runs/agent/sessions.jsonl").write_text('{"event": "opened", "ranks": 2}\n{"event": "finished"}\n')
     agent = listed(capsys)["agent"]
-    assert (agent["goal"], agent["metric"], agent["value"]) == (40, "rollout/ep_rew_mean", 9.5)
+    assert (agent["goal"], agent["metric"], agent["value"]) == (40, "rollout/episode_reward", 9.5)
     assert (agent["ranks"], agent["mode"], agent["state"]) == (2, "exact", "finished")
     Path("runs/agent/events.jsonl").write_text('{"event": "plan", "iterations": 60}\n{"event": "saved"}\n')
     assert listed(capsys)["agent"]["goal"] == 60, "the plan of the last session counts"
     assert main(["runs"]) == 0
-    assert "2 of 60  rollout/ep_rew_mean" in capsys.readouterr().out
+    assert "2 of 60  rollout/episode_reward" in capsys.readouterr().out
 
 
 def test_the_table_has_one_line_for_each_run(

@@ -172,7 +172,7 @@ def test_bar_and_percentage_fit_every_terminal_also_after_a_validation(tmp_path:
     recorded = Recorded(tmp_path / "x", width=width)
     view = recorded.view()
     recorded.append("events.jsonl", {**PLAN, "iterations": 1000})
-    rl = {"rollout/ep_rew_mean": 21.3, "time/env_steps_per_second": 9000.0, "time/samples_per_second": 100.0}
+    rl = {"rollout/episode_reward": 21.3, "time/env_steps_per_second": 9000.0, "time/samples_per_second": 100.0}
     long_validation = {f"val/a_long_name_of_a_metric_{i}": 0.123 for i in range(4)}
     recorded.append("metrics.jsonl", row(298, **rl), row(299, **rl, **long_validation), row(399, **rl))
     with view:

@@ -79,6 +79,13 @@ def test_the_expected_time_of_short_updates_is_left_out() -> None:
     assert not any("expected time" in line for line in plan_lines(PLAN | {"iteration_s": 0.002}))
 
 
+def test_a_small_network_on_several_threads_gets_a_hint() -> None:
+    plan = {"ranks": 1, "devices": ["cpu"], "threads": 2, "parameters": 4_000}
+    assert plan_lines(plan)[2] == "  hint           so small a network trains best with --threads 1"
+    for other in ({"threads": 1}, {"parameters": 4_000_000}, {"devices": ["cuda:0"]}):
+        assert not any("hint" in line for line in plan_lines(plan | other))
+
+
 def test_the_plan_of_ppo_has_the_names_of_stable_baselines3() -> None:
     rollouts = {"n_envs": 32, "envs_per_rank": [16, 16], "n_steps": 64, "epochs": 10, "minibatches": 4}
     lines = plan_lines({"global_batch": 32, "items_per_rank": [16, 16]} | rollouts)
@@ -165,7 +172,7 @@ def test_progress_and_evaluation() -> None:
 
 
 def test_progress_of_reinforcement_learning() -> None:
-    row = {"iteration": 1, "train/loss": 0.5, "rollout/ep_rew_mean": 21.25, "rollout/step_rew_mean": 1.0}
+    row = {"iteration": 1, "train/loss": 0.5, "rollout/episode_reward": 21.25, "rollout/step_reward": 1.0}
     row |= {"time/env_steps_per_second": 9000.4, "time/samples_per_second": 3.0}
     assert progress_line(row, 10, None) == "iteration 1/10, loss 0.5, episode reward 21.25, 9,000 env steps/s"
     assert progress_line({"iteration": 1, "rollout/mean_return": 3.0}, 10, None) == "iteration 1/10, episode reward 3"

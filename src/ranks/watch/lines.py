@@ -12,8 +12,10 @@ from typing import Any, TypeAlias, cast
 from ranks.progress import duration
 
 JsonRow: TypeAlias = Mapping[str, Any]
-EPISODE_REWARD = ("rollout/ep_rew_mean", "rollout/episode_reward", "rollout/episode_return")
-"""Names of the mean reward of an episode, the first that a row has is shown."""
+EPISODE_REWARD = "rollout/episode_reward"
+"""The mean reward of an episode. A workload of yours may have another name with `reward` or `return` in it."""
+SMALL_NETWORK = 100_000
+"""Networks with fewer parameters gain nothing from more than one CPU thread."""
 SHORT_UPDATE_S = 0.02
 """Below this the time of one update says little about the time of an iteration."""
 PER_SECOND = "_per_second"
@@ -26,6 +28,7 @@ def plan_lines(plan: JsonRow) -> list[str]:
     exact = plan.get("mode") == "exact"
     rows = [
         ("ranks", _join(_number(plan.get("ranks")), _on(devices), _counted(plan.get("threads"), "thread", " each"))),
+        ("hint", _threads_hint(plan, devices)),
         *(_rollout(plan) or [("global batch", _batch(plan))]),
         ("shards", _number(plan.get("shards")) if exact else ""),
         ("parameters", _number(plan.get("parameters"))),
@@ -139,7 +142,7 @@ def resume_line(run_dir: Path, iteration: int) -> str:
 def episode_reward(row: JsonRow) -> float | None:
     """The mean reward of an episode in a row of an RL run; None where no episode ended."""
     others = (n for n in row if n.startswith("rollout/") and ("reward" in n or "return" in n) and "step" not in n)
-    name = next((n for n in (*EPISODE_REWARD, *others) if n in row), None)
+    name = next((n for n in (EPISODE_REWARD, *others) if n in row), None)
     value = row.get(name) if name is not None else None
     return float(value) if isinstance(value, int | float) else None
 
@@ -189,6 +192,14 @@ def _skipped_update(event: JsonRow) -> str:
     problem = clean(str(event.get("problem") or "a loss or a gradient is not finite"))
     who = f"on rank {event['rank']}" if event.get("rank") is not None else ""
     return f"{update}: {_join(problem, who, comma=' ')}"
+
+
+def _threads_hint(plan: JsonRow, devices: Sequence[str]) -> str:
+    """On a busy machine, threads that wait for each other make the updates of a small network many times slower."""
+    parameters, threads = plan.get("parameters"), plan.get("threads")
+    if not isinstance(parameters, int) or not isinstance(threads, int) or set(devices) != {"cpu"}:
+        return ""
+    return "so small a network trains best with --threads 1" if threads > 1 and parameters < SMALL_NETWORK else ""
 
 
 def _rollout(plan: JsonRow) -> list[tuple[str, str]]:

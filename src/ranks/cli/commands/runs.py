@@ -15,7 +15,7 @@ from ranks.cli.units import age, size
 from ranks.engine.config_file import read_object
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
 
-MAIN_METRICS = ("val/ep_rew_mean", "rollout/ep_rew_mean", "val/loss", "train/loss")
+MAIN_METRICS = ("val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")
 """The table shows the first of these that a run has: the reward of an episode, or the loss."""
 COLUMNS = ("run", "workload", "iterations", "metric", "value", "ranks", "mode", "state", "size", "last row")
 LEFT_ALIGNED = ("run", "workload", "metric", "mode", "state")
