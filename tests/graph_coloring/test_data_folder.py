@@ -191,8 +191,8 @@ def test_labels_by_bounds_need_no_numba(tmp_path: Path) -> None:
     assert (stored.low_G <= stored.high_G).all()
 
 
-def test_a_worker_reports_errors_and_exits_with_its_input() -> None:
-    job = build.BuildJob(SMALL, "train", Path("/nonexistent"))
+def test_a_worker_reports_errors_and_exits_with_its_input(tmp_path: Path) -> None:
+    job = build.BuildJob(SMALL, "train", tmp_path / "no folder")
     command = [sys.executable, "-m", worker_pool.__name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
