@@ -46,6 +46,7 @@ def test_a_loss_function_that_returns_a_mean(refused: Refused, trained: Path) ->
 METRICS = {
     "0-d": ("accuracy=loss_B.mean()", "found: a tensor of shape []\n   do: give one value per item, shape [256]"),
     "one too many": ("accuracy=loss_B[:, None] * loss_B", "found: a tensor of shape [256, 256]\n"),
+    "a float": ("accuracy=float(loss_B.detach().mean())", "found: a float\n"),
     "a pair that is not summed": ("accuracy=(loss_B, 256)", "found: a pair with tensors of shape [256]\n"),
 }
 

@@ -59,7 +59,8 @@ class RunConfig:
     precision: Precision = "fp32"
     """Arithmetic of the forward pass; weights are float32 (fp64: all in float64, for proofs)."""
     threads: int | None = None
-    """CPU threads per rank; by default 1 under --exact, else the cores divided by the ranks."""
+    """CPU threads per rank; by default 1 under --exact, else the cores divided by the ranks. 1 suits
+    small networks."""
     micro_batch: int | None = None
     """Maximum number of items in one forward pass; by default a whole shard (exact) or all items of
     a rank (fast)."""

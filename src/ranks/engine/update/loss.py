@@ -7,6 +7,7 @@ a micro-batch changes the gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from torch import Tensor
 
@@ -50,18 +51,20 @@ class Loss:
         return names, sums, out_counts
 
 
-def _check_shape(name: str, metric: Metric, count: int) -> None:
-    """Raises UserError where a metric has neither one value per item nor is a pair of 0-d values."""
-    asked = f"the metric {name} of a Loss over {count} items"
-    if not isinstance(metric, tuple):
-        if metric.shape != (count,):
-            do = f"give one value per item, shape [{count}], or a pair (sum, count)"
-            raise UserError(asked, f"a tensor of shape {list(metric.shape)}", do)
+def _check_shape(name: str, metric: object, count: int) -> None:
+    """Raises UserError where a metric neither has one value per item nor is a pair of single values."""
+    if isinstance(metric, Tensor) and metric.shape == (count,):
         return
-    shapes = [list(part.shape) for part in metric if isinstance(part, Tensor)]
-    if any(shapes):
-        do = "give two single numbers: (values.sum(), values.numel())"
-        raise UserError(asked, f"a pair with tensors of shape {', '.join(map(str, shapes))}", do)
+    asked = f"the metric {name} of a Loss over {count} items"
+    if isinstance(metric, tuple):
+        parts = cast("tuple[object, ...]", metric)
+        shapes = [str(list(part.shape)) for part in parts if isinstance(part, Tensor) and part.ndim]
+        if shapes:
+            do = "give two single numbers: (values.sum(), values.numel())"
+            raise UserError(asked, f"a pair with tensors of shape {', '.join(shapes)}", do)
+        return
+    found = f"a tensor of shape {list(metric.shape)}" if isinstance(metric, Tensor) else f"a {type(metric).__name__}"
+    raise UserError(asked, found, f"give one value per item, shape [{count}], or a pair (sum, count)")
 
 
 def returned(value: object) -> Loss:
