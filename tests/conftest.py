@@ -1,9 +1,10 @@
-"""Prints how long each part of the suite took, with its budget."""
+"""Starts the long tests first, and prints how much CPU time each part of the suite took, with its budget."""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,16 @@ BUDGETS_S: Mapping[str, int] = {
     "stock_trading": 100,
     "watch": 15,
 }
-"""Seconds of one worker that the tests of a folder may take on two free cores. Printed, not asserted."""
+"""Seconds of CPU time that the tests of a folder may take, child processes included. Printed, not asserted."""
+
+LONGEST_FIRST = ("prove", "docs", "launch")
+"""Folders with few but long tests. They start first, so that no worker is left alone with one at the end."""
+
+COSTLIEST = 12
+"""How many files the summary names."""
 
 HERE = Path(__file__).parent
+CPU_S = pytest.StashKey[float]()
 
 
 def folder_of(nodeid: str) -> str:
@@ -34,17 +42,56 @@ def folder_of(nodeid: str) -> str:
     return parts[-2] if len(parts) > 1 else HERE.name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the tests of LONGEST_FIRST to the front; the order is otherwise kept."""
+
+    def place(item: pytest.Item) -> int:
+        folder = folder_of(item.nodeid)
+        return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
+def cpu_s() -> float:
+    """CPU time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[CPU_S] = cpu_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the CPU time of a test to its last report, which reaches the main process also from a parallel worker."""
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append(("cpu_s", cpu_s() - item.stash[CPU_S]))
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Seconds by folder, set-up included, summed over parallel workers."""
-    seconds: defaultdict[str, float] = defaultdict(float)
+    """CPU seconds by folder and of the costliest files."""
+    folders: defaultdict[str, float] = defaultdict(float)
+    files: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds[folder_of(report.nodeid)] += report.duration
-    if len(seconds) < 2:
+                spent_s = float(dict(report.user_properties).get("cpu_s", 0.0)) if report.when == "teardown" else 0.0
+                folders[folder_of(report.nodeid)] += spent_s
+                files[report.nodeid.partition("::")[0]] += spent_s
+    if len(folders) < 2:
         return
-    terminalreporter.section("seconds by folder")
-    for name, spent_s in sorted(seconds.items(), key=lambda item: -item[1]):
+    terminalreporter.section(f"CPU seconds by folder, {sum(folders.values()):.0f} in all")
+    for name, spent_s in sorted(folders.items(), key=lambda item: -item[1]):
         budget_s = BUDGETS_S.get(name)
         note = "" if budget_s is None else f" of {budget_s}" + (" (over its budget)" if spent_s > budget_s else "")
         terminalreporter.write_line(f"{spent_s:7.1f}{note}  {name}")
+    terminalreporter.section("CPU seconds of the costliest files")
+    for name, spent_s in sorted(files.items(), key=lambda item: -item[1])[:COSTLIEST]:
+        terminalreporter.write_line(f"{spent_s:7.1f}  {name}")

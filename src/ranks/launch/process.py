@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from ranks.launch.output import CHANNELS, TAIL_BYTES, Channel, Output, Show
+from ranks.launch.start import Start
 
-START = Path(__file__).with_name("die_with_parent.py")
 GONE_S = 5.0
 """How long to wait for the children of a killed rank (a process inside a system call can take a while to end)."""
 
@@ -25,13 +23,12 @@ class RankProcess:
     def __init__(
         self,
         rank: int,
-        argv: Sequence[str],
+        start: Start,
         env: Mapping[str, str],
         *,
         error_file: Path,
         log: Path | None,
         show: Show | None,
-        pass_fds: Sequence[int] = (),
     ) -> None:
         """Start the rank. Its output goes to `log`, and to `show` where that is given. Raises OSError."""
         self.rank, self.error_file = rank, error_file
@@ -42,20 +39,16 @@ class RankProcess:
         self._log_start = os.fstat(self._log.fileno()).st_size if self._log is not None else 0
         with contextlib.ExitStack() as writers:
             streams = [self._stream(channel, show, writers) for channel in CHANNELS]
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(START), str(os.getpid()), *argv],
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=streams[0],
-                stderr=streams[1],
-                pass_fds=pass_fds,
-                process_group=0,
-            )
+            self._process = start(env, *streams)
         self.pid = self._process.pid
 
-    def _stream(self, channel: Channel, show: Show | None, writers: contextlib.ExitStack) -> int | IO[bytes]:
+    def _stream(self, channel: Channel, show: Show | None, writers: contextlib.ExitStack) -> int:
         if show is None:
-            return self._log if self._log is not None else subprocess.DEVNULL
+            if self._log is not None:
+                return self._log.fileno()
+            null = os.open(os.devnull, os.O_WRONLY)
+            writers.callback(os.close, null)
+            return null
         reader, writer = os.pipe()
         writers.callback(os.close, writer)
         self.outputs.append(Output(self.rank, channel, reader, self._log, show))

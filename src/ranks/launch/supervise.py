@@ -31,6 +31,7 @@ from ranks.launch.orphan_reaper import OrphanReaper, become_subreaper
 from ranks.launch.output import Show
 from ranks.launch.process import RankProcess
 from ranks.launch.signals import SignalPipe
+from ranks.launch.start import starter
 
 TICK_S = 1.0
 """How often to look after the log folder and held-back output."""
@@ -116,6 +117,7 @@ class Supervisor:
                 stack.callback(self.config.logs.close)
             self.selector = stack.enter_context(selectors.DefaultSelector())
             self.selector.register(self.signals.reader, selectors.EVENT_READ)
+            self.start = stack.enter_context(starter(self.config.argv, self.config.env, self.config.pass_fds))
             return self._attempts()
 
     def _attempts(self) -> int:
@@ -204,12 +206,11 @@ class Supervisor:
         }
         process = RankProcess(
             rank,
-            self.config.argv,
+            self.start,
             env,
             error_file=error_file,
             log=self.config.logs.of_rank(rank) if self.config.logs is not None else None,
             show=self.show if rank in self.config.shown else None,
-            pass_fds=self.config.pass_fds,
         )
         self.reaper.add_group(process.pid)
         for output in process.outputs:

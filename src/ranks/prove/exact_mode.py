@@ -9,7 +9,7 @@ from ranks.prove.processes import ProofError
 from ranks.prove.report import Report
 from ranks.prove.train_command import LIMIT_S, RankLayout, TrainCommand, fingerprint
 
-CHAIN, QUICK_CHAIN = (1, 4, 3, 2), (1, 3, 2)
+CHAIN, QUICK_CHAIN = (1, 4, 3, 2), (1, 4, 2)
 """Numbers of ranks of one run, which is killed after each but the last."""
 ATTEMPTS = 5
 """To kill a run before it is complete."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -63,14 +64,14 @@ class ProcessTree:
         return marked_processes(self.mark)
 
     def ranks(self) -> list[int]:
-        """The processes that have the environment variables of a rank; empty where the command is the only rank."""
-        return [pid for pid in self.members() if "RANK" in variables_of(pid)]
+        """The processes of the ranks; empty where the command is the only rank."""
+        return [pid for pid in self.members() if rank_of(pid) is not None]
 
     def first_rank(self) -> int:
         """The process id of rank 0, which writes the checkpoints."""
         for pid in self.ranks():
             with contextlib.suppress(psutil.Error):
-                if variables_of(pid).get("RANK") == "0" and psutil.Process(pid).ppid() == self.launcher:
+                if rank_of(pid) == 0 and psutil.Process(pid).ppid() == self.launcher:
                     return pid
         return self.launcher
 
@@ -132,6 +133,15 @@ class ProcessTree:
     def tail(self) -> str:
         """The end of the output."""
         return self.log.read_text(errors="replace")[-2000:].strip()
+
+
+def rank_of(pid: int) -> int | None:
+    """Which rank a process is. A forked rank has it in its name, another one in its environment variables."""
+    with contextlib.suppress(psutil.Error):
+        named = re.fullmatch(r"rank (\d+)", psutil.Process(pid).name())
+        number = named.group(1) if named else variables_of(pid).get("RANK")
+        return int(number) if number is not None else None
+    return None
 
 
 def variables_of(pid: int) -> dict[str, str]:

@@ -29,14 +29,14 @@ def train(argv: Sequence[str]) -> int:
     """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
-    settings = resolve(argv[0], argv[1:])
+    settings = resolve(argv[0], argv[1:], outline=True)
     if settings.flags.print_config:
         print(settings.as_json())
         return 0
     environment = ProcessEnv.detect(settings.engine.runs_dir)
     if environment.kind == "alone":
         return start(settings, argv)
-    return join(settings, environment)
+    return join(argv, environment)
 
 
 def without_workload(argv: Sequence[str]) -> int:
@@ -68,7 +68,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
             print(placement.note)
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # must be set before CUDA starts
-        return run_here(settings, placement.devices[0], watched=True)
+        return run_here(argv, placement.devices[0], watched=True)
 
     from ranks.launch.run import launch_run
 
@@ -86,12 +86,12 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     )
 
 
-def join(settings: Settings, environment: ProcessEnv) -> int:
+def join(argv: Sequence[str], environment: ProcessEnv) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception
     to a file."""
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
-        return run_here(settings, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
+        return run_here(argv, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
     except Stopped as end:
         return end.exit_code
     except Exception as error:
@@ -105,8 +105,9 @@ def join(settings: Settings, environment: ProcessEnv) -> int:
         os._exit(code)  # at once: closing the process group would wait for ranks that wait for this one
 
 
-def run_here(settings: Settings, device: str | None, *, watched: bool) -> int:
-    """Join the world and train in this process."""
+def run_here(argv: Sequence[str], device: str | None, *, watched: bool) -> int:
+    """Load the whole workload, join the world and train in this process."""
+    settings = resolve(argv[0], argv[1:])
     from ranks.engine.distributed.world import World
 
     with contextlib.ExitStack() as stack:

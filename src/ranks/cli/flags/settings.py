@@ -60,10 +60,14 @@ class Settings:
         return json.dumps(parts, indent=2)
 
 
-def resolve(workload: str, argv: Sequence[str]) -> Settings:
+def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Settings:
     """Parse the command line of `ranks train WORKLOAD`. `--help` prints and exits 0. Raises
-    UserError."""
-    module = (load_to_show(workload) if wants_help(argv) else None) or load(workload)
+    UserError.
+
+    `outline`: the module of a user's file has only Config and PRESETS. A launcher that starts other
+    processes needs no more, and saves the import of torch.
+    """
+    module = (load_config(workload) if outline or wants_help(argv) else None) or load(workload)
     config = initial_config(workload, module, value_of("--preset", argv))
     engine = RunConfig()
     file = value_of("--config", argv)
@@ -89,9 +93,9 @@ def resolve(workload: str, argv: Sequence[str]) -> Settings:
     return Settings(workload, module, asked.flags, named, asked.config)
 
 
-def load_to_show(workload: str) -> ModuleType | None:
-    """What the help page needs of a user's file: Config and PRESETS. None where the whole file must
-    be loaded."""
+def load_config(workload: str) -> ModuleType | None:
+    """What the flags need of a user's file: Config and PRESETS. None where the whole file must be
+    loaded."""
     path = Path(workload)
     if not is_path(workload) or not path.is_file():
         return None

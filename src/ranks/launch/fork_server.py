@@ -1,0 +1,150 @@
+"""Start ranks by fork from a process that has imported torch, so that no rank spends two seconds on the import.
+
+    launcher -- arguments, variables, stdout, stderr --> fork server -- fork --> middle -- fork --> rank
+             <------------- process id --------------
+
+The middle process ends at once. The kernel then makes the rank a child of the launcher (a subreaper), which waits for
+it and kills it like a process that it started itself. A restart after a crash needs no new import.
+
+The server imports torch and nothing of the user. It never initialises CUDA, which does not survive a fork. It gets the
+variables that all ranks share, because OpenMP and other libraries read theirs when they are loaded. Linux only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+REPLY_S = 120.0
+"""How long the launcher waits for a process id. The first answer takes as long as the import of torch."""
+MESSAGE_BYTES = 1 << 20
+ID_BYTES = 32
+
+
+class ForkServer:
+    """The launcher's side of the fork server."""
+
+    def __init__(self, python: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> None:
+        """Start the server with the interpreter and flags `python`. Each rank inherits the descriptors `pass_fds`."""
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(REPLY_S)
+        with theirs:
+            self._process = subprocess.Popen(
+                [*python, "-m", "ranks.launch.forked_rank", str(theirs.fileno())],
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(*pass_fds, theirs.fileno()),
+                process_group=0,
+            )
+
+    def fork(self, module: Sequence[str], env: Mapping[str, str], stdout: int, stderr: int) -> ForkedProcess:
+        """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start or died."""
+        request = {"module": list(module), "env": dict(env), "launcher": os.getpid()}
+        socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr])
+        reply = self._socket.recv(ID_BYTES)
+        if not reply:
+            raise OSError("the fork server has ended")
+        return ForkedProcess(int(reply))
+
+    def close(self) -> None:
+        """End the server. The ranks are not touched."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class ForkedProcess:
+    """A child process of which only the id is known. It has the methods of `subprocess.Popen` that a rank needs."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        code = self._wait(0)
+        assert code is not None
+        return code
+
+    def send_signal(self, signum: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signum)
+
+    def _wait(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+def serve(connection: socket.socket) -> list[str] | None:
+    """The server's loop: fork a rank for each request, until the launcher closes the connection.
+
+    Returns None in the server, and in each rank the module to run with its arguments.
+    """
+    die_with(os.getppid())
+    while True:
+        message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, 2)
+        if not message:
+            return None
+        request: dict[str, Any] = json.loads(message)
+        reader, writer = os.pipe()
+        middle = os.fork()
+        if not middle:
+            rank = os.fork()
+            if not rank:
+                for fd in (reader, writer, connection.detach()):
+                    os.close(fd)
+                become_rank(request, fds)
+                return list(request["module"])
+            os.setpgid(rank, rank)  # before the launcher knows the id, so that it can always kill the group
+            os.write(writer, str(rank).encode())
+            os._exit(0)
+        os.waitpid(middle, 0)  # from here on the rank is a child of the launcher
+        connection.send(os.read(reader, ID_BYTES))
+        for fd in (reader, writer, *fds):
+            os.close(fd)
+
+
+def become_rank(request: Mapping[str, Any], fds: Sequence[int]) -> None:
+    """Give this new process its parent, output, variables, random state and name."""
+    while os.getppid() not in (request["launcher"], 1):  # until the middle process has ended
+        os.sched_yield()
+    die_with(request["launcher"])
+    for fd, number in zip(fds, (1, 2), strict=True):
+        os.dup2(fd, number)
+        os.close(fd)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    seed_numpy()
+    name = f"rank {os.environ['RANK']}"
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())  # shown by `top`, and read by `ranks prove`
+
+
+def seed_numpy() -> None:
+    """Seed numpy's global generator from the system. Forked processes would otherwise all draw the same numbers."""
+    import numpy as np
+
+    np.random.seed()
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent dies."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent died before the signal was set
+        os._exit(137)

@@ -1,0 +1,109 @@
+"""Ranks that are forked from a process with torch behave like ranks that were executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ranks.launch.start import split_module_command
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux only")
+
+LAUNCHER = """
+import os, sys
+from ranks.launch.orphan_reaper import become_subreaper
+from ranks.launch.start import starter
+
+become_subreaper()
+with starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ()) as start:
+    ranks = [start({**os.environ, "RANK": str(rank), "LAUNCHER": str(os.getpid())}, 1, 2) for rank in range(2)]
+    codes = [rank.wait() for rank in ranks]
+sys.exit(codes != [7, 8])
+"""
+RANK = """
+import json, os, random, signal, sys
+from pathlib import Path
+had_torch = "torch" in sys.modules
+import numpy
+rank = int(os.environ["RANK"])
+facts = dict(
+    name=Path("/proc/self/comm").read_text().strip(), had_torch=had_torch, argv=sys.argv[1:], main=__name__,
+    child=os.getppid() == int(os.environ["LAUNCHER"]), leads_group=os.getpgid(0) == os.getpid(), pid=os.getpid(),
+    numpy=numpy.random.random(), python=random.random(), stdin=os.readlink("/proc/self/fd/0"),
+)
+Path(f"rank{rank}.part").write_text(json.dumps(facts))
+os.rename(f"rank{rank}.part", f"rank{rank}.json")
+print("printed by", rank, flush=True)
+if "WAIT" in os.environ:
+    signal.pause()
+sys.exit(7 + rank)
+"""
+
+
+def launch(folder: Path, **variables: str) -> subprocess.Popen[str]:
+    (folder / "rank_module.py").write_text(RANK)
+    env = os.environ | variables
+    argv = [sys.executable, "-c", LAUNCHER]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, cwd=folder, env=env, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+
+
+def facts_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+
+
+def test_forked_ranks_have_their_own_identity(tmp_path: Path) -> None:
+    launcher = launch(tmp_path)
+    out, err = launcher.communicate()
+    assert launcher.returncode == 0, err
+    assert sorted(out.splitlines()) == ["printed by 0", "printed by 1"]
+    first, second = facts_of(tmp_path)
+    for rank, facts in enumerate((first, second)):
+        assert facts["name"] == f"rank {rank}"
+        assert [facts[name] for name in ("had_torch", "child", "leads_group")] == [True] * 3
+        assert (facts["argv"], facts["main"], facts["stdin"]) == (["argument"], "__main__", "/dev/null")
+    assert first["numpy"] != second["numpy"]
+    assert first["python"] != second["python"]
+
+
+def test_without_a_server_ranks_are_executed(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('broken')")
+    launcher = launch(tmp_path)
+    _, err = launcher.communicate()
+    assert launcher.returncode == 0, err
+    assert [facts["had_torch"] for facts in facts_of(tmp_path)] == [False, False]
+
+
+def test_forked_ranks_die_with_their_launcher(tmp_path: Path) -> None:
+    launcher = launch(tmp_path, WAIT="1")
+    while not all((tmp_path / f"rank{rank}.json").exists() for rank in range(2)):
+        assert launcher.poll() is None, launcher.communicate()[1]
+        time.sleep(0.01)
+    children = psutil.Process(launcher.pid).children(recursive=True)
+    assert {facts["pid"] for facts in facts_of(tmp_path)} < {child.pid for child in children}
+    launcher.send_signal(signal.SIGKILL)
+    launcher.communicate()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert alive == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        ("python -P -m ranks train x -m", (["python", "-P"], ["ranks", "train", "x", "-m"])),
+        ("python -m ranks", (["python"], ["ranks"])),
+        ("python script.py -m ranks", (["python", "script.py", "-m", "ranks"], [])),
+        ("python script.py", (["python", "script.py"], [])),
+    ],
+)
+def test_only_a_module_command_is_split(argv: str, parts: tuple[list[str], list[str]]) -> None:
+    assert split_module_command(argv.split()) == parts
