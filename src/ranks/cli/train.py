@@ -88,18 +88,25 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
 
 def join(settings: Settings, environment: ProcessEnv) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception
-    to a file."""
+    to a file; under torchrun and Slurm, show it."""
+    flags, started = settings.flags, environment.world_size
+    if flags.ranks not in (None, started):
+        raise UserError(
+            f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
+        )
+    device = environment.device or ("cpu" if flags.gpus == "none" else None)
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
-        return run_here(settings, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
+        return run_here(settings, device, watched=environment.kind != "ranks" and environment.rank == 0)
     except Stopped as end:
         return end.exit_code
     except Exception as error:
-        if environment.error_file is None:
-            raise
-        from ranks.launch.failure import report_exception
+        from ranks.launch.failure import report_exception, show_exception
 
-        code = report_exception(error, environment.rank, environment.error_file)
+        if environment.error_file is not None:
+            code = report_exception(error, environment.rank, environment.error_file)
+        else:
+            code = show_exception(error, environment.rank)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # at once: closing the process group would wait for ranks that wait for this one

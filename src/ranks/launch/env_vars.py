@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
+
+from ranks.engine.distributed.meeting import LOOPBACK
 
 LAUNCHER_VARIABLES = frozenset(
     [
@@ -15,7 +16,6 @@ LAUNCHER_VARIABLES = frozenset(
     ]
 )
 """Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
-LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
 def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
