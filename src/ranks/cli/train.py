@@ -51,6 +51,7 @@ def without_workload(argv: Sequence[str]) -> int:
 def start(settings: Settings, argv: Sequence[str]) -> int:
     """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
     child processes."""
+    from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
     from ranks.launch.placement import place
 
     engine, flags = settings.engine, settings.flags
@@ -66,8 +67,10 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     if placement.ranks == 1:
         if placement.note:
             print(placement.note)
-        if deterministic:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # must be set before CUDA starts
+        set_cuda_defaults(os.environ, deterministic=deterministic)
+        set_allocator_defaults(os.environ)
+        if placement.only:
+            os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
         return run_here(settings, placement.devices[0], watched=True)
 
     from ranks.launch.run import launch_run

@@ -69,9 +69,10 @@ class World:
             _init_process_group(process_env, chosen)
         comm = Comm(process_env.rank, process_env.world_size, staged=False)
         if chosen.type == "cuda":
-            card = str(getattr(torch.cuda.get_device_properties(chosen), "uuid", chosen))
-            places = comm.gather_objects((socket.gethostname(), card))
-            comm.staged = len(set(places)) < len(places)
+            card = torch.cuda.get_device_properties(chosen)
+            places = comm.gather_objects((socket.gethostname(), str(card.uuid), " MIG " in card.name))
+            # NCCL refuses two ranks on one GPU, and its slices (MIG) do not reach each other
+            comm.staged = len(set(places)) < len(places) or any(sliced for _, _, sliced in places)
         world = cls(config, process_env, chosen, comm, workload or Path(sys.argv[0]).stem)
         world.stop.install()
         return world
