@@ -60,7 +60,7 @@ def visible_devices(text: str | None, cards: tuple[Card, ...]) -> tuple[str, ...
     """The entries of CUDA_VISIBLE_DEVICES up to the first invalid one, as CUDA and torch read them.
 
     All are numbers, or all are (the start of) UUIDs of GPUs, or all are MIG devices. An entry that is repeated makes
-    the list empty. A sliced GPU is replaced by its slices. None stands for all GPUs.
+    the list empty. A sliced GPU is replaced by its slices. None means all GPUs.
     """
     entries = [part.strip() for part in text.split(",")] if text is not None else [str(i) for i in range(len(cards))]
     kind = next((prefix for prefix in ("GPU-", "MIG-") if entries[0].startswith(prefix)), "")
