@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+
+from ranks.engine.distributed.meeting import LOOPBACK
 
 LAUNCHER_VARIABLES = frozenset(
     [
@@ -15,14 +16,13 @@ LAUNCHER_VARIABLES = frozenset(
     ]
 )
 """Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
-LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
 def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment variables that all ranks of this machine share.
 
     Variables of an outer launcher are removed, gloo and NCCL use the loopback interface, `threads` becomes
-    OMP_NUM_THREADS. `deterministic` fixes the workspace of cuBLAS, which must be set before CUDA starts.
+    OMP_NUM_THREADS.
     """
     variables = {
         name: value
@@ -36,7 +36,23 @@ def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, st
         "PYTHONUNBUFFERED": "1",
     }
     variables.setdefault("PYTHONFAULTHANDLER", "1")
+    set_cuda_defaults(variables, deterministic=deterministic)
+    return variables
+
+
+def set_cuda_defaults(variables: MutableMapping[str, str], *, deterministic: bool) -> None:
+    """What must be set before CUDA starts in a process. Values of the user stay.
+
+    GPUs have the order of the PCI bus, as in `--gpus` and nvidia-smi. `deterministic` fixes the workspace of cuBLAS.
+    """
     variables.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if deterministic:
-        variables["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    return variables
+        variables.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def set_allocator_defaults(variables: MutableMapping[str, str]) -> None:
+    """Let torch's CUDA memory grow in place, so that batches of changing sizes do not fragment it. Not for scripts of
+    others. Values of the user stay.
+    """
+    if "PYTORCH_CUDA_ALLOC_CONF" not in variables:  # the old name of the same variable, which torch reads first
+        variables.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")

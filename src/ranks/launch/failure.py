@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -107,6 +108,24 @@ def report_exception(error: Exception, rank: int, path: Path) -> int:
     except OSError as problem:  # the launcher reads the printed traceback instead
         print(f"could not write {path}: {problem}", file=sys.stderr)
     return EXIT_CODES.get(str(report["kind"]), 1)
+
+
+def show_exception(error: Exception, rank: int) -> int:
+    """Print the exception that ends this rank, which torchrun or Slurm started; the exit code.
+
+    A lost connection is one line, because another rank knows the cause. Other failures have their traceback.
+    """
+    kind = kind_of(error)
+    if kind == "user":
+        traceback.print_exception(error)
+    elif kind == "peer":
+        lost = Failure(rank, kind, type(error).__name__, str(error))
+        lines = [f"{socket.gethostname()}: {line}" for line in lost.lines(full=False)]
+        notes: list[str] = getattr(error, "__notes__", [])
+        print(*lines, "another rank ended first: its own output says why", *notes, sep="\n", file=sys.stderr)
+    else:
+        print(f"gave up: {error}" if kind == "gave_up" else error, file=sys.stderr)
+    return EXIT_CODES.get(kind, 1)
 
 
 def _is_own_code(filename: str) -> bool:

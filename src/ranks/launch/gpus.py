@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,17 +14,27 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Card:
+    """A GPU as NVML lists it. `slices`: the UUIDs of its MIG devices, where it is cut into such."""
+
+    uuid: str
+    slices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Gpus:
-    """The number of usable GPUs, or why there are none."""
+    """The number of usable GPUs, or why there are none. A MIG slice counts as a GPU."""
 
     count: int
     why_none: str = ""
     visible: tuple[str, ...] | None = None
-    """The valid entries of CUDA_VISIBLE_DEVICES, None where it is not set."""
+    """Their entries for CUDA_VISIBLE_DEVICES; None where that is not set and no GPU is sliced."""
+    apart: bool = False
+    """Some are MIG slices. CUDA shows a process one slice only, so each rank must see its own alone."""
 
     @property
     def restricted(self) -> bool:
-        return self.visible is not None
+        return self.visible is not None and not self.apart
 
     def physical(self, gpu: int) -> str:
         """The entry for GPU `gpu` in the CUDA_VISIBLE_DEVICES of a child process."""
@@ -32,36 +43,58 @@ class Gpus:
 
 def find_gpus(environ: Mapping[str, str] = os.environ) -> Gpus:
     """The GPUs that NVML lists and CUDA_VISIBLE_DEVICES allows."""
-    names = _nvml_uuids()
-    if not names:
+    cards = _nvml_cards()
+    if not cards:
         return Gpus(0, "no NVIDIA GPU found")
     if not _torch_has_cuda():
         return Gpus(0, "this machine has an NVIDIA GPU, but the installed torch is built for the CPU only")
-    if "CUDA_VISIBLE_DEVICES" not in environ:
-        return Gpus(len(names))
-    visible = visible_devices(environ["CUDA_VISIBLE_DEVICES"], names)
-    return Gpus(len(visible), "CUDA_VISIBLE_DEVICES hides every GPU", visible)
+    text = environ.get("CUDA_VISIBLE_DEVICES")
+    visible = visible_devices(text, cards)
+    apart = any(entry.startswith("MIG-") for entry in visible)
+    if text is None and not apart:
+        return Gpus(len(cards))
+    return Gpus(len(visible), "CUDA_VISIBLE_DEVICES hides every GPU", visible, apart)
 
 
-def visible_devices(text: str, uuids: tuple[str, ...]) -> tuple[str, ...]:
-    """The entries of CUDA_VISIBLE_DEVICES up to the first invalid one, as CUDA reads them.
+def visible_devices(text: str | None, cards: tuple[Card, ...]) -> tuple[str, ...]:
+    """The entries of CUDA_VISIBLE_DEVICES up to the first invalid one, as CUDA and torch read them.
 
-    An entry is a number or (the start of) a UUID. A MIG entry is not checked, and CUDA shows only one of them.
+    All are numbers, or all are (the start of) UUIDs of GPUs, or all are MIG devices. An entry that is repeated makes
+    the list empty. A sliced GPU is replaced by its slices. None means all GPUs.
     """
-    entries: list[str] = []
-    for entry in (part.strip() for part in text.split(",")):
-        if entry.startswith("MIG-"):
-            return (entry,) if not entries else tuple(entries)
-        number = entry.isdigit() and int(entry) < len(uuids)
-        if not number and not (entry.startswith("GPU-") and any(uuid.startswith(entry) for uuid in uuids)):
+    entries = [part.strip() for part in text.split(",")] if text is not None else [str(i) for i in range(len(cards))]
+    kind = next((prefix for prefix in ("GPU-", "MIG-") if entries[0].startswith(prefix)), "")
+    found: list[str] = []
+    for entry in entries:
+        card = _card_of(entry, kind, cards)
+        if card is None:
             break
-        entries.append(entry)
-    return tuple(entries)
+        found.append(entry)
+    if len(set(found)) < len(found):
+        return ()
+    shown = [(_card_of(entry, kind, cards) or Card("")).slices or (entry,) for entry in found]
+    return tuple(entry for slices in shown for entry in slices)
 
 
-def _nvml_uuids() -> tuple[str, ...]:
-    """The UUID of each GPU, in the order of the PCI bus; empty without a driver."""
+def _card_of(entry: str, kind: str, cards: tuple[Card, ...]) -> Card | None:
+    """The GPU of an entry, None for an invalid one. A MIG device is not looked up."""
+    if kind == "MIG-":
+        return Card(entry) if entry.startswith(kind) else None
+    if kind == "GPU-":
+        return next((card for card in cards if entry.startswith(kind) and card.uuid.startswith(entry)), None)
+    return cards[int(entry)] if entry.isdigit() and int(entry) < len(cards) else None
+
+
+def _nvml_cards() -> tuple[Card, ...]:
+    """Each GPU with its MIG slices, in the order of the PCI bus; empty without a driver."""
     pynvml: Any = import_module("pynvml")
+
+    def slices(handle: Any) -> Generator[str]:
+        with contextlib.suppress(pynvml.NVMLError):  # the GPU or its driver knows no MIG
+            if pynvml.nvmlDeviceGetMigMode(handle)[0]:
+                for i in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+                    with contextlib.suppress(pynvml.NVMLError):  # no slice has this number
+                        yield str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i)))
 
     try:
         pynvml.nvmlInit()
@@ -69,7 +102,7 @@ def _nvml_uuids() -> tuple[str, ...]:
         return ()
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
+        return tuple(Card(str(pynvml.nvmlDeviceGetUUID(handle)), tuple(slices(handle))) for handle in handles)
     except pynvml.NVMLError:
         return ()
     finally:

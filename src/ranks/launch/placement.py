@@ -20,6 +20,8 @@ class Placement:
     threads: int
     note: str | None = None
     """One line for the user: why the CPU is used although a GPU was asked for."""
+    only: tuple[str, ...] = ()
+    """For MIG slices: the one entry of CUDA_VISIBLE_DEVICES of each rank, which sees it as cuda:0."""
 
     @property
     def ranks(self) -> int:
@@ -55,14 +57,13 @@ def place(
         limit = MAX_CPU_RANKS if shards is None else min(MAX_CPU_RANKS, shards)
         ranks = len(shares) if shares is not None else len(chosen) if chosen else min(cores, limit)
     _check(ranks, shards, shares)
-    devices = tuple(_device(rank, ranks, chosen) for rank in range(ranks))
-    return Placement(devices, threads or (1 if exact else max(1, cores // ranks)), note)
-
-
-def _device(rank: int, ranks: int, gpus: tuple[int, ...]) -> str:
-    if not gpus:
-        return "cpu"
-    return f"cuda:{gpus[rank if ranks <= len(gpus) else rank * len(gpus) // ranks]}"
+    threads = threads or (1 if exact else max(1, cores // ranks))
+    if not chosen:
+        return Placement(("cpu",) * ranks, threads, note)
+    gpu_of = [chosen[rank if ranks <= len(chosen) else rank * len(chosen) // ranks] for rank in range(ranks)]
+    if found is not None and found.apart:
+        return Placement(("cuda:0",) * ranks, threads, only=tuple(map(found.physical, gpu_of)))
+    return Placement(tuple(f"cuda:{gpu}" for gpu in gpu_of), threads)
 
 
 def _gpu_numbers(gpus: str | None, found: Gpus) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranks.launch.env_vars import rank_env_vars
+from ranks.launch.env_vars import rank_env_vars, set_allocator_defaults
 from ranks.launch.logs import LogFolder
 from ranks.launch.placement import Placement
 from ranks.launch.supervise import LaunchConfig, Supervisor
@@ -35,6 +35,7 @@ def launch_run(
     `run_dir`/logs once the run folder exists. Main thread only.
     """
     env = rank_env_vars(placement.threads, deterministic=deterministic)
+    set_allocator_defaults(env)
     if lock_fd is not None:
         env["RANKS_LOCK_FD"] = str(lock_fd)
     config = LaunchConfig(
@@ -42,6 +43,7 @@ def launch_run(
         placement.devices,
         env,
         _file_store,
+        own_env=tuple({"CUDA_VISIBLE_DEVICES": entry} for entry in placement.only),
         logs=LogFolder(run_dir),
         pass_fds=() if lock_fd is None else (lock_fd,),
         max_restarts=max_restarts,

@@ -17,7 +17,7 @@ from ranks.errors import UserError
 from ranks.launch.env_vars import rank_env_vars
 from ranks.launch.gpus import Gpus, find_gpus
 from ranks.launch.output import Channel
-from ranks.launch.placement import place
+from ranks.launch.placement import Placement, place
 from ranks.launch.supervise import LaunchConfig, Supervisor
 
 
@@ -37,9 +37,7 @@ def launch_script(
     placement = place(gpus, ranks, found=found)
     if placement.note is not None:
         _say(placement.note)
-    used = list(dict.fromkeys(int(d.removeprefix("cuda:")) for d in placement.devices if d != "cpu"))
     env = rank_env_vars(placement.threads, deterministic=False) | {
-        "CUDA_VISIBLE_DEVICES": ",".join(map(found.physical, used)),  # the script chooses cuda:LOCAL_RANK
         "GROUP_RANK": "0",
         "GROUP_WORLD_SIZE": "1",
         "ROLE_NAME": "default",
@@ -53,11 +51,27 @@ def launch_script(
         placement.devices,
         env,
         _tcp_store,
+        own_env=gpus_of_script(placement, found),
         shown=frozenset(range(placement.ranks)),
         max_restarts=max_restarts,
         restart_always=True,
     )
     return Supervisor(config, say=_say, show=_show).run()
+
+
+def gpus_of_script(placement: Placement, found: Gpus) -> tuple[dict[str, str], ...]:
+    """The GPUs that each rank sees, such that `cuda:LOCAL_RANK` is its own.
+
+    Where ranks share a GPU, or the GPUs are MIG slices, each rank sees one GPU and has LOCAL_RANK 0, as under
+    `torchrun --virtual-local-rank`.
+    """
+    if placement.only:
+        entries = placement.only
+    else:
+        entries = tuple(found.physical(int(d.removeprefix("cuda:"))) for d in placement.devices if d != "cpu")
+    if placement.only or len(set(entries)) < len(entries):
+        return tuple({"CUDA_VISIBLE_DEVICES": entry, "LOCAL_RANK": "0"} for entry in entries)
+    return ({"CUDA_VISIBLE_DEVICES": ",".join(entries)},) * placement.ranks
 
 
 @contextlib.contextmanager

@@ -55,6 +55,8 @@ class LaunchConfig:
     """The environment variables that all ranks share; those of one rank and of the rendezvous are added."""
     rendezvous: Callable[[int, Path], AbstractContextManager[Mapping[str, str]]]
     """(attempt, private folder) -> the variables by which the ranks of this attempt meet, valid while entered."""
+    own_env: tuple[Mapping[str, str], ...] = ()
+    """Variables of one rank each that take precedence; empty without any."""
     logs: LogFolder | None = None
     shown: frozenset[int] = frozenset({0})
     """Ranks whose output goes through `show`."""
@@ -203,6 +205,7 @@ class Supervisor:
             "RANKS_STARTED_NS": str(self.started_ns),
             "RANKS_ERROR_FILE": str(error_file),
             "RANKS_PARENT": str(os.getpid()),
+            **(self.config.own_env[rank] if self.config.own_env else {}),
         }
         process = RankProcess(
             rank,

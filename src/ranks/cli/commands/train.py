@@ -36,7 +36,7 @@ def train(argv: Sequence[str]) -> int:
     environment = ProcessEnv.detect(settings.engine.runs_dir)
     if environment.kind == "alone":
         return start(settings, argv)
-    return join(argv, environment)
+    return join(settings, argv, environment)
 
 
 def without_workload(argv: Sequence[str]) -> int:
@@ -51,6 +51,7 @@ def without_workload(argv: Sequence[str]) -> int:
 def start(settings: Settings, argv: Sequence[str]) -> int:
     """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
     child processes."""
+    from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
     from ranks.launch.placement import place
 
     engine, flags = settings.engine, settings.flags
@@ -66,8 +67,10 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     if placement.ranks == 1:
         if placement.note:
             print(placement.note)
-        if deterministic:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # must be set before CUDA starts
+        set_cuda_defaults(os.environ, deterministic=deterministic)
+        set_allocator_defaults(os.environ)
+        if placement.only:
+            os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
         return run_here(argv, placement.devices[0], watched=True)
 
     from ranks.launch.run import launch_run
@@ -86,20 +89,27 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     )
 
 
-def join(argv: Sequence[str], environment: ProcessEnv) -> int:
+def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception
-    to a file."""
+    to a file; under torchrun and Slurm, show it."""
+    flags, started = settings.flags, environment.world_size
+    if flags.ranks not in (None, started):
+        raise UserError(
+            f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
+        )
+    device = environment.device or ("cpu" if flags.gpus == "none" else None)
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
-        return run_here(argv, environment.device, watched=environment.kind != "ranks" and environment.rank == 0)
+        return run_here(argv, device, watched=environment.kind != "ranks" and environment.rank == 0)
     except Stopped as end:
         return end.exit_code
     except Exception as error:
-        if environment.error_file is None:
-            raise
-        from ranks.launch.failure import report_exception
+        from ranks.launch.failure import report_exception, show_exception
 
-        code = report_exception(error, environment.rank, environment.error_file)
+        if environment.error_file is not None:
+            code = report_exception(error, environment.rank, environment.error_file)
+        else:
+            code = show_exception(error, environment.rank)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # at once: closing the process group would wait for ranks that wait for this one

@@ -25,8 +25,21 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = not deterministic
-        torch.backends.cuda.matmul.allow_tf32 = not config.exact
-        torch.backends.cudnn.allow_tf32 = not config.exact
+        allow_tf32(not config.exact)
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Whether float32 matrix products, convolutions and recurrent layers on CUDA may round to TF32.
+
+    Torch has an old switch for all of cuDNN and a new one for each kind of layer. Where they
+    disagree, reading the old one is an error, also inside `torch.backends.cudnn.flags`. So both are
+    set, the old one first, because it resets the new ones.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    precision = "tf32" if allowed else "ieee"
+    torch.backends.cuda.matmul.fp32_precision = precision
+    torch.backends.cudnn.conv.fp32_precision = precision  # type: ignore[attr-defined]
+    torch.backends.cudnn.rnn.fp32_precision = precision  # type: ignore[attr-defined]
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[object]:

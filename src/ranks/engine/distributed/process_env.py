@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ranks.engine.distributed import slurm
+from ranks.engine.distributed.meeting import Meeting, number
 from ranks.errors import UserError
 
 Kind = Literal["alone", "ranks", "torchrun", "slurm"]
@@ -23,13 +25,15 @@ class ProcessEnv:
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1
-    local_world_size: int = 1
+    one_host: bool = True
+    """All ranks are on this machine."""
     device: str | None = None
     """`cpu` or `cuda:i` where our launcher assigned it; None: the process chooses by its local
     rank."""
     store: Path | None = None
-    """The FileStore of this attempt (kinds ranks and slurm); torchrun's own rendezvous
-    otherwise."""
+    """The FileStore in which the ranks of one machine meet (kinds ranks and slurm)."""
+    meeting: Meeting | None = None
+    """Where they meet otherwise."""
     attempt: int = 0
     """How many times the ranks were restarted before."""
     lock_fd: int | None = None
@@ -44,55 +48,54 @@ class ProcessEnv:
         """Read the variables of our launcher, of torchrun, or of a Slurm step of several tasks;
         `alone` without any.
 
-        Raises UserError where the variables contradict each other. The ranks of a Slurm step meet
-        in a FileStore in `runs_dir`, named after job, step and restart.
+        Raises UserError where the variables contradict each other. The ranks of a Slurm step on one
+        host meet in a FileStore in `runs_dir`, named after job, step and restart.
         """
         if "RANKS_STORE" in environ:
             return cls._of_variables("ranks", environ)
         if "TORCHELASTIC_RUN_ID" in environ or {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= environ.keys():
             return cls._of_variables("torchrun", environ)
-        if "SLURM_STEP_ID" in environ and _slurm_tasks(environ) > 1:
+        if "SLURM_STEP_ID" in environ and slurm.step_tasks(environ) > 1:
             return cls._of_slurm(runs_dir, environ)
         return cls("alone")
 
     @classmethod
     def _of_variables(cls, kind: Kind, environ: Mapping[str, str]) -> ProcessEnv:
-        world_size = _integer(environ, "WORLD_SIZE")
-        rank = _integer(environ, "RANK")
+        world_size = number(environ, "WORLD_SIZE")
+        rank = number(environ, "RANK")
         if not 0 <= rank < world_size:
             raise UserError(f"RANK={rank}", f"WORLD_SIZE={world_size}", "give each process a rank below the world size")
+        ours = kind == "ranks"
+        meeting = Meeting.of_torchrun(environ) if not ours and world_size > 1 else None
+        # launchers that name no LOCAL_WORLD_SIZE usually start one rank on a host
+        local = number(environ, "LOCAL_WORLD_SIZE", world_size if meeting is None or meeting.is_loopback else 1)
         return cls(
             kind,
             rank=rank,
-            local_rank=_integer(environ, "LOCAL_RANK", rank),
+            local_rank=number(environ, "LOCAL_RANK", rank),
             world_size=world_size,
-            local_world_size=_integer(environ, "LOCAL_WORLD_SIZE", world_size),
+            one_host=local >= world_size,
             device=environ.get("RANKS_DEVICE"),
-            store=Path(environ["RANKS_STORE"]) if kind == "ranks" else None,
-            attempt=_integer(environ, "RANKS_ATTEMPT" if kind == "ranks" else "TORCHELASTIC_RESTART_COUNT", 0),
-            lock_fd=_integer(environ, "RANKS_LOCK_FD") if "RANKS_LOCK_FD" in environ else None,
+            store=Path(environ["RANKS_STORE"]) if ours else None,
+            meeting=meeting,
+            attempt=number(environ, "RANKS_ATTEMPT" if ours else "TORCHELASTIC_RESTART_COUNT", 0),
+            lock_fd=number(environ, "RANKS_LOCK_FD") if "RANKS_LOCK_FD" in environ else None,
             error_file=Path(environ["RANKS_ERROR_FILE"]) if "RANKS_ERROR_FILE" in environ else None,
-            started_ns=_integer(environ, "RANKS_STARTED_NS") if "RANKS_STARTED_NS" in environ else None,
+            started_ns=number(environ, "RANKS_STARTED_NS") if "RANKS_STARTED_NS" in environ else None,
         )
 
     @classmethod
     def _of_slurm(cls, runs_dir: Path, environ: Mapping[str, str]) -> ProcessEnv:
-        nodes = _integer(environ, "SLURM_STEP_NUM_NODES", _integer(environ, "SLURM_NNODES", 1))
-        if nodes > 1:
-            raise UserError(
-                "a Slurm step", f"it spans {nodes} nodes", "ask for one node: srun --nodes=1 --ntasks=N ..."
-            )
-        world_size = _slurm_tasks(environ)
-        job, step = environ.get("SLURM_JOB_ID", "0"), environ["SLURM_STEP_ID"]
-        restart = _integer(environ, "SLURM_RESTART_COUNT", 0)
+        one_host = slurm.step_hosts(environ) == 1
         return cls(
             "slurm",
-            rank=_integer(environ, "SLURM_PROCID"),
-            local_rank=_integer(environ, "SLURM_LOCALID"),
-            world_size=world_size,
-            local_world_size=world_size,
-            store=runs_dir / f".slurm-{job}-{step}-{restart}.store",
-            attempt=restart,
+            rank=number(environ, "SLURM_PROCID"),
+            local_rank=number(environ, "SLURM_LOCALID"),
+            world_size=slurm.step_tasks(environ),
+            one_host=one_host,
+            store=runs_dir / f".slurm-{slurm.step_name(environ)}.store" if one_host else None,
+            meeting=None if one_host else slurm.meeting_of(environ),
+            attempt=number(environ, "SLURM_RESTART_COUNT", 0),
         )
 
 
@@ -107,18 +110,3 @@ def available_cores() -> int:
         return cores if quota == "max" else max(1, min(cores, round(int(quota) / int(period))))
     except (OSError, ValueError):
         return cores
-
-
-def _slurm_tasks(environ: Mapping[str, str]) -> int:
-    return _integer(environ, "SLURM_STEP_NUM_TASKS", _integer(environ, "SLURM_NTASKS", 1))
-
-
-def _integer(environ: Mapping[str, str], name: str, default: int | None = None) -> int:
-    text = environ.get(name, "" if default is None else str(default))
-    try:
-        return int(text)
-    except ValueError:
-        found = f"{name}={text}" if name in environ else f"{name} is not set"
-        raise UserError(
-            "a place among the ranks", found, f"start with `ranks train`, torchrun or srun, or set {name}"
-        ) from None

@@ -17,6 +17,7 @@ from ranks.engine.config import RunConfig
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv, available_cores
+from ranks.engine.distributed.rendezvous import store_of
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.stop_signal import StopSignal
@@ -68,9 +69,10 @@ class World:
             _init_process_group(process_env, chosen)
         comm = Comm(process_env.rank, process_env.world_size, staged=False)
         if chosen.type == "cuda":
-            card = str(getattr(torch.cuda.get_device_properties(chosen), "uuid", chosen))
-            places = comm.gather_objects((socket.gethostname(), card))
-            comm.staged = len(set(places)) < len(places)
+            card = torch.cuda.get_device_properties(chosen)
+            places = comm.gather_objects((socket.gethostname(), str(card.uuid), " MIG " in card.name))
+            # NCCL refuses two ranks on one GPU, and its slices (MIG) do not reach each other
+            comm.staged = len(set(places)) < len(places) or any(sliced for _, _, sliced in places)
         world = cls(config, process_env, chosen, comm, workload or Path(sys.argv[0]).stem)
         world.stop.install()
         return world
@@ -161,12 +163,6 @@ def _default_device(local_rank: int) -> str:
 
 
 def _init_process_group(process_env: ProcessEnv, device: torch.device) -> None:
-    if process_env.kind in ("ranks", "slurm"):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if os.uname().sysname == "Linux" else "lo0")
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    if process_env.store is None:
-        dist.init_process_group(backend)
-        return
-    process_env.store.parent.mkdir(parents=True, exist_ok=True)
-    store = dist.FileStore(str(process_env.store), process_env.world_size)
+    store = store_of(process_env)
     dist.init_process_group(backend, store=store, rank=process_env.rank, world_size=process_env.world_size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -29,6 +30,8 @@ from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
 
 T = TypeVar("T")
+SEEN_S = 15.0
+"""How long a host may take to see what another host has written."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,11 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     found = _first_rank(world, lambda: _look(folder, world, who))
     if found is None:
         state = HostState.of({name: kept.state_dict() for name, kept in keep.items()})
-        return _first_rank(world, lambda: _create(folder, world, config, who, state))
+        created = _first_rank(world, lambda: _create(folder, world, config, who, state))
+        _check_shared(world, folder.checkpoints / f"{0:08d}")
+        return created
     path, damaged = found
+    _check_shared(world, path)
     loaded = checkpoint.read(path)
     if loaded.state.keys() != keep.keys():
         raise UserError(
@@ -122,6 +128,27 @@ def _first_rank(world: World, act: Callable[[], T]) -> T:
     if problem is not None:
         raise problem
     return cast(T, result)
+
+
+def _check_shared(world: World, path: Path) -> None:
+    """Raises UserError, on all ranks, where a host does not see the first rank's checkpoint `path`.
+
+    A network file system may show a new file late, so a rank looks for a few seconds.
+    """
+    if world.process_env.one_host:
+        return
+    manifest = path / checkpoint.MANIFEST
+    wanted, deadline = _first_rank(world, manifest.read_bytes), time.monotonic() + SEEN_S
+    while not (sees := manifest.is_file() and manifest.read_bytes() == wanted) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    hosts = world.comm.gather_objects((world.rank, socket.gethostname(), sees))
+    blind = ", ".join(f"rank {rank} on {host}" for rank, host, saw in hosts if not saw)
+    if blind:
+        raise UserError(
+            f"to train on several hosts in {path.parents[1]}",
+            f"not the folder that rank 0 on {hosts[0][1]} sees: {blind}",
+            "give a folder that all hosts share with --runs-dir",
+        )
 
 
 def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, list[str]] | None:
