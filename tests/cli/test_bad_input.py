@@ -37,7 +37,7 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "short lr": ([*GC, "--lr", "0.1"], "--optim.lr"),
     "no near flag": ([*GC, "--num-envs", "4"], "do: see ranks train graph-coloring --help"),
     "iterations of a proof": (
-        ["prove", "same-run", "graph-coloring", "--train=--preset demo --iterations=9"],
+        ["prove", "same-run", "graph-coloring", "--train=--preset demo --iterations 9"],
         "give it to ranks prove: --iterations 9",
     ),
     "a flag that a proof chooses": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,10 +35,11 @@ class ProofOptions:
 
     def __post_init__(self) -> None:
         """Raises UserError for a flag in `train` that the proof would override."""
-        for given in self.train_flags:
-            flag, _, value = given.replace("_", "-").partition("=")
+        for given, following in itertools.pairwise([*self.train_flags, ""]):
+            name, _, value = given.partition("=")
+            flag = name.replace("_", "-")
             if flag in OPTIONS:
-                do = f"give it to ranks prove: {flag} {value or '...'}"
+                do = f"give it to ranks prove: {flag} {value or following}"
                 raise UserError(f"--train={shlex.quote(self.train)}", f"{flag} is an option of the proof itself", do)
             if flag in CHOSEN:
                 found = f"the proof chooses {flag} for each of its runs"
