@@ -2,7 +2,7 @@
 builds the batch.
 
 Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs of a batch, G graphs of the
-set, X numbers of each graph.
+set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ranks.workloads.graph_coloring.data.dataset import Array, GraphDataset
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, BatchLabels, GraphBatch
-from ranks.workloads.graph_coloring.net.ranges import expand, range_starts
 
 
 class DeviceGraphs:
@@ -38,11 +37,14 @@ class DeviceGraphs:
         type_G = _int64(stored.family_G)
         if stored.families != tuple(FAMILIES):
             type_G = torch.full_like(type_G, UNKNOWN_TYPE)
-        firsts = _int64(stored.first_node_G), _int64(stored.first_edge_G)
-        self._integers_XG = torch.stack([*firsts, self.nodes_G, self.edges_G, colours_G, type_G]).to(device)
+        first_node_G, first_edge_G = _int64(stored.first_node_G), _int64(stored.first_edge_G)
+        # The first node, edge and directed edge of each graph, and its numbers of them.
+        self._first_3G = torch.stack([first_node_G, first_edge_G, 2 * first_edge_G]).to(device)
+        self._count_3G = torch.stack([self.nodes_G, self.edges_G, 2 * self.edges_G]).to(device)
+        self._colours_type_2G = torch.stack([colours_G, type_G]).to(device)
         difficulty_G = torch.from_numpy(stored.difficulty_G)
         numbers = _int64(stored.low_G), high_G, difficulty_G, self.edges_G
-        self._floats_XG = torch.stack([numbers_G.to(floats) for numbers_G in numbers]).to(device)
+        self._labels_4G = torch.stack([numbers_G.to(floats) for numbers_G in numbers]).to(device)
         self._features_NF = torch.from_numpy(stored.features_NF).to(device).to(floats)
         self._reference_N = torch.from_numpy(stored.colours_N.astype(np.int16)).to(device)
         # All graphs as one graph: its nodes are numbered from the start of the set.
@@ -57,23 +59,32 @@ class DeviceGraphs:
     def gather(self, ids: Tensor) -> GraphBatch:
         """The batch of the graphs with these ids, int64[B] on the host."""
         num_nodes, num_edges, num_rows, num_entries = self._sizes_G4[ids].sum(0).tolist()
-        # From here on everything is on the device. The ids are small, so this copy does not wait:
-        # CUDA stages up to 64 KB of pageable memory (CUDA C++ Programming Guide, "Concurrent
-        # Execution between Host and Device").
+        # The rest is on the device. Up to 64 KB, which are 8192 ids, are copied without a wait (CUDA
+        # C++ Programming Guide, "Concurrent Execution between Host and Device").
         ids = ids.to(self.device, non_blocking=True)
-        first_node_B, first_edge_B, nodes_B, edges_B, colours_B, type_B = self._integers_XG[:, ids]
-        low_B, high_B, difficulty_B, num_edges_B = self._floats_XG[:, ids]
-        graph_N, node_N = _entries(first_node_B, nodes_B, num_nodes)
-        graph_E, edge_E = _entries(first_edge_B, edges_B, num_edges)
-        graph_D, directed_D = _entries(2 * first_edge_B, 2 * edges_B, 2 * num_edges)
-        ptr = range_starts(nodes_B)
-        shift_B = ptr[:-1] - first_node_B  # node numbers now count from the start of the batch
+        count_3B = self._count_3G[:, ids]
+        end_3B = count_3B.cumsum(1)
+        # From a position in the batch to the position in the set.
+        offset_3B = self._first_3G[:, ids] - (end_3B - count_3B)
+
+        def entries(kind: int, total: int) -> tuple[Tensor, Tensor]:
+            """The graph of each node, edge or directed edge of the batch, and its position in the
+            set."""
+            # With `output_size` the host does not wait for the sum (torch, ATen/native/Repeat.h).
+            graph = torch.repeat_interleave(count_3B[kind], output_size=total)
+            return graph, torch.arange(total, device=self.device) + offset_3B[kind][graph]
+
+        graph_N, node_N = entries(0, num_nodes)
+        graph_E, edge_E = entries(1, num_edges)
+        graph_D, edge_D = entries(2, 2 * num_edges)
+        colours_B, type_B = self._colours_type_2G[:, ids]
+        low_B, high_B, difficulty_B, num_edges_B = self._labels_4G[:, ids]
         return GraphBatch(
             features_NF=self._features_NF[node_N],
-            edge_index_2D=self._edges_2D[:, directed_D] + shift_B[graph_D],
-            edges_2E=self._edges_2E[:, edge_E] + shift_B[graph_E],
+            edge_index_2D=self._edges_2D[:, edge_D] - offset_3B[0][graph_D],
+            edges_2E=self._edges_2E[:, edge_E] - offset_3B[0][graph_E],
             node_graph_N=graph_N,
-            ptr=ptr,
+            ptr=torch.cat([end_3B.new_zeros(1), end_3B[0]]),
             num_edges_B=num_edges_B,
             num_colours_B=colours_B,
             item_B=ids,
@@ -91,10 +102,3 @@ class DeviceGraphs:
 
 def _int64(values: Array) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
-
-
-def _entries(first_B: Tensor, counts_B: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """(graph of the batch, entry of the set) of each entry of the batch, int64[total]. Graph b has
-    the entries first_B[b] to first_B[b] + counts_B[b] - 1."""
-    graph, position = expand(range_starts(counts_B), total)
-    return graph, first_B[graph] + position

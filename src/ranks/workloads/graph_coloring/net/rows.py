@@ -20,7 +20,6 @@ from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.graphs.features import OutOfTime
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.model import ColouringNet, GraphEncoding, NodeLayout, RowLayout
-from ranks.workloads.graph_coloring.net.ranges import expand, range_starts
 from ranks.workloads.graph_coloring.net.sums import Sums, group_sums, neighbour_sums, sum_rows
 
 MAX_ROWS_BITS = 28
@@ -43,29 +42,43 @@ class Rows:
     """The sum over the rows of each node."""
 
 
+def _expand(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    """(group, position in the group) of each of `total` entries.
+
+    Group g has starts[g + 1] - starts[g] entries.
+    """
+    # With `output_size` the host does not wait for the sum (torch, ATen/native/Repeat.h).
+    group = torch.repeat_interleave(starts.diff(), output_size=total)
+    return group, torch.arange(total, device=starts.device) - starts[group]
+
+
+def _ptr(counts: Tensor) -> Tensor:
+    """The start of each group, then the total."""
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
 def rows_of(batch: GraphBatch) -> Rows:
     """The rows of a batch."""
     colours_N = batch.num_colours_B[batch.node_graph_N]
-    ptr_N = range_starts(colours_N)
-    node_R, colour_R = expand(ptr_N, batch.num_rows)
+    ptr_N = _ptr(colours_N)
+    node_R, colour_R = _expand(ptr_N, batch.num_rows)
     # Row (v, c) has one entry for each edge into v: the row of the edge's source with the colour c.
     source_D = batch.edge_index_2D[0]
     edges = neighbour_sums(batch.edge_index_2D, len(colours_N))
-    starts_R = range_starts(edges.starts.diff()[node_R])
-    row_M, position_M = expand(starts_R, batch.num_entries)
+    starts_R = _ptr(edges.starts.diff()[node_R])
+    row_M, position_M = _expand(starts_R, batch.num_entries)
     neighbour_M = ptr_N[source_D[edges.starts[node_R[row_M]] + position_M]] + colour_R[row_M]
-    return Rows(
-        node_R, colours_N, ptr_N, Sums(neighbour_M, starts_R, neighbour_M, starts_R), group_sums(node_R, len(colours_N))
-    )
+    neighbours = Sums(neighbour_M, starts_R, neighbour_M, starts_R)
+    return Rows(node_R, colours_N, ptr_N, neighbours, group_sums(node_R, ptr_N))
 
 
 def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
     """(u_P, v_P, by_edge): the rows of both ends of each edge in each colour, and the sum over an
     edge's colours."""
-    starts_E = range_starts(rows.colours_N[batch.edges_2E[0]])
-    edge_P, colour_P = expand(starts_E, batch.num_entries // 2)
+    starts_E = _ptr(rows.colours_N[batch.edges_2E[0]])
+    edge_P, colour_P = _expand(starts_E, batch.num_entries // 2)
     u_P, v_P = (rows.ptr_N[end_E[edge_P]] + colour_P for end_E in batch.edges_2E)
-    return u_P, v_P, group_sums(edge_P, batch.edges_2E.shape[1])
+    return u_P, v_P, group_sums(edge_P, starts_E)
 
 
 def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
@@ -86,7 +99,7 @@ def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
 def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> GraphEncoding:
     """The encoding of a batch. Raises OutOfTime if `stop` returns true before a round."""
     neighbours = neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N))
-    group = group_sums(batch.node_graph_N, len(batch))
+    group = group_sums(batch.node_graph_N, batch.ptr)
 
     def aggregate(x_NF: Tensor) -> Tensor:
         if stop():
