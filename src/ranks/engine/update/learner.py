@@ -200,15 +200,19 @@ class Learner:
             raise GaveUp(self._not_finite(previous, problems))
 
     def _split_smaller(self, update: PendingUpdate) -> None:
-        """Halve what a micro-batch may cost, on all ranks. Raises GaveUp where it was a single
-        item."""
+        """Limit micro-batches, on all ranks, to half the cost of the largest one that did not fit.
+        Raises GaveUp where that was a single item.
+
+        The limit always falls: a micro-batch of several items never costs more than the limit
+        before.
+        """
         if self.world.exact:
             raise no_memory_under_exact()
-        largest = self.world.comm.max_host(update.largest_cost)
-        if self.world.comm.max_host(float(update.out_of_memory and update.single_item)):
+        failed = update.too_large
+        largest = self.world.comm.max_host(failed.cost if failed is not None else 0.0)
+        if self.world.comm.max_host(float(failed is not None and len(failed.ids) == 1)):
             raise GaveUp(f"update {update.number}: a single item does not fit into the memory of its device")
         self.passes.max_cost = largest / 2
-        update.largest_cost, update.out_of_memory = 0.0, False
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
         self.world.session.warn(f"out of memory: micro-batches now cost at most {self.passes.max_cost:g}")
