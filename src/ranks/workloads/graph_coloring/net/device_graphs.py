@@ -15,6 +15,7 @@ from ranks.workloads.graph_coloring.data.dataset import Array, GraphDataset
 from ranks.workloads.graph_coloring.data.families import FAMILIES
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.batch import UNKNOWN_TYPE, BatchLabels, GraphBatch
+from ranks.workloads.graph_coloring.net.cost import UpdateCost
 
 
 class DeviceGraphs:
@@ -25,13 +26,16 @@ class DeviceGraphs:
     batch and does not wait for the device. An edge takes 24 bytes of device memory, a node 18.
     """
 
-    def __init__(self, stored: GraphDataset, max_colours: int, device: torch.device) -> None:
+    def __init__(
+        self, stored: GraphDataset, max_colours: int, device: torch.device, cost: UpdateCost | None = None
+    ) -> None:
+        """`cost`: in an update; without it, all graphs cost the same."""
         floats = torch.get_default_dtype()
         self.sha256, self.device = stored.sha256, device
         self.nodes_G, self.edges_G = _int64(stored.node_counts_G), _int64(stored.edge_counts_G)
         high_G = _int64(stored.high_G)
         colours_G = torch.where(high_G <= max_colours, high_G.clamp(min=2), 0)
-        self.cost: Tensor | None = (self.nodes_G + self.edges_G).to(torch.float64)
+        self.cost = cost.of_graphs(self.nodes_G, self.edges_G, colours_G) if cost is not None else None
         rows_G, entries_G = self.nodes_G * colours_G, 2 * self.edges_G * colours_G
         self._sizes_G4 = torch.stack([self.nodes_G, self.edges_G, rows_G, entries_G], 1)
         type_G = _int64(stored.family_G)
