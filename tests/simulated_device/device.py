@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_a
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from tests.simulated_device.cells import CELLS
+from tests.simulated_device.recurrent import LAYERS, run_layer
 
 _setup_privateuseone_for_python_backend("simulated")
 DEVICE = torch.device("simulated:0")
@@ -83,6 +84,9 @@ class Simulated(TorchDispatchMode):
         assert cls._current is not None
         return cls._current
 
+    def count(self, operation: str) -> None:
+        self.operations[operation] += 1
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.run(func, args, kwargs or {})
 
@@ -99,7 +103,7 @@ class Simulated(TorchDispatchMode):
         if copy is not None:
             self.copied_bytes[copy.direction] += copy.num_bytes
         elif (device_input or device_output) and name not in ALLOCATIONS and not _is_view(func):
-            self.operations[name] += 1
+            self.count(name)
         if copy.waits if copy is not None else device_input and _waits(name, args, kwargs):
             self.waits.append(_place())
         if target is not None:
@@ -206,6 +210,8 @@ class _OnDevice(TorchFunctionMode):
             pinned = args[0].clone() if name == "pin_memory" else func(*args, **kwargs)
             pinned.in_pinned_memory = True
             return pinned
+        if name in LAYERS and isinstance(args[0], DeviceTensor):
+            return run_layer(func, args, kwargs, DeviceTensor, Simulated.current().count)
         if name in ("tensor", "as_tensor") and torch.device(kwargs.get("device") or "cpu").type == DEVICE.type:
             return func(*args, **{**kwargs, "device": "cpu"}).to(DEVICE)
         if name in ("tolist", "numpy") and isinstance(args[0], DeviceTensor):

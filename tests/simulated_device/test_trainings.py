@@ -125,6 +125,44 @@ def test_a_batch_of_graphs_is_built_on_the_device_from_their_ids(tmp_path: Path)
     assert done.returncode == 0, done.stderr
 
 
+RECURRENT = """
+import copy
+import torch
+from torch import nn
+from ranks.rl.policies.recurrent import unroll_lstm
+from tests.simulated_device.device import DEVICE, simulated
+
+torch.manual_seed(0)
+T, B = 9, 4
+lstm, input_TBF = nn.LSTM(3, 5, 2), torch.randn(T, B, 3)
+state = {name: torch.randn(B, 2, 5) for name in "hc"}
+
+def unroll(lstm, input_TBF, state, first_TB):
+    input_TBF.requires_grad_()
+    hidden_TBH, after = unroll_lstm(lstm, input_TBF, state, first_TB)
+    hidden_TBH.square().sum().backward()
+    return [hidden_TBH.detach(), after["h"].detach(), after["c"].detach(), input_TBF.grad]
+
+with simulated() as device:
+    on_device = copy.deepcopy(lstm).to(DEVICE)
+    for fraction in (0.0, 0.2, 1.0):
+        first_TB = torch.rand(T, B) < fraction
+        expected = unroll(lstm, input_TBF.clone(), state, first_TB)
+        inputs = input_TBF.to(DEVICE), {name: rows.to(DEVICE) for name, rows in state.items()}
+        device.waits.clear()
+        device.operations.clear()
+        found = unroll(on_device, *inputs, first_TB)
+        assert device.waits == [], device.waits
+        assert (device.operations["lstm"], device.operations["lstm backward"]) == (1, 1), device.operations
+        torch.testing.assert_close([t.cpu_tensor for t in found], expected)
+"""
+
+
+def test_an_lstm_runs_all_steps_in_one_call_wherever_episodes_end(tmp_path: Path) -> None:
+    done = run("-c", RECURRENT, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 COPIES = """
 import torch
 from tests.simulated_device.device import DEVICE, simulated

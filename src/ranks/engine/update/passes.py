@@ -63,7 +63,7 @@ class Passes:
     def run(self, update: PendingUpdate, piece: MicroBatch, totals: PassTotals) -> None:
         """One forward and backward pass; its loss and metrics are added to `totals`, its gradient
         to the buffer. Where the memory does not suffice, the update keeps the micro-batch."""
-        if len(piece.ids) == 0:
+        if piece.ids.numel() == 0:
             return
         try:
             self._run(update, piece, totals)
