@@ -123,7 +123,7 @@ class StepBatch(Generic[B]):
 
     @property
     def cost(self) -> float:
-        """What this rank's items cost together: items, or nodes + edges, or frames."""
+        """What this rank's items cost together: items, or the work of graphs."""
         return float(self.shards.cost.sum()) if self.shards.cost is not None else float(self.num_items)
 
     def by_shard(self, max_items: int | None) -> list[MicroBatch]:

@@ -18,9 +18,9 @@ MESSAGE_AND_GATES = 5
 """Weights of a round, divided by w^2: `message` has w^2, `from_self` and `from_neighbours` 2 w^2."""
 WITH_GRADIENT = 3
 """A round with its backward pass costs as much as this many rounds without one."""
-ELEMENTWISE, NEIGHBOUR = 450.0, 9.0
+ELEMENTWISE, NEIGHBOUR = 480.0, 8.0
 """The time of the elementwise operations on one number of a state, and of adding one number of a
-neighbour's message, in multiply-adds of a linear layer. Fitted on one CPU thread; see
+neighbour's message, in multiply-adds of a linear layer. Fitted on one CPU thread (481 and 7.8):
 benchmarks/results/coloring_cost_2026-11-22.json, from `python benchmarks/coloring_cost.py`."""
 
 
