@@ -19,6 +19,7 @@ from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
+from ranks.workloads.graph_coloring.net.cost import UpdateCost
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss
 from ranks.workloads.graph_coloring.validation import evaluate
@@ -42,7 +43,8 @@ class Updates:
         engine = RunConfig(precision=precision, exact=exact, threads=THREADS)
         self.world = World.join(engine, device=device, workload="graph-coloring")
         cfg = coloring_config(device)
-        data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, self.world.device)
+        stored = load_graphs(prepare(cfg.data, "train"))
+        data = DeviceGraphs(stored, cfg.max_colours, self.world.device, UpdateCost.of(cfg))
         graphs = stream(data, batch, self.world)
         net = load("graph-coloring").build(cfg)
         self.learner = Learner(net, cfg.optim, self.world, global_batch=batch, updates=10_000)
@@ -114,7 +116,7 @@ def coloring_epochs(device: str, precision: str, epochs: int) -> dict[str, Any]:
     world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="graph-coloring")
     cfg = coloring_config(device)
     start = time.perf_counter()
-    data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    data = DeviceGraphs(load_graphs(prepare(cfg.data, "train")), cfg.max_colours, world.device, UpdateCost.of(cfg))
     prepare(cfg.data, "validation")
     data_s = time.perf_counter() - start
     graphs = stream(data, cfg.global_batch, world)

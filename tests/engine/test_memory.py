@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -104,3 +106,66 @@ def test_out_of_memory_on_every_rank_at_the_first_update_and_in_the_dry_run(tmp_
         assert r["costs"] == (2.0, 2.0)
         assert r["seconds"] > 0
         assert r["untouched"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World.join(RunConfig(threads=1, shards=8, runs_dir=tmp_path), device="cpu", workload="test")
+    yield made
+    made.leave()
+
+
+class SmallMemory:
+    """A loss whose device holds `sizes[i]` items in call i, then any number. `limits`: the learner's in each call."""
+
+    def __init__(self, world: World, sizes: Sequence[int]) -> None:
+        self.learner, self.limits, self.left = Learner(Line(), PLAIN, world), list[float | None](), list(sizes)
+
+    def __call__(self, model: nn.Module, x_BF: Tensor) -> Loss:
+        self.limits.append(self.learner.max_cost)
+        if len(x_BF) > (self.left.pop(0) if self.left else 8):
+            raise torch.OutOfMemoryError("a device that holds little")
+        return point_loss(model, x_BF)
+
+
+def test_a_limit_never_rises(world: World) -> None:
+    """The second update runs out of memory while it waits for the retry of the first, and once more after it."""
+    whole, whole_again, halves, quarters, again = [0], [0], [3], [2] * 4, [1]
+    loss = SmallMemory(world, [*whole, *whole_again, *halves, *quarters, *again])
+    batches = stream(data(), 8, world)
+    for iteration in range(2):
+        loss.learner.step(loss, batches.at(iteration))
+    loss.learner.drain()
+    assert loss.limits == [None, None, 4, 2, 2, 2, 2, 2, *[1] * 8]
+
+
+def test_an_item_that_costs_much_and_fits_does_not_end_the_run(world: World) -> None:
+    costed = data()
+    costed.cost = torch.tensor([10.0] + [1.0] * (len(costed) - 1), dtype=torch.float64)
+
+    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
+        if len(x_BF) > 2:
+            raise torch.OutOfMemoryError("a device that holds two items")
+        return point_loss(model, x_BF)
+
+    learner = Learner(Line(), PLAIN, world)
+    learner.step(loss, stream(costed, len(costed), world).at(0))
+    learner.drain()
+    assert learner.max_cost is not None
+    assert 1 <= learner.max_cost < 3
+
+
+def test_a_batch_that_is_too_large_to_gather_is_split(world: World) -> None:
+    points = data()
+    gather = points.gather
+
+    def gather_few(ids: Tensor) -> Tensor:
+        if len(ids) > 2:
+            raise torch.OutOfMemoryError("a device that holds two items")
+        return gather(ids)
+
+    points.gather = gather_few
+    learner = Learner(Line(), PLAIN, world)
+    learner.step(point_loss, stream(points, 8, world).at(0))
+    learner.drain()
+    assert learner.max_cost == 2

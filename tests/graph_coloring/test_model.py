@@ -150,7 +150,7 @@ def test_rounds_use_several_layers_in_turn() -> None:
 def test_sums_of_rows_have_the_right_gradient() -> None:
     batch = batch_of(graphs_of([(6, 8), (3, 0)]), 2)
     x = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
-    neighbours, graph = neighbour_sums(batch.edge_index_2D, 9), group_sums(batch.node_graph_N, 2)
+    neighbours, graph = neighbour_sums(batch.edge_index_2D, 9), group_sums(batch.node_graph_N, batch.ptr)
     adjacency = torch.zeros(9, 9, dtype=torch.float64)
     adjacency[batch.edge_index_2D[1], batch.edge_index_2D[0]] = 1
     assert torch.allclose(sum_rows(x, neighbours), adjacency @ x)

@@ -8,19 +8,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from ranks.data.stream import balanced
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, ModelConfig, TaskWeights
 from ranks.workloads.graph_coloring.data.build.build import prepare
+from ranks.workloads.graph_coloring.data.dataset import GraphDataset, LabelledGraph, pack, unpack
 from ranks.workloads.graph_coloring.data.dataset_folder import load
+from ranks.workloads.graph_coloring.data.families import FAMILIES
+from ranks.workloads.graph_coloring.data.generators import random_graph
+from ranks.workloads.graph_coloring.data.labels import Labels
 from ranks.workloads.graph_coloring.net.batch import collate
+from ranks.workloads.graph_coloring.net.cost import UpdateCost
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import encoder_losses, weighted_sum
+from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import encode
 from ranks.workloads.graph_coloring.training import NO_BURN_IN_BEFORE, burn_in_rounds, coloring_loss, report_uncoloured
 
@@ -146,3 +154,39 @@ def test_presets_have_the_documented_sizes() -> None:
     assert sizes["small"] < 60_000
     full = PRESETS["full"]().data
     assert (full.train_graphs, full.validation_graphs, full.max_nodes) == (12_000, 3_000, 1_000)
+
+
+def kept_bytes(net: torch.nn.Module, data: DeviceGraphs, ids: torch.Tensor, cfg: Config) -> int:
+    """The bytes that autograd keeps for the backward pass of a micro-batch."""
+    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in net.parameters()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    assert isinstance(net, ColouringNet)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = coloring_loss(net, data.gather(ids), settings=cfg.loss_settings, seed=0, iteration=0)
+    assert loss.sum.requires_grad
+    return sum(size for storage, size in kept.items() if storage not in weights)
+
+
+def test_eight_ranks_need_about_the_same_memory() -> None:
+    """Nodes + edges, the cost before, is wrong for graphs with many colours."""
+    cfg = replace(SMALL, model=replace(SMALL.model, width=16, encoder_width=16), burn_in=8)
+    sizes = [(8 + 4 * (i % 9), 1 + i % 4) for i in range(64)]
+    graphs = [random_graph(np.random.default_rng(i), n, n * degree) for i, (n, degree) in enumerate(sizes)]
+    labels = [Labels(1, 2 + i * 5 % 11, np.zeros(graph.n, np.int64), 0.0) for i, graph in enumerate(graphs)]
+    part = [LabelledGraph(g, np.ones((g.n, 4)), some, 0, 0) for g, some in zip(graphs, labels, strict=True)]
+    stored = GraphDataset(**vars(unpack(pack(part))), families=tuple(FAMILIES), sha256="")
+    data, net = DeviceGraphs(stored, 10, CPU, UpdateCost.of(cfg)), workload.build(cfg)
+
+    def imbalance(cost_G: torch.Tensor) -> float:
+        order = torch.tensor(balanced(cost_G.tolist(), 8))
+        kept = [kept_bytes(net, data, ids, cfg) for ids in order.split(8)]
+        return 8 * max(kept) / sum(kept) - 1
+
+    assert data.cost is not None
+    assert imbalance(data.cost) < 0.06
+    assert imbalance((data.nodes_G + data.edges_G).double()) > 0.12

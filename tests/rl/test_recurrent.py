@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
+from ranks.rl.policies.recurrent import Segments, initial_lstm_state, run_packed, run_stretches, unroll_lstm
 from ranks.rl.pytree import State
 
 T, B, F, H = 7, 5, 3, 4
@@ -17,6 +19,11 @@ def random_lstm(num_layers: int = 1) -> tuple[nn.LSTM, Tensor, State]:
     lstm = nn.LSTM(F, H, num_layers).double()
     state = {name: torch.randn(B, num_layers, H, dtype=torch.float64) for name in "hc"}
     return lstm, torch.randn(T, B, F, dtype=torch.float64), state
+
+
+def layers_first(state: State) -> tuple[Tensor, Tensor]:
+    """The state as `torch.nn.LSTM` has it."""
+    return state["h"].transpose(0, 1).contiguous(), state["c"].transpose(0, 1).contiguous()
 
 
 def cell_by_cell(lstm: nn.LSTM, input_TBF: Tensor, state: State, first_TB: Tensor) -> tuple[Tensor, State]:
@@ -55,13 +62,28 @@ def first_of(name: str) -> Tensor:
 
 
 @pytest.mark.parametrize("name", RESETS)
-def test_unroll_with_resets_equals_the_cell_step_by_step(name: str) -> None:
+@pytest.mark.parametrize("run", [run_stretches, run_packed])
+def test_both_ways_with_resets_equal_the_cell_step_by_step(run: Any, name: str) -> None:
     lstm, input_TBF, state = random_lstm()
     first_TB = first_of(name)
-    found_TBH, found = unroll_lstm(lstm, input_TBF, state, first_TB)
+    input_TBF.requires_grad_()
+    found_TBH, (h_LBH, c_LBH) = run(lstm, input_TBF, layers_first(state), first_TB)
     slow_TBH, slow = cell_by_cell(lstm, input_TBF, state, first_TB)
     torch.testing.assert_close(found_TBH, slow_TBH)
-    torch.testing.assert_close(found, slow)
+    torch.testing.assert_close({"h": h_LBH.transpose(0, 1), "c": c_LBH.transpose(0, 1)}, slow)
+    gradients = [
+        torch.autograd.grad(out.square().sum(), [input_TBF, *lstm.parameters()]) for out in (found_TBH, slow_TBH)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_packed_call_has_no_padding_and_the_longest_segment_first() -> None:
+    first_TB = first_of("in the middle")
+    segments = Segments.of(first_TB)
+    assert segments.batch_sizes.tolist() == [8, 8, 6, 4, 3, 3, 3]
+    assert sorted(segments.step_M.tolist()) == list(range(T * B))
+    assert torch.equal(segments.step_M[segments.row_M], torch.arange(T * B))
+    assert sorted(segments.state_N.tolist()) == [0, 1, 2, 3, 4, B, B, B]
 
 
 def test_without_resets_one_call_gives_the_same() -> None:
@@ -108,15 +130,3 @@ def test_the_initial_state_is_zero_with_rows_first(num_layers: int) -> None:
     assert hidden_TBH.shape == (T, B, H)
     assert torch.equal(state["h"][:, -1], hidden_TBH[-1])
     torch.testing.assert_close(lstm(input_TBF)[0], hidden_TBH)
-
-
-@pytest.mark.parametrize("name", RESETS)
-def test_unroll_does_not_synchronise_with_the_device(name: str) -> None:
-    """The meta device has no values: reading one raises an error."""
-    lstm, input_TBF, state = random_lstm()
-    first_TB = first_of(name)
-    on_meta = lstm.to("meta"), input_TBF.to("meta"), {n: rows.to("meta") for n, rows in state.items()}
-    hidden_TBH, _ = unroll_lstm(*on_meta, first_TB)
-    assert hidden_TBH.shape == (T, B, H)
-    with pytest.raises(RuntimeError, match="meta"):
-        unroll_lstm(*on_meta, first_TB.to("meta"))

@@ -1,16 +1,19 @@
 """A simulated device, so that device code can be tested without a GPU.
 
 Its tensors hold their values in CPU memory, so that results can be compared. As with CUDA, an operation on tensors of
-both devices raises an error. Each place where the host would wait for the device is recorded.
+both devices raises an error. Each place where the host would wait for the device is recorded. Operations and copied
+bytes are counted.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -19,14 +22,20 @@ from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_a
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from tests.simulated_device.cells import CELLS
+from tests.simulated_device.recurrent import LAYERS, run_layer
 
 _setup_privateuseone_for_python_backend("simulated")
 DEVICE = torch.device("simulated:0")
 NOT_CALLERS = (str(Path(torch.__file__).parent), __file__)
-WAITS = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::masked_select", "aten::_unique2"}
+WAITS = {"aten::nonzero", "aten::equal", "aten::masked_select", "aten::_unique2"}
 """Operations whose result, or the shape of it, the host needs."""
 COPIES = {"aten::copy_", "aten::_to_copy"}
 INDEXED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
+ALLOCATIONS = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided"}
+STAGED_BYTES = 64 * 1024
+"""A non-blocking copy of up to this many bytes of pageable memory to the device does not wait (CUDA C++ Programming
+Guide, "Concurrent Execution between Host and Device"). A larger one may (CUDA Runtime API, "API synchronization
+behavior": "the driver may synchronize with the stream and stage the copy into pinned memory")."""
 
 
 class DeviceTensor(Tensor):
@@ -55,18 +64,28 @@ class DeviceTensor(Tensor):
 
 
 class Simulated(TorchDispatchMode):
-    """While it is active, tensors can be made on the device. `waits`: where the host waited, oldest first."""
+    """While it is active, tensors can be made on the device.
+
+    `waits`: where the host waited, oldest first. `operations`: how often each operation with a result on the device
+    ran; views and allocations do not count. A real device launches at least one kernel for each. `copied_bytes`:
+    between the host and the device.
+    """
 
     _current: Simulated | None = None
 
     def __init__(self) -> None:
         super().__init__()
         self.waits: list[str] = []
+        self.operations: Counter[str] = Counter()
+        self.copied_bytes: Counter[str] = Counter()
 
     @classmethod
     def current(cls) -> Simulated:
         assert cls._current is not None
         return cls._current
+
+    def count(self, operation: str) -> None:
+        self.operations[operation] += 1
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.run(func, args, kwargs or {})
@@ -80,7 +99,12 @@ class Simulated(TorchDispatchMode):
         device_output = device_input if target is None else torch.device(target).type == DEVICE.type
         if device_input and name not in COPIES:
             self._refuse_mixed(name, args, tensors)
-        if _waits(name, args, kwargs, device_input, device_output):
+        copy = _host_copy(name, args, kwargs, device_output)
+        if copy is not None:
+            self.copied_bytes[copy.direction] += copy.num_bytes
+        elif (device_input or device_output) and name not in ALLOCATIONS and not _is_view(func):
+            self.count(name)
+        if copy.waits if copy is not None else device_input and _waits(name, args, kwargs):
             self.waits.append(_place())
         if target is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
@@ -118,17 +142,55 @@ def _mapped(change: Callable[[Tensor], Tensor], tree: Any) -> Any:
     return type(tree)([_mapped(change, part) for part in tree]) if isinstance(tree, list | tuple) else tree
 
 
-def _waits(name: str, args: Any, kwargs: dict[str, Any], device_input: bool, device_output: bool) -> bool:
-    """Whether the host would wait for CUDA: for a result, or for a copy that is not asynchronous."""
-    if name == "aten::copy_":
-        return isinstance(args[0], DeviceTensor) != isinstance(args[1], DeviceTensor) and not (
-            len(args) > 2 and args[2]
-        )
-    if name == "aten::_to_copy":
-        return device_input != device_output and not (device_output and kwargs.get("non_blocking"))
-    if name in INDEXED and device_input:
+@dataclass(frozen=True)
+class HostCopy:
+    """A copy between host and device. `pinned`: the memory of the host."""
+
+    direction: Literal["to device", "to host"]
+    num_bytes: int
+    pinned: bool = False
+    non_blocking: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the host would wait for CUDA."""
+        staged = self.direction == "to device" and self.num_bytes <= STAGED_BYTES
+        return not (self.non_blocking and (self.pinned or staged))
+
+
+def _host_copy(name: str, args: Any, kwargs: dict[str, Any], device_output: bool) -> HostCopy | None:
+    """The copy between host and device that an operation is; None for other operations. A type changes before it."""
+    if name == "aten::_local_scalar_dense" and isinstance(args[0], DeviceTensor):
+        return HostCopy("to host", args[0].itemsize)
+    if name == "aten::copy_" and isinstance(args[0], DeviceTensor) != isinstance(args[1], DeviceTensor):
+        target, source, non_blocking = *args[:2], len(args) > 2 and args[2]
+        if isinstance(target, DeviceTensor):
+            return HostCopy("to device", target.nbytes, is_pinned(source), non_blocking)
+        return HostCopy("to host", target.nbytes, is_pinned(target), non_blocking)
+    if name == "aten::_to_copy" and isinstance(args[0], DeviceTensor) != device_output:
+        num_bytes = args[0].numel() * (kwargs.get("dtype") or args[0].dtype).itemsize
+        if device_output:
+            return HostCopy("to device", num_bytes, is_pinned(args[0]), bool(kwargs.get("non_blocking")))
+        return HostCopy("to host", num_bytes)
+    return None
+
+
+def is_pinned(tensor: Tensor) -> bool:
+    """Whether a tensor of the host was made in pinned memory. Its views do not count as pinned."""
+    return getattr(tensor, "in_pinned_memory", False)
+
+
+def _is_view(func: Any) -> bool:
+    """Whether an operation returns a view of an argument, without a kernel."""
+    aliases = [returned.alias_info for returned in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in aliases)
+
+
+def _waits(name: str, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the host would wait for CUDA: for a result, or for the shape of one."""
+    if name in INDEXED:
         return any(i is not None and (i.dtype == torch.bool or not isinstance(i, DeviceTensor)) for i in args[1])
-    return name in WAITS and device_input
+    return name in WAITS or (name == "aten::repeat_interleave" and kwargs.get("output_size") is None)
 
 
 def _place() -> str:
@@ -144,13 +206,19 @@ class _OnDevice(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = dict(kwargs or {}), getattr(func, "__name__", "")
-        kwargs.pop("pin_memory", None)
+        if kwargs.pop("pin_memory", False) or name == "pin_memory":
+            pinned = args[0].clone() if name == "pin_memory" else func(*args, **kwargs)
+            pinned.in_pinned_memory = True
+            return pinned
+        if name in LAYERS and isinstance(args[0], DeviceTensor):
+            return run_layer(func, args, kwargs, DeviceTensor, Simulated.current().count)
         if name in ("tensor", "as_tensor") and torch.device(kwargs.get("device") or "cpu").type == DEVICE.type:
             return func(*args, **{**kwargs, "device": "cpu"}).to(DEVICE)
         if name in ("tolist", "numpy") and isinstance(args[0], DeviceTensor):
             if name == "numpy":
                 raise TypeError("can't convert a tensor of another device to numpy")
             Simulated.current().waits.append(_place())
+            Simulated.current().copied_bytes["to host"] += args[0].nbytes
             return args[0].cpu_tensor.tolist()
         return func(*args, **kwargs)
 

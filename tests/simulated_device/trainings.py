@@ -41,26 +41,29 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
 
 
 def trained(workload: str, device: str, exact: bool, iterations: int, **settings: Any) -> dict[str, Any]:
-    """Rows of metrics.jsonl, results of the evaluation, and how often the host waited for the device, by place."""
+    """Rows of metrics.jsonl, results of the evaluation, and of the training: how often the host waited for the device
+    by place, the number of each operation, and the copied bytes."""
     with tempfile.TemporaryDirectory() as folder, simulated() if device != "cpu" else nullcontext() as mode:
         place = RunConfig(threads=1, runs_dir=Path(folder), name="run", exact=exact, shards=2 if exact else None)
 
-        def train(iterations: int) -> list[str]:
-            """Train; the places where the host waited."""
+        def train(iterations: int) -> None:
             world = World.join(place, device=device, workload=workload)
-            before = len(mode.waits) if mode else 0
             load(workload).train(tiny(workload, {**settings, "iterations": iterations}), world)
             world.leave()
-            return mode.waits[before:] if mode else []
 
-        waits = Counter(train(iterations))
+        train(iterations)
+        work = {
+            "waits": Counter(mode.waits if mode else []),
+            "operations": Counter(mode.operations if mode else {}),
+            "copied_bytes": Counter(mode.copied_bytes if mode else {}),
+        }
         train(iterations + 1)
         run = open_run(Path(folder) / "run", "the run")
         world = World.join(place, device=device, workload=workload)
         model = load_model(run, newest(run.folder / "checkpoints", "the run"), world.device)
         evaluation = run.module.evaluate(model, run.config, world)
         world.leave()
-        return {"rows": read_rows(run.folder / "metrics.jsonl"), "evaluation": evaluation, "waits": waits}
+        return {"rows": read_rows(run.folder / "metrics.jsonl"), "evaluation": evaluation, **work}
 
 
 if __name__ == "__main__":

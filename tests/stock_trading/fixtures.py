@@ -6,10 +6,12 @@ import functools
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.overrides import TorchFunctionMode
 
 from ranks import RunConfig, World
 from ranks.workloads.stock_trading.config import Config
@@ -118,3 +120,14 @@ def train_run(cfg: Config, runs_dir: Path, name: str, seed: int = 0) -> None:
         train(cfg, world)
     finally:
         world.leave()
+
+
+class CountReads(TorchFunctionMode):
+    """Counts calls that copy a tensor's values to Python, which on a GPU wait for the device."""
+
+    NAMES = frozenset({"item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "nonzero"})
+    count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += getattr(func, "__name__", "") in self.NAMES
+        return func(*args, **(kwargs or {}))

@@ -17,7 +17,7 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.simulate import simulate
 
-from .fixtures import TEST_PERIOD, bars, days, index, of_closes, simulate_actions, stocks
+from .fixtures import TEST_PERIOD, CountReads, bars, days, index, of_closes, simulate_actions, stocks
 
 REFERENCE = {
     "buy and hold": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
@@ -127,6 +127,16 @@ def test_simulation_runs_to_the_end_of_the_period_or_to_ruin() -> None:
     assert ruined.value_T.tolist() == [1000, 1000, 100]
     with pytest.raises(ValueError, match="2 environments"):
         simulate(Market(made, range(2), 0, MarketConfig(episode_days=None)), act)
+
+
+def test_a_simulation_waits_for_the_device_as_often_for_many_days_as_for_few() -> None:
+    counts: list[int] = []
+    for num_days in (10, 60):
+        market = Market(days(bars(num_days, 3, 0)), range(1), 0, MarketConfig(episode_days=None, ruin_fraction=0.2))
+        with CountReads() as counter:
+            simulate(market, lambda _: torch.ones(1, 3))
+        counts.append(counter.count)
+    assert counts[0] == counts[1] > 0
 
 
 def test_rebalancing_pays_costs_from_the_account_value() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from ranks.errors import UserError
 from ranks.rl.environments import Transition
@@ -18,7 +17,7 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.fills import sum_stocks
 from ranks.workloads.stock_trading.market.market import Market
 
-from .fixtures import ReferenceAccount, bars, days, of_closes, stocks
+from .fixtures import CountReads, ReferenceAccount, bars, days, of_closes, stocks
 
 DEFAULT = MarketConfig(initial_cash=10_000, max_shares=40, episode_days=None)
 NO_COSTS = MarketConfig(initial_cash=1000, max_shares=100, commission_bps=0, episode_days=None, reward_scale=1.0)
@@ -235,17 +234,6 @@ def test_observations_are_not_modified_later() -> None:
     copies = {name: rows.clone() for name, rows in seen.items()}
     run_steps(market, random_actions(12, 4, 2))
     assert all(torch.equal(seen[name], rows) for name, rows in copies.items())
-
-
-class CountReads(TorchFunctionMode):
-    """Counts calls that copy a tensor's values to Python, which on a GPU wait for the device."""
-
-    NAMES = frozenset({"item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "nonzero"})
-    count = 0
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += getattr(func, "__name__", "") in self.NAMES
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("ruin_fraction", [0.0, 0.5])

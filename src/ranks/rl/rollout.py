@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.sharding import rng
-from ranks.engine.sharding.batch import ShardItems, StepBatch
+from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.rl import pytree
 from ranks.rl.environments import EnvironmentIds, Transition
 from ranks.rl.pytree import State, Tree
@@ -282,7 +282,7 @@ def minibatches(
     for m in range(ids.block):
         env_K = torch.arange(ids.num_blocks) * ids.block + order_KM[:, m]
         scale, weight = scaling(env_K), mean_weight(weight_E[env_K], rollout.n_steps)
-        shards = tuple(ShardItems(s, env_K[k.start : k.stop]) for s, k in world.shard_items(ids.num_blocks))
+        shards = Shards.assigned(env_K, world.assignment, world.rank)
 
         def gather(env_B: Tensor, scale: Scaling = scale, weight: float = weight) -> Rollout:
             part = rollout.select(env_B - first)

@@ -9,6 +9,7 @@ import torch
 import torch.utils.deterministic
 
 from ranks.engine.config import RunConfig
+from ranks.engine.distributed.recurrent_precision import keep_recurrent_layers_in_float32
 
 
 def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
@@ -20,6 +21,8 @@ def set_up(config: RunConfig, device: torch.device, threads: int) -> None:
     # start of a rank.
     torch.set_deterministic_debug_mode("error" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
+    if config.precision == "bf16":
+        keep_recurrent_layers_in_float32(device.type)
     if device.type == "cuda":
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -43,8 +46,8 @@ def allow_tf32(allowed: bool) -> None:
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[object]:
-    """bf16 autocast with float32 weights under --precision bf16; otherwise a context without
-    effect."""
+    """bf16 autocast with float32 weights under --precision bf16, where recurrent layers stay in
+    float32; otherwise a context without effect."""
     if config.precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

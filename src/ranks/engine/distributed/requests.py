@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 NAMES = ("sigterm", "sigint", "save", "time_up", "retry")
 
@@ -24,7 +24,8 @@ class Requests:
     def numbers(self) -> list[float]:
         """1.0 or 0.0 for each request, in the order of `NAMES`; sums over ranks are read back by
         `of`."""
-        return [float(flag) for flag in astuple(self)]
+        flags = (self.sigterm, self.sigint, self.save, self.time_up, self.retry)
+        return [float(flag) for flag in flags]
 
     @classmethod
     def of(cls, numbers: list[float]) -> Requests:

@@ -120,6 +120,8 @@ class World:
         """This rank's requests now: the signal it received; on the first rank also those of the
         run's clock."""
         save, time_up = self.session.clock_requests() if self.rank == 0 else (False, False)
+        if not (save or time_up or self.stop.received):
+            return NOTHING
         return Requests(sigterm=self.stop.received == 15, sigint=self.stop.received == 2, save=save, time_up=time_up)
 
     def decide(self, requests: Requests) -> None:

@@ -3,9 +3,11 @@ numbers."""
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,7 @@ from ranks.engine.update.step import StepStats
 
 PHASES: tuple[str, ...] = ("data", "compute", "communication", "evaluation", "save")
 """Phases that every row has; others (acting) only where a loop or a collector timed them."""
+NO_SECONDS: dict[str, float] = dict.fromkeys(PHASES, 0.0)
 
 
 @dataclass
@@ -36,7 +39,7 @@ class MetricsRow:
         """Whether all its votes were read."""
         return all(v.resolved for _, v in self.entries if isinstance(v, StepStats))
 
-    def as_json(self, device: torch.device) -> dict[str, Any]:
+    def as_json(self, peak_bytes: int) -> dict[str, Any]:
         """Tagged values, and where the iteration's time went: the phases add up to its wall time.
 
         `iteration` is the number of iterations finished with this one, as in the names of
@@ -51,16 +54,35 @@ class MetricsRow:
                 out[f"{prefix}/grad_norm"] = vote.grad_norm
             else:
                 out.update({f"{prefix}/{name}": float(value) for name, value in values.items()})
-        seconds = dict.fromkeys(PHASES, 0.0) | self.times.seconds
-        known = sum(s for phase, s in seconds.items() if phase != "save")  # saves happen between two iterations
+        seconds = {**NO_SECONDS, **self.times.seconds}
+        known = sum(seconds.values()) - seconds["save"]  # saves happen between two iterations
         seconds["other"] = max(0.0, self.iteration_s - known)
-        out.update({f"time/{phase}_s": round(s, 6) for phase, s in seconds.items()})
+        for phase, phase_s in seconds.items():
+            out[f"time/{phase}_s"] = round(phase_s, 6)
         out["time/iteration_s"] = round(self.iteration_s + seconds["save"], 6)
         training_s = self.iteration_s - seconds["evaluation"]
         for item, count in self.times.items.items():
             out[f"time/{item}_per_second"] = round(count / training_s, 3)
-        out["memory/peak_bytes"] = peak_memory_bytes(device)
+        out["memory/peak_bytes"] = peak_bytes
         return out
+
+
+class PeakMemory:
+    """The most memory that this rank has held, read at most once a second: to ask CUDA's allocator
+    takes longer than a short update."""
+
+    INTERVAL_S = 1.0
+
+    def __init__(self, ask: Callable[[], int], clock: Callable[[], float] = time.perf_counter) -> None:
+        """`ask`: `peak_memory_bytes` of this rank's device."""
+        self._ask, self._clock = ask, clock
+        self._bytes, self._asked_at_s = 0, -math.inf
+
+    def read(self) -> int:
+        """Bytes, at most a second old."""
+        if self._clock() - self._asked_at_s >= self.INTERVAL_S:
+            self._bytes, self._asked_at_s = self._ask(), self._clock()
+        return self._bytes
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -22,7 +22,7 @@ from ranks.engine.runs import checkpoint, resume
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.checkpoint_writer import CheckpointWriter
 from ranks.engine.runs.folder import RunFolder
-from ranks.engine.runs.metrics_rows import MetricsRow
+from ranks.engine.runs.metrics_rows import MetricsRow, PeakMemory, peak_memory_bytes
 from ranks.engine.runs.plan import plan, schedule_warning
 from ranks.engine.runs.resume import Opened
 from ranks.engine.runs.run_log import RunLog
@@ -63,6 +63,7 @@ class Run:
             started_s = (world.process_env.started_ns or time.monotonic_ns()) / 1e9
             self._ends_s = started_s + seconds(world.config.max_time, "--max-time")
         self._snapshot: HostState | None = None
+        self._memory = PeakMemory(partial(peak_memory_bytes, world.device))
         self._row: MetricsRow | None = None
         self._unwritten: list[MetricsRow] = []
         self._synchronised = self._ended = self._nothing_to_do = False
@@ -289,7 +290,7 @@ class Run:
 
     def _write_rows(self) -> None:
         while self._unwritten and self._unwritten[0].resolved:
-            row = self._unwritten.pop(0).as_json(self.world.device)
+            row = self._unwritten.pop(0).as_json(self._memory.read())
             self._log.metrics(row)
 
     def _emit(self, event: dict[str, Any]) -> None:

@@ -117,9 +117,14 @@ class StepBatch(Generic[B]):
         object.__setattr__(self, "item", item)
 
     @property
+    def num_items(self) -> int:
+        """Items that this rank carries."""
+        return self.shards.ids.numel()
+
+    @property
     def cost(self) -> float:
-        """What this rank's items cost together: items, or nodes + edges, or frames."""
-        return float(self.shards.cost.sum()) if self.shards.cost is not None else float(len(self.shards.ids))
+        """What this rank's items cost together: items, or the work of graphs."""
+        return float(self.shards.cost.sum()) if self.shards.cost is not None else float(self.num_items)
 
     def by_shard(self, max_items: int | None) -> list[MicroBatch]:
         """Micro-batches that never cross a shard; one or more per shard, an empty one for an empty
@@ -136,7 +141,7 @@ class StepBatch(Generic[B]):
         """All items of the rank, shards fused, in pieces of at most `max_cost` and `max_items` (an
         item at least)."""
         shards, ids = self.shards, self.shards.ids
-        if len(ids) == 0:
+        if self.num_items == 0:
             return []
         if max_cost is None and max_items is None:
             return [MicroBatch(*shards.place_of(0), ids, self.cost, True)]

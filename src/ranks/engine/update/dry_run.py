@@ -66,6 +66,7 @@ class DryRun:
         """All passes of this rank."""
         gradients, buffers = self.gradients.flat.clone(), self.passes.buffers.copies()
         self.gradients.zero()
+        update.too_large = None
         start, loss, items = time.perf_counter(), 0.0, ()
         try:
             for piece in self.passes.micro_batches(update):
@@ -76,7 +77,6 @@ class DryRun:
             tensor = self.gradients.non_finite()
             return DryRunResult(time.perf_counter() - start, loss, items, tensor)
         except torch.OutOfMemoryError:
-            update.out_of_memory = True
             return DryRunResult(fits=False)
         finally:
             self.gradients.flat.copy_(gradients)

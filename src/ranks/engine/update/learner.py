@@ -60,6 +60,8 @@ class Learner:
             if world.exact
             else FastReduction(self.gradients, world.comm)
         )
+        clip_norm = self.config.clip_norm
+        self._clip_norm = None if clip_norm is None else self.gradients.flat.new_tensor(clip_norm)
         self.optimizer = optimizer.AdamW(self.gradients.parameters, self.config)
         self.passes = Passes(self.model, self.reduction, self.slots, world)
         self.dry_run = DryRun(self.passes, self.gradients)
@@ -157,19 +159,17 @@ class Learner:
         # `grads` is the sum over the items of all ranks, so norm / items is the norm of the mean
         # gradient.
         total_norm, divisor = torch.linalg.vector_norm(grads), slots.items
-        norm = torch.div(total_norm, slots.items, out=slots.norm)
+        torch.div(total_norm, slots.items, out=slots.norm)
         # Mean and clipping in one division: g / max(n, |g| / clip) is g / n scaled down to the norm
         # `clip_norm`.
-        if self.config.clip_norm is not None:
-            divisor = torch.maximum(divisor, torch.add(total_norm, divisor, alpha=1e-6) / self.config.clip_norm)
+        if self._clip_norm is not None:
+            divisor = torch.maximum(divisor, torch.add(total_norm, divisor, alpha=1e-6).div_(self._clip_norm))
         grads.div_(divisor)
-        # 0 while all is well; 0 times a norm that is not finite is NaN. The flag stays on the
-        # device: the optimizer's kernel reads it there and leaves weights and moments unchanged
-        # where it is 1.
-        non_finite = torch.add(slots.skip_flag.sum(), norm, alpha=0)
-        skip = non_finite.ne(0).to(torch.float32)
+        # The flag stays on the device: the optimizer's kernel reads it there and leaves weights and
+        # moments unchanged where it is 1.
+        skip = slots.skip()
         self.optimizer.update(self.gradients.views, optimizer.learning_rate(self.config, update.number), skip)
-        self.passes.buffers.average(len(update.batch.shards.ids) > 0, skip)
+        self.passes.buffers.average(update.batch.num_items > 0, skip)
         update.clock.mark("compute")
         # The next passes overwrite the tail, so the vote is read from a copy.
         return VoteCopy(slots.tail.clone(), self.layout, self.passes.metric_names.get(update.loss_name, []))
@@ -200,15 +200,19 @@ class Learner:
             raise GaveUp(self._not_finite(previous, problems))
 
     def _split_smaller(self, update: PendingUpdate) -> None:
-        """Halve what a micro-batch may cost, on all ranks. Raises GaveUp where it was a single
-        item."""
+        """Limit micro-batches, on all ranks, to half the cost of the largest one that did not fit.
+        Raises GaveUp where that was a single item.
+
+        The limit always falls: a micro-batch of several items never costs more than the limit
+        before.
+        """
         if self.world.exact:
             raise no_memory_under_exact()
-        largest = self.world.comm.max_host(update.largest_cost)
-        if self.world.comm.max_host(float(update.out_of_memory and update.single_item)):
+        failed = update.too_large
+        largest = self.world.comm.max_host(failed.cost if failed is not None else 0.0)
+        if self.world.comm.max_host(float(failed is not None and len(failed.ids) == 1)):
             raise GaveUp(f"update {update.number}: a single item does not fit into the memory of its device")
         self.passes.max_cost = largest / 2
-        update.largest_cost, update.out_of_memory = 0.0, False
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
         self.world.session.warn(f"out of memory: micro-batches now cost at most {self.passes.max_cost:g}")

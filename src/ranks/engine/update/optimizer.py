@@ -51,18 +51,20 @@ class AdamW:
         self.exp_avg_sq = [torch.zeros_like(p, requires_grad=False) for p in parameters]
         self.step = torch.zeros((), dtype=torch.float32, device=self.parameters[0].device)
         """Number of updates; a skipped update does not count."""
+        self._one = torch.ones_like(self.step)
+        self._steps = [self.step] * len(self.parameters)
 
     @torch.no_grad()
     def update(self, gradients: list[Tensor], lr: float, skip: Tensor) -> None:
         """One update. `skip`: 0-d float32 on the device; 1 leaves weights and moments unchanged."""
-        self.step += 1.0
+        self.step.add_(self._one)
         torch._fused_adamw_(  # pyright: ignore[reportPrivateUsage]
             self.parameters,
             gradients,
             self.exp_avg,
             self.exp_avg_sq,
             [],
-            [self.step] * len(self.parameters),
+            self._steps,
             lr=lr,
             beta1=self.config.betas[0],
             beta2=self.config.betas[1],
@@ -72,7 +74,7 @@ class AdamW:
             maximize=False,
             found_inf=skip,
         )
-        self.step -= skip
+        self.step.sub_(skip)
 
     def state_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """The moments by parameter name, and the number of updates."""

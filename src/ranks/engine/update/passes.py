@@ -39,6 +39,7 @@ class Passes:
         self.reduction.begin()
         self.buffers.begin(first=self._is_new(update))
         totals, requests = PassTotals(), self.world.requests()
+        update.too_large = None
         try:
             if self.world.exact:
                 totals = self._by_shard(update, requests)
@@ -47,7 +48,6 @@ class Passes:
         except torch.OutOfMemoryError:
             if self.world.exact:
                 raise no_memory_under_exact() from None
-            update.out_of_memory = True
             requests = replace(requests, retry=True)
         update.clock.mark("compute")
         if not self.world.exact:
@@ -62,14 +62,20 @@ class Passes:
 
     def run(self, update: PendingUpdate, piece: MicroBatch, totals: PassTotals) -> None:
         """One forward and backward pass; its loss and metrics are added to `totals`, its gradient
-        to the buffer."""
-        if len(piece.ids) == 0:
+        to the buffer. Where the memory does not suffice, the update keeps the micro-batch."""
+        if piece.ids.numel() == 0:
             return
+        try:
+            self._run(update, piece, totals)
+        except torch.OutOfMemoryError:
+            update.too_large = piece
+            raise
+
+    def _run(self, update: PendingUpdate, piece: MicroBatch, totals: PassTotals) -> None:
         self.generators.seed(self.world.seed, update.number, piece)
         update.clock.mark("compute")
         batch = update.batch.gather(piece.ids)
         update.clock.mark("data")
-        update.largest_cost = max(update.largest_cost, piece.cost)
         # The first passes with a loss function show whether it draws random numbers and whether it
         # changes buffers. To look costs time and, for the generators, waits for the device; --exact
         # looks at the buffers in every pass.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.distributed.session import PhaseTimes
-from ranks.engine.sharding.batch import StepBatch
+from ranks.engine.sharding.batch import MicroBatch, StepBatch
 from ranks.engine.update.loss import Loss
 from ranks.engine.update.step_clock import StepClock
 from ranks.engine.update.vote import Vote, VoteLayout
@@ -90,19 +90,11 @@ class PendingUpdate:
     number: int
     clock: StepClock
     times: PhaseTimes
-    largest_cost: float = 0.0
-    """Of a micro-batch of this rank, so far."""
-    out_of_memory: bool = False
+    too_large: MicroBatch | None = None
+    """The micro-batch for which this rank's memory did not suffice in the last attempt."""
     loss_name: str = field(init=False)
     """Module and name of the loss function."""
 
     def __post_init__(self) -> None:
         inner = self.loss_fn.func if isinstance(self.loss_fn, partial) else self.loss_fn
         self.loss_name = f"{inner.__module__}.{getattr(inner, '__qualname__', type(inner).__name__)}"
-
-    @property
-    def single_item(self) -> bool:
-        """Whether this rank's largest micro-batch was one item already."""
-        cost = self.batch.shards.cost
-        largest_item = 1.0 if cost is None else float(cost.max()) if len(cost) else 0.0
-        return 0 < self.largest_cost <= largest_item

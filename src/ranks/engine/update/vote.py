@@ -17,6 +17,7 @@ The slot of a rank is 0 while its loss is finite, and NaN otherwise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -69,31 +70,46 @@ class VoteLayout:
 
     def read(self, numbers: list[float], names: list[str]) -> Vote:
         """The numbers of the summed tail -> a vote."""
-        counts = numbers[self.first_count : self.first_count + len(names)]
-        sums = numbers[self.first_sum : self.first_sum + len(names)]
+        sums, counts = numbers[self.first_sum :], numbers[self.first_count :]
+        non_finite = numbers[self.first_non_finite : self.norm]
         return Vote(
             count=round(numbers[self.items]),
             requests=Requests.of(numbers[self.first_request : self.first_non_finite]),
-            values={name: s / c if c else float("nan") for name, s, c in zip(names, sums, counts, strict=True)},
+            values={name: s / c if c else math.nan for name, s, c in zip(names, sums, counts, strict=False)},
             grad_norm=numbers[self.norm],
-            non_finite_ranks=[r for r in range(self.size) if numbers[self.first_non_finite + r] != 0.0],
+            non_finite_ranks=[rank for rank, number in enumerate(non_finite) if number != 0.0],
         )
 
 
 class VoteSlots:
     """This rank's tail, with views of the slots that every update needs.
 
-    `items`: 0-d, the count of all items. `skip_flag`: its sum is 0 unless the update must be
-    skipped. `norm`: 0-d.
+    `items`: 0-d, the count of all items. `norm`: 0-d.
+
+    The arithmetic here is on 0-d tensors only: a Python number in an operation costs the host two
+    more microseconds, at every step.
     """
 
     def __init__(self, layout: VoteLayout, tail: Tensor, rank: int) -> None:
         self.layout, self.tail = layout, tail
         self.items, self.norm = tail[layout.items], tail[layout.norm]
-        self.skip_flag = tail[layout.retry : layout.norm]
+        self._sums = [tail[:num] for num in range(MAX_METRICS + 1)]
+        self._flags = tail[layout.retry : layout.length]
+        self._flag_weights = torch.ones_like(self._flags)
+        self._flag_weights[-1] = 0.0
+        self._zero = torch.zeros_like(self.norm)
         self._non_finite = tail[layout.first_non_finite + rank]
         self._host = tail[layout.first_count : layout.first_non_finite]
         self._view = self._host.numpy() if tail.device.type == "cpu" else None
+
+    def skip(self) -> Tensor:
+        """0-d float32: 1 where the summed tail says that the update must be skipped, else 0.
+
+        The sum of retry and of the non-finite slots, plus 0 times the norm, which is NaN where the
+        norm is not finite, is 0 while all is well.
+        """
+        found = torch.dot(self._flags, self._flag_weights)
+        return torch.ne(found, self._zero, out=torch.empty_like(found, dtype=torch.float32))
 
     def fill(self, totals: PassTotals, requests: Requests) -> None:
         """Write the totals of this rank's passes and its requests into the zeroed tail, without
@@ -105,8 +121,8 @@ class VoteSlots:
         else:
             self._host.copy_(torch.tensor(numbers, dtype=self.tail.dtype, pin_memory=True), non_blocking=True)
         if totals.sums:
-            torch.stack(totals.sums, out=self.tail[: len(totals.sums)])
-            torch.mul(totals.sums[0], 0, out=self._non_finite)  # 0 * NaN and 0 * infinity are NaN
+            torch.stack(totals.sums, out=self._sums[len(totals.sums)])
+            torch.mul(totals.sums[0], self._zero, out=self._non_finite)  # 0 * NaN and 0 * infinity are NaN
             for index, count in totals.device_counts.items():
                 self.tail[self.layout.first_count + index].add_(count)
 

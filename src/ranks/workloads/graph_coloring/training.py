@@ -25,6 +25,7 @@ from ranks.workloads.graph_coloring.data.families.items import Purpose
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
+from ranks.workloads.graph_coloring.net.cost import UpdateCost
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.losses import (
     colour_probabilities,
@@ -106,7 +107,8 @@ def train(cfg: Config, world: World) -> Summary:
     """Train a network on generated graphs, or on your own."""
     report_uncoloured("train", cfg.data, cfg.max_colours, world)
     report_uncoloured("validation", cfg.data, cfg.max_colours, world)
-    graphs = DeviceGraphs(load(prepare(cfg.data, "train")), cfg.max_colours, world.device)
+    stored = load(prepare(cfg.data, "train"))
+    graphs = DeviceGraphs(stored, cfg.max_colours, world.device, UpdateCost.of(cfg))
     batches = stream(graphs, cfg.global_batch, world)
     validation = graphs_on_device(cfg.data, "validation", cfg.max_colours, world.device)
     settings = cfg.loss_settings

@@ -16,7 +16,7 @@ from ranks.workloads.graph_coloring.config import TaskWeights
 from ranks.workloads.graph_coloring.net.batch import BatchLabels, GraphBatch
 from ranks.workloads.graph_coloring.net.model import GraphEncoding
 from ranks.workloads.graph_coloring.net.rows import Rows, edge_rows
-from ranks.workloads.graph_coloring.net.sums import group_sums, sum_rows
+from ranks.workloads.graph_coloring.net.sums import group_sums, sum_by_graph, sum_rows
 
 MAX_PROBABILITY = 1.0 - 1e-6
 """The largest probability of equal colours in `edge_nll`; with 1 the loss would be infinite."""
@@ -45,8 +45,7 @@ def conflict_nll(prob_RT: Tensor, batch: GraphBatch, rows: Rows) -> Tensor:
     """float[T, B]: `edge_nll` summed over each graph's edges, after each round; 0 without edges."""
     u_P, v_P, by_edge = edge_rows(batch, rows)
     same_ET = sum_rows(prob_RT[u_P] * prob_RT[v_P], by_edge)
-    by_graph = group_sums(batch.node_graph_N[batch.edges_2E[0]], len(batch))
-    return sum_rows(edge_nll(same_ET), by_graph).T
+    return sum_by_graph(edge_nll(same_ET), batch.node_graph_N[batch.edges_2E[0]], len(batch)).T
 
 
 def round_weights(num_rounds: int, discount: float, like: Tensor) -> Tensor:
@@ -77,7 +76,7 @@ def reference_cross_entropy(
     coloured_N = rows.colours_N > 0
     row_N = (rows.ptr_N[:-1] + reference_N.clamp(max=rows.colours_N - 1).clamp(min=0)).clamp(max=batch.num_rows - 1)
     nll_NT = -torch.log(prob_RT[row_N].clamp(min=1e-9)) * coloured_N[:, None]
-    nll_BT = sum_rows(nll_NT, group_sums(batch.node_graph_N, len(batch))) / batch.ptr.diff()[:, None]
+    nll_BT = sum_rows(nll_NT, group_sums(batch.node_graph_N, batch.ptr)) / batch.ptr.diff()[:, None]
     return (nll_BT * round_weights(prob_RT.shape[1], discount, nll_BT)).sum(1)
 
 

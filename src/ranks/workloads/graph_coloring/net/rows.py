@@ -47,10 +47,9 @@ def _expand(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
 
     Group g has starts[g + 1] - starts[g] entries.
     """
-    each = torch.arange(total, device=starts.device)
-    groups = torch.arange(len(starts) - 1, device=starts.device)
-    group = torch.repeat_interleave(groups, starts.diff(), output_size=total)
-    return group, each - starts[group]
+    # With `output_size` the host does not wait for the sum (torch, ATen/native/Repeat.h).
+    group = torch.repeat_interleave(starts.diff(), output_size=total)
+    return group, torch.arange(total, device=starts.device) - starts[group]
 
 
 def _ptr(counts: Tensor) -> Tensor:
@@ -69,9 +68,8 @@ def rows_of(batch: GraphBatch) -> Rows:
     starts_R = _ptr(edges.starts.diff()[node_R])
     row_M, position_M = _expand(starts_R, batch.num_entries)
     neighbour_M = ptr_N[source_D[edges.starts[node_R[row_M]] + position_M]] + colour_R[row_M]
-    return Rows(
-        node_R, colours_N, ptr_N, Sums(neighbour_M, starts_R, neighbour_M, starts_R), group_sums(node_R, len(colours_N))
-    )
+    neighbours = Sums(neighbour_M, starts_R, neighbour_M, starts_R)
+    return Rows(node_R, colours_N, ptr_N, neighbours, group_sums(node_R, ptr_N))
 
 
 def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
@@ -80,7 +78,7 @@ def edge_rows(batch: GraphBatch, rows: Rows) -> tuple[Tensor, Tensor, Sums]:
     starts_E = _ptr(rows.colours_N[batch.edges_2E[0]])
     edge_P, colour_P = _expand(starts_E, batch.num_entries // 2)
     u_P, v_P = (rows.ptr_N[end_E[edge_P]] + colour_P for end_E in batch.edges_2E)
-    return u_P, v_P, group_sums(edge_P, batch.edges_2E.shape[1])
+    return u_P, v_P, group_sums(edge_P, starts_E)
 
 
 def row_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
@@ -101,7 +99,7 @@ def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
 def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> GraphEncoding:
     """The encoding of a batch. Raises OutOfTime if `stop` returns true before a round."""
     neighbours = neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N))
-    group = group_sums(batch.node_graph_N, len(batch))
+    group = group_sums(batch.node_graph_N, batch.ptr)
 
     def aggregate(x_NF: Tensor) -> Tensor:
         if stop():

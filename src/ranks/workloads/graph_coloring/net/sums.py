@@ -76,15 +76,16 @@ def neighbour_sums(edge_index_2D: Tensor, num_nodes: int) -> Sums:
     return Sums(source_D, starts, source_D, starts)
 
 
-def group_sums(group_M: Tensor, num_groups: int) -> Sums:
+def group_sums(group_M: Tensor, starts: Tensor) -> Sums:
     """The sum over the rows of each group. Transposed, it copies the row of a group to its members.
 
-    `group_M`: int64[M], the group of each row, non-decreasing.
+    `group_M`: int64[M], the group of each row, non-decreasing. `starts`: the first row of each
+    group, then M.
     """
     each = torch.arange(len(group_M) + 1, device=group_M.device)
-    return Sums(each[:-1], row_starts(group_M, num_groups), group_M, each)
+    return Sums(each[:-1], starts, group_M, each)
 
 
 def sum_by_graph(x_MF: Tensor, graph_M: Tensor, num_graphs: int) -> Tensor:
     """float[B, F]: the sum over the rows of each graph; `graph_M` int64[M] is non-decreasing."""
-    return sum_rows(x_MF, group_sums(graph_M, num_graphs))
+    return sum_rows(x_MF, group_sums(graph_M, row_starts(graph_M, num_graphs)))

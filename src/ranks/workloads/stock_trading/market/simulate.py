@@ -21,7 +21,8 @@ Act = Callable[[dict[str, Tensor]], Tensor]
 def simulate(market: Market, act: Act) -> Ledger:
     """Run the next episode of a market with one environment, to its end or to ruin, and return the ledger.
 
-    With `episode_days` None the episode is the whole period. ValueError for a market of several environments.
+    With `episode_days` None the episode is the whole period. The days after ruin are computed too and left out, so that
+    the host waits for the device only at the end. ValueError for a market of several environments.
     """
     if market.num_environments != 1:
         raise ValueError(f"a market of {market.num_environments} environments")
@@ -34,10 +35,11 @@ def simulate(market: Market, act: Act) -> Ledger:
         cash.append(market.cash_B)
         shares.append(market.shares_BS)
         value.append(market.value_B)
-        if float(market.value_B[0]) <= config.ruin_fraction * config.initial_cash:
-            break
-    rows = slice(first, first + len(cash))
     cash_T, shares_TS, value_T = (torch.cat(parts).cpu().numpy() for parts in (cash, shares, value))
+    ruined_T = value_T[1:] <= config.ruin_fraction * config.initial_cash
+    num_days = 2 + int(ruined_T.argmax()) if ruined_T.any() else len(value_T)
+    cash_T, shares_TS, value_T = cash_T[:num_days], shares_TS[:num_days], value_T[:num_days]
+    rows = slice(first, first + num_days)
     traded_TS = np.diff(shares_TS, axis=0, prepend=shares_TS[:1])
     fill_TS = np.full_like(shares_TS, np.nan)
     fill_TS[1:] = days.fill_DS[rows][:-1]
