@@ -29,7 +29,7 @@ from torch import Tensor
 from ranks.data.stream import balanced
 from ranks.engine.config import RunConfig
 from ranks.workloads.graph_coloring.config import PRESETS, Config
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.cost import UpdateCost
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs

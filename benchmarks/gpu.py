@@ -5,16 +5,18 @@ Run it in a clone. It needs torch, numpy and safetensors; the parts that start `
 tyro and rich. If a package is missing, the script names it and leaves these parts out. Without a
 GPU it says so and measures smaller cases on the CPU.
 
-Each part runs in a separate process. If one fails, its error is recorded and the next part runs.
-Parts:
+Each part runs in a separate process with a time limit. If one fails, its error is recorded and the
+next part runs. The file is written after each part, so it also holds what was measured if the
+script is killed. Parts:
 
-- gpu_updates.py: updates of graph-coloring with prepared batches (fp32, bf16, --exact, several batch
-  sizes); its epochs (5, from which 100 are extrapolated; --full runs all 100, however long they take);
-  synchronising calls in a step.
+- gpu_updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
+  --exact, several batch sizes); its epochs without and its evaluation (5, from which 100 are
+  extrapolated; --full runs all 100, however long they take); synchronising calls in a step.
+- gpu_device.py: number types under bf16; launches and the share of the time in which the GPU works.
 - gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
   extrapolated).
-- gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); a run
-  that is killed once.
+- gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
+  GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from measure import RESULTS, ROOT, environment, origin, write_result
+from measure import RESULTS, ROOT, environment, write_result
 
 BUDGET_S = 460.0
 """Parts that would start later are left out."""
 PART_S, LONG_S = 120.0, 4 * 3600.0
 """Time limits of a part, and of the epochs with --full."""
+DEVICE_S = 60.0
+"""Time limit of the search for a GPU."""
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
 WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
@@ -59,10 +63,16 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
             add(f"L3 {name}", "gpu_runs:same_bits", workload=WORKLOADS[name], iterations=4)
 
     updates = "gpu_updates:coloring_updates"
+    add("number types", "gpu_device:dtypes")
+    add("making the graphs", "gpu_updates:make_graphs")
     add_same_bits("graph-coloring")
     if command_line:
+        add("several GPUs", "gpu_runs:several_gpus", workload=TOYS["images"], iterations=40)
         add("survive", "gpu_runs:survives", workload=TOYS["images"], iterations=400)
     add("synchronising calls", "gpu_updates:synchronising_calls")
+    precision, batch = ("bf16", 256) if gpu else ("fp32", 16)
+    add("work of a graph-coloring update", "gpu_device:coloring_work", precision=precision, batch=batch)
+    add("work of a stock-trading iteration", "gpu_device:trading_work", precision=precision)
     for precision in ("bf16", "fp32") if gpu else ("fp32",):
         epochs = 100 if full else 5
         add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
@@ -103,18 +113,34 @@ def carry_out(function: str, arguments: dict[str, Any], limit_s: float) -> dict[
                 os.killpg(process.pid, signal.SIGKILL)  # nothing that it started outlives it
             process.wait()
         about = {"seconds": round(time.perf_counter() - start, 2), "arguments": arguments}
-        if out.exists():
+        with suppress(OSError, ValueError):  # a part that was killed may have written half of it
             found = json.loads(out.read_text(encoding="utf-8"))
             return {"ok": not found.pop("failed", False), **about, "found": found}
-        return {"ok": False, **about, "error": output.strip()[-2000:]}
+        ended = f"it ended with exit code {process.returncode} and wrote no result"
+        return {"ok": False, **about, "error": output.strip()[-2000:] or ended}
 
 
 def chosen_device() -> tuple[str, str]:
     """The device and its name. A separate process finds them, so that CUDA does not start in this
     one."""
     code = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
-    name = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+    try:
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=DEVICE_S)
+    except subprocess.TimeoutExpired:
+        print(f"torch did not say within {DEVICE_S:.0f} s whether there is a GPU")
+        return "cpu", "CPU"
+    if found.returncode:
+        print(found.stderr.strip()[-2000:])
+    name = found.stdout.strip()
     return ("cuda:0", name) if name else ("cpu", "CPU")
+
+
+def origin_or_error() -> dict[str, Any]:
+    """`measure.origin`, found in a separate process: a GPU that a part has broken must not hide the other parts."""
+    found = carry_out("measure:origin", {}, DEVICE_S)
+    if "found" not in found:
+        return {"error": found["error"]}
+    return {**found["found"], "command": " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -137,6 +163,9 @@ def main(argv: Sequence[str]) -> int:
     if missing:
         print(f"{' and '.join(missing)} not installed: L3 and survive, which start `ranks` itself, are left out")
     results: dict[str, Any] = {}
+    path: Path | None = None
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    content = {"origin": origin_or_error(), "device": name, "missing_packages": missing, "parts": results}
     for part, function, arguments in plan(device, not missing, asked.full):
         if asked.only and asked.only not in part:
             continue
@@ -147,16 +176,9 @@ def main(argv: Sequence[str]) -> int:
             limit_s = LONG_S if asked.full and part.startswith("epochs") else min(PART_S, left_s)
             results[part] = carry_out(function, arguments, limit_s)
         print(f"{'ok    ' if results[part]['ok'] else 'FAILED'} {part}: {brief(results[part])}", flush=True)
-    content = {
-        "origin": origin(),
-        "device": name,
-        "missing_packages": missing,
-        "seconds": round(time.monotonic() - begun, 1),
-        "parts": results,
-    }
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    path = write_result(f"workloads_{slug}_{time.strftime('%Y-%m-%d')}", content, asked.out or RESULTS)
-    print(f"written: {path}")
+        content["seconds"] = round(time.monotonic() - begun, 1)
+        path = write_result(f"workloads_{slug}_{time.strftime('%Y-%m-%d')}", content, asked.out or RESULTS)
+    print(f"written: {path}" if path else f"no part has {asked.only!r} in its name")
     return 0 if all(part["ok"] for part in results.values()) else 1
 
 
@@ -176,12 +198,17 @@ def brief(part: dict[str, Any]) -> str:
         "recovery_s": "s to recover",
         "hundred_epochs_s": "s for 100 epochs",
         "calls": "synchronising calls",
+        "evaluation_s": "s an evaluation",
+        "launches": "launches",
+        "operations_on_the_cpu": "operations",
+        "gpu_busy_share": "of the time the GPU works",
     }
-    words = [f"{part['found'][key]:,.4g} {unit}" for key, unit in units.items() if key in part["found"]]
+    words = [f"{part['found'][key]:,.4g} {unit}" for key, unit in units.items() if part["found"].get(key) is not None]
     if "equal" in part["found"]:
         words.append("equal fingerprints" if part["found"]["equal"] else "fingerprints DIFFER")
     if "peak_memory_bytes" in part["found"]:
         words.append(f"peak {part['found']['peak_memory_bytes'] / 2**20:,.0f} MiB")
+    words += part["found"].get("problems", [])
     return ", ".join(words) or part["found"].get("left_out", "")
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from gpu_updates import coloring_config
 from measure import THREADS, environment
 
@@ -54,9 +55,9 @@ def training_loop(device: str, workload: str, iterations: int, precision: str) -
 
 
 def ranks_train(workload: str, name: str, runs: Path, device: str, num_ranks: int, *more: str) -> subprocess.Popen[str]:
-    """`python -m ranks train ... --exact`, as a user types it."""
+    """`python -m ranks train ...`, as a user types it. `device`: "cpu", "cuda:0", or several: "cuda:0,1"."""
     place = ["--gpus", f"{device.removeprefix('cuda:')},"] if device.startswith("cuda") else ["--gpus", "none"]
-    command = ["train", workload, "--exact", "--ranks", str(num_ranks), *place, "--name", name, "--runs-dir", str(runs)]
+    command = ["train", workload, "--ranks", str(num_ranks), *place, "--name", name, "--runs-dir", str(runs)]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "ranks", *command, *more],
         env=environment(),
@@ -88,7 +89,7 @@ def same_bits(device: str, workload: str, iterations: int) -> dict[str, Any]:
         for num_ranks in (1, 4):
             start = time.perf_counter()
             name = f"of-{num_ranks}"
-            flags = ["--iterations", str(iterations), *SMALL.get(workload, [])]
+            flags = ["--exact", "--iterations", str(iterations), *SMALL.get(workload, [])]
             run = ranks_train(workload, name, Path(folder), device, num_ranks, *flags)
             found[f"ranks_{num_ranks}"] = end_of(run, Path(folder), name)
             seconds[f"ranks_{num_ranks}"] = time.perf_counter() - start
@@ -96,11 +97,46 @@ def same_bits(device: str, workload: str, iterations: int) -> dict[str, Any]:
     return {"iterations": iterations, "equal": equal, "fingerprints": found, "seconds": seconds, "failed": not equal}
 
 
+def several_gpus(device: str, workload: str, iterations: int) -> dict[str, Any]:
+    """One rank on each GPU over NCCL, compared with one rank: the bits with --exact, and the speed without.
+
+    On the CPU two ranks over gloo, so that this code runs there too.
+    """
+    num_gpus = torch.cuda.device_count() if device.startswith("cuda") else 2
+    if num_gpus < 2:
+        return {"left_out": "it needs 2 GPUs, and there is 1"}
+    fingerprints: dict[str, str] = {}
+    iteration_s: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
+        for num_ranks in (1, num_gpus):
+            place = f"cuda:{','.join(map(str, range(num_ranks)))}" if device.startswith("cuda") else device
+            for mode in ("exact", "fast"):
+                name = f"{mode}-{num_ranks}"
+                flags = [*(["--exact"] if mode == "exact" else []), "--iterations", str(iterations)]
+                run = ranks_train(workload, name, Path(folder), place, num_ranks, *flags, *SMALL.get(workload, []))
+                fingerprint = end_of(run, Path(folder), name)
+                rows = read_rows(Path(folder, name, "metrics.jsonl"))
+                if mode == "exact":
+                    fingerprints[f"ranks_{num_ranks}"] = fingerprint
+                else:
+                    later = [row["time/iteration_s"] for row in rows[len(rows) // 5 :]]
+                    iteration_s[f"ranks_{num_ranks}"] = statistics.median(later)
+    equal = len(set(fingerprints.values())) == 1
+    return {
+        "ranks": num_gpus,
+        "backend": "nccl" if device.startswith("cuda") else "gloo",
+        "equal": equal,
+        "fingerprints": fingerprints,
+        "iteration_s_by_ranks": iteration_s,
+        "failed": not equal,
+    }
+
+
 def survives(device: str, workload: str, iterations: int) -> dict[str, Any]:
     """One of 2 ranks is killed after a checkpoint; the run must end as one that nobody touched."""
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         runs = Path(folder)
-        flags = ("--iterations", str(iterations), "--save-every", "5")
+        flags = ("--exact", "--iterations", str(iterations), "--save-every", "5")
         straight = end_of(ranks_train(workload, "straight", runs, device, 2, *flags), runs, "straight")
         run = ranks_train(workload, "killed", runs, device, 2, *flags)
         checkpoints, metrics = runs / "killed" / "checkpoints", runs / "killed" / "metrics.jsonl"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu_updates import wait
 from measure import THREADS
 
 from ranks import RunConfig, World
@@ -24,16 +25,17 @@ EPISODES, EPISODE_DAYS, GOAL_S = 5_000, 252, 60.0
 def market_steps(device: str, accounts: int, steps: int) -> dict[str, Any]:
     """Environment steps per second of the market alone, with actions that are already on the device."""
     cfg = Config()
-    market = Market(load_periods(cfg.periods).train, range(accounts), 0, cfg.market, torch.device(device))
+    market_device = torch.device(device)
+    market = Market(load_periods(cfg.periods).train, range(accounts), 0, cfg.market, market_device)
     action_BS = torch.rand((accounts, market.num_stocks), device=device) * 2 - 1
     seconds = float("inf")
     for _ in range(2):  # the first pass warms up
-        _wait(device)
+        wait(market_device)
         start = time.perf_counter()
         for _ in range(steps):
             market.step(action_BS)
             market.observe()
-        _wait(device)
+        wait(market_device)
         seconds = time.perf_counter() - start
     return {"accounts": accounts, "steps_per_s": accounts * steps / seconds}
 
@@ -51,6 +53,7 @@ def episodes(device: str, precision: str) -> dict[str, Any]:
         world = World.join(place, device=device, workload="stock-trading")
         summary = train(cfg, world)
         rows = read_rows(summary.folder / "metrics.jsonl")
+        finished = [e for e in read_rows(summary.folder / "events.jsonl") if e["event"] == "finished"][-1]
     seconds = [row["time/iteration_s"] for row in rows][0 if gpu else 1 :]
     days = cfg.global_batch * cfg.n_steps
     rate = days * len(seconds) / sum(seconds)
@@ -61,10 +64,5 @@ def episodes(device: str, precision: str) -> dict[str, Any]:
         "seconds_5000_episodes": EPISODES * EPISODE_DAYS / rate,
         "extrapolated": not gpu,
         "goal_s_on_one_h200": GOAL_S,
-        "peak_memory_bytes": rows[-1]["memory/peak_bytes"],
+        "peak_memory_bytes": finished["peak_memory_bytes"],
     }
-
-
-def _wait(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()

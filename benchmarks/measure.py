@@ -67,6 +67,12 @@ def differences(values: Sequence[float], base: Sequence[float], unit_s: float) -
     return spread([(a - b) / unit_s for a, b in zip(values, base, strict=True)], 2)
 
 
+def undisturbed_difference(values: Sequence[float], base: Sequence[float], unit_s: float) -> float:
+    """The difference of the lower deciles, in units of `unit_s` seconds: other programs on the machine make only the
+    slower blocks slower."""
+    return round((statistics.quantiles(values, n=10)[0] - statistics.quantiles(base, n=10)[0]) / unit_s, 2)
+
+
 def environment(**more: str) -> dict[str, str]:
     """This process's variables, with our source first on the path, loopback only, and without a place among ranks."""
     places = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

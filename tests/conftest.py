@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 BUDGETS_S: Mapping[str, int] = {
+    "benchmarks": 20,
     "chess": 100,
     "cli": 60,
     "data": 10,

@@ -169,7 +169,8 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
             f"graph-coloring, {name}, {device}: {train:,} + {validation:,} graphs, {found['parameters']:,} parameters"
         )
         hundred = f"100 epochs {found['hundred_epochs_s']:,.0f} s ({found['hundred_epochs_are']})"
-        return what, f"{found['epoch_s']:.3g} s an epoch; {hundred}; {found['graphs_per_s']:,.0f} graphs/s"
+        evaluation = f"; {found['evaluation_s']:.3g} s an evaluation" if "evaluation_s" in found else ""
+        return what, f"{found['epoch_s']:.3g} s an epoch; {hundred}; {found['graphs_per_s']:,.0f} graphs/s{evaluation}"
     if "graphs_per_s" in found:
         memory_mib = found["peak_memory_bytes"] / 2**20
         figure = f"{found['graphs_per_s']:,.0f} graphs/s, {found['nodes_per_s']:,.0f} nodes/s, {memory_mib:,.0f} MiB"

@@ -21,8 +21,8 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config, DataConfig, M
 from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset, LabelledGraph, pack, unpack
 from ranks.workloads.graph_coloring.data.dataset_folder import load
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.generators import random_graph
+from ranks.workloads.graph_coloring.data.families.generators import random_graph
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.data.labels import Labels
 from ranks.workloads.graph_coloring.net.batch import collate
 from ranks.workloads.graph_coloring.net.cost import UpdateCost

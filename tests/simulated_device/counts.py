@@ -3,6 +3,7 @@
     python -m tests.simulated_device.counts graph-coloring
     python -m tests.simulated_device.counts stock-trading '{"n_steps": 8}'     with other settings
     python -m tests.simulated_device.counts graph-batch                        256 graphs of the preset full
+    python -m tests.simulated_device.counts ppo                                a rollout, an update, a backtest
 
 An iteration is an update, or a rollout and its updates. Set-up and evaluation are not in the counts: a training of six
 iterations is compared with one of two. Prints one line of JSON.
@@ -17,22 +18,31 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ranks import RunConfig, World
+from ranks import Learner, RunConfig, World
+from ranks.rl import Collector, ppo
 from ranks.workloads import load
-from ranks.workloads.graph_coloring.data.build import prepare
+from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
+from ranks.workloads.stock_trading.data.periods import get_test_rows, load_periods, load_prices, resolve_dates
+from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.policy.backtest import backtest
+from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
+from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, set_preprocessing
+from ranks.workloads.stock_trading.training import build, trading_loss
 from tests.simulated_device.device import DEVICE, Simulated, simulated
 from tests.simulated_device.trainings import tiny
 
 FEW, MORE = 2, 6
 BATCHES, BATCH, GRAPHS = 7, 256, 2000
+PPO_STEPS = 21
 
 
 def work(mode: Simulated) -> dict[str, Counter[str]]:
@@ -87,6 +97,42 @@ def of_a_batch_of_graphs() -> dict[str, Any]:
         return {"cpu_ms": sorted(times)[len(times) // 2], **difference(work(mode), before, len(ids))}
 
 
+def of_ppo() -> dict[str, Any]:
+    """The work of a rollout, of one of its updates, and of a backtest of stock-trading with 3 LSTMs, where ruin ends
+    episodes at any step."""
+    cfg = tiny("stock-trading", {"n_steps": PPO_STEPS, "global_batch": 32})
+    cfg = replace(cfg, market=replace(cfg.market, ruin_fraction=0.9995, episode_days=PPO_STEPS + 7))
+    with simulated() as mode:
+        world = World.join(RunConfig(threads=1), device=str(DEVICE), workload="stock-trading")
+        periods = load_periods(cfg.periods)
+        market = partial(Market, periods.train, seed=0, config=cfg.market, device=world.device)
+        table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.float32, device=world.device)
+        policy = build(cfg)
+        set_preprocessing(policy, periods.stats)
+        learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=100)
+        collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
+        loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
+        found: dict[str, Any] = {"episode_ends": 0}
+        for iteration in range(3):  # the first one sets things up
+            moments = [work(mode)]
+            rollout = collector.collect(MarketPolicy(policy, table_DK), iteration)
+            moments.append(work(mode))
+            ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration)
+            moments.append(work(mode))
+            found["episode_ends"] = int(rollout.ended_TB.cpu_tensor.sum())
+            found["rollout"] = difference(moments[1], moments[0], 1)
+            found["update"] = difference(moments[2], moments[1], cfg.ppo.epochs * cfg.ppo.minibatches)
+        prices = load_prices(cfg.data)
+        rows = get_test_rows(resolve_dates(cfg.periods, prices), cfg.model.window, prices)
+        days = market_days_for(policy, prices, rows, cfg.features)
+        before = work(mode)
+        ledger = backtest(policy, days, cfg.market, world.device, world)
+        found["backtest"] = {"days": len(ledger.value_T), **difference(work(mode), before, 1)}
+        world.leave()
+    return found
+
+
 if __name__ == "__main__":
-    workload, settings = sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
-    print(json.dumps(of_a_batch_of_graphs() if workload == "graph-batch" else of_an_iteration(workload, settings)))
+    what, settings = sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    measured = {"graph-batch": of_a_batch_of_graphs, "ppo": of_ppo}.get(what, partial(of_an_iteration, what, settings))
+    print(json.dumps(measured()))

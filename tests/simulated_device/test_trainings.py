@@ -86,8 +86,8 @@ def test_the_host_waits_once_per_update_for_the_vote_and_never_in_a_rollout(trai
 BATCH_OF_GRAPHS = """
 import numpy as np, torch
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset, LabelledGraph, pack, unpack
-from ranks.workloads.graph_coloring.data.families import FAMILIES
-from ranks.workloads.graph_coloring.data.generators import random_graph
+from ranks.workloads.graph_coloring.data.families.training import FAMILIES
+from ranks.workloads.graph_coloring.data.families.generators import random_graph
 from ranks.workloads.graph_coloring.data.labels import Labels
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from tests.simulated_device.device import DEVICE, simulated

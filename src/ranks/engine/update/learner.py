@@ -61,7 +61,7 @@ class Learner:
             else FastReduction(self.gradients, world.comm)
         )
         clip_norm = self.config.clip_norm
-        self._clip_norm = None if clip_norm is None else self.gradients.flat.new_tensor(clip_norm)
+        self._clip_norm = None if clip_norm is None else self.gradients.flat.new_full((), clip_norm)
         self.optimizer = optimizer.AdamW(self.gradients.parameters, self.config)
         self.passes = Passes(self.model, self.reduction, self.slots, world)
         self.dry_run = DryRun(self.passes, self.gradients)
