@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib.util
+import os
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from types import ModuleType
 
+from ranks.bounded_file import open_file
 from ranks.errors import UserError
 
 PREFIX = "ranks_user_"
@@ -19,11 +23,13 @@ EXTRAS = {"gymnasium": "gymnasium"}
 def load_file(path: Path, asked: str) -> ModuleType:
     """The module of a file, loaded once per process.
 
-    Raises UserError where the file is missing, imports a package that is not installed, or has a
-    dataclass that Python refuses. Other exceptions of the file are raised as they are.
+    Raises UserError where the file is missing, is no Python text, imports a package that is not
+    installed, has a dataclass that Python refuses, or ends the process. Other exceptions of the
+    file are raised as they are.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
+    check_source(path, asked)
     resolved = path.resolve()
     name = f"{PREFIX}{resolved.stem}"
     known = sys.modules.get(name)
@@ -42,6 +48,10 @@ def load_file(path: Path, asked: str) -> ModuleType:
         package = (error.name or "").split(".")[0]
         do = f"pip install 'ranks[{EXTRAS[package]}]'" if package in EXTRAS else f"pip install {package}"
         raise UserError(asked, f"it imports {error.name}, which is not installed", do) from error
+    except SystemExit as error:
+        del sys.modules[name]
+        found = f"it calls sys.exit({error.code!r}) while it is imported"
+        raise UserError(asked, found, "call it only under: if __name__ == '__main__'") from error
     except BaseException as error:
         del sys.modules[name]
         frames = traceback.extract_tb(error.__traceback__)
@@ -51,6 +61,25 @@ def load_file(path: Path, asked: str) -> ModuleType:
             raise UserError(asked, f"the dataclass in line {line} is refused: {error}", do) from error
         raise
     return module
+
+
+def check_source(path: Path, asked: str) -> None:
+    """Raises UserError where a file cannot be read, or is no Python source."""
+    with open_file(path, asked) as file:
+        source = file.read()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the import shows them
+            ast.parse(source, str(path))
+    except SyntaxError as error:
+        where = f"line {error.lineno}: " if error.lineno else ""
+        raise UserError(
+            asked, f"{where}{error.msg}", "correct it; python -m py_compile FILE shows the place"
+        ) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(
+            asked, f"it is not Python source: {error or 'nested too deeply'}", "give a Python file"
+        ) from error
 
 
 def add_folder_to_path(path: Path) -> None:
