@@ -16,6 +16,7 @@ BUDGETS_S: Mapping[str, int] = {
     "data": 10,
     "docs": 100,
     "engine": 80,
+    "fuzz": 15,
     "graph_coloring": 150,
     "launch": 60,
     "prove": 150,

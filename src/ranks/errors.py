@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+LONGEST_WORD = 200
+"""Longer words of a message are shortened: an error about 5,000 digits must stay readable."""
 
 
 class UserError(Exception):
@@ -13,6 +18,7 @@ class UserError(Exception):
     exit_code = 2
 
     def __init__(self, asked: str, found: str, do: str) -> None:
+        asked, found, do = map(shorten, (asked, found, do))
         super().__init__(f"asked: {asked}\nfound: {found}\n   do: {do}")
         self.asked, self.found, self.do = asked, found, do
 
@@ -61,10 +67,32 @@ class Stopped(Exception):
         return 128 + self.signum
 
 
+SYSTEM_LIMITS = {
+    errno.EMFILE: "raise the limit of open files: ulimit -n 1024",
+    errno.ENFILE: "close other programs: the whole machine has too many open files",
+    errno.ENAMETOOLONG: "give a shorter name",
+}
+"""What to do where the system refuses a file for a reason that lies outside the file."""
+
+
+def of_system_limit(error: OSError, asked: str) -> UserError | None:
+    """The UserError for a limit of the system that a command ran into; None for any other error."""
+    if error.errno not in SYSTEM_LIMITS:
+        return None
+    where = f": {error.filename}" if error.filename else ""
+    return UserError(asked, f"{error.strerror}{where}", SYSTEM_LIMITS[error.errno])
+
+
+def shorten(text: str) -> str:
+    """Words of more than LONGEST_WORD characters without their middle."""
+    half = LONGEST_WORD // 2
+    return re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: f"{word[0][:half]}...{word[0][-half:]}", text)
+
+
 def nearest(given: str, known: Sequence[str], otherwise: str) -> str:
     """'did you mean ...?' with the known word closest to the given one; else the text `otherwise`.
 
     The dashes of flags do not count: all flags have them."""
     words = {word.lstrip("-"): word for word in known}
-    close = difflib.get_close_matches(given.lstrip("-"), words, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(given.lstrip("-")[:LONGEST_WORD], words, n=1, cutoff=0.6)
     return f"did you mean {words[close[0]]}? ({otherwise})" if close else otherwise

@@ -46,9 +46,17 @@ def cache_folder(group: Group) -> Path:
     for path in [*jitted, *(PACKAGE / name for name in SHARED)]:
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME")
-    root = Path(given) if given else (Path(home) if home else Path.home() / ".cache") / "ranks"
+    root = Path(given) if given else cache_home() / "ranks"
     return root / f"kernels-{digest.hexdigest()[:16]}"
+
+
+def cache_home() -> Path:
+    """The user's folder for caches; below /tmp for a user without a home folder, as in some containers."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(given) if given else Path.home() / ".cache"
+    except RuntimeError:
+        return Path(f"/tmp/cache-{os.geteuid()}")
 
 
 def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:

@@ -35,7 +35,8 @@ OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def usable(folder: Path) -> bool:
     """Whether kernels may be read from and written to a folder; creates it. Otherwise prints one line, once."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for place in reversed((folder, *folder.parents)):
+            place.mkdir(exist_ok=True, mode=0o700)  # also folders above it: a umask of 002 would let the group write
         problem = unsafe(folder)
         if problem is None:
             with tempfile.TemporaryFile(dir=folder) as probe:

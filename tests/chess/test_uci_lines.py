@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Limits
-from ranks.chess.uci.go import go_command
+from ranks.chess.uci.engine import read_lines
+from ranks.chess.uci.go import GoCommand, go_command
 from ranks.chess.uci.lines import Option, format_info, parse_info, parse_option
 
 
@@ -44,3 +48,28 @@ def test_lines_are_read_and_written() -> None:
     assert combo == Option("A B", "combo", "x y", choices=("x y", "z"))
     assert parse_option("option name type spin") is None
     assert parse_option("info depth 1") is None
+
+
+@pytest.mark.parametrize("word", ["depth", "nodes", "movetime", "wtime", "mate", "movestogo"])
+def test_go_ignores_5000_digits(word: str) -> None:
+    go = GoCommand.parse([word, "9" * 5000, "depth", "2"])
+    assert go.numbers == {"depth": 2}
+    assert GoCommand.parse([word, "--5"]).numbers == {}
+    largest = GoCommand.parse([word, "9" * 15, "winc", "-" + "9" * 15]).limits(True, 0.0)
+    assert largest.depth is None or largest.depth < 1 << 63
+
+
+def test_a_line_without_end_is_cut() -> None:
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write(b"position startpos moves" + b" e2e4" * 400_000 + b"\nquit\n" + b"x" * 2_000_000)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    lines = list(read_lines(reader))
+    thread.join()
+    os.close(reader)
+    assert [len(line) for line in lines] == [1 << 20, 4, 1 << 20]
+    assert lines[1] == "quit"

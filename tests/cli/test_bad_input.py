@@ -15,7 +15,28 @@ from ranks.engine.runs.folder import RunFolder
 
 Refused = Callable[[Sequence[str]], str]
 GC = ["train", "graph-coloring"]
+MATCH = ["chess", "match", "--player", "random"]
+NAME = "n" * 300
+DIGITS = "9" * 5000
 WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
+    "a run of 300 letters": (["evaluate", NAME], "File name too long"),
+    "a workload of 300 letters": (["train", NAME], "give a shorter name"),
+    "a file of 300 letters": (["train", f"./{NAME}.py"], "no such file"),
+    "a new file of 300 letters": (["new", NAME], "File name too long"),
+    "a script of 300 letters": (["launch", NAME], "File name too long"),
+    "a player of 300 letters": ([*MATCH, "--player", NAME], "there is no player"),
+    "an engine of 300 letters": ([*MATCH, "--player", f"uci:{NAME}"], "there is no program"),
+    "a player with 5,000 digits": ([*MATCH, "--player", f"alphabeta:{DIGITS}"], "is not a number from"),
+    "an engine with 5,000 digits": ([*MATCH, "--player", f"uci:x@{DIGITS}"], "there is no program"),
+    "perft of 5,000 digits": (["chess", "perft", DIGITS], "is not a whole number"),
+    "a seed of 5,000 digits": ([*GC, "--seed", DIGITS], "is not a whole number"),
+    "a seed of 64 bits": ([*GC, "--seed", str(1 << 63)], "is not a whole number of 64 bits"),
+    "shares of 64 bits": ([*GC, "--shares", f"1,{1 << 63}"], "is not a whole number of 64 bits"),
+    "5,000 digits of iterations": ([*GC, "--save-every", DIGITS], "not a length of time"),
+    "5,000 digits of seconds": ([*GC, "--max-time", f"{DIGITS}s"], "not a length of time"),
+    "endless shards": ([*GC, "--shards", "9223372036854775807"], "65,536 is the limit"),
+    "endless threads": ([*GC, "--threads", "9223372036854775807"], "4,096 is the limit"),
+    "endless GPUs": ([*GC, "--gpus", "9223372036854775807"], "--gpus 9223372036854775807"),
     "command": (["trian"], "did you mean train?"),
     "workload command": (["graph-coloring", "sovle"], "did you mean solve?"),
     "room": (["ches"], "did you mean chess?"),
@@ -107,12 +128,29 @@ CONFIG_FILES: dict[str, tuple[str, str]] = {
 }
 
 
+CONFIG_FILES |= {
+    "a seed of 64 bits": (json.dumps({"engine": {"seed": 1 << 63}}), "not a whole number of 64 bits"),
+    "a rate beyond all floats": (json.dumps({"config": {"optim": {"lr": 10**400}}}), "not a whole number of 64 bits"),
+    "5,000 digits": (f'{{"engine": {{"seed": {DIGITS}}}}}', "is not JSON"),
+    "no number": ('{"config": {"optim": {"lr": NaN}}}', "NaN is no number"),
+    "nested 100,000 times": ('{"config":' * 100_000, "is not JSON"),
+    "a null character": (json.dumps({"engine": {"runs_dir": "a\0b"}}), "text without null characters"),
+    "no text": ("\xff\xfe", "is not JSON"),
+}
+
+
 @pytest.mark.parametrize("case", CONFIG_FILES)
 def test_config_files_that_do_not_fit(case: str, refused: Refused, tmp_path: Path) -> None:
     text, answer = CONFIG_FILES[case]
     path = tmp_path / "settings.json"
     path.write_text(text)
     assert answer in refused([*GC, "--config", str(path)])
+
+
+def test_a_file_that_ends_the_process(refused: Refused, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import sys\n\nsys.exit(0)\n")
+    assert "it calls sys.exit(0) while it is imported" in refused(["train", str(path), "--print-config"])
 
 
 WITH_A_RUN: dict[str, tuple[list[str], str]] = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from ranks.launch import output
 from ranks.launch.output import HELD_S, Output
 
 
@@ -66,3 +68,27 @@ def test_the_traceback_of_a_rank_that_lives_on_is_shown(pipe: Pipe) -> None:
     pipe.write("after\n")
     pipe.output.close(failed=False)
     assert pipe.shown == TRACEBACK + "after\n"
+
+
+class CountingPattern:
+    """A pattern that counts the bytes that it searches."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self.pattern, self.searched = pattern, 0
+
+    def search(self, text: bytes, start: int = 0) -> re.Match[bytes] | None:
+        self.searched += len(text) - start
+        return self.pattern.search(text, start)
+
+
+def test_a_line_of_8_mb_is_searched_once(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not again from its start for each block that arrives, which takes minutes."""
+    pattern = CountingPattern(output.TRACEBACK)
+    monkeypatch.setattr(output, "TRACEBACK", pattern)
+    block = "x" * 50_000
+    for _ in range(160):
+        pipe.write(block)
+    assert pipe.shown == ""
+    pipe.write("\n" + TRACEBACK)
+    assert pipe.shown == block * 160 + "\n"
+    assert len(pipe.shown) <= pattern.searched <= 2 * len(pipe.shown)

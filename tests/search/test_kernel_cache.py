@@ -189,3 +189,34 @@ def test_a_disk_that_fills_up(folder: Path) -> None:
     assert ended.stdout == "(0, 1) (0, 1)\n"
     assert ended.stderr.count("could not be written") == 1
     assert list(folder.iterdir()) == []
+
+
+def test_a_umask_that_lets_the_group_write_does_not_open_the_cache(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = os.umask(0o002)
+    try:
+        assert start(folder) == (0, 1)
+        assert start(folder) == (1, 0)
+    finally:
+        os.umask(before)
+    assert capsys.readouterr().err == ""
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+
+
+NO_HOME = """
+import os
+from ranks import jit
+os.environ = {"PATH": os.environ["PATH"]}
+os.setuid(54321)
+print(jit.cache_home())
+"""
+
+
+@as_root
+def test_a_user_without_a_home_folder() -> None:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    ended = subprocess.run(
+        [sys.executable, "-c", NO_HOME], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.stdout == "/tmp/cache-54321\n", ended.stderr

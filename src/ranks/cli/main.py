@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from ranks import __version__
 from ranks.cli import sigterm
-from ranks.errors import GaveUp, Stopped, UserError
+from ranks.errors import GaveUp, Stopped, UserError, of_system_limit
 
 COMMANDS = {
     "train": (
@@ -39,9 +39,24 @@ COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess 
 
 def entry() -> None:
     """The console script."""
+    open_closed_streams()
     warnings.showwarning = show_warning
     sigterm.exits_at_once()
     sys.exit(main(sys.argv[1:]))
+
+
+def open_closed_streams() -> None:
+    """Open /dev/null for each standard stream that the caller has closed (`>&-`).
+
+    Otherwise the next file would get the descriptor of the stream, and what libraries print would go into it.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
 def show_warning(
@@ -80,6 +95,12 @@ def main(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # the program that reads the output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        limit = of_system_limit(error, " ".join(["ranks", *argv]))
+        if limit is None:
+            raise
+        print(limit, file=sys.stderr)
+        return limit.exit_code
 
 
 def dispatch(argv: list[str]) -> int:

@@ -13,6 +13,8 @@ from ranks.errors import UserError
 T = TypeVar("T")
 Precision = Literal["fp32", "bf16", "fp64"]
 FREE = "free"
+MAX_SHARDS = 1 << 16
+MAX_THREADS = 1 << 12
 
 
 def free(default: T) -> T:
@@ -87,6 +89,10 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.shards is not None and self.shards < 1:
             raise UserError(f"--shards {self.shards}", "a run needs at least one shard", "give --shards 1 or more")
+        for name, most in (("shards", MAX_SHARDS), ("threads", MAX_THREADS)):
+            if (getattr(self, name) or 0) > most:
+                asked = f"--{name} {getattr(self, name)}"
+                raise UserError(asked, f"{most:,} is the limit", f"give --{name} {most} or less")
         if self.micro_batch is not None and self.micro_batch < 1:
             raise UserError(
                 f"--micro-batch {self.micro_batch}",
@@ -111,7 +117,7 @@ UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 def seconds(text: str, flag: str) -> float:
     """'90s' -> 90.0. Raises UserError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])", text.strip())
     if match is None:
         raise UserError(
             f"{flag} {text}",
@@ -131,8 +137,8 @@ class SaveInterval:
     @classmethod
     def parse(cls, text: str, flag: str) -> SaveInterval:
         """'500' -> iterations, '5m' -> seconds. Raises UserError."""
-        if re.fullmatch(r"[1-9]\d*", text.strip()):
-            return cls(int(text), None)
+        if re.fullmatch(r"[1-9][0-9]{0,17}", text.strip()):
+            return cls(int(text.strip()), None)
         return cls(None, seconds(text, flag))
 
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from ranks.bounded_file import read_text
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
@@ -26,14 +27,21 @@ def encode(value: Any) -> Any:
 def read_object(path: Path, asked: str) -> dict[str, Any]:
     """The JSON object in a file. Raises UserError."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(asked, f"{path} cannot be read: {error.strerror}", "give the path of a JSON file") from None
-    except ValueError as error:
+        content = json.loads(read_text(path, asked), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
         raise UserError(asked, f"{path} is not JSON: {error}", "give a file that --print-config printed") from None
     if not isinstance(content, dict):
         raise UserError(asked, f"{path} does not hold a JSON object", "give a file that --print-config printed")
     return cast("dict[str, Any]", content)
+
+
+def is_int64(value: int) -> bool:
+    """Whether tensors can hold a whole number."""
+    return -(1 << 63) <= value < 1 << 63
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
 
 
 def overlay(config: T, values: Any, asked: str, where: str) -> T:
@@ -80,6 +88,10 @@ def decode(annotation: Any, value: Any) -> Any:
         if len(kinds) != len(items):
             raise ValueError(f"a list of {len(kinds)}")
         return tuple(decode(kind, item) for kind, item in zip(kinds, items, strict=True))
+    if type(value) is int and not is_int64(value):
+        raise ValueError(f"{WANTED[int]} of 64 bits")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("text without null characters")
     if annotation is Path and isinstance(value, str):
         return Path(value)
     if annotation is float and isinstance(value, int | float) and not isinstance(value, bool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -19,10 +20,12 @@ EXTRAS = {"gymnasium": "gymnasium"}
 def load_file(path: Path, asked: str) -> ModuleType:
     """The module of a file, loaded once per process.
 
-    Raises UserError where the file is missing, and for every exception while it is imported.
+    Raises UserError where the file is missing or no regular file, where it ends the process, and for
+    every exception while it is imported.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
+    check_regular(path, asked)
     resolved = path.resolve()
     name = f"{PREFIX}{resolved.stem}"
     known = sys.modules.get(name)
@@ -36,6 +39,10 @@ def load_file(path: Path, asked: str) -> ModuleType:
     add_folder_to_path(resolved)
     try:
         spec.loader.exec_module(module)
+    except SystemExit as error:
+        del sys.modules[name]
+        found = f"it calls sys.exit({error.code!r}) while it is imported"
+        raise UserError(asked, found, "call it only under: if __name__ == '__main__'") from error
     except BaseException as error:
         del sys.modules[name]
         if isinstance(error, UserError) or not isinstance(error, Exception):

@@ -207,7 +207,7 @@ def _read(path: Path, rank: int) -> Failure | None:
             if name in report
         }
         return _with_frames(Failure(rank=rank, **known), str(report.get("traceback", "")).splitlines())
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -14,6 +14,8 @@ Show = Callable[[int, Channel, str], None]
 """Called with the rank, the channel and text with its line ends."""
 
 TRACEBACK = re.compile(rb"(?:^|(?<=[\r\n]))(?:\[rank\d+\]:\s?)?Traceback \(most recent call last\)")
+TRACEBACK_BYTES = 64
+"""No match of TRACEBACK is longer."""
 HELD_S = 2.0
 """A traceback is held back this long. It is shown if the rank lives on; else the failure report shows it."""
 TAIL_BYTES = 32_768
@@ -29,7 +31,9 @@ class Output:
         self.channel: Channel = channel
         self.log, self.show = log, show
         self.tail = b""
-        self._pending = b""
+        self._pending = bytearray()
+        self._searched = 0
+        """How many of the pending bytes were searched for line ends and tracebacks."""
         self._held_since: float | None = None
         os.set_blocking(pipe, False)
 
@@ -66,14 +70,17 @@ class Output:
         """Show whole lines; from the start of a traceback on, hold everything back."""
         if self._held_since is not None:
             return
-        found = TRACEBACK.search(self._pending)
+        start, self._searched = self._searched, len(self._pending)
+        found = TRACEBACK.search(self._pending, max(0, start - TRACEBACK_BYTES))
         if found is not None:
             self._flush(found.start())
             self._held_since = now_s
         else:
-            self._flush(max(self._pending.rfind(b"\n"), self._pending.rfind(b"\r")) + 1)
+            self._flush(max(self._pending.rfind(b"\n", start), self._pending.rfind(b"\r", start)) + 1)
 
     def _flush(self, size: int) -> None:
-        text, self._pending = self._pending[:size], self._pending[size:]
+        text = bytes(self._pending[:size])
+        del self._pending[:size]
+        self._searched = max(0, self._searched - size)
         if text:
             self.show(self.rank, self.channel, text.decode("utf-8", errors="replace"))

@@ -78,7 +78,7 @@ def _gpu_numbers(gpus: str | None, found: Gpus) -> tuple[int, ...]:
             asked, "it does not name GPUs", "give all, none, a count (2) or a list with a comma (0,2 or 3,)"
         ) from None
     if "," not in gpus and numbers != [0]:
-        numbers = list(range(numbers[0])) if numbers and numbers[0] > 0 else numbers
+        numbers = list(range(min(numbers[0], found.count + 1))) if numbers and numbers[0] > 0 else numbers
     if not numbers:
         raise UserError(asked, "the list is empty", "name a GPU (--gpus 0), or use --gpus none")
     if found.count == 0:

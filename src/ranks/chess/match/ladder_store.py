@@ -106,7 +106,7 @@ class LadderStore:
                     raise ValueError(f"{', '.join(missing)} cannot be read")
                 self._count(entry)
                 pgn_bytes = entry["pgn_bytes"]
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
                 raise UserError(
                     f"the ladder in {path.parent}",
@@ -169,7 +169,7 @@ def _read_plan(path: Path) -> dict[str, Any]:
             dict(identity)
     except json.JSONDecodeError as error:
         found = f"line {error.lineno}: {error.msg}"
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         found = "these are not the settings of a ladder"
     else:
         return plan

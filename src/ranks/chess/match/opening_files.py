@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ranks.bounded_file import open_file
 from ranks.chess.board import Board
 from ranks.chess.match.openings import Opening
 from ranks.chess.pgn import SkippedGame, read_games
@@ -16,7 +19,7 @@ def read_openings(path: Path) -> list[Opening]:
 
     Raises UserError with the line or game at fault."""
     asked = f"--openings {path}"
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise UserError(
             asked, "no such file", "give an .epd or .pgn file, or leave the flag out to use the built-in openings"
         )
@@ -34,7 +37,7 @@ def read_openings(path: Path) -> list[Opening]:
 def _read_epd(path: Path) -> Iterator[Opening]:
     """Read lines of EPD (four fields and operations; hmvc and fmvn are used) or FEN (six
     fields)."""
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+    for number, line in enumerate(_text_lines(path), 1):
         fields = line.split()
         if not fields:
             continue
@@ -53,6 +56,11 @@ def _read_epd(path: Path) -> Iterator[Opening]:
         except UserError as error:
             raise UserError(f"an opening of {place}: {error.asked}", error.found, error.do) from None
         yield _unfinished(board, Opening(f"{path.name} line {number}", board.fen(), ()), place)
+
+
+def _text_lines(path: Path) -> Iterator[str]:
+    with io.TextIOWrapper(open_file(path, f"--openings {path}"), "utf-8-sig", "replace") as lines:
+        yield from lines
 
 
 def _read_pgn(path: Path) -> Iterator[Opening]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from ranks.errors import UserError
 
 _WORDS = re.compile(
-    r"(?:(?P<moves>\d+)/)?(?:(?P<minutes>\d+):)?(?P<seconds>\d+(?:\.\d+)?)(?:\+(?P<increment>\d+(?:\.\d+)?))?"
+    r"(?:(?P<moves>\d{1,9})/)?(?:(?P<minutes>\d{1,9}):)?"
+    r"(?P<seconds>\d{1,9}(?:\.\d{1,9})?)(?:\+(?P<increment>\d{1,9}(?:\.\d{1,9})?))?",
+    re.ASCII,
 )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ranks.bounded_file import DamagedFile
 from ranks.chess.pgn.game import TERMINATIONS
 
 _TAG = re.compile(r'\[\s*(\w+)\s*"((?:[^"\\]|\\.)*)"\s*\]')
@@ -153,7 +152,7 @@ def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
                 if raw.result:
                     yield raw.close()
                     raw = RawGame()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raw.fail(f"the compressed file is damaged: {error}")
+    except DamagedFile as error:
+        raw.fail(f"the compressed file is damaged: {error.found}")
     if raw.holds_a_game:
         yield raw.close()

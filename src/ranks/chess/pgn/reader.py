@@ -7,12 +7,13 @@ and move numbers are ignored.
 from __future__ import annotations
 
 import codecs
-import gzip
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO, cast
 
+from ranks.bounded_file import open_file
 from ranks.chess.board import Board
 from ranks.chess.core.rules import START
 from ranks.chess.fen import parse_fen
@@ -28,20 +29,15 @@ def read_games(
     """Iterate over the games of a .pgn or .pgn.gz file, or of an open text stream.
 
     A game that cannot be read is skipped, and `on_skipped` is called with it; the default prints a
-    line to stderr. Bytes that are not UTF-8 are read as Latin-1. Raises UserError if there is no
-    such file.
+    line to stderr. Bytes that are not UTF-8 are read as Latin-1. Raises UserError if the file cannot be
+    read, or is beyond the limits of files.
     """
     report = on_skipped or _print_skipped
     if not isinstance(source, (str, Path)):
         yield from _read(source, str(getattr(source, "name", "stream")), report)
         return
     path = Path(source)
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        stream = opened(path, "rt", encoding="utf-8", errors=_LATIN_1)
-    except OSError as error:
-        raise UserError(f"the games in {path}", str(error.strerror), "give a .pgn or .pgn.gz file") from None
-    with stream:
+    with io.TextIOWrapper(open_file(path, f"the games in {path}"), "utf-8", _LATIN_1) as stream:
         yield from _read(stream, str(path), report)
 
 

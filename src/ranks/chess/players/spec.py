@@ -70,7 +70,8 @@ def number(spec: str, argument: str | None, least: int, most: int, usage: str) -
     asked = f"the player '{spec}'"
     if argument is None:
         raise UserError(asked, "a number is missing", f"write {usage}")
-    if not argument.isascii() or not argument.isdecimal() or not least <= int(argument) <= most:
+    is_number = argument.isascii() and argument.isdecimal() and len(argument) < 16
+    if not is_number or not least <= int(argument) <= most:
         raise UserError(asked, f"'{argument}' is not a number from {least} to {most}", f"write {usage}")
     return int(argument)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ranks.chess.players.player import Player
     from ranks.chess.uci.search_thread import SearchThread
 
+LONGEST_LINE = 1 << 20
+"""The moves of a game of 6,000 moves take 32 KiB."""
 OPTIONS = (
     Option("Hash", "spin", "16", 1, 4096),
     Option("Threads", "spin", "1", 1, 256),
@@ -236,10 +238,14 @@ def print_line(line: str) -> None:
 
 
 def read_lines(descriptor: int) -> Iterator[str]:
-    """The lines of a file descriptor, read without stream locks, which would block the exit."""
+    """The lines of a file descriptor, read without stream locks, which would block the exit.
+
+    What follows the first LONGEST_LINE bytes of a line is left out.
+    """
     pending = b""
     while chunk := os.read(descriptor, 1 << 16):
         *lines, pending = (pending + chunk).split(b"\n")
-        yield from (line.decode(errors="replace") for line in lines)
+        yield from (line[:LONGEST_LINE].decode(errors="replace") for line in lines)
+        pending = pending[:LONGEST_LINE]
     if pending:
         yield pending.decode(errors="replace")

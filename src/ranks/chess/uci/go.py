@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ranks.chess.players.player import Clock, Limits
+from ranks.chess.uci.lines import whole_number
 
 NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
 
@@ -24,8 +25,9 @@ class GoCommand:
         """Parse the words after `go`. Unknown words and invalid numbers are ignored."""
         numbers: dict[str, int] = {}
         for word, value in itertools.pairwise(words):
-            if word in NUMBERS and value.lstrip("-").isascii() and value.lstrip("-").isdecimal():
-                numbers[word] = int(value)
+            number = whole_number(value) if word in NUMBERS else None
+            if number is not None:
+                numbers[word] = number
         return cls(numbers, "infinite" in words, "ponder" in words)
 
     def limits(self, white_to_move: bool, overhead_s: float) -> Limits:

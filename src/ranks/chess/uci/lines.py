@@ -11,7 +11,15 @@ from ranks.chess.players.player import Info
 if TYPE_CHECKING:
     from ranks.chess.board import Board
 
+MAX_DIGITS = 15
+"""Longer numbers are no numbers of this protocol, and would not fit into the search's 64 bits."""
 OPTION_WORDS = ("name", "type", "default", "min", "max", "var")
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of at most MAX_DIGITS digits; None for any other text."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS else None
 
 
 @dataclass(frozen=True)
@@ -31,10 +39,9 @@ class Option:
         if self.kind == "check" and value.lower() not in ("true", "false"):
             return f"'{value}' is neither true nor false"
         if self.kind == "spin":
-            try:
-                number = int(value)
-            except ValueError:
-                return f"'{value}' is not a number"
+            number = whole_number(value)
+            if number is None:
+                return f"'{value[:40]}' is not a number"
             if (self.least is not None and number < self.least) or (self.most is not None and number > self.most):
                 return f"{value} is not from {self.least} to {self.most}"
         if self.kind == "combo" and value.lower() not in [choice.lower() for choice in self.choices]:
@@ -71,11 +78,8 @@ def parse_option(line: str) -> Option | None:
     texts = {word: " ".join(tokens) for word, tokens in fields.items()}
     if not texts.get("name") or not texts.get("type"):
         return None
-    bounds: dict[str, int | None] = {"min": None, "max": None}
-    for word in bounds:
-        with contextlib.suppress(KeyError, ValueError):
-            bounds[word] = int(texts[word])
-    return Option(texts["name"], texts["type"], texts.get("default", ""), bounds["min"], bounds["max"], tuple(choices))
+    least, most = whole_number(texts.get("min", "")), whole_number(texts.get("max", ""))
+    return Option(texts["name"], texts["type"], texts.get("default", ""), least, most, tuple(choices))
 
 
 def parse_info(text: str, board: Board | None) -> Info | None:
@@ -89,20 +93,21 @@ def parse_info(text: str, board: Board | None) -> Info | None:
     pv: tuple[int, ...] = ()
     position = 0
     while position < len(tokens):
-        word, rest = tokens[position], tokens[position + 1 :]
+        word = tokens[position]
         position += 1
+        following = [*tokens[position : position + 2], "", ""]
         if word == "string":
             break
         if word in ("lowerbound", "upperbound"):
             return None
         if word == "pv":
-            pv = _legal_line(rest, board) if board else ()
+            pv = _legal_line(tokens[position:], board) if board else ()
             break
-        with contextlib.suppress(ValueError, IndexError):
-            if word in numbers:
-                numbers[word] = int(rest[0])
-            elif word == "score":
-                scores[rest[0]] = int(rest[1])
+        if word in numbers:
+            number = whole_number(following[0])
+            numbers[word] = numbers[word] if number is None else number
+        elif word == "score" and (score := whole_number(following[1])) is not None:
+            scores[following[0]] = score
     if not scores.keys() & {"cp", "mate"}:
         return None
     score_cp = None if "mate" in scores else scores["cp"]

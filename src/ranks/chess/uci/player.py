@@ -124,7 +124,7 @@ def install(program: str) -> str:
 def uci_player(spec: str, argument: str | None, options: Mapping[str, str]) -> UciPlayer:
     """`uci:COMMAND[@NODES][?Option=Value&...]`: any UCI engine, with NODES for each move."""
     text, at, digits = (argument or "").rpartition("@")
-    nodes = int(digits) if at and digits.isascii() and digits.isdecimal() else None
+    nodes = int(digits) if at and digits.isascii() and digits.isdecimal() and len(digits) < 16 else None
     if nodes == 0:
         raise UserError(f"the player '{spec}'", "zero nodes", "give at least one")
     command = find_command(text if nodes else argument or "", spec)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.bounded_file import open_file
 from ranks.cli.flags.advice import LAUNCH_ADVICE
 from ranks.cli.flags.parse import parse
 from ranks.errors import UserError
@@ -67,9 +68,11 @@ def is_workload(script: str) -> bool:
     path = Path(script)
     if not path.is_file():
         return script in WORKLOADS
+    with open_file(path, f"{PROG} {script}") as file:
+        source = file.read()
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     names: set[str] = set()
     for node in tree.body:

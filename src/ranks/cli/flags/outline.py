@@ -22,6 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ranks.bounded_file import read_text
+
 PREFIX = "ranks_outline_"
 
 
@@ -51,7 +53,7 @@ def load_outline(
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses, type hints and inspect look the module up
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(read_text(path, f"the names in {path}"))
         module.__doc__ = ast.get_docstring(tree)
         if signatures_only:
             remove_bodies(tree, wanted)

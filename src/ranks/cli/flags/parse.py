@@ -18,6 +18,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 from ranks.cli import sigterm
 from ranks.cli.flags.advice import RENAMED_FLAGS, Advice
+from ranks.engine.config_file import is_int64
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
@@ -223,6 +224,9 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 def one(kind: type, text: str) -> Any:
     """One value. The ValueError's message says which type is needed."""
     try:
-        return kind(text)
+        value = kind(text)
     except ValueError:
         raise ValueError(f"{text!r} is not {TYPE_NAMES[kind][1]}") from None
+    if isinstance(value, int) and not is_int64(value):
+        raise ValueError(f"{text!r} is not {TYPE_NAMES[kind][1]} of 64 bits")
+    return value

@@ -99,6 +99,17 @@ class ProcessEnv:
         )
 
 
+def default_threads(environ: Mapping[str, str] = os.environ) -> int:
+    """CPU threads of a rank where no setting says it: OMP_NUM_THREADS, else one for each core. Raises UserError."""
+    text = environ.get("OMP_NUM_THREADS", "").strip()
+    if not text:
+        return available_cores()
+    first = text.partition(",")[0].strip()  # OpenMP allows a list, one number for each level of nesting
+    if not (first.isascii() and first.isdecimal() and len(first) < 10 and int(first) > 0):
+        raise UserError(f"OMP_NUM_THREADS={text}", "not a number of threads", "give a whole number, or unset it")
+    return int(first)
+
+
 def available_cores() -> int:
     """CPU cores that this process may use: its affinity, cut by the container's quota where there
     is one (Linux)."""

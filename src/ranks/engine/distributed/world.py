@@ -3,7 +3,6 @@ on."""
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 import time
@@ -16,7 +15,7 @@ from torch import Tensor
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.comm import Comm
-from ranks.engine.distributed.process_env import ProcessEnv, available_cores
+from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.rendezvous import store_of
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.session import Session
@@ -62,7 +61,7 @@ class World:
         config = config or RunConfig()
         process_env = ProcessEnv.detect(config.runs_dir)
         chosen = torch.device(device or process_env.device or _default_device(process_env.local_rank))
-        threads = config.resolved().threads or int(os.environ.get("OMP_NUM_THREADS") or available_cores())
+        threads = config.resolved().threads or default_threads()
         precision.set_up(config, chosen, threads)
         torch.manual_seed(config.seed)
         if process_env.world_size > 1 and not dist.is_initialized():

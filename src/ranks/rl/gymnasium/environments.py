@@ -102,7 +102,7 @@ class GymnasiumVecEnv:
         except Exception:  # each class rejects a list with another exception
             try:
                 self._obs, _ = self.vector.reset(seed=seeds[0])
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise env_error(f"reset of {self._name}", error) from error
             self._warn_once("takes one seed for all: in fast mode its random numbers depend on the number of ranks")
         self._ended_B = np.zeros(len(self.ids), dtype=np.bool_)
@@ -133,7 +133,7 @@ class GymnasiumVecEnv:
         actions = to_env_actions(action_B, self.vector.single_action_space)
         try:
             self._obs, reward_B, terminated_B, truncated_B, info = self.vector.step(actions)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise env_error(f"step of {self._name}", error) from error
         ended_B, final = terminated_B | truncated_B, None
         if (ended_B & ~terminated_B).any():

@@ -57,7 +57,7 @@ class SingleEnv:
         self.name = f"environment {env_id}"
         try:
             made: Any = make()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise env_error(f"to make {self.name}", error) from error
         if not isinstance(made, gymnasium.Env):
             do = "return a gymnasium.Env; for a vector environment use GymnasiumVecEnv"
@@ -79,7 +79,7 @@ class SingleEnv:
         """Start the episode of this seed."""
         try:
             result: Any = self.env.reset(seed=seed)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise env_error(f"reset of {self.name}", error) from error
         if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
             raise UserError(f"reset of {self.name}", f"it returned {_describe(result)}", RESET)
@@ -90,13 +90,18 @@ class SingleEnv:
         """Do one step."""
         try:
             result: Any = self.env.step(action)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise env_error(f"step of {self.name}", error) from error
         if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 5:
             raise UserError(f"step of {self.name}", f"it returned {_describe(result)}", STEP)
         observation, reward, terminated, truncated, _ = cast("tuple[Any, ...]", result)
         if np.ndim(reward):
             raise UserError(f"step of {self.name}", f"a reward of shape {np.shape(reward)}", "return one number")
+        if np.asarray(reward).dtype.kind not in "biuf":
+            raise UserError(f"step of {self.name}", f"the reward {reward!r}", "return one number")
+        for end in (terminated, truncated):
+            if np.ndim(end) or np.asarray(end).dtype.kind not in "biu":
+                raise UserError(f"step of {self.name}", f"{end!r} as terminated or truncated", STEP)
         reward = float(reward)
         return StepResult(observation, self._digest(observation, reward), reward, bool(terminated), bool(truncated))
 
@@ -119,7 +124,7 @@ class SingleEnv:
         """Close the environment."""
         try:
             self.env.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise env_error(f"to close {self.name}", error) from error
 
 
@@ -140,11 +145,13 @@ def _describe(result: object) -> str:
     return f"a {type(result).__name__}"
 
 
-def env_error(asked: str, error: Exception) -> UserError:
+def env_error(asked: str, error: Exception | SystemExit) -> UserError:
     """Convert an exception of a user's code, with the deepest line in the user's own files."""
     if isinstance(error, UserError):
         return error
     text = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, SystemExit):
+        text = f"it calls sys.exit({error.code!r}), which would end the whole run"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(library in frame.filename for library in LIBRARIES)]
     where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

@@ -71,7 +71,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         content = (folder / MANIFEST).read_bytes()
         manifest = cast(dict[str, Any], json.loads(content))
         intact = content == _with_checksum(manifest)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         intact, manifest = False, {}
     if not intact or manifest.get("format") != FORMAT:
         raise Damaged(folder, [MANIFEST], f"{MANIFEST} is missing, damaged or of another version")

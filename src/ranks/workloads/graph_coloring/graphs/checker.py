@@ -1,6 +1,6 @@
 """An independent checker of colourings, in plain Python.
 
-It shares no code with the solvers or the file readers.
+It shares no code with the solvers or the parsers of graphs.
 
 `problems` takes edges and colours as plain numbers; `check_sol` reads the `.col` and the `.sol`
 file itself.
@@ -8,9 +8,11 @@ file itself.
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from ranks.bounded_file import open_file
 
 
 def problems(
@@ -34,26 +36,76 @@ def problems(
 
 
 def check_sol(col_path: str | Path, sol_path: str | Path) -> list[str]:
-    """All faults of a `.sol` file for a `.col` or `.col.gz` file; empty if it is proper."""
-    opener = gzip.open if str(col_path).endswith(".gz") else open
-    with opener(col_path, "rt", encoding="latin-1") as file:
-        graph = [line.split() for line in file]
-    num_nodes = next(int(words[2]) for words in graph if words[:1] == ["p"])
-    edges = [(int(words[1]) - 1, int(words[2]) - 1) for words in graph if words[:1] == ["e"]]
-    solution = [line.split() for line in Path(sol_path).read_text(encoding="utf-8").splitlines()]
-    status = [words for words in solution if words[:1] == ["s"]]
-    if len(status) != 1 or status[0][1] != "col":
-        return ["the .sol file holds no colouring"]
-    colour_of: dict[int, int] = {}
-    for words in solution:
-        if words[:1] == ["l"]:
-            if int(words[1]) in colour_of:
-                return [f"vertex {words[1]} is coloured twice"]
-            colour_of[int(words[1])] = int(words[2])
+    """All faults of a `.sol` file for a `.col` or `.col.gz` file; empty if it is proper.
+
+    A line that cannot be read is a fault too. Raises UserError where a file cannot be read.
+    """
+    try:
+        num_nodes, edges = _graph(col_path)
+        k, colour_of = _colouring(sol_path)
+    except _Fault as fault:
+        return [str(fault)]
     if sorted(colour_of) != list(range(1, num_nodes + 1)):
         return [f"{len(colour_of)} vertices are coloured, the graph has 1..{num_nodes}"]
-    k = int(status[0][2])
     if not all(1 <= c <= k for c in colour_of.values()):
         return [f"a colour is outside 1..{k}"]
-    pairs = [(u, v) for u, v in edges if u != v]
+    pairs = [(u - 1, v - 1) for u, v in edges if u != v]
     return problems(num_nodes, pairs, [colour_of[v] for v in range(1, num_nodes + 1)], k)
+
+
+class _Fault(Exception):
+    """Raised with the fault that keeps a file from being read."""
+
+
+def _graph(path: str | Path) -> tuple[int, list[tuple[int, int]]]:
+    """(number of nodes, edges as pairs of vertices from 1) of a `.col` file. Raises _Fault."""
+    num_nodes: int | None = None
+    edges: list[tuple[int, int]] = []
+    for number, words in _lines(path):
+        where = f"{path}, line {number}"
+        if words[0] == "p":
+            num_nodes = _numbers(where, words, 4)[0]
+        elif words[0] == "e":
+            u, v = _numbers(where, words, 3)
+            if num_nodes is None or not (1 <= u <= num_nodes and 1 <= v <= num_nodes):
+                raise _Fault(f"{where}: an edge of a vertex that the p line does not count")
+            edges.append((u, v))
+    if num_nodes is None:
+        raise _Fault(f"{path}: no p line")
+    return num_nodes, edges
+
+
+def _colouring(path: str | Path) -> tuple[int, dict[int, int]]:
+    """(number of colours, colour of each vertex from 1) of a `.sol` file. Raises _Fault."""
+    status: list[list[str]] = []
+    colour_of: dict[int, int] = {}
+    k = 0
+    for number, words in _lines(path):
+        where = f"{path}, line {number}"
+        if words[0] == "s":
+            status.append(words)
+            k = _numbers(where, words, 3)[0] if words[1:2] == ["col"] else 0
+        elif words[0] == "l":
+            vertex, colour = _numbers(where, words, 3)
+            if vertex in colour_of:
+                raise _Fault(f"vertex {vertex} is coloured twice")
+            colour_of[vertex] = colour
+    if len(status) != 1 or status[0][1:2] != ["col"]:
+        raise _Fault("the .sol file holds no colouring")
+    return k, colour_of
+
+
+def _numbers(where: str, words: list[str], count: int) -> list[int]:
+    """The numbers of a line of `count` words, at its end. Raises _Fault."""
+    texts = words[2:] if words[0] in "ps" else words[1:]
+    if len(words) != count or not all(text.isascii() and text.isdecimal() and len(text) < 16 for text in texts):
+        raise _Fault(f"{where}: '{' '.join(words)[:60]}' cannot be read")
+    return [int(text) for text in texts]
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """(line number from 1, words) of every line that is not blank."""
+    with open_file(path, f"to check {path}") as file:
+        for number, line in enumerate(io.TextIOWrapper(file, "latin-1"), start=1):
+            if words := line.split():
+                yield number, words

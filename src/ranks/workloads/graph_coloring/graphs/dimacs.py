@@ -18,8 +18,8 @@ from ranks.workloads.graph_coloring.graphs.graph_text import GraphText
 def parse_dimacs(text: GraphText) -> Graph:
     """The graph of a `.col` file. Raises UserError."""
     n = m = None
-    header_line = num_loops = 0
-    pairs: list[tuple[int, int]] = []
+    header_line = 0
+    edges = text.edges()
     for number, words in text.lines():
         kind = words[0]
         if kind == "p":
@@ -31,25 +31,21 @@ def parse_dimacs(text: GraphText) -> Graph:
             if n is None:
                 text.fail(number, "an edge before the p line", "write 'p edge NODES EDGES' before the edges")
             u, v = _edge(text, number, words, n)
-            if u == v:
-                text.check_self_loop(number, u)
-                num_loops += 1
-            else:
-                pairs.append((u - 1, v - 1))
+            edges.add(number, u, v)
         # comments, and the node, dimension and parameter lines of the format, hold no edges
         elif not kind.startswith("c") and kind not in ("n", "d", "v", "x"):
             text.fail(number, f"a line that begins with '{kind[:20]}'", "lines begin with c, p, e or n")
     if n is None or m is None:
         text.fail(None, "no p line", "write 'p edge NODES EDGES' before the edges")
-    graph = text.graph(n, pairs, num_loops)
+    graph, num_loops = text.graph(n, edges), edges.num_loops
     # M may count lines, unique edges, or both directions of each edge, with or without the
     # self-loops
-    allowed = {len(pairs), graph.num_edges, 2 * graph.num_edges}
+    allowed = {len(edges), graph.num_edges, 2 * graph.num_edges}
     if not allowed & {m, m - num_loops, m - 2 * num_loops}:
         loops = f" and {num_loops} self-loops" if num_loops else ""
         text.fail(
             header_line,
-            f"the p line says {m} edges, the file has {len(pairs)} edge lines{loops}, {graph.num_edges} unique edges",
+            f"the p line says {m} edges, the file has {len(edges)} edge lines{loops}, {graph.num_edges} unique edges",
             "the file is cut short or its p line is wrong: download it again, or correct the p line",
         )
     return graph

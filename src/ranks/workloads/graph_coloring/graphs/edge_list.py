@@ -19,8 +19,7 @@ ADVICE = "write two vertex numbers a line; put # before comments and headings"
 
 def parse_edge_list(text: GraphText, base: Base) -> Graph:
     """The graph of an edge list. Prints if vertices are numbered from 0 or 1. Raises UserError."""
-    pairs: list[tuple[int, int]] = []
-    num_loops = 0
+    edges = text.edges()
     lowest, highest = 1, 0
     for number, words in text.lines():
         if words[0][0] in "#%":
@@ -32,12 +31,8 @@ def parse_edge_list(text: GraphText, base: Base) -> Graph:
         if min(u, v) < (1 if base == 1 else 0):
             text.fail(number, f"vertex {min(u, v)}", "vertices count from 0, or from 1 (--base)")
         lowest, highest = min(lowest, u, v), max(highest, u, v)
-        if u == v:
-            text.check_self_loop(number, u)
-            num_loops += 1
-        else:
-            pairs.append((u, v))
-    if not pairs and not num_loops:
+        edges.add(number, u, v)
+    if not len(edges) and not edges.num_loops:
         text.fail(None, "no edges", ADVICE)
     first = lowest if base == "auto" else base
     why = (
@@ -46,5 +41,5 @@ def parse_edge_list(text: GraphText, base: Base) -> Graph:
     shift = "; the .sol file counts from 1" if first == 0 else ""
     print(f"{text.name}: vertices count from {first} ({why}){shift}", flush=True)
     n = highest + 1 - first
-    text.check_size(None, n, len(pairs))
-    return text.graph(n, [(u - first, v - first) for u, v in pairs], num_loops)
+    text.check_size(None, n, len(edges))
+    return text.graph(n, edges, first)

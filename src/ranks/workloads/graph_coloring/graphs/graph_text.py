@@ -5,28 +5,29 @@ Legend: N nodes, P pairs of nodes as listed in the file.
 
 from __future__ import annotations
 
-import gzip
+import codecs
+import contextlib
 import io
-import sys
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
+from ranks.bounded_file import open_file, open_stdin
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 
 READ_BYTES_PER_EDGE = 120
-"""Peak memory of reading one edge line (tuple of integers, then arrays), with CPython 3.11."""
+"""Peak memory of reading one edge line into an array, and of sorting the edges."""
 SOLVE_BYTES_PER_NODE = 400
 """State of the net for one node and colour: float32 values of the widest layer, with copies."""
 MAX_BYTES = 8 * 2**30
 """A graph that needs more memory is rejected before anything is allocated for it."""
-MAX_TEXT_BYTES = 2**30
-"""A text longer than this holds more edges than `MAX_BYTES` allows."""
+CHECK_EVERY = 2**20
+"""The memory of the edges read so far is checked each time that so many were read."""
 
 
 def memory_estimate(n: int, m: int, k: int = 3) -> int:
@@ -36,36 +37,35 @@ def memory_estimate(n: int, m: int, k: int = 3) -> int:
 
 @dataclass(frozen=True)
 class GraphText:
-    """The decompressed bytes of a graph file. `name`: how messages call the file."""
+    """The unpacked content of a graph file, to be read once. `name`: how messages call the file."""
 
     name: str
-    data: bytes
+    content: io.BufferedReader
     drop_self_loops: bool
 
     @classmethod
-    def open(cls, path: str | Path, drop_self_loops: bool) -> GraphText:
-        """Reads a file, gzip or plain, or standard input if `path` is '-'. Raises UserError."""
+    @contextlib.contextmanager
+    def open(cls, path: str | Path, drop_self_loops: bool) -> Generator[GraphText]:
+        """Opens a file, gzip or plain, or standard input if `path` is '-'. Raises UserError, also while it is read."""
         is_stdin = str(path) == "-"
-        unread = cls("standard input" if is_stdin else str(path), b"", drop_self_loops)
-        try:
-            data = sys.stdin.buffer.read() if is_stdin else Path(path).read_bytes()
-        except OSError as error:
-            unread.fail(None, error.strerror or str(error), "give a readable file, or - for standard input")
-        if data[:2] == b"\x1f\x8b":
-            try:
-                data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_TEXT_BYTES + 1)
-            except (OSError, EOFError, zlib.error):
-                unread.fail(None, "a damaged gzip file", "unpack it by hand to see what is left, or fetch it again")
-        if len(data) > MAX_TEXT_BYTES:
-            unread.fail(None, f"more than {MAX_TEXT_BYTES / 2**30:g} GiB of text", "colour a part of the graph")
-        if b"\x00" in data[:4096]:
-            unread.fail(None, "bytes that are not text", "give a text file: .col, an edge list, .mtx or .graphml")
-        return cls(unread.name, data.removeprefix(b"\xef\xbb\xbf"), drop_self_loops)
+        name = "standard input" if is_stdin else str(path)
+        asked = f"the graph in {name}"
+        with open_stdin(asked) if is_stdin else open_file(path, asked) as content:
+            text = cls(name, content, drop_self_loops)
+            if b"\x00" in text.head()[:4096]:
+                text.fail(None, "bytes that are not text", "give a text file: .col, an edge list, .mtx or .graphml")
+            if text.head().startswith(codecs.BOM_UTF8):
+                content.read(len(codecs.BOM_UTF8))
+            yield text
+
+    def head(self) -> bytes:
+        """The next bytes of the content, which are read again later."""
+        return self.content.peek()
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """(line number from 1, words) of every line that is not blank."""
-        for number, line in enumerate(self.data.splitlines(), start=1):
-            words = line.decode("latin-1").split()
+        for number, line in enumerate(io.TextIOWrapper(self.content, "latin-1"), start=1):
+            words = line.split()
             if words:
                 yield number, words
 
@@ -101,8 +101,38 @@ class GraphText:
                 "colour a part of the graph",
             )
 
-    def graph(self, n: int, pairs_P2: Sequence[tuple[int, int]], num_loops: int) -> Graph:
-        """The graph of pairs of nodes numbered from 0. Prints one line if self-loops were dropped."""
+    def edges(self) -> EdgeLines:
+        """No edges yet."""
+        return EdgeLines(self)
+
+    def graph(self, n: int, edges: EdgeLines, first: int = 1) -> Graph:
+        """The graph of n nodes numbered from `first`. Prints one line if self-loops were dropped."""
+        num_loops = edges.num_loops
         if num_loops:
             print(f"{self.name}: {num_loops} self-loop{'s' if num_loops > 1 else ''} dropped", flush=True)
-        return Graph.of(n, np.asarray(pairs_P2, dtype=np.int64))
+        return Graph.of(n, np.frombuffer(edges.ends, dtype=np.int64) - first)
+
+
+@dataclass
+class EdgeLines:
+    """The edges of a graph file as they are read: 16 bytes each."""
+
+    text: GraphText
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    """Both ends of each edge line, without the self-loops."""
+    num_loops: int = 0
+
+    def add(self, line: int | None, u: int, v: int) -> None:
+        """Add an edge. Raises UserError for a self-loop that is not dropped, and for more edges than fit into
+        memory."""
+        if u == v:
+            self.text.check_self_loop(line, u)
+            self.num_loops += 1
+            return
+        self.ends.append(u)
+        self.ends.append(v)
+        if not len(self) % CHECK_EVERY:
+            self.text.check_size(line, 1, len(self))
+
+    def __len__(self) -> int:
+        return len(self.ends) // 2

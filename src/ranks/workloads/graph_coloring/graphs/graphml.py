@@ -8,8 +8,11 @@ is rejected.
 
 from __future__ import annotations
 
+from array import array
+from typing import cast
 from xml.etree import ElementTree
 
+from ranks.bounded_file import BLOCK_BYTES, BoundedContent
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.graph_text import GraphText
 
@@ -17,49 +20,59 @@ from ranks.workloads.graph_coloring.graphs.graph_text import GraphText
 def parse_graphml(text: GraphText) -> Graph:
     """The graph of a GraphML file. Raises UserError."""
     elements = _Elements(text)
+    cast(BoundedContent, text.content.raw).has_lines = False
     parser = ElementTree.XMLParser(target=elements)
     try:
-        parser.feed(text.data)
+        while block := text.content.read(BLOCK_BYTES):
+            parser.feed(block)
+            text.check_size(None, max(1, len(elements.names)), len(elements.ends) // 2)
         parser.close()
     except ElementTree.ParseError as error:
         text.fail(error.position[0], "not well-formed XML", "write the file again, or download it again")
-    index = {name: number for number, name in enumerate(elements.nodes)}
-    if len(index) < len(elements.nodes):
-        text.fail(None, "two nodes with one id", "give each node a different id")
-    pairs: list[tuple[int, int]] = []
-    num_loops = 0
-    for u, v in elements.edges:
-        for name in (u, v):
-            if name not in index:
-                text.fail(
-                    None,
-                    f"an edge of node '{name[:40]}', which is not in the graph",
-                    "add the node, or remove the edge",
-                )
+    except (LookupError, ValueError) as error:
+        text.fail(1, f"an encoding that cannot be read ({error})", "save it as UTF-8")
+    missing = next((name for name in elements.names if name not in elements.place), None)
+    if missing is not None:
+        found = f"an edge of node '{missing[:40]}', which is not in the graph"
+        text.fail(None, found, "add the node, or remove the edge")
+    names = list(elements.names)
+    place = [elements.place[name] for name in names]
+    edges = text.edges()
+    for u, v in zip(elements.ends[::2], elements.ends[1::2], strict=True):
         if u == v:
-            text.check_self_loop(None, u)
-            num_loops += 1
-        else:
-            pairs.append((index[u], index[v]))
-    text.check_size(None, len(index), len(pairs))
-    return text.graph(len(index), pairs, num_loops)
+            text.check_self_loop(None, names[u])
+        edges.add(None, place[u], place[v])
+    text.check_size(None, len(place), len(edges))
+    return text.graph(len(place), edges, first=0)
 
 
 class _Elements:
-    """Parser target: collects the ids of nodes and the two ends of each edge."""
+    """Parser target: the places of the nodes in the file, and both ends of each edge."""
 
     def __init__(self, text: GraphText) -> None:
         self.text = text
-        self.nodes: list[str] = []
-        self.edges: list[tuple[str, str]] = []
+        self.place: dict[str, int] = {}
+        """The id of a node -> how many nodes come before it."""
+        self.names: dict[str, int] = {}
+        """The id of a node or of the end of an edge -> its number, in order of first use."""
+        self.ends = array("q")
         self.graphs = 0
+
+    def number(self, name: str) -> int:
+        """The number of an id."""
+        return self.names.setdefault(name, len(self.names))
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         match tag.rpartition("}")[2]:
             case "node":
-                self.nodes.append(attributes.get("id", ""))
+                name = attributes.get("id", "")
+                if name in self.place:
+                    self.text.fail(None, "two nodes with one id", "give each node a different id")
+                self.place[name] = len(self.place)
+                self.number(name)
             case "edge":
-                self.edges.append((attributes.get("source", ""), attributes.get("target", "")))
+                self.ends.append(self.number(attributes.get("source", "")))
+                self.ends.append(self.number(attributes.get("target", "")))
             case "hyperedge":
                 self.text.fail(None, "a hyperedge", "only edges between two nodes can be coloured")
             case "graph":

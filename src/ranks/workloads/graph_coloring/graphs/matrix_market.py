@@ -27,8 +27,7 @@ def parse_matrix_market(text: GraphText) -> Graph:
     if len(kind) != 4 or kind[:2] != ["matrix", "coordinate"] or kind[2] not in VALUES or kind[3] not in symmetries:
         text.fail(number, f"a heading that reads '{' '.join(head)[:80]}'", f"only this is read: {HEAD}")
     n = num_entries = None
-    pairs: list[tuple[int, int]] = []
-    num_loops = 0
+    edges = text.edges()
     for number, words in lines:
         if words[0].startswith("%"):
             continue
@@ -46,14 +45,10 @@ def parse_matrix_market(text: GraphText) -> Graph:
         for vertex in (u, v):
             if not 1 <= vertex <= n:
                 text.fail(number, f"vertex {vertex} of a graph with vertices 1..{n}", "vertices count from 1")
-        if u == v:
-            text.check_self_loop(number, u)
-            num_loops += 1
-        else:
-            pairs.append((u - 1, v - 1))
+        edges.add(number, u, v)
     if n is None or num_entries is None:
         text.fail(None, "no size line", "write it as 'ROWS COLUMNS ENTRIES'")
-    if len(pairs) + num_loops != num_entries:
-        found = f"the size line says {num_entries} entries, the file has {len(pairs) + num_loops}"
+    if len(edges) + edges.num_loops != num_entries:
+        found = f"the size line says {num_entries} entries, the file has {len(edges) + edges.num_loops}"
         text.fail(None, found, "the file is cut short or its size line is wrong: download it again, or correct it")
-    return text.graph(n, pairs, num_loops)
+    return text.graph(n, edges)

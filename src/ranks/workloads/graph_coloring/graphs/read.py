@@ -40,19 +40,19 @@ def read_graph(path: str | Path, *, drop_self_loops: bool = False, base: Base = 
     if suffix and suffix not in SUFFIXES:
         known = f"give one of {', '.join(SUFFIXES)}, also with .gz, or - for standard input"
         raise UserError(f"the graph in {path}", f"{path}: the suffix {suffix}, which is no known graph format", known)
-    text = GraphText.open(path, drop_self_loops)
-    form = SUFFIXES[suffix] if suffix else _detect_format(text)
-    if base != "auto" and form != "edge list":
-        text.fail(None, f"--base {base} for {form}, which numbers its vertices itself", "leave --base out")
-    match form:
-        case "DIMACS":
-            return parse_dimacs(text)
-        case "MatrixMarket":
-            return parse_matrix_market(text)
-        case "GraphML":
-            return parse_graphml(text)
-        case _:
-            return parse_edge_list(text, base)
+    with GraphText.open(path, drop_self_loops) as text:
+        form = SUFFIXES[suffix] if suffix else _detect_format(text)
+        if base != "auto" and form != "edge list":
+            text.fail(None, f"--base {base} for {form}, which numbers its vertices itself", "leave --base out")
+        match form:
+            case "DIMACS":
+                return parse_dimacs(text)
+            case "MatrixMarket":
+                return parse_matrix_market(text)
+            case "GraphML":
+                return parse_graphml(text)
+            case _:
+                return parse_edge_list(text, base)
 
 
 def graph_files(folder: Path) -> list[Path]:
@@ -73,10 +73,11 @@ def graph_suffix(path: str | Path) -> str:
 
 
 def _detect_format(text: GraphText) -> str:
-    first = next(text.lines(), (0, [""]))[1][0]
-    if first == MAGIC:
+    """The format by the first words of the lines at the head of the content."""
+    words = [line.split()[0] for line in text.head().decode("latin-1").splitlines() if not line.isspace() and line]
+    if words[:1] == [MAGIC]:
         return "MatrixMarket"
-    if first.startswith("<"):
+    if words and words[0].startswith("<"):
         return "GraphML"
-    statement = next((words[0] for _, words in text.lines() if words[0][0] not in "#%"), "")
+    statement = next((word for word in words if word[0] not in "#%"), "")
     return "edge list" if statement[:1].isdigit() else "DIMACS"

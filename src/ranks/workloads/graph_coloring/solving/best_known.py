@@ -12,6 +12,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.bounded_file import read_text
 from ranks.errors import UserError
 
 SHIPPED = Path(__file__).parent / "best_known.csv"
@@ -41,20 +42,16 @@ def read_best_known(path: Path | None) -> dict[str, BestKnown]:
     """
     asked = f"--best {path}"
     advice = f"give a CSV file with the columns {','.join(COLUMNS)}; proven is yes or no"
-    try:
-        text = (path or SHIPPED).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(asked, str(error), advice) from None
-    table = csv.DictReader(text.splitlines())
-    missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
-    if missing:
-        raise UserError(asked, f"no column {', '.join(missing)}", advice)
+    table = csv.DictReader(read_text(path or SHIPPED, asked).splitlines())
     known: dict[str, BestKnown] = {}
-    for row in table:
-        try:
+    try:
+        missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
+        if missing:
+            raise UserError(asked, f"no column {', '.join(missing)}", advice)
+        for row in table:
             nodes, edges, colours = (int(row[column]) for column in COLUMNS[1:4])
             proven = {"yes": True, "no": False}[row["proven"]]
-        except (KeyError, TypeError, ValueError):
-            raise UserError(asked, f"line {table.line_num} cannot be read", advice) from None
-        known[row["instance"]] = BestKnown(nodes, edges, colours, proven)
+            known[row["instance"]] = BestKnown(nodes, edges, colours, proven)
+    except (csv.Error, KeyError, TypeError, ValueError):
+        raise UserError(asked, f"line {table.line_num} cannot be read", advice) from None
     return known

@@ -9,20 +9,21 @@ Legend: D days, S stocks.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import functools
-import gzip
 import io
 import re
-import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from ranks.bounded_file import open_file
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data.prices import SPLIT_MOVE, Dates, Floats, Prices
 
@@ -46,6 +47,8 @@ NO_NUMBER = ("", "nan", "na", "n/a", "null", "none")
 DATE = re.compile(r"(\d{4})([-/]?)(\d\d)\2(\d\d)(?:[ T]00:00(?::00(?:\.0*)?)?)?")
 ZONE = re.compile(r"\d\d:\d\d.*([+-]\d\d:?\d\d|Z|[A-Z]{3,4})$")
 SHOWN_MOVES = 5
+MAX_CELLS = 1 << 27
+"""Maximum days times stocks. One field takes 8 bytes a cell."""
 
 
 def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
@@ -54,13 +57,14 @@ def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
     An adjusted close replaces the close, and open, high and low are scaled by the same factor. `Prices.notes` reports
     this, what was dropped, and daily changes that look like unadjusted splits.
     """
-    file = _File.open(path)
-    is_long = any(name in file.columns for name in TICKER_NAMES)
-    bar = [name for name in file.columns if name in BAR_NAMES]
-    if not is_long and ("close" in file.columns or len(bar) > 1):
-        found = f"columns {', '.join(file.header)}: prices of one stock, and no ticker column"
-        file.reject(1, found, "add a column tic with its ticker on each line")
-    dates_D, tickers, fields = _long(file) if is_long else _wide(file)
+    with io.TextIOWrapper(open_file(path, f"the prices in {path}"), "utf-8-sig") as lines:
+        file = _File.of(str(path), lines)
+        is_long = any(name in file.columns for name in TICKER_NAMES)
+        bar = [name for name in file.columns if name in BAR_NAMES]
+        if not is_long and ("close" in file.columns or len(bar) > 1):
+            found = f"columns {', '.join(file.header)}: prices of one stock, and no ticker column"
+            file.reject(1, found, "add a column tic with its ticker on each line")
+        dates_D, tickers, fields = _long(file) if is_long else _wide(file)
     notes: list[str] = []
     dates_D, tickers, fields = _without_gaps(file, dates_D, tickers, fields, missing, notes)
     adjusted_DS = fields.pop("adjusted", None)
@@ -76,44 +80,41 @@ def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
 
 @dataclass(frozen=True)
 class _File:
-    """The text of a CSV file and the position of each column of its header."""
+    """An open CSV file, read up to its header, and the position of each column of the header."""
 
     name: str
     columns: dict[str, int]
     header: list[str]
-    text: str
+    below: io.TextIOBase
     delimiter: str
 
     @classmethod
-    def open(cls, path: str | Path) -> _File:
-        file = cls(str(path), {}, [], "", ",")
-        try:
-            data = Path(path).read_bytes()
-            if data[:2] == b"\x1f\x8b":
-                data = gzip.decompress(data)
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            file.reject(None, "bytes that are not UTF-8 text", "save it as CSV in UTF-8")
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            file.reject(None, "a damaged gzip file", "download it again")
-        except OSError as error:
-            file.reject(None, error.strerror or str(error), "give a readable file")
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        first = text.partition("\n")[0]
-        delimiter = max(",;\t", key=first.count)
-        try:
+    def of(cls, name: str, below: io.TextIOBase) -> _File:
+        """Read the header. Raises UserError."""
+        file = cls(name, {}, [], below, ",")
+        with file._rejecting():
+            first = below.readline().removesuffix("\n")
+            delimiter = max(",;\t", key=first.count)
             header = [word.strip() for word in next(csv.reader([first], delimiter=delimiter), [])]
-        except csv.Error as error:
-            file.reject(1, str(error), f"give {LAYOUTS}")
         normalised = ["".join(filter(str.isalnum, word.lower())) or word for word in header]
         columns = {name: position for position, name in enumerate(normalised)}
-        file = cls(str(path), columns, header, text, delimiter)
+        file = cls(name, columns, header, below, delimiter)
         known = (*DATE_NAMES, *TICKER_NAMES, *ADJUSTED_NAMES, *PRICE_NAMES, "volume")
         if len(header) < 2 or not any(name in columns for name in DATE_NAMES):
             file.reject(1, f"the header '{first.strip()[:60]}'", f"give {LAYOUTS}")
         if len({word.lower() for word in header}) < len(header) or any(normalised.count(name) > 1 for name in known):
             file.reject(1, "two columns with the same name", "name each column once")
         return file
+
+    @contextlib.contextmanager
+    def _rejecting(self, reader: Any = None) -> Generator[None]:
+        """Raises UserError for what is no CSV text, on the line of `reader`, or on the first."""
+        try:
+            yield
+        except UnicodeDecodeError:
+            self.reject(None, "bytes that are not UTF-8 text", "save it as CSV in UTF-8")
+        except csv.Error as error:
+            self.reject(1 + reader.line_num if reader is not None else 1, str(error), f"give {LAYOUTS}")
 
     def reject(self, line: int | None, found: str, do: str) -> NoReturn:
         where = self.name if line is None else f"{self.name}, line {line}"
@@ -129,17 +130,15 @@ class _File:
         return position
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """(line number from 1, words) below the header; blank lines are skipped."""
-        reader = csv.reader(io.StringIO(self.text), delimiter=self.delimiter)
-        next(reader)
-        try:
+        """(line number from 1, words) below the header; blank lines are skipped. To be called once."""
+        reader = csv.reader(self.below, delimiter=self.delimiter)
+        with self._rejecting(reader):
             for words in filter(any, reader):
+                line = 1 + reader.line_num
                 if len(words) != len(self.header):
                     found = f"{len(words)} columns, where the header has {len(self.header)}"
-                    self.reject(reader.line_num, found, "give all columns on each line")
-                yield reader.line_num, words
-        except csv.Error as error:
-            self.reject(reader.line_num, str(error), f"give {LAYOUTS}")
+                    self.reject(line, found, "give all columns on each line")
+                yield line, words
 
     @functools.cached_property
     def _known_days(self) -> dict[str, int]:
@@ -158,12 +157,10 @@ class _File:
         match = DATE.fullmatch(word)
         if match is None and re.match(r"\d{4}-?\d\d-?\d\d[ T]\d", word):
             self.reject(line, f"a time of day in the date '{word}'", "give one line a day, as 2016-01-04")
+        if match is None:
+            self._not_a_date(line, word)
         try:
-            return (
-                datetime.date(*(int(match[i]) for i in (1, 3, 4))).toordinal()
-                if match
-                else self._not_a_date(line, word)
-            )
+            return datetime.date(*(int(match[i]) for i in (1, 3, 4))).toordinal()
         except ValueError:
             self._not_a_date(line, word)
 
@@ -193,18 +190,25 @@ def _require_order(file: _File, line: int, word: str, day: int, before: int | No
         file.reject(line, found, "sort the lines by date and give each day once")
 
 
+def _check_size(file: _File, num_days: int, num_stocks: int) -> None:
+    if num_days * num_stocks > MAX_CELLS:
+        found = f"{num_days:,} days of {num_stocks:,} stocks, and {MAX_CELLS:,} prices of a kind are the limit"
+        file.reject(None, found, "check the columns of dates and tickers, or give fewer stocks")
+
+
 def _wide(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
     date_at = file.date_position()
     stocks = [position for position in range(len(file.header)) if position != date_at]
     if not all(file.header[position] for position in stocks):
         file.reject(1, "a column without a name", "write each ticker in the header")
     days: list[int] = []
-    closes: list[list[float]] = []
+    closes = array("d")
     for line, words in file.lines():
         day = file.day(line, words[date_at])
         _require_order(file, line, words[date_at], day, days[-1] if days else None)
         days.append(day)
-        closes.append([file.number(line, words[position]) for position in stocks])
+        closes.extend(file.number(line, words[position]) for position in stocks)
+        _check_size(file, len(days), len(stocks))
     tickers = tuple(file.header[position] for position in stocks)
     return _dates(days), tickers, {"close": np.array(closes).reshape(len(days), len(tickers))}
 
@@ -218,9 +222,7 @@ def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
     known = {name: position for name, position in positions.items() if position is not None}
     if "close" not in known or ticker_at is None:
         file.reject(1, "no column 'close'", f"give {LAYOUTS}")
-    days: list[int] = []
-    stocks: list[int] = []
-    values: list[list[float]] = []
+    days, stocks, values = array("q"), array("q"), array("d")
     number_of: dict[str, int] = {}
     last_day: dict[str, int] = {}
     for line, words in file.lines():
@@ -231,12 +233,15 @@ def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
         last_day[ticker] = day
         days.append(day)
         stocks.append(number_of.setdefault(ticker, len(number_of)))
-        values.append([file.number(line, words[position]) for position in known.values()])
+        values.extend(file.number(line, words[position]) for position in known.values())
+        _check_size(file, len(days), 1)
     all_days, row_of = np.unique(np.array(days, dtype=np.int64), return_inverse=True)
+    _check_size(file, len(all_days), len(number_of))
+    table = np.array(values).reshape(len(days), len(known))
     grids: dict[str, Floats] = {}
     for position, name in enumerate(known):
         grids[name] = np.full((len(all_days), len(number_of)), np.nan)
-        grids[name][row_of, stocks] = [row[position] for row in values]
+        grids[name][row_of, stocks] = table[:, position]
     return _dates(all_days.tolist()), tuple(number_of), grids
 
 

@@ -1,0 +1,90 @@
+"""Settings, flags, source files, and what runs write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ranks.cli.launch import LaunchFlags
+
+from ranks.cli.flags.parse import parse
+from ranks.cli.flags.settings import with_file
+from ranks.engine.config import RunConfig, SaveInterval, seconds
+from ranks.engine.config_file import encode
+from ranks.engine.runs import checkpoint
+from ranks.engine.user_file import check_source
+from ranks.errors import UserError
+from ranks.launch.failure import explain_exit
+from ranks.launch.gpus import Gpus
+from ranks.launch.placement import place
+from ranks.watch.tail import JsonlTail
+from ranks.workloads.graph_coloring.config import Config
+from tests.fuzz.registry import parser, texts, written
+
+
+def settings() -> list[bytes]:
+    """What --print-config prints, whole and in parts."""
+    whole = {"workload": "graph-coloring", "engine": encode(RunConfig()), "config": encode(Config())}
+    part = {"engine": {"seed": 3, "shares": [1, 2], "save_every": "5m"}, "config": {"optim": {"lr": 1e-3}}}
+    return [json.dumps(whole, indent=2).encode(), json.dumps(part).encode()]
+
+
+@parser("config", settings)
+def config(content: bytes, folder: Path) -> None:
+    with_file(written(folder, "config.json", content), "graph-coloring", RunConfig(), Config())
+
+
+@parser("durations", texts("90s", "5m", "500", "1.5h"))
+def durations(content: bytes, folder: Path) -> None:
+    text = content.decode("utf-8", "replace")
+    SaveInterval.parse(text, "--save-every")
+    seconds(text, "--max-time")
+
+
+@parser("flags", texts("--ranks\n2\n--gpus\n0,2\n--max-restarts\n3", "--gpus=none\n--ranks=4", "--ranks\n1\n--gpus\n2"))
+def flags(content: bytes, folder: Path) -> None:
+    argv = [word for word in content.decode("utf-8", "replace").split("\n") if word not in ("-h", "--help")]
+    given = parse(LaunchFlags, argv, prog="ranks launch")
+    place(given.gpus, given.ranks, shards=64, found=Gpus(4), cores=4)
+
+
+@parser("python-source", texts("import ranks\n\n@dataclass(frozen=True)\nclass Config:\n    a: int = 1\n"))
+def python_source(content: bytes, folder: Path) -> None:
+    check_source(written(folder, "mine.py", content), "the workload in mine.py")
+
+
+@parser(
+    "checkpoint",
+    texts('{"format": 2, "iteration": 3, "files": {"state.json": {"bytes": 2, "sha256": "00"}}, "sha256": "00"}'),
+    UserError,
+    checkpoint.DamagedCheckpoint,
+)
+def checkpoint_manifest(content: bytes, folder: Path) -> None:
+    path = folder / "00000003"
+    path.mkdir(exist_ok=True)
+    written(path, "state.json", b"{}")
+    written(path, "manifest.json", content)
+    checkpoint.read(path)
+
+
+ROWS = '{"iteration": 1, "train/loss": 0.5, "time_s": 3.0}\n{"event": "saved", "iteration": 2}\n'
+
+
+@parser("journal", texts(ROWS))
+def journal(content: bytes, folder: Path) -> None:
+    tail = JsonlTail(written(folder, "metrics.jsonl", content))
+    tail.read()
+    written(folder, "metrics.jsonl", content[: len(content) // 2])
+    tail.read()
+
+
+FAILED = '{"time_s": 1.0, "rank": 0, "type": "ValueError", "message": "x", "where": "a.py:3", "kind": "user"}'
+TRACE = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\nValueError: x\n'
+
+
+@parser("failure", texts(FAILED, TRACE, f"[rank0]: {TRACE}", f"Fatal Python error\nCurrent thread\n{TRACE}"))
+def failure(content: bytes, folder: Path) -> None:
+    for code in (1, -6, -11):
+        explain_exit(0, code, written(folder, "error.json", content), content.decode("utf-8", "replace")).lines(
+            full=True
+        )
