@@ -18,9 +18,9 @@ import pytest
 import torch
 
 from ranks import Run, RunConfig, Stopped, UserError, World
+from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.folder import RunFolder, listing
-from ranks.engine.files.jsonl import read_rows
 from tests.engine.group import run_ranks
 from tests.toys import images
 

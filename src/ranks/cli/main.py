@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import sys
 import warnings
@@ -80,6 +81,13 @@ def main(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # the program that reads the output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        do = "free disk space, then run the same command again"
+        print(UserError(f"ranks {' '.join(argv[:1])}", f"{error.strerror}{where}", do), file=sys.stderr)
+        return UserError.exit_code
 
 
 def dispatch(argv: list[str]) -> int:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,8 +138,6 @@ def read(path: Path, history: History | None = None) -> Checkpoint:
 
 
 def _read(path: Path, history: History) -> Checkpoint:
-    if path.is_symlink():
-        raise DamagedFile(f"{path}: a link")
     manifest = read_manifest(path)
     if iteration_of(path) not in (None, manifest.iteration):
         raise DamagedFile(f"{path / MANIFEST}: it belongs to iteration {manifest.iteration}")
@@ -204,7 +201,7 @@ def rotate(folder: Path) -> None:
             to_delete = path.with_name(f"{TEMPORARY}old-{path.name}")
             remove(to_delete)
             os.rename(path, to_delete)
-            shutil.rmtree(to_delete, ignore_errors=True)
+            remove(to_delete)
 
 
 def newest_finite(folder: Path) -> Path | None:

@@ -106,6 +106,8 @@ def sealed(manifest: Mapping[str, Any]) -> bytes:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a checkpoint folder. Raises DamagedFile, or OtherFormat."""
+    if folder.is_symlink():
+        raise DamagedFile(f"{folder}: a link")
     path = folder / MANIFEST
     raw = read_regular(path)
     found = object_of(raw, path)

@@ -89,12 +89,10 @@ class Run:
             run = cls(folder, world, keep, opened, closing)
             detach.pop_all()
             run._closing = closing.pop_all()
-        for problem in opened.damaged:
-            run.session.warn(f"damaged checkpoint skipped: {problem}")
-        for problem in run._log.shortened:
-            run.session.warn(problem)
-        for change in opened.changed_code:
-            run.session.warn(f"{change} since this run trained last; the run continues with it")
+        damaged = [f"damaged checkpoint skipped: {problem}" for problem in opened.damaged]
+        changed = [f"{change} since this run trained last; the run continues with it" for change in opened.changed_code]
+        for text in (*damaged, *run._log.shortened, *changed):
+            run.session.warn(text)
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
         return run
