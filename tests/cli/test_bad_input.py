@@ -205,6 +205,38 @@ def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: P
     assert "config.hidden" in refused(["evaluate", "spirals"])
 
 
+def test_a_saved_setting_that_was_changed_is_noticed(refused: Refused, trained: Path) -> None:
+    """A wrong value in run_config.json would give wrong results of evaluate."""
+    path = trained / "runs" / "spirals" / "run_config.json"
+    settings = json.loads(path.read_text())
+    settings["config"]["hidden"] += 1
+    path.write_text(json.dumps(settings))
+    for command in ("evaluate", "export"):
+        message = refused([command, "spirals"])
+        assert "run.json and run_config.json disagree: config.hidden was 64, now 65" in message
+    settings["config"]["hidden"] -= 1
+    settings["config"]["iterations"] += 1  # may change between sessions
+    path.write_text(json.dumps(settings))
+    assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+
+
+def test_names_in_run_json_that_leave_the_folder_are_not_read(trained: Path, refused: Refused) -> None:
+    """The sha256 of /dev/zero would never be computed."""
+    path = trained / "runs" / "spirals" / "run.json"
+    run = json.loads(path.read_text())
+    for name in ("/dev/zero", "../../../../../../../../../../dev/zero"):
+        run["code"]["files"] = {name: "0" * 64}
+        path.write_text(json.dumps(run))
+        assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    run["code"] = [3]
+    path.write_text(json.dumps(run))
+    assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    path.write_text(json.dumps(run | {"identity": 3}))
+    assert "it has no valid identity" in refused(["evaluate", "spirals"])
+    path.write_text(json.dumps(run | {"format": "x"}))
+    assert "its format is 'x'" in refused(["evaluate", "spirals"])
+
+
 def test_flags_of_a_workload_must_not_shadow_those_of_every_run(refused: Refused, trained: Path) -> None:
     path = trained / "spirals.py"
     path.write_text(path.read_text().replace("hidden: int = 64", "hidden: int = 64\n    seed: int = 3"))

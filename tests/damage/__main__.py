@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,12 @@ def main() -> int:
                 execute = cases.in_this_process
                 print(cases.run_case(base, base / "work", expected, command, flags.only, flags.seed, execute))
             return 0
-        found: list[dict[str, Any]] = []
-        for command in commands:
-            found += supervise(base, command, flags.cases, flags.seed)
-        for case in range(flags.real):
-            found += [real(base, expected, command, case, flags.seed) for command in commands]
+        with ThreadPoolExecutor(2) as pool:
+            each = pool.submit(lambda: [supervise(base, c, flags.cases, flags.seed) for c in commands])
+            by_command = pool.submit(
+                lambda: [real(base, expected, c, n, flags.seed) for n in range(flags.real) for c in commands]
+            )
+            found = [result for results in each.result() for result in results] + by_command.result()
     return report(found, flags.cases, flags.real, flags.seed, time.time() - started, flags.out)
 
 

@@ -87,13 +87,10 @@ def fifo(path: Path, rng: random.Random) -> None:
 
 def socket_file(path: Path, rng: random.Random) -> None:
     path.unlink()
-    here = os.getcwd()
-    os.chdir(path.parent)  # the name of a socket has at most 107 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path.name)
-    finally:
-        os.chdir(here)
+    place = os.open(path.parent, os.O_RDONLY)  # the name of a socket has at most 107 bytes
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"/proc/self/fd/{place}/{path.name}")
+    os.close(place)
 
 
 def folder(path: Path, rng: random.Random) -> None:

@@ -111,7 +111,7 @@ def test_a_manifest_without_a_fact_is_damage(fact: str, runs: RunConfig) -> None
 
 
 class Drawn:
-    """Stands in for random numbers where a test wants one of two branches."""
+    """Replaces random numbers where a test wants one of two branches."""
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -261,6 +261,15 @@ def test_no_space_at_the_start_is_one_error_and_leaves_nothing(free: int, disk: 
         train(config)
     assert leftovers(config) == []
     assert not folder_of(config).exists()
+
+
+def test_a_full_disk_is_one_error_in_every_command(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(disk)
+    with (disk / "ballast").open("wb", buffering=0) as file:
+        while left := shutil.disk_usage(disk).free:
+            file.write(b"\0" * min(left, 4096))
+    code, _, err = in_this_process(["new", "mine"])
+    assert (code, err.splitlines()[1]) == (2, "found: No space left on device")
 
 
 def test_what_killed_processes_left_is_removed_by_the_next_start(runs: RunConfig) -> None:
