@@ -3,6 +3,7 @@ what to do."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -220,7 +221,9 @@ def test_a_saved_setting_that_was_changed_is_noticed(refused: Refused, trained: 
     assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
 
 
-def test_names_in_run_json_that_leave_the_folder_are_not_read(trained: Path, refused: Refused) -> None:
+def test_names_in_run_json_that_leave_the_folder_are_not_read(
+    trained: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The sha256 of /dev/zero would never be computed."""
     path = trained / "runs" / "spirals" / "run.json"
     run = json.loads(path.read_text())
@@ -231,10 +234,20 @@ def test_names_in_run_json_that_leave_the_folder_are_not_read(trained: Path, ref
     run["code"] = [3]
     path.write_text(json.dumps(run))
     assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    del run["code"]
     path.write_text(json.dumps(run | {"identity": 3}))
+    capsys.readouterr()
     assert "it has no valid identity" in refused(["evaluate", "spirals"])
     path.write_text(json.dumps(run | {"format": "x"}))
     assert "its format is 'x'" in refused(["evaluate", "spirals"])
+
+
+def test_a_full_disk_is_one_error_in_every_command(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(argv: list[str]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "results/x.json")
+
+    monkeypatch.setattr("ranks.cli.main.dispatch", write)
+    assert "found: No space left on device (results/x.json)" in refused(["prove", "table"])
 
 
 def test_flags_of_a_workload_must_not_shadow_those_of_every_run(refused: Refused, trained: Path) -> None:

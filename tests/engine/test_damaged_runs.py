@@ -263,15 +263,6 @@ def test_no_space_at_the_start_is_one_error_and_leaves_nothing(free: int, disk: 
     assert not folder_of(config).exists()
 
 
-def test_a_full_disk_is_one_error_in_every_command(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(disk)
-    with (disk / "ballast").open("wb", buffering=0) as file:
-        while left := shutil.disk_usage(disk).free:
-            file.write(b"\0" * min(left, 4096))
-    code, _, err = in_this_process(["new", "mine"])
-    assert (code, err.splitlines()[1]) == (2, "found: No space left on device")
-
-
 def test_what_killed_processes_left_is_removed_by_the_next_start(runs: RunConfig) -> None:
     folder = folder_of(runs)
     left = [folder.parent / name for name in (".r.tmp-1", ".r.logs-1")]

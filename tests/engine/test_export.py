@@ -87,7 +87,7 @@ DAMAGED_EXPORTS: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "config too deep": ("config.json", lambda p: p.write_text('{"a":' * 100_000), "levels deep"),
     "config an array": ("config.json", lambda p: p.write_text("[]"), "not a JSON object"),
     "no arguments": ("config.json", lambda p: p.write_text(p.read_text().replace("arguments", "x")), "a model"),
-    "odd arguments": ("config.json", lambda p: p.write_text(p.read_text().replace("16", "-16")), "RuntimeError"),
+    "odd arguments": ("config.json", lambda p: p.write_text(p.read_text().replace(": 16", ": -16")), "RuntimeError"),
 }
 
 
