@@ -16,8 +16,7 @@ from typing import Any
 
 from ranks.cli.main import main
 from ranks.engine.runs.folder import listing
-from tests.damage import kinds
-from tests.damage.kinds import Target
+from tests.damage.targets import Target, targets
 
 COMMANDS = ("train", "evaluate", "export", "fingerprint", "runs")
 WORKLOAD = str(Path(__file__).parents[1] / "toys" / "images.py")
@@ -124,7 +123,7 @@ class Damage:
 
 def plan(base: Path, case: int, seed: int) -> list[tuple[Target, int]]:
     """The damages of a case, as (target, number of the kind). All pairs are used equally often."""
-    pairs = [(target, k) for target in kinds.targets(base / "runs" / NAME) for k in range(len(target.kinds))]
+    pairs = [(target, k) for target in targets(base / "runs" / NAME) for k in range(len(target.kinds))]
     random.Random(f"{seed} order {case // len(pairs)}").shuffle(pairs)
     first = pairs[case % len(pairs)]
     rng = random.Random(f"{seed} second {case}")
@@ -174,7 +173,7 @@ def judge(runs: Path, expected: Expected, command: str, done: Sequence[Damage], 
     if command == "runs":
         return "" if code == 0 and [run["name"] for run in json.loads(out)] == [NAME] else "the run is not listed"
     lost = {d.iteration for d in done if d.kind != "leftovers"}
-    unsure = {d.iteration for d in done if d.kind == "resealed_odd_fact"}
+    unsure = {d.iteration for d in done if d.kind == "odd_fact"}
     if any(d.target == "checkpoints" and d.kind != "leftovers" for d in done):
         lost |= set(expected.fingerprints)
     good = max((n for n in expected.fingerprints if n not in lost), default=None)

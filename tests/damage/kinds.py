@@ -1,22 +1,15 @@
-"""Every kind of damage, as a function that changes one file of a run folder."""
+"""Kinds of damage, as functions that change one file of a run folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import safetensors.torch
-
-from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.manifest import sealed
 
 Kind = Callable[[Path, random.Random], None]
 SPARSE_BYTES = 3 << 30
@@ -190,129 +183,3 @@ def odd_lines(path: Path, rng: random.Random) -> None:
     for _ in range(rng.randrange(1, 6)):
         lines.insert(rng.randrange(len(lines) + 1), rng.choice(ODD_LINES))
     path.write_bytes(b"".join(lines))
-
-
-# Manifests, sealed again ----------------------------------------------------------------------------------------------
-
-
-def _reseal(path: Path, manifest: dict[str, Any]) -> None:
-    for name, listed in manifest["files"].items():
-        content = (path.parent / name).read_bytes()
-        listed.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-    path.write_bytes(sealed(manifest))
-
-
-def resealed_missing_fact(path: Path, rng: random.Random) -> None:
-    manifest = json.loads(path.read_text())
-    del manifest[rng.choice([name for name in manifest if name not in ("sha256", "ranks")])]
-    path.write_bytes(sealed(manifest))
-
-
-def resealed_odd_fact(path: Path, rng: random.Random) -> None:
-    manifest = json.loads(path.read_text())
-    manifest[rng.choice(["iteration", "files", "fingerprint", "metrics_bytes", "measured"])] = rng.choice(
-        [None, "x", -1, 1.5, [], [[]], True, 10**400, {"x": 1}, {"/dev/zero": {"bytes": 1, "sha256": "0" * 64}}]
-    )
-    path.write_bytes(sealed(manifest))
-
-
-def resealed_outside(path: Path, rng: random.Random) -> None:
-    manifest = json.loads(path.read_text())
-    name = rng.choice(["../../run.json", "/dev/zero", "/dev/urandom", "..", ".", "/etc/passwd"])
-    manifest["files"][name] = {"bytes": rng.choice([0, 100, 2**40]), "sha256": "0" * 64}
-    path.write_bytes(sealed(manifest))
-
-
-def resealed_other_weights(path: Path, rng: random.Random) -> None:
-    """Other weights, with their sha256 in the manifest; half of the time also with their fingerprint."""
-    weights = path.parent / "learner.safetensors"
-    tensors = safetensors.torch.load(weights.read_bytes())
-    name = rng.choice(sorted(tensors))
-    tensors[name] = tensors[name] + 1
-    weights.write_bytes(safetensors.torch.save(tensors))
-    manifest = json.loads(path.read_text())
-    if rng.random() < 0.5:
-        rest = json.loads((path.parent / "state.json").read_text())
-        manifest["fingerprint"] = HostState({"learner": tensors}, rest).fingerprint()
-    _reseal(path, manifest)
-
-
-def resealed_state(path: Path, rng: random.Random) -> None:
-    """A state.json that is no state, with its sha256 in the manifest."""
-    rng.choice([too_deep, deep_arrays, nan_inside, an_array, a_number])(path.parent / "state.json", rng)
-    _reseal(path, json.loads(path.read_text()))
-
-
-def resealed_tensors(path: Path, rng: random.Random) -> None:
-    """A tensor file that is none, with its sha256 in the manifest."""
-    rng.choice([flipped_bit, truncated, empty, longer, noise])(path.parent / "learner.safetensors", rng)
-    _reseal(path, json.loads(path.read_text()))
-
-
-# Folders --------------------------------------------------------------------------------------------------------------
-
-
-def folder_missing(path: Path, rng: random.Random) -> None:
-    shutil.rmtree(path)
-
-
-def folder_is_a_file(path: Path, rng: random.Random) -> None:
-    shutil.rmtree(path)
-    path.write_bytes(b"x")
-
-
-def folder_is_a_fifo(path: Path, rng: random.Random) -> None:
-    shutil.rmtree(path)
-    os.mkfifo(path)
-
-
-def folder_is_a_link(path: Path, rng: random.Random) -> None:
-    link_out(path, rng)
-
-
-def leftovers(path: Path, rng: random.Random) -> None:
-    """What killed processes leave: half-written folders, a FIFO among them."""
-    run = path.parent if path.name == "checkpoints" else path.parent.parent
-    for place in (run / "checkpoints" / ".tmp-00000099-1", run.parent / f".{run.name}.tmp-7", run / ".export.tmp-3"):
-        place.mkdir(exist_ok=True)
-        (place / "state.json").write_text("{")
-    os.mkfifo(run / ".run.json.tmp-5")
-
-
-ANY_FILE: tuple[Kind, ...] = (
-    *(flipped_bit, truncated, empty, missing, longer, noise, swapped, sparse, fifo, socket_file, folder),
-    *(link_out, link_to_itself, link_to_urandom, link_to_zero),
-)
-JSON_FILE: tuple[Kind, ...] = (too_deep, deep_arrays, nan_inside, an_array, a_number, odd_value, missing_key)
-ROWS_FILE: tuple[Kind, ...] = (torn_line, odd_lines)
-MANIFEST_FILE: tuple[Kind, ...] = (
-    *(resealed_missing_fact, resealed_odd_fact, resealed_outside),
-    *(resealed_other_weights, resealed_state, resealed_tensors),
-)
-FOLDER: tuple[Kind, ...] = (folder_missing, folder_is_a_file, folder_is_a_fifo, folder_is_a_link)
-
-
-@dataclass(frozen=True)
-class Target:
-    """A path inside a run folder, with the kinds of damage that fit it."""
-
-    path: str
-    kinds: tuple[Kind, ...]
-
-
-def targets(run: Path) -> list[Target]:
-    """Every file and folder of a run, and its lock."""
-    found = [Target("checkpoints", (leftovers,)), Target(f"../.{run.name}.lock", ANY_FILE)]
-    for path in sorted(run.rglob("*")):
-        name = str(path.relative_to(run))
-        if path.is_dir():
-            found.append(Target(name, FOLDER))
-        elif path.name == "manifest.json":
-            found.append(Target(name, (*ANY_FILE, *JSON_FILE, *MANIFEST_FILE)))
-        elif path.suffix == ".json":
-            found.append(Target(name, (*ANY_FILE, *JSON_FILE)))
-        elif path.suffix == ".jsonl":
-            found.append(Target(name, (*ANY_FILE, *ROWS_FILE)))
-        else:
-            found.append(Target(name, ANY_FILE))
-    return found

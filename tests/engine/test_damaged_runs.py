@@ -19,7 +19,7 @@ from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.history import History
 from ranks.engine.runs.manifest import CHECKS, read_manifest, sealed
-from tests.damage import kinds
+from tests.damage import kinds, resealed
 from tests.damage.cases import COMMANDS, Expected, in_this_process, make_base, run_case
 from tests.toys import images
 
@@ -128,7 +128,7 @@ def test_a_resealed_manifest_with_other_weights_is_not_believed(number: float, w
     """Without and with the fingerprint of the other weights in the manifest."""
     straight = train(replace(runs, runs_dir=runs.runs_dir / "straight"), 10)
     path = newest(runs) / "manifest.json"
-    kinds.resealed_other_weights(path, Drawn(number))  # type: ignore[arg-type]
+    resealed.other_weights(path, Drawn(number))  # type: ignore[arg-type]
     assert train(runs, 10).fingerprint == straight.fingerprint
     assert any(words in text and str(path.parent) in text for text in warnings_of(runs))
 

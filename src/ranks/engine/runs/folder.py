@@ -76,10 +76,9 @@ class RunFolder:
     def remove_temporaries(self) -> None:
         """Remove the half-written files and folders of killed processes. The lock must be held."""
         self._remove_hidden("tmp")
-        for folder, pattern in ((self.path, ".*.tmp-*"), (self.checkpoints, f"{TEMPORARY}*")):
-            if not folder.is_symlink():
-                for left in folder.glob(pattern):
-                    remove(left)
+        inside = [] if self.checkpoints.is_symlink() else list(self.checkpoints.glob(f"{TEMPORARY}*"))
+        for left in (*self.path.glob(".*.tmp-*"), *inside):
+            remove(left)
 
     def _remove_hidden(self, kind: str) -> None:
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{kind}-*"):
