@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from measure import environment, origin, write_result
 
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.config import small

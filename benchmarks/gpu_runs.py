@@ -21,7 +21,7 @@ from gpu_updates import coloring_config
 from measure import THREADS, environment
 
 from ranks import RunConfig, World
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from ranks.workloads import load
 
 SMALL = {"graph-coloring": ["--preset", "demo", "--data.labels", "bounds"], "stock-trading": ["--preset", "demo"]}

@@ -13,7 +13,7 @@ from gpu_updates import wait
 from measure import THREADS
 
 from ranks import RunConfig, World
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from ranks.workloads.stock_trading.config import Config, demo
 from ranks.workloads.stock_trading.data.periods import load_periods
 from ranks.workloads.stock_trading.market.market import Market

@@ -64,7 +64,7 @@ class FileLimits:
         return cls(int(text) << 20)
 
 
-class DamagedFile(UserError):
+class DamagedGzip(UserError):
     """A gzip file that ends early or cannot be unpacked."""
 
 
@@ -88,7 +88,7 @@ class BoundedContent(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, less only at the end. Raises UserError and DamagedFile."""
+        """Fill the buffer, less only at the end. Raises UserError and DamagedGzip."""
         view, filled = memoryview(buffer).cast("B"), 0
         while filled < len(view):
             block = self._read(len(view) - filled)
@@ -112,7 +112,7 @@ class BoundedContent(io.RawIOBase):
             block = self._unpacked.read(min(size, BLOCK_BYTES))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             found = f"{self.name}: a damaged gzip file: {error}"
-            raise DamagedFile(self.asked, found, "fetch it again, or unpack it by hand to see what is left") from None
+            raise DamagedGzip(self.asked, found, "fetch it again, or unpack it by hand to see what is left") from None
         except OSError as error:
             self._cannot_read(error)
         self._total += len(block)
@@ -171,7 +171,7 @@ def open_file(
     they are in formats that are read line by line.
     """
     limits = limits or FileLimits.of_this_process()
-    file = open_regular(path, asked)
+    file = _open_regular(path, asked)
     size = os.fstat(file.fileno()).st_size
     if size > limits.total_bytes:
         file.close()
@@ -198,7 +198,7 @@ def read_text(path: str | Path, asked: str, *, has_lines: bool = True) -> str:
             raise UserError(asked, f"{path}: bytes that are not UTF-8 text", "save it as UTF-8 text") from None
 
 
-def open_regular(path: str | Path, asked: str) -> IO[bytes]:
+def _open_regular(path: str | Path, asked: str) -> IO[bytes]:
     """Open a regular file. Raises UserError for what is none, without a wait for what never answers."""
     do = "give a file that can be read"
     try:

@@ -71,6 +71,8 @@ SYSTEM_LIMITS = {
     errno.EMFILE: "raise the limit of open files: ulimit -n 1024",
     errno.ENFILE: "close other programs: the whole machine has too many open files",
     errno.ENAMETOOLONG: "give a shorter name",
+    errno.ENOSPC: "free disk space, then run the same command again",
+    errno.EDQUOT: "free disk space or raise the quota, then run the same command again",
 }
 """What to do where the system refuses a file for a reason that lies outside the file."""
 

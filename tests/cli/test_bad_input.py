@@ -3,6 +3,7 @@ what to do."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -209,11 +210,10 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(
 
 
 def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranks.engine.runs import checkpoint
+    from ranks.engine.runs.manifest import FORMAT, sealed
 
-    manifest = checkpoint.read_manifest(newest_checkpoint(trained))
-    body = {key: value for key, value in manifest.items() if key != "sha256"} | {"format": checkpoint.FORMAT + 1}
-    (newest_checkpoint(trained) / "manifest.json").write_bytes(checkpoint.sealed(body))
+    path = newest_checkpoint(trained) / "manifest.json"
+    path.write_bytes(sealed(json.loads(path.read_text()) | {"format": FORMAT + 1}))
     assert main(["fingerprint", str(newest_checkpoint(trained))]) == 2
     message = capsys.readouterr().err
     assert message.endswith("; update ranks\n")
@@ -226,6 +226,50 @@ def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: P
     settings["config"]["hidden"] = "wide"
     path.write_text(json.dumps(settings))
     assert "config.hidden" in refused(["evaluate", "spirals"])
+
+
+def test_a_saved_setting_that_was_changed_is_noticed(refused: Refused, trained: Path) -> None:
+    """A wrong value in run_config.json would give wrong results of evaluate."""
+    path = trained / "runs" / "spirals" / "run_config.json"
+    settings = json.loads(path.read_text())
+    settings["config"]["hidden"] += 1
+    path.write_text(json.dumps(settings))
+    for command in ("evaluate", "export"):
+        message = refused([command, "spirals"])
+        assert "run.json and run_config.json disagree: config.hidden was 64, now 65" in message
+    settings["config"]["hidden"] -= 1
+    settings["config"]["iterations"] += 1  # may change between sessions
+    path.write_text(json.dumps(settings))
+    assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+
+
+def test_names_in_run_json_that_leave_the_folder_are_not_read(
+    trained: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sha256 of /dev/zero would never be computed."""
+    path = trained / "runs" / "spirals" / "run.json"
+    run = json.loads(path.read_text())
+    for name in ("/dev/zero", "../../../../../../../../../../dev/zero"):
+        run["code"]["files"] = {name: "0" * 64}
+        path.write_text(json.dumps(run))
+        assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    run["code"] = [3]
+    path.write_text(json.dumps(run))
+    assert main(["evaluate", "spirals", "--gpus", "none"]) == 0
+    del run["code"]
+    path.write_text(json.dumps(run | {"identity": 3}))
+    capsys.readouterr()
+    assert "it has no valid identity" in refused(["evaluate", "spirals"])
+    path.write_text(json.dumps(run | {"format": "x"}))
+    assert "its format is 'x'" in refused(["evaluate", "spirals"])
+
+
+def test_a_full_disk_is_one_error_in_every_command(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(argv: list[str]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "results/x.json")
+
+    monkeypatch.setattr("ranks.cli.main.dispatch", write)
+    assert "found: No space left on device (results/x.json)" in refused(["prove", "table"])
 
 
 def test_flags_of_a_workload_must_not_shadow_those_of_every_run(refused: Refused, trained: Path) -> None:

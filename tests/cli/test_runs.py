@@ -87,3 +87,43 @@ def test_the_table_has_one_line_for_each_run(
     assert head.split()[:2] == ["run", "workload"]
     assert first.startswith("a-longer-name  mine")
     assert second.split()[:8] == ["one", "mine", "1,235", "train/loss", "0.1235", "-", "fast", "stopped"]
+
+
+DAMAGED: dict[str, str | None] = {
+    "missing": None,
+    "torn": '{"workload": "./mine',
+    "an array": "[1, 2]",
+    "too deep": '{"config":' * 100_000,
+    "parts of another kind": '{"workload": 3, "engine": [], "config": "x"}',
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_run_is_listed_with_the_others(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(Path("runs/good"), [{"iteration": 3, "train/loss": 2.0}], ["opened", "finished"])
+    odd = [{"iteration": "x", "train/loss": "low"}, {"iteration": 4, "train/loss": 10**400}]
+    make_run(Path("runs/bad"), odd, ["opened"], ragged='{"a": NaN}\n[1]\n')
+    Path("runs/bad/run.json").write_text("{}")
+    Path("runs/bad/run_config.json").unlink()
+    text = DAMAGED[case]
+    if text is not None:
+        Path("runs/bad/run_config.json").write_text(text)
+    lines = listed(capsys)
+    assert set(lines) == {"good", "bad"}
+    assert (lines["good"]["iterations"], lines["good"]["state"]) == (3, "finished")
+    named = case != "parts of another kind"
+    assert lines["bad"]["state"].startswith("damaged (runs/bad/run_config.json: " if named else "killed")
+    assert (lines["bad"]["iterations"], lines["bad"]["train_loss"]) == (4, None)
+    assert main(["runs"]) == 0
+
+
+def test_control_characters_of_a_run_do_not_reach_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_run(Path("runs/a\x1b[31mred"), [], ["\x1b]0;title\x07"])
+    assert main(["runs"]) == 0
+    assert "\x1b" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ranks import Run, RunConfig, World
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from tests.toys import images
 
 CONFIG = images.Config(iterations=12, eval_every=4, num_images=48)

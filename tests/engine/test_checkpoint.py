@@ -15,6 +15,8 @@ import torch
 from ranks import UserError
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import DamagedCheckpoint, HostState
+from ranks.engine.runs.folder import RunFolder, listing
+from ranks.engine.runs.manifest import FORMAT, sealed
 
 FACTS: dict[str, Any] = {"time_s": 1.0, "score": None, "metrics_bytes": 0, "events_bytes": 0, "measured": {}}
 
@@ -34,6 +36,7 @@ def state(seed: int) -> HostState:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    (tmp_path / "checkpoints").mkdir()
     for iteration in (10, 20):
         checkpoint.write(tmp_path / "checkpoints", iteration, state(iteration), FACTS)
     return tmp_path / "checkpoints"
@@ -101,8 +104,8 @@ def test_an_undamaged_copy_is_taken(folder: Path, tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_a_newer_format_is_refused_by_name(folder: Path) -> None:
     manifest = json.loads((folder / "00000020" / "manifest.json").read_text())
-    manifest["format"] = checkpoint.FORMAT + 1
-    (folder / "00000020" / "manifest.json").write_bytes(checkpoint.sealed(manifest))
+    manifest["format"] = FORMAT + 1
+    (folder / "00000020" / "manifest.json").write_bytes(sealed(manifest))
     with pytest.raises(UserError, match="its format is 3"):
         checkpoint.newest(folder, [])
 
@@ -119,7 +122,7 @@ def test_a_manifest_that_points_outside_is_damage(folder: Path) -> None:
     path = folder / "00000020" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["files"]["../00000010/state.json"] = manifest["files"].pop("state.json")
-    path.write_bytes(checkpoint.sealed(manifest))
+    path.write_bytes(sealed(manifest))
     with pytest.raises(DamagedCheckpoint, match="leaves the folder"):
         checkpoint.read(folder / "00000020")
 
@@ -132,14 +135,14 @@ def test_rotation_keeps_the_newest_three_the_best_and_the_last_finite_one(tmp_pa
         facts = {**FACTS, "score": {1: 0.1, 2: 0.5}.get(iteration)}
         checkpoint.write(tmp_path, iteration, bad, facts)
         checkpoint.rotate(tmp_path)
-    assert [int(p.name) for p in checkpoint.listing(tmp_path)] == [1, 3, 5, 6, 7]
+    assert [int(p.name) for p in listing(tmp_path)] == [1, 3, 5, 6, 7]
     assert checkpoint.best(tmp_path) == tmp_path / "00000001"
 
 
 def test_leftovers_of_an_interrupted_save_are_removed(folder: Path) -> None:
     (folder / ".tmp-00000030-99").mkdir()
     (folder / ".tmp-00000030-99" / "state.json").write_text("{")
-    checkpoint.remove_temporaries(folder)
+    RunFolder(folder.parent).remove_temporaries()
     assert sorted(p.name for p in folder.iterdir()) == ["00000010", "00000020"]
 
 

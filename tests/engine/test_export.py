@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from torch import nn
 import ranks
 from ranks import UserError
 from ranks.engine.export.export import export_model
+from ranks.engine.export.load_export import load_export
 from ranks.engine.export.standalone import standalone_source
 from ranks.rl.policies.actor_critic import ActorCritic
 from ranks.rl.spaces import Space
@@ -35,6 +38,66 @@ def test_exporting_again_replaces_the_weights_and_keeps_other_files(tmp_path: Pa
     export_model(images.Net(16, 0.0), tmp_path / "export")
     assert (tmp_path / "export" / "model.safetensors").read_bytes() != first
     assert (tmp_path / "export" / "model.onnx").read_bytes() == b"kept"
+
+
+def test_what_is_no_file_in_an_older_export_is_not_copied(tmp_path: Path) -> None:
+    """A copy of a FIFO or of /dev/zero would never end."""
+    folder = tmp_path / "export"
+    (folder / "inside").mkdir(parents=True)
+    (folder / "inside" / "notes.txt").write_text("kept")
+    os.mkfifo(folder / "inside" / "fifo")
+    (folder / "zero").symlink_to("/dev/zero")
+    os.mkfifo(folder / "model.safetensors")
+    export_model(images.Net(16, 0.0), folder)
+    assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) == [
+        *("config.json", "inside", "inside/notes.txt", "model.py", "model.safetensors")
+    ]
+    assert load_export(folder / "model.safetensors", images.Net, "asked")[0].width == 16
+
+
+def test_an_export_folder_that_is_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    (tmp_path / "export").symlink_to("mine")
+    export_model(images.Net(16, 0.0), tmp_path / "export")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
+    assert not (tmp_path / "export").is_symlink()
+
+
+def test_an_export_without_space_is_one_error_and_the_older_one_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    export_model(images.Net(16, 0.0), folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(UserError, match="an older export is intact"):
+            export_model(images.Net(16, 0.0), folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+
+
+DAMAGED_EXPORTS: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "weights flipped": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-1] + b"?"), "its sha256 is"),
+    "weights endless": ("model.safetensors", lambda p: (p.unlink(), p.symlink_to("/dev/zero")), "not a regular file"),
+    "weights a FIFO": ("model.safetensors", lambda p: (p.unlink(), os.mkfifo(p)), "not a regular file"),
+    "weights missing": ("model.safetensors", Path.unlink, "missing"),
+    "config too deep": ("config.json", lambda p: p.write_text('{"a":' * 100_000), "levels deep"),
+    "config an array": ("config.json", lambda p: p.write_text("[]"), "not a JSON object"),
+    "no arguments": ("config.json", lambda p: p.write_text(p.read_text().replace("arguments", "x")), "a model"),
+    "odd arguments": ("config.json", lambda p: p.write_text(p.read_text().replace(": 16", ": -16")), "RuntimeError"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_EXPORTS)
+def test_a_damaged_export_is_one_error(case: str, tmp_path: Path) -> None:
+    name, change, words = DAMAGED_EXPORTS[case]
+    export_model(images.Net(16, 0.0), tmp_path / "export")
+    change(tmp_path / "export" / name)
+    with pytest.raises(UserError, match=words):
+        load_export(tmp_path / "export" / "model.safetensors", images.Net, "asked")
 
 
 def test_a_recurrent_policy_exports_too(tmp_path: Path) -> None:

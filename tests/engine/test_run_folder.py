@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ranks import RunConfig, UserError
+from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs import checkpoint
-from ranks.engine.runs.folder import RunFolder
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.runs.folder import RunFolder, listing
 from tests.engine.image_run import Crash, small_runs, train
 
 
@@ -120,7 +120,7 @@ def test_damaged_checkpoints_do_not_push_verified_ones_out(runs: RunConfig) -> N
         (path / "learner.safetensors").write_bytes(b"")
     with pytest.raises(Crash):
         train(runs, crash_at=9)
-    verified = [int(p.name) for p in checkpoint.listing(checkpoints) if checkpoint.read(p)]
+    verified = [int(p.name) for p in listing(checkpoints) if checkpoint.read(p)]
     assert verified == [6, 8, 9]
     assert len(newer) == 2
     assert {p.name for p in checkpoints.iterdir() if p.name.startswith("damaged-")} == {

@@ -13,7 +13,7 @@ from ranks import Learner, Loss, OptimConfig, Run, RunConfig, World, eval_mode, 
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.session import Session
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.metrics_rows import MetricsRow
 from ranks.engine.runs.save_policy import SavePolicy
 from tests.engine.group import join, run_ranks

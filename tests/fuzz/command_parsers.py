@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ranks.cli.launch import LaunchFlags
-
+from ranks.cli.commands.launch import LaunchFlags
 from ranks.cli.flags.parse import parse
 from ranks.cli.flags.settings import with_file
 from ranks.engine.config import RunConfig, SaveInterval, seconds

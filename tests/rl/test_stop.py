@@ -10,7 +10,7 @@ import pytest
 from torch import Tensor
 
 from ranks import Learner, OptimConfig, Run, Stopped, Summary
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.files.jsonl import read_rows
 from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from ranks.watch.tail import JsonlTail, NewRows
+from ranks.watch.tail import READ_BYTES, JsonlTail, NewRows
 
 
 def rows(*numbers: int) -> str:
@@ -46,3 +47,18 @@ def test_lines_that_are_not_rows_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_text("no json\n[1]\n\n" + rows(4))
     assert numbers(JsonlTail(path).read()) == [4]
+
+
+def test_a_line_without_end_does_not_hold_up_the_rows_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(rows(0).encode())
+    tail = JsonlTail(path)
+    assert numbers(tail.read()) == [0]
+    with path.open("ab") as file:
+        file.write(b"x" * (READ_BYTES + 10) + b"\n" + rows(1, 2).encode())
+    assert numbers(tail.read()) + numbers(tail.read()) == [1, 2]
+
+
+def test_a_fifo_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "m.jsonl")
+    assert JsonlTail(tmp_path / "m.jsonl").read() == NewRows([])

@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from ranks.bounded_file import check_regular
 from ranks.errors import UserError
 
 PREFIX = "ranks_user_"

@@ -6,33 +6,36 @@ import os
 import shutil
 from pathlib import Path
 
+from ranks.engine.files.disk import real_folder, remove
+from ranks.engine.runs.folder import RunFolder
+
 
 class LogFolder:
     """The folder of the ranks' logs: a hidden staging folder next to the run folder, later `logs/` inside it.
 
-    Its creator holds the run's lock, so it may remove the staging folders of earlier launchers.
+    Who takes the run's lock removes the staging folders of earlier launchers.
     """
 
     def __init__(self, run_dir: Path) -> None:
-        for old in run_dir.parent.glob(f".{run_dir.name}.logs-*"):
-            shutil.rmtree(old, ignore_errors=True)
         self.run_dir = run_dir
         self.staging = run_dir.parent / f".{run_dir.name}.logs-{os.getpid()}"
 
     def of_rank(self, rank: int) -> Path:
         """The log file of a rank, to append to."""
-        folder = self.run_dir / "logs" if self.move_to_run() else self.staging
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"rank{rank}.log"
+        folder = real_folder(self.run_dir / "logs" if self.move_to_run() else self.staging)
+        log = folder / f"rank{rank}.log"
+        if os.path.lexists(log) and (log.is_symlink() or not log.is_file()):  # a FIFO would block
+            remove(log)
+        return log
 
     def move_to_run(self) -> bool:
         """Move the logs into the run folder; False while that does not exist. Open files can still be written."""
-        if not self.run_dir.is_dir():
+        if not RunFolder(self.run_dir).exists:
             return False
         if self.staging.is_dir():
-            (self.run_dir / "logs").mkdir(exist_ok=True)
+            folder = real_folder(self.run_dir / "logs")
             for log in self.staging.iterdir():
-                log.replace(self.run_dir / "logs" / log.name)
+                log.replace(folder / log.name)
             self.staging.rmdir()
         return True
 

@@ -17,7 +17,6 @@ import contextlib
 import os
 import selectors
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -29,6 +28,7 @@ from ranks.launch.failure import EXIT_CODES, Failure, explain_exit, signal_name
 from ranks.launch.logs import LogFolder
 from ranks.launch.orphan_reaper import OrphanReaper, become_subreaper
 from ranks.launch.output import Show
+from ranks.launch.private_folder import private_folder
 from ranks.launch.process import RankProcess
 from ranks.launch.signals import SignalPipe
 from ranks.launch.start import starter
@@ -112,7 +112,7 @@ class Supervisor:
         with contextlib.ExitStack() as stack:
             self.signals = stack.enter_context(SignalPipe())
             self.reaper = stack.enter_context(OrphanReaper())
-            self.private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ranks-")))
+            self.private = stack.enter_context(private_folder())
             self.reaper.add_folder(self.private)
             if self.config.logs is not None:
                 self.reaper.add_folder(self.config.logs.staging)

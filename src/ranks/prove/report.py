@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from ranks.engine.files.jsonl import strict
 from ranks.engine.runs import provenance
-from ranks.engine.runs.jsonl import strict
 
 
 @dataclass(frozen=True)

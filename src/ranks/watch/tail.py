@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from ranks.engine.files.jsonl import parse_row
+from ranks.engine.files.regular import DamagedFile, open_regular
 
 MARK_BYTES = 64
 READ_BYTES = 8_000_000
@@ -35,24 +37,18 @@ class JsonlTail:
     def read(self) -> NewRows:
         """The new rows; none while the file does not exist or cannot be read."""
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 file.seek(max(0, self._offset - len(self._mark)))
                 truncated = file.read(len(self._mark)) != self._mark
                 if truncated:
                     self._offset, self._mark = 0, b""
                     file.seek(0)
                 data = file.read(READ_BYTES)
-        except OSError:
+        except (DamagedFile, OSError):
             return NewRows([])
         whole = data[: data.rfind(b"\n") + 1]
+        if len(data) == READ_BYTES and not whole:  # a line without end is no row
+            whole = data
         self._offset += len(whole)
         self._mark = (self._mark + whole)[-MARK_BYTES:]
-        return NewRows([row for line in whole.splitlines() if (row := _row(line)) is not None], truncated)
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", row) if isinstance(row, dict) else None
+        return NewRows([row for line in whole.splitlines() if (row := parse_row(line)) is not None], truncated)

@@ -6,7 +6,6 @@ the run resumes, metrics.jsonl is truncated, and the folder tensorboard/ is writ
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -15,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ranks.engine.files.disk import remove
+from ranks.engine.files.jsonl import number
 from ranks.watch.tail import JsonlTail
 
 POLL_S = 2.0
@@ -87,17 +88,18 @@ class EventFile:
     @classmethod
     def create(cls, folder: Path) -> EventFile:
         """A new file in `folder`; what was in the folder is removed."""
-        if folder.exists():
-            shutil.rmtree(folder)
+        if folder.is_dir():
+            remove(folder)
         folder.mkdir()
         return cls(folder / f"events.out.tfevents.{time.time_ns()}.ranks")
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write the numbers of one row of metrics.jsonl at its iteration."""
         iteration = row.get("iteration")
-        if not isinstance(iteration, int):
+        if not isinstance(iteration, int) or not 0 <= iteration < 2**63:
             return
-        numbers = {k: v for k, v in row.items() if k not in ("iteration", "time_s") and isinstance(v, int | float)}
+        found = {name: number(row, name) for name in row if name not in ("iteration", "time_s")}
+        numbers = {name: value for name, value in found.items() if value is not None}
         values = [self._summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items()]
         summary = self._summary(value=values)
         self._records.write(self._event(wall_time=_wall_time(row), step=iteration, summary=summary).SerializeToString())
@@ -110,5 +112,5 @@ class EventFile:
 
 
 def _wall_time(row: Mapping[str, Any]) -> float:
-    value = row.get("time_s")
-    return float(value) if isinstance(value, int | float) and value > 1e9 else time.time()
+    value = number(row, "time_s")
+    return value if value is not None and value > 1e9 else time.time()

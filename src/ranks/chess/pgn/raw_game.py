@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ranks.bounded_file import DamagedFile
+from ranks.bounded_file import DamagedGzip
 from ranks.chess.pgn.game import TERMINATIONS
 
 _TAG = re.compile(r'\[\s*(\w+)\s*"((?:[^"\\]|\\.)*)"\s*\]')
@@ -152,7 +152,7 @@ def raw_games(lines: Iterable[str]) -> Iterator[RawGame]:
                 if raw.result:
                     yield raw.close()
                     raw = RawGame()
-    except DamagedFile as error:
+    except DamagedGzip as error:
         raw.fail(f"the compressed file is damaged: {error.found}")
     if raw.holds_a_game:
         yield raw.close()

@@ -39,7 +39,7 @@ def export(argv: Sequence[str]) -> int:
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
     from ranks.cli.saved.saved_model import load_model, pick_checkpoint
     from ranks.engine.distributed.world import World
-    from ranks.engine.export.export import export_model
+    from ranks.engine.export.export import FILES, export_model
 
     found = pick_checkpoint(run.folder, flags.checkpoint)
     world = World.join(replace(run.engine, shares=None), device="cpu", workload=run.workload)
@@ -50,8 +50,7 @@ def export(argv: Sequence[str]) -> int:
         more = extra(model, run.config, folder) if extra is not None else []
     finally:
         world.leave()
-    names = ["model.safetensors", "config.json", "model.py"]
-    files = [folder / name for name in names] + [path for path in more if path.name not in names]
+    files = [folder / name for name in FILES] + [path for path in more if path.name not in FILES]
     result: dict[str, Any] = {
         "run": run.folder.name,
         "iteration": found.iteration,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ranks.cli.flags.parse import parse
-from ranks.cli.saved.run_folder import in_use, last_rows, run_folders
+from ranks.cli.saved.run_folder import run_folders
 from ranks.cli.units import age, size
-from ranks.engine.config_file import read_object
-from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.files.jsonl import last_rows, number
+from ranks.engine.files.regular import DamagedFile
+from ranks.engine.files.strict_json import read_object
+from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
+from ranks.watch.lines import clean
 
 MAIN_METRICS = ("val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")
 """The table shows the first of these that a run has: the reward of an episode, or the loss."""
@@ -70,41 +75,68 @@ def runs(argv: Sequence[str]) -> int:
 
 
 def describe(folder: Path) -> RunInfo:
-    """What the files of a run folder say."""
-    settings = read_object(folder / CONFIG_FILE, f"ranks runs ({folder.name})")
+    """What the files of a run folder say; what cannot be read is left out."""
+    try:
+        settings, problem = read_object(folder / CONFIG_FILE), ""
+    except DamagedFile as damage:
+        settings, problem = {}, str(damage)
     metrics = folder / METRICS_FILE
     rows = list(last_rows(metrics))
     plans = (event for event in last_rows(folder / EVENTS_FILE) if event.get("event") == "plan")
-    goal = next(plans, settings.get("config", {})).get("iterations")
+    goal = next(plans, part(settings, "config")).get("iterations")
     metric = next((name for name in MAIN_METRICS if newest(rows, name) is not None), None)
     sessions = list(last_rows(folder / SESSIONS_FILE))
-    written_s = metrics.stat().st_mtime if metrics.exists() else folder.stat().st_mtime
+    in_use = RunFolder(folder).in_use()
+    size_bytes, written_s = size_and_time(folder, metrics)
     return RunInfo(
-        name=folder.name,
-        workload=Path(str(settings.get("workload"))).stem,
-        iterations=int(rows[0].get("iteration", 0)) if rows else 0,
+        name=clean(folder.name),
+        workload=clean(Path(str(settings.get("workload", "-"))).stem),
+        iterations=int(newest(rows[:1], "iteration") or 0),
         goal=goal if isinstance(goal, int) else None,
         metric=metric,
         value=newest(rows, metric) if metric else None,
         train_loss=newest(rows, "train/loss"),
         val_loss=newest(rows, "val/loss"),
         ranks=next((session["ranks"] for session in sessions if isinstance(session.get("ranks"), int)), None),
-        mode="exact" if settings.get("engine", {}).get("exact") else "fast",
-        state="running" if in_use(folder) else last_state(sessions),
-        size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        mode="exact" if part(settings, "engine").get("exact") else "fast",
+        state="running" if in_use else f"damaged ({problem})" if problem else last_state(sessions, in_use),
+        size_bytes=size_bytes,
         age_s=max(0.0, time.time() - written_s),
     )
 
 
+def part(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name of the settings; empty where there is none."""
+    found = settings.get(name)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def size_and_time(folder: Path, metrics: Path) -> tuple[int, float]:
+    """The bytes of all files in a folder, and when `metrics` was written; a running run may remove
+    files meanwhile."""
+    num_bytes = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                num_bytes += os.lstat(os.path.join(place, name)).st_size
+    for path in (metrics, folder):
+        with contextlib.suppress(OSError):
+            return num_bytes, path.lstat().st_mtime
+    return num_bytes, time.time()
+
+
 def newest(rows: Sequence[dict[str, Any]], name: str) -> float | None:
     """The latest value of a metric, if there is one. `rows`: newest first."""
-    return next((float(row[name]) for row in rows if isinstance(row.get(name), int | float)), None)
+    return next((value for row in rows if (value := number(row, name)) is not None), None)
 
 
-def last_state(sessions: Sequence[dict[str, Any]]) -> str:
-    """How the last session ended; one that wrote no end was killed. `sessions`: newest first."""
-    event = str(sessions[0].get("event", "unknown")) if sessions else "unknown"
-    return "killed" if event in ("opened", "resumed") else event
+def last_state(sessions: Sequence[dict[str, Any]], in_use: bool | None) -> str:
+    """How the last session ended; one that wrote no end was killed. `sessions`: newest first.
+    `in_use`: None where another user may hold the lock."""
+    event = clean(str(sessions[0].get("event", "unknown"))) if sessions else "unknown"
+    if event in ("opened", "resumed"):
+        return "unknown" if in_use is None else "killed"
+    return event
 
 
 def table(found: Sequence[RunInfo]) -> str:

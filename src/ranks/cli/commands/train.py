@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv
-from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
+from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
 
@@ -182,7 +182,7 @@ def run_folder(engine: RunConfig) -> RunFolder:
 
 def newest_iteration(folder: RunFolder) -> int:
     """The iteration of the newest checkpoint; -1 without one."""
-    return max((int(path.name) for path in folder.checkpoints.glob("[0-9]*") if path.name.isdigit()), default=-1)
+    return max((int(path.name) for path in listing(folder.checkpoints)), default=-1)
 
 
 def record(folder: RunFolder, fact: dict[str, Any]) -> None:
@@ -192,12 +192,13 @@ def record(folder: RunFolder, fact: dict[str, Any]) -> None:
     """
     if not folder.exists:
         return
-    from ranks.engine.runs.jsonl import JsonlFile, read_rows
+    from ranks.engine.files.jsonl import JsonlFile, last_rows
 
     path = folder.path / SESSIONS_FILE
-    last = next(reversed(read_rows(path)), {})
+    last = next(last_rows(path), {})
     if fact.get("kind") == "user_error" and last.get("event") not in ("opened", "resumed"):
         return
     sessions = JsonlFile(path)
     sessions.append({**fact, "time": fact["time_s"]})
+    sessions.sync()
     sessions.close()

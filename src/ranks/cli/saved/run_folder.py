@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
+import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from ranks.engine.config import RunConfig
-from ranks.engine.config_file import overlay, read_object
+from ranks.engine.config_file import overlay
 from ranks.engine.runs import code
-from ranks.engine.runs.folder import CONFIG_FILE, RunFolder
+from ranks.engine.runs.folder import CONFIG_FILE, RUN_FILE, RunFolder
 from ranks.errors import UserError, nearest
 from ranks.workloads import WORKLOADS, is_path, load, load_workload_file
-
-TAIL_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
     """The folder of a run given by its name under runs/ or by its path. Raises UserError with the
     nearest name."""
     for folder in (runs_dir / run, Path(run)):
-        if (folder / CONFIG_FILE).is_file():
+        if os.path.lexists(folder / CONFIG_FILE) or RunFolder(folder).exists:
             RunFolder(folder).check_format()
             return folder
     names = [folder.name for folder in run_folders(runs_dir)]
@@ -45,8 +41,9 @@ def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
 
 
 def run_folders(runs_dir: Path) -> list[Path]:
-    """All run folders, by name."""
-    return sorted(path.parent for path in runs_dir.glob(f"*/{CONFIG_FILE}") if not path.parent.name.startswith("."))
+    """All run folders, by name; damaged ones too."""
+    found = {path.parent for name in (CONFIG_FILE, RUN_FILE) for path in runs_dir.glob(f"*/{name}")}
+    return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
 def open_run(folder: Path, asked: str, *, trust_code: bool = False) -> SavedRun:
@@ -54,11 +51,11 @@ def open_run(folder: Path, asked: str, *, trust_code: bool = False) -> SavedRun:
 
     `trust_code`: a user's file is loaded from the copy in the run folder, in place of the original.
     """
-    content = read_object(folder / CONFIG_FILE, asked)
-    workload = str(content.get("workload"))
+    content = RunFolder(folder).read_settings()
+    workload = content["workload"]
     module = load_code(folder, workload, asked, trust_code)
-    engine = overlay(RunConfig(), content.get("engine", {}), asked, "engine")
-    config = overlay(module.Config(), content.get("config", {}), asked, "config")
+    engine = overlay(RunConfig(), content["engine"], asked, "engine")
+    config = overlay(module.Config(), content["config"], asked, "config")
     return SavedRun(folder, workload, module, engine, config)
 
 
@@ -92,34 +89,3 @@ def made_by_a_script(folder: Path, script: str, asked: str) -> UserError:
     do = f"load {export} with its model.py" if export.is_dir() else "call run.finish(export=model) in the script"
     do += "; or write the loop as a workload: see `ranks new NAME`"
     return UserError(asked, f"the run was made by the script {script}.py, which is not a workload", do)
-
-
-def in_use(folder: Path) -> bool:
-    """Whether a process holds the run's lock now."""
-    lock = folder.parent / f".{folder.name}.lock"
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def last_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The last rows of a .jsonl file, newest first; lines that are cut off are skipped."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read().splitlines()
-    except OSError:
-        return
-    for line in reversed(lines):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            yield cast("dict[str, Any]", row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from ranks.cli.saved.run_folder import SavedRun
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import Checkpoint
+from ranks.engine.runs.folder import listing, name_of
 from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
 
@@ -27,10 +30,10 @@ def pick_checkpoint(run_folder: Path, which: str) -> Checkpoint:
         path = checkpoint.best(folder)
         if path is None:
             raise UserError(asked, f"no checkpoint in {folder} was saved with a score", "use --checkpoint latest")
-    elif which.isdigit():
-        path = folder / f"{int(which):08d}"
-        if not path.is_dir():
-            kept = ", ".join(str(int(p.name)) for p in checkpoint.listing(folder)) or "none"
+    elif re.fullmatch("[0-9]{1,18}", which):
+        path = folder / name_of(int(which))
+        if not os.path.lexists(path):
+            kept = ", ".join(str(int(p.name)) for p in listing(folder)) or "none"
             raise UserError(
                 asked, f"{folder} has no checkpoint of that iteration; it holds {kept}", "name one of those"
             )
@@ -71,7 +74,8 @@ def load_model(run: SavedRun, found: Checkpoint, device: torch.device) -> nn.Mod
 def model_weights(found: Checkpoint) -> dict[str, Tensor]:
     """The model's tensors in a checkpoint, which must keep exactly one object with a model. Raises
     UserError."""
-    models: list[Any] = [state["model"] for state in found.state.values() if "model" in state]
+    parts: list[Any] = [state.get("model") for state in found.state.values()]
+    models = [part for part in parts if isinstance(part, dict) and all(isinstance(t, Tensor) for t in part.values())]
     if len(models) != 1:
         holds = f"{len(models)} models among {', '.join(found.state)}"
         raise UserError(f"the model of {found.path}", holds, "keep exactly one learner in Run.open(keep=...)")

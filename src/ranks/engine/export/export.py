@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import safetensors.torch
 from torch import nn
 
 from ranks.engine.export.standalone import standalone_source
+from ranks.engine.files.disk import remove, write_durably, writing
 from ranks.engine.state import split_state
 from ranks.errors import UserError
 
@@ -75,25 +77,40 @@ def describe(model: nn.Module) -> tuple[dict[str, Any], str]:
     return config, standalone_source(type(model)) + LOADER.format(name=name)
 
 
+FILES = ("model.safetensors", "config.json", "model.py")
+
+
 def export_model(model: nn.Module, folder: Path) -> Path:
-    """Write the three files, all or none. Raises UserError where the model's source needs more than
-    torch."""
+    """Write the three files, all or none; other files in the folder stay. Raises UserError where
+    the model's source needs more than torch, or the folder cannot be written."""
     name = type(model).__name__
     config, source = describe(model)
     tensors, _ = split_state(model.state_dict())
     weights = safetensors.torch.save(tensors, {"class": name})
     config["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    contents = (weights, (json.dumps(config, indent=2) + "\n").encode(), source.encode())
     temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    if folder.exists():
-        shutil.copytree(folder, temporary)
-    temporary.mkdir(parents=True, exist_ok=True)
-    (temporary / "model.safetensors").write_bytes(weights)
-    (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    (temporary / "model.py").write_text(source)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(temporary, folder)
+    with writing(f"to export into {folder}", folder.parent, "an older export is intact"):
+        remove(temporary)
+        try:
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.copytree(folder, temporary, symlinks=True, ignore=_not_kept)
+            temporary.mkdir(parents=True, exist_ok=True)
+            for file, content in zip(FILES, contents, strict=True):
+                write_durably(temporary / file, content)
+            remove(folder)
+            os.rename(temporary, folder)
+        except OSError:
+            remove(temporary)
+            raise
     return folder
+
+
+def _not_kept(folder: str, names: list[str]) -> list[str]:
+    """Of the names in an older export: the three files, and what is neither a file nor a folder (a
+    copy of a FIFO or a device could last for ever)."""
+    modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+    return [name for name, mode in modes.items() if name in FILES or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
 
 
 def warn_unless_exportable(model: nn.Module, warn: Callable[[str], None]) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import nn
 
+from ranks.engine.files.regular import DamagedFile, open_regular, reason
+from ranks.engine.files.strict_json import read_object
 from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
 
@@ -23,24 +23,35 @@ def load_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
     the sha256 of its weights. Raises UserError where a file is missing or damaged, or holds another
     class of model."""
     config_path = weights_path.with_name("config.json")
+    again = "export it again"
     try:
-        raw = weights_path.read_bytes()
-        config: Any = json.loads(config_path.read_text(encoding="utf-8"))
-        arguments, expected = dict(config["arguments"]), str(config["weights_sha256"])
-    except OSError as error:
-        raise UserError(asked, f"{error.filename}: {error.strerror}", "give a complete export folder") from None
-    except (ValueError, KeyError, TypeError):
-        raise UserError(asked, f"{config_path} does not describe a model", "export it again") from None
-    sha256 = hashlib.sha256(raw).hexdigest()
-    if sha256 != expected:
-        found = f"{weights_path} is damaged: sha256 {sha256[:12]}, {config_path.name} says {expected[:12]}"
-        raise UserError(asked, found, "export it again")
+        config = read_object(config_path, follow=True)
+        raw = read_verified(weights_path, str(config.get("weights_sha256")))
+    except DamagedFile as damage:
+        raise UserError(asked, str(damage), f"give a complete export folder, or {again}") from None
+    arguments = config.get("arguments")
+    if not isinstance(arguments, dict):
+        raise UserError(asked, f"{config_path} does not describe a model", again)
     if config.get("class") != cls.__name__:
         raise UserError(asked, f"{weights_path} holds a {config.get('class')}", f"give a {cls.__name__}")
     try:
-        model = cls(**arguments)
+        model = cls(**cast("dict[str, Any]", arguments))
         weights = safetensors.torch.load(raw)
-    except (TypeError, ValueError, safetensors.SafetensorError) as error:
-        raise UserError(asked, f"{weights_path} cannot be read: {error}", "export it again") from None
+    except Exception as error:  # whatever the arguments or the weights make the class raise
+        raise UserError(asked, f"{weights_path} cannot be loaded: {type(error).__name__}: {error}", again) from error
     load_weights(model, weights)
-    return model.to(torch.get_default_dtype()).eval(), sha256
+    return model.to(torch.get_default_dtype()).eval(), str(config["weights_sha256"])
+
+
+def read_verified(path: Path, sha256: str) -> bytes:
+    """The content of a regular file with this sha256, which is compared before the content is in
+    memory. Raises DamagedFile."""
+    with open_regular(path, follow=True) as file:
+        try:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != sha256:
+                raise DamagedFile(f"{path}: damaged, its sha256 is {found[:12]}, its config.json says {sha256[:12]}")
+            file.seek(0)
+            return file.read()
+        except OSError as error:
+            raise DamagedFile(f"{path}: {reason(error)}") from None

@@ -7,21 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from ranks.engine.distributed.world import World
+from ranks.engine.files.disk import writing
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.folder import RunFolder, name_of
+from ranks.engine.runs.history import record
+from ranks.engine.runs.manifest import Manifest
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 
 
 class CheckpointWriter:
-    """`fingerprint`: of the newest checkpoint, known to the first rank."""
+    """`manifest`: of the newest checkpoint, known to the first rank."""
 
     def __init__(
-        self, folder: RunFolder, world: World, keep: Mapping[str, Stateful], log: RunLog, fingerprint: str
+        self, folder: RunFolder, world: World, keep: Mapping[str, Stateful], log: RunLog, manifest: Manifest
     ) -> None:
-        self.folder, self.world, self.keep, self.log, self.fingerprint = folder, world, keep, log, fingerprint
+        self.folder, self.world, self.keep, self.log, self.manifest = folder, world, keep, log, manifest
 
     def host_state(self) -> HostState:
         """A copy of the state of everything that the run keeps. Every rank calls it."""
@@ -29,7 +32,7 @@ class CheckpointWriter:
 
     def write(self, state: HostState, iteration: int, time_s: float, score: float | None) -> dict[str, Any] | None:
         """Write a checkpoint and delete old ones. The `saved` event on the first rank, None on
-        others."""
+        others. Raises UserError where the disk is full, read-only or damaged."""
         if self.world.rank != 0:
             return None
         start = time.perf_counter()
@@ -41,7 +44,11 @@ class CheckpointWriter:
             "measured": {"assignment": list(self.world.assignment.bounds), **measured},
             **self.log.lengths(),
         }
-        path = checkpoint.write(self.folder.checkpoints, iteration, state, about)
-        checkpoint.rotate(self.folder.checkpoints)
-        self.fingerprint = str(checkpoint.read_manifest(path)["fingerprint"])
-        return {"event": "saved", "checkpoint": str(path), "seconds": time.perf_counter() - start}
+        folder = self.folder.checkpoints
+        with writing(f"to save a checkpoint in {folder}", folder):
+            self.manifest = checkpoint.write(folder, iteration, state, about)
+        with writing(f"to delete old checkpoints in {folder}", folder):
+            checkpoint.rotate(folder)
+        seconds = time.perf_counter() - start
+        path = str(folder / name_of(iteration))
+        return {"event": "saved", "checkpoint": path, "seconds": seconds, **record(self.manifest)}

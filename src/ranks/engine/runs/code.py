@@ -17,9 +17,11 @@ import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ranks.engine.runs.folder import RUN_FILE
+from ranks.engine.files.disk import remove, write_durably, writing
+from ranks.engine.files.regular import DamagedFile, read_regular
+from ranks.engine.runs.folder import RUN_FILE, RunFolder
 
 CODE_DIR = "code"
 
@@ -45,7 +47,8 @@ def source_files(workload: str) -> dict[str, Path]:
 
 
 def keep(run_folder: Path, workload: str) -> dict[str, Any]:
-    """Copy the user's files into the run folder. Returns the entry `code` of run.json."""
+    """Copy the user's files into the run folder. Returns the entry `code` of run.json. Raises
+    OSError."""
     files = source_files(workload)
     for name, path in files.items():
         copy = run_folder / CODE_DIR / name
@@ -54,31 +57,40 @@ def keep(run_folder: Path, workload: str) -> dict[str, Any]:
     return {"package": package_version(), "files": {name: sha256_of(path) for name, path in sorted(files.items())}}
 
 
-def changes(recorded: dict[str, Any] | None, folder: Path) -> list[str]:
+def changes(recorded: Any, folder: Path) -> list[str]:
     """What differs between the entry `code` of run.json and this package and the files in `folder`.
 
     A run that an older version started has no such entry: nothing is known to differ.
     """
     if recorded is None:
         return []
-    found = [f"{name} has changed" for name, sha in recorded["files"].items() if sha256_of(folder / name) != sha]
-    if recorded["package"] != package_version():
-        found.append(f"the package was {recorded['package']} and is {package_version()}")
+    entry = cast("dict[str, Any]", recorded) if isinstance(recorded, dict) else {}
+    files = entry.get("files")
+    if not isinstance(files, dict):
+        return ["the record of its code in run.json is damaged: the code may have changed"]
+    found: list[str] = []
+    for name, sha256 in cast("dict[str, Any]", files).items():
+        inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+        if not inside or sha256_of(folder / name) != sha256:
+            found.append(f"{name} has changed")
+    if entry.get("package") != package_version():
+        found.append(f"the package was {entry.get('package')} and is {package_version()}")
     return found
 
 
-def update(run_folder: Path, workload: str) -> list[str]:
+def update(folder: RunFolder, workload: str) -> list[str]:
     """Compare the code of a resumed run with the one that trained before, and keep the new one.
-    Returns the changes."""
-    run: dict[str, Any] = json.loads((run_folder / RUN_FILE).read_text())
+    Returns the changes. Raises UserError."""
+    run = folder.read_run()
     files = source_files(workload)
     found = changes(run.get("code"), next(iter(files.values())).resolve().parent if files else Path())
     if found:
-        shutil.rmtree(run_folder / CODE_DIR, ignore_errors=True)
-        run["code"] = keep(run_folder, workload)
-        temporary = run_folder / f".{RUN_FILE}.tmp-{os.getpid()}"
-        temporary.write_text(json.dumps(run, indent=2) + "\n")
-        temporary.replace(run_folder / RUN_FILE)
+        with writing(f"to keep the code of the run in {folder.path}", folder.path):
+            remove(folder.path / CODE_DIR)
+            run["code"] = keep(folder.path, workload)
+            temporary = folder.path / f".{RUN_FILE}.tmp-{os.getpid()}"
+            write_durably(temporary, (json.dumps(run, indent=2) + "\n").encode())
+            temporary.replace(folder.path / RUN_FILE)
     return found
 
 
@@ -93,6 +105,6 @@ def package_version() -> str:
 def sha256_of(path: Path) -> str | None:
     """Of a file; None where it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(read_regular(path, follow=True)).hexdigest()
+    except DamagedFile:
         return None

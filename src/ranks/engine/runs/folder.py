@@ -9,18 +9,19 @@ holds between containers that share the file system.
 
 from __future__ import annotations
 
-import fcntl
+import glob
 import json
 import os
 import re
-import shutil
-import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ranks.engine.files.disk import remove
+from ranks.engine.files.lock import is_locked, lock
+from ranks.engine.files.regular import DamagedFile
+from ranks.engine.files.strict_json import read_object
 from ranks.errors import OtherFormat, UserError
 
 FORMAT = 2
@@ -30,6 +31,8 @@ CONFIG_FILE = "run_config.json"
 METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
 SESSIONS_FILE = "sessions.jsonl"
+TEMPORARY = ".tmp-"
+"""Begins the names of folders in checkpoints/ that are being written or deleted."""
 
 
 @dataclass(frozen=True)
@@ -53,55 +56,70 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        return (self.path / RUN_FILE).is_file()
+        return os.path.lexists(self.path / RUN_FILE)
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.path.parent / f".{self.path.name}.lock"
 
     def lock(self, patience_s: float = 0.0) -> int:
         """Lock the run for this process and those that inherit the descriptor. Raises UserError
-        naming the owner."""
-        path = self.path.parent / f".{self.path.name}.lock"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UserError(
-                f"to train in {self.path}",
-                f"{path.parent}: {error.strerror}",
-                "choose a writable folder with --runs-dir",
-            ) from error
-        deadline = time.monotonic() + patience_s
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() < deadline:
-                    time.sleep(0.05)
-                    continue
-                owner = os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unnamed process"
-                os.close(descriptor)
-                raise UserError(
-                    f"to train in {self.path}",
-                    f"the run is in use by {owner}",
-                    "wait for it, stop it, or choose another --name",
-                ) from None
-        os.ftruncate(descriptor, 0)
-        started = time.strftime("%Y-%m-%d %H:%M:%S")
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {started}".encode(), 0)
-        os.set_inheritable(descriptor, True)
+        naming the owner. The logs that killed launchers left outside the folder are removed."""
+        descriptor = lock(self._lock_file, f"to train in {self.path}", patience_s)
+        self._remove_hidden("logs")
         return descriptor
+
+    def in_use(self) -> bool | None:
+        """Whether a process holds the run's lock now; None where it belongs to another user."""
+        return is_locked(self._lock_file)
+
+    def remove_temporaries(self) -> None:
+        """Remove the half-written files and folders of killed processes. The lock must be held."""
+        self._remove_hidden("tmp")
+        inside = [] if self.checkpoints.is_symlink() else list(self.checkpoints.glob(f"{TEMPORARY}*"))
+        for left in (*self.path.glob(".*.tmp-*"), *inside):
+            remove(left)
+
+    def _remove_hidden(self, kind: str) -> None:
+        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{kind}-*"):
+            remove(left)
 
     def read_run(self) -> dict[str, Any]:
         """run.json. Raises UserError where it is damaged."""
+        return self._read(RUN_FILE, {"identity": dict})
+
+    def read_settings(self) -> dict[str, Any]:
+        """run_config.json: workload, engine and config. Raises UserError where it is damaged, or
+        where run.json has other values."""
+        settings = self._read(CONFIG_FILE, {"workload": str, "engine": dict, "config": dict})
+        identity = self.read_run()["identity"]
+        for part in ("engine", "config"):
+            disagree = differing(*_shared(identity.get(part), settings[part]), part)
+            if disagree:
+                do = "restore the damaged one of the two from a copy"
+                found = f"run.json and {CONFIG_FILE} disagree: {disagree[0]}"
+                raise UserError(f"to read {self.path / CONFIG_FILE}", found, do)
+        return settings
+
+    def _read(self, name: str, parts: Mapping[str, type]) -> dict[str, Any]:
+        path = self.path / name
         try:
-            return cast(dict[str, Any], json.loads((self.path / RUN_FILE).read_text()))
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"to read {self.path / RUN_FILE}", f"{error}", "restore the file, or choose another --name"
-            ) from error
+            found = read_object(path)
+            wrong = [part for part, kind in parts.items() if not isinstance(found.get(part), kind)]
+            if wrong:
+                raise DamagedFile(f"{path}: it has no valid {', '.join(wrong)}")
+        except DamagedFile as damage:
+            raise UserError(f"to read {path}", str(damage), "restore the file, or choose another --name") from damage
+        return found
 
     def check_format(self) -> None:
         """Raises OtherFormat where another version of ranks has written the folder."""
-        if self.exists and (found := self.read_run().get("format")) != FORMAT:
+        if not self.exists:
+            return
+        found = self.read_run().get("format")
+        if found is not None and type(found) is not int:
+            raise UserError(f"to read {self.path / RUN_FILE}", f"its format is {found!r}"[:100], "restore the file")
+        if found != FORMAT:
             raise OtherFormat.of(self.path, found, FORMAT)
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
@@ -120,13 +138,39 @@ class RunFolder:
             raise UserError(f"to continue {self.path}", listed, do)
 
     def temporary(self) -> Path:
-        """An empty temporary folder to build the run folder in. Those of earlier attempts are
-        removed; the lock must be held."""
-        for old in self.path.parent.glob(f".{self.path.name}.tmp-*"):
-            shutil.rmtree(old, ignore_errors=True)
+        """An empty temporary folder to build the run folder in; the lock must be held. Raises
+        OSError."""
         path = self.path.parent / f".{self.path.name}.tmp-{os.getpid()}"
         path.mkdir()
         return path
+
+
+def name_of(iteration: int) -> str:
+    """The name of a checkpoint's folder."""
+    return f"{iteration:08d}"
+
+
+def iteration_of(path: Path) -> int | None:
+    """The iteration in the name of a checkpoint folder; None for other names."""
+    return int(path.name) if re.fullmatch(r"[0-9]{8,18}", path.name) else None
+
+
+def listing(checkpoints: Path) -> list[Path]:
+    """Checkpoint folders from oldest to newest, without verifying them; what has the name of one
+    and is none is listed too. Empty where `checkpoints` is no folder, or a link."""
+    if checkpoints.is_symlink() or not checkpoints.is_dir():
+        return []
+    named = {path: iteration_of(path) for path in checkpoints.iterdir()}
+    return sorted((path for path, n in named.items() if n is not None), key=lambda path: (int(path.name), path.name))
+
+
+def _shared(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two JSON trees without the keys that only one of them has."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        a, b = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        pairs = {key: _shared(a[key], b[key]) for key in a.keys() & b.keys()}
+        return {k: v[0] for k, v in pairs.items()}, {k: v[1] for k, v in pairs.items()}
+    return one, other
 
 
 def _weight(difference: str) -> int:

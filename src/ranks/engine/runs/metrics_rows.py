@@ -14,11 +14,13 @@ from typing import Any
 import torch
 
 from ranks.engine.distributed.session import PhaseTimes
+from ranks.engine.files.jsonl import number
 from ranks.engine.update.step import StepStats
 
 PHASES: tuple[str, ...] = ("data", "compute", "communication", "evaluation", "save")
 """Phases that every row has; others (acting) only where a loop or a collector timed them."""
 NO_SECONDS: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
 
 
 @dataclass
@@ -92,12 +94,27 @@ def peak_memory_bytes(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def time_split(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Seconds by phase over all iterations."""
-    totals: dict[str, float] = dict.fromkeys((*PHASES, "other"), 0.0)
-    for row in rows:
-        for key, value in row.items():
-            phase = key.removeprefix("time/").removesuffix("_s")
-            if key == f"time/{phase}_s" and phase != "iteration":
-                totals[phase] = totals.get(phase, 0.0) + (value or 0.0)
-    return {phase: round(seconds, 3) for phase, seconds in totals.items()}
+class RowTotals:
+    """What a run's finished event says about all its rows, added up row by row: the last value of
+    each result, and the seconds of each phase and of all iterations."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, float] = {}
+        self.result_iterations: dict[str, int] = {}
+        """The iteration of the row that has the last value of a result."""
+        self.seconds: dict[str, float] = dict.fromkeys((*PHASES, "other"), 0.0)
+        self.iterations_s = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        for name in row:
+            value = number(row, name)
+            if value is None:
+                continue
+            if name.startswith(RESULT_TAGS):
+                self.results[name] = value
+                self.result_iterations[name] = int(number(row, "iteration") or 0)
+            elif name == "time/iteration_s":
+                self.iterations_s += value
+            elif name.startswith("time/") and name.endswith("_s"):
+                phase = name.removeprefix("time/").removesuffix("_s")
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + value

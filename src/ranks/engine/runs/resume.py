@@ -6,15 +6,20 @@ import json
 import os
 import socket
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ranks.engine.config import identity_of
 from ranks.engine.distributed.world import World
+from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, write_durably, writing
+from ranks.engine.files.jsonl import last_rows
+from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs import checkpoint, code, provenance
-from ranks.engine.runs.checkpoint import HostState
+from ranks.engine.runs.checkpoint import Checkpoint, DamagedCheckpoint, HostState
 from ranks.engine.runs.folder import (
     CONFIG_FILE,
     EVENTS_FILE,
@@ -24,7 +29,7 @@ from ranks.engine.runs.folder import (
     SESSIONS_FILE,
     RunFolder,
 )
-from ranks.engine.runs.jsonl import read_rows
+from ranks.engine.runs.manifest import MANIFEST, Manifest
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
@@ -38,12 +43,9 @@ SEEN_S = 15.0
 class Opened:
     """Where a run begins or continues."""
 
-    iteration: int
-    """So many iterations are finished."""
+    manifest: Manifest
+    """Of the checkpoint that was loaded, or of checkpoint 0."""
     resumed: bool
-    time_s: float
-    """Seconds of the sessions before this one whose work was kept."""
-    fingerprint: str
     session: dict[str, Any]
     """The record of this session's beginning, for sessions.jsonl."""
     finished: bool = False
@@ -80,7 +82,8 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank
     calls it."""
     who = identity(world, config, keep, data)
-    found = _first_rank(world, lambda: _look(folder, world, who))
+    verified: list[Checkpoint] = []  # on the first rank, which then need not read it twice
+    found = _first_rank(world, lambda: _look(folder, who, verified))
     if found is None:
         state = HostState.of({name: kept.state_dict() for name, kept in keep.items()})
         created = _first_rank(world, lambda: _create(folder, world, config, who, state))
@@ -88,32 +91,53 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         return created
     path, damaged = found
     _check_shared(world, path)
-    loaded = checkpoint.read(path)
+    loaded = _every_rank(world, lambda: verified[0] if verified else _read(path))
     if loaded.state.keys() != keep.keys():
         raise UserError(
             f"to continue from {path}",
             f"its checkpoint keeps {sorted(loaded.state)}, this program keeps {sorted(keep)}",
             "choose another --name",
         )
+    manifest = loaded.manifest
     for name, kept in keep.items():
-        kept.load_state_dict(loaded.state[name])
-        measured = loaded.manifest["measured"]
-        if isinstance(kept, Learner) and measured["assignment"] == list(world.assignment.bounds):
-            kept.measured = measured[name]
+        _load(path, name, kept, loaded.state[name])
+        measured = manifest.measured.get(name)
+        same_shards = manifest.measured.get("assignment") == list(world.assignment.bounds)
+        if isinstance(kept, Learner) and same_shards and measured is not None:
+            kept.measured = measured
     return Opened(
-        loaded.iteration,
+        manifest,
         resumed=True,
-        time_s=float(loaded.manifest["time_s"]),
-        fingerprint=loaded.fingerprint,
-        session=_session(world, "resumed", loaded.iteration, folder.path / METRICS_FILE),
-        finished=[r["event"] for r in read_rows(folder.path / SESSIONS_FILE)[-1:]] == ["finished"],
-        lengths={
-            METRICS_FILE: int(loaded.manifest["metrics_bytes"]),
-            EVENTS_FILE: int(loaded.manifest["events_bytes"]),
-        },
+        session=_session(world, "resumed", manifest.iteration, folder.path / METRICS_FILE),
+        finished=[r.get("event") for r in islice(last_rows(folder.path / SESSIONS_FILE), 1)] == ["finished"],
+        lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
-        changed_code=_first_rank(world, lambda: code.update(folder.path, world.workload)),
+        changed_code=_first_rank(world, lambda: code.update(folder, world.workload)),
     )
+
+
+def _load(path: Path, name: str, kept: Stateful, state: Mapping[str, Any]) -> None:
+    """Load a kept object's state. Raises UserError where it does not fit."""
+    try:
+        kept.load_state_dict(state)
+    except UserError:
+        raise
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise UserError(
+            f"to continue from {path}",
+            f"{name} cannot load its state: {type(error).__name__}: {error} ({where.filename}:{where.lineno})",
+            "continue with the code that saved it, or choose another --name",
+        ) from error
+
+
+def _read(path: Path) -> Checkpoint:
+    try:
+        return checkpoint.read(path)
+    except DamagedCheckpoint as damage:
+        raise UserError(
+            f"to continue from {path}", str(damage), "check that all ranks see the same files; the first rank read it"
+        ) from damage
 
 
 def _first_rank(world: World, act: Callable[[], T]) -> T:
@@ -137,7 +161,7 @@ def _check_shared(world: World, path: Path) -> None:
     """
     if world.process_env.one_host:
         return
-    manifest = path / checkpoint.MANIFEST
+    manifest = path / MANIFEST
     wanted, deadline = _first_rank(world, manifest.read_bytes), time.monotonic() + SEEN_S
     while not (sees := manifest.is_file() and manifest.read_bytes() == wanted) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -151,54 +175,78 @@ def _check_shared(world: World, path: Path) -> None:
         )
 
 
-def _look(folder: RunFolder, world: World, who: dict[str, Any]) -> tuple[Path, list[str]] | None:
+def _every_rank(world: World, act: Callable[[], T]) -> T:
+    """What `act` returns on this rank; a UserError of any rank is raised on all ranks."""
+    result: T | None = None
+    problem: UserError | None = None
+    try:
+        result = act()
+    except UserError as error:
+        problem = error
+    for found in world.comm.gather_objects(problem):
+        if found is not None:
+            raise found
+    return cast(T, result)
+
+
+def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) -> tuple[Path, list[str]] | None:
+    """The newest good checkpoint, and what is wrong with newer ones; None where the run is new."""
+    folder.remove_temporaries()
     if not folder.exists:
+        if os.path.lexists(folder.path) and (not folder.path.is_dir() or any(folder.path.iterdir())):
+            raise UserError(
+                f"to start a run in {folder.path}",
+                f"it exists and has no {RUN_FILE}, so it is no run folder, or a damaged one",
+                f"restore {RUN_FILE} from a copy, remove the folder, or choose another --name",
+            )
         return None
     folder.check_identity(who)
-    checkpoint.remove_temporaries(folder.checkpoints)
     damaged: list[str] = []
     newest = checkpoint.newest(folder.checkpoints, damaged)
     if newest is None:
+        none = f"{folder.checkpoints} is a link" if folder.checkpoints.is_symlink() else "the folder holds none"
         raise UserError(
             f"to continue {folder.path}",
-            "no intact checkpoint: " + ("; ".join(damaged) or "the folder holds none"),
+            "no intact checkpoint: " + ("; ".join(damaged) or none),
             "restore one from a copy, or start again under another --name",
         )
-    checkpoint.quarantine(folder.checkpoints, newest.iteration)
+    with writing(f"to continue {folder.path}", folder.checkpoints):
+        checkpoint.quarantine(folder.checkpoints, newest.iteration)
+    verified.append(newest)
     return newest.path, damaged
 
 
 def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], state: HostState) -> Opened:
-    try:
+    """Build the folder of a new run, with checkpoint 0, and rename it. Raises UserError."""
+    settings = {"workload": world.workload, "engine": asdict(world.config), "config": asdict(config)}
+    about = {"time_s": 0.0, "score": None, "ranks": world.size, "metrics_bytes": 0, "events_bytes": 0}
+    measured: dict[str, Any] = {"assignment": list(world.assignment.bounds)}
+    measured.update({n: {"max_cost": None} for n in state.rest})
+    with writing(f"to start a run in {folder.path}", folder.path.parent, NOTHING_SAVED):
         place = folder.temporary()
-        _write_json(
-            place / CONFIG_FILE, {"workload": world.workload, "engine": asdict(world.config), "config": asdict(config)}
-        )
-        run_facts = {
-            "format": FORMAT,
-            "identity": who,
-            "versions": provenance.versions(),
-            "hardware": provenance.hardware(world.device),
-            "git": provenance.git_commit(),
-            "code": code.keep(place, world.workload),
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }
-        _write_json(place / RUN_FILE, run_facts)
-        for name in (METRICS_FILE, EVENTS_FILE):
-            (place / name).touch()
-        about = {"time_s": 0.0, "score": None, "ranks": world.size, "metrics_bytes": 0, "events_bytes": 0}
-        measured: dict[str, Any] = {"assignment": list(world.assignment.bounds)}
-        measured.update({n: {"max_cost": None} for n in state.rest})
-        path = checkpoint.write(place / "checkpoints", 0, state, {**about, "measured": measured})
-        found = checkpoint.read_manifest(path)["fingerprint"]
-        os.rename(place, folder.path)
-    except OSError as error:
-        raise UserError(
-            f"to start a run in {folder.path}",
-            f"{error.strerror or error}",
-            "give a folder that can be written with --runs-dir",
-        ) from error
-    return Opened(0, resumed=False, time_s=0.0, fingerprint=found, session=_session(world, "opened", 0, None))
+        try:
+            run_facts = {
+                "format": FORMAT,
+                "identity": who,
+                "versions": provenance.versions(),
+                "hardware": provenance.hardware(world.device),
+                "git": provenance.git_commit(),
+                "code": code.keep(place, world.workload),
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            for name, content in ((CONFIG_FILE, settings), (RUN_FILE, run_facts)):
+                write_durably(place / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
+            for name in (METRICS_FILE, EVENTS_FILE):
+                (place / name).touch()
+            (place / folder.checkpoints.name).mkdir()
+            manifest = checkpoint.write(place / folder.checkpoints.name, 0, state, {**about, "measured": measured})
+            sync_folder(place)
+            os.rename(place, folder.path)
+            sync_folder(folder.path.parent)
+        except (OSError, DamagedFile):
+            remove(place)
+            raise
+    return Opened(manifest, resumed=False, session=_session(world, "opened", 0, None))
 
 
 def _session(world: World, event: str, iteration: int, metrics: Path | None) -> dict[str, Any]:
@@ -211,7 +259,3 @@ def _session(world: World, event: str, iteration: int, metrics: Path | None) -> 
         "iteration": iteration,
         "ranks": world.size,
     }
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, default=str) + "\n")

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from ranks.engine.runs import checkpoint, resume
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.checkpoint_writer import CheckpointWriter
 from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.history import record
 from ranks.engine.runs.metrics_rows import MetricsRow, PeakMemory, peak_memory_bytes
 from ranks.engine.runs.plan import plan, schedule_warning
 from ranks.engine.runs.resume import Opened
@@ -43,7 +44,7 @@ class Run:
     ) -> None:
         self.folder, self.world, self.keep = folder, world, dict(keep)
         self.learners = {name: k for name, k in keep.items() if isinstance(k, Learner)}
-        self.iteration = opened.iteration
+        self.iteration = opened.manifest.iteration
         """Index of the current or next iteration, from 0; also the number of finished iterations."""
         self.total = 0
         self.session = world.session = Session(
@@ -55,9 +56,9 @@ class Run:
         self._opened, self._closing = opened, closing
         self._log = RunLog(folder.path, opened.lengths, writes=world.rank == 0)
         closing.callback(self._log.close)
-        self._checkpoints = CheckpointWriter(folder, world, self.keep, self._log, opened.fingerprint)
+        self._checkpoints = CheckpointWriter(folder, world, self.keep, self._log, opened.manifest)
         self._began = time.perf_counter()
-        self._saves = SavePolicy(world.config.save_every, opened.iteration)
+        self._saves = SavePolicy(world.config.save_every, self.iteration)
         self._ends_s = math.inf
         if world.config.max_time is not None:
             started_s = (world.process_env.started_ns or time.monotonic_ns()) / 1e9
@@ -89,10 +90,10 @@ class Run:
             run = cls(folder, world, keep, opened, closing)
             detach.pop_all()
             run._closing = closing.pop_all()
-        for problem in opened.damaged:
-            run.session.warn(f"damaged checkpoint skipped: {problem}")
-        for change in opened.changed_code:
-            run.session.warn(f"{change} since this run trained last; the run continues with it")
+        damaged = [f"damaged checkpoint skipped: {problem}" for problem in opened.damaged]
+        changed = [f"{change} since this run trained last; the run continues with it" for change in opened.changed_code]
+        for text in (*damaged, *run._log.shortened, *changed):
+            run.session.warn(text)
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
         return run
@@ -147,7 +148,7 @@ class Run:
         if not self._nothing_to_do:
             self._log.session(self._opened.session)
             name = "resumed" if self._opened.resumed else "opened"
-            self._emit({"event": name, "checkpoint_iteration": self.iteration})
+            self._emit({"event": name, "checkpoint_iteration": self.iteration, **record(self._opened.manifest)})
 
     def _announce(self, long: bool) -> None:
         """Emit the plan now, or where one update can be timed, from the learner's first step."""
@@ -222,7 +223,8 @@ class Run:
                     self._write(self._snapshot)
                 self._stopped(error.signum)
         elif isinstance(error, Exception) and self.world.process_env.lock_fd is None:
-            self._end_session("failed")  # otherwise the launcher records it
+            with suppress(UserError):  # the disk is full: the first error says so
+                self._end_session("failed")  # otherwise the launcher records it
         if error is not None:
             self._closing.close()
 
@@ -242,12 +244,13 @@ class Run:
                 self.world.device,
                 complete=complete,
                 seconds=self.time_s,
-                fingerprint=self._checkpoints.fingerprint,
+                **record(self._checkpoints.manifest),
                 export=str(export_folder) if export_folder else None,
             )
             self._emit(event)
+            self._log.check_present()
             metrics = event["metrics"]
-        metrics, fingerprint = self.world.comm.gather_objects((metrics, self._checkpoints.fingerprint))[0]
+        metrics, fingerprint = self.world.comm.gather_objects((metrics, self._checkpoints.manifest.fingerprint))[0]
         self.world.session = Session()
         self._closing.close()
         return Summary(self.folder.path, self.iteration, complete, metrics, fingerprint)
@@ -265,7 +268,7 @@ class Run:
     @property
     def time_s(self) -> float:
         """Seconds of all sessions whose work was kept, this one included."""
-        return self._opened.time_s + (0.0 if self._nothing_to_do else time.perf_counter() - self._began)
+        return self._opened.manifest.time_s + (0.0 if self._nothing_to_do else time.perf_counter() - self._began)
 
     def _clock_requests(self) -> tuple[bool, bool]:
         return self._saves.overdue(), time.monotonic() > self._ends_s
@@ -285,6 +288,7 @@ class Run:
         event = self._checkpoints.write(state, self.iteration, self.time_s, self._saves.score)
         if event is not None:
             self._emit(event)
+            self._log.check_present()
         self._saves.saved_iteration = self.iteration
         self._saves.unlogged_s += time.perf_counter() - start
 

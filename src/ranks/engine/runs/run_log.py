@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ranks.engine.files.jsonl import JsonlFile
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
-from ranks.engine.runs.jsonl import JsonlFile
 
 
 class RunLog:
@@ -16,12 +16,24 @@ class RunLog:
 
     def __init__(self, folder: Path, lengths: Mapping[str, int], *, writes: bool) -> None:
         """`lengths`: file name -> bytes that belong to the checkpoint; what follows them is cut
-        off."""
+        off. Raises UserError where a file cannot be written."""
         names = (METRICS_FILE, EVENTS_FILE, SESSIONS_FILE) if writes else ()
-        self._files = {name: JsonlFile(folder / name) for name in names}
-        if writes:
-            for name, length in lengths.items():
-                self._files[name].cut(length)
+        self._files = {name: JsonlFile(folder / name, lengths.get(name)) for name in names}
+
+    @property
+    def shortened(self) -> list[str]:
+        """The files that were shorter than the checkpoint says, in words."""
+        found = {name: file.missing_bytes for name, file in self._files.items()}
+        return [
+            f"{name} is {missing:,} bytes shorter than at the checkpoint: rows are missing"
+            for name, missing in found.items()
+            if missing
+        ]
+
+    def check_present(self) -> None:
+        """Raises UserError where a file was deleted or replaced since it was opened."""
+        for file in self._files.values():
+            file.check_present()
 
     def metrics(self, row: Mapping[str, Any]) -> None:
         self._append(METRICS_FILE, row)
@@ -30,8 +42,10 @@ class RunLog:
         self._append(EVENTS_FILE, event)
 
     def session(self, record: Mapping[str, Any]) -> None:
-        """How a session began or ended; these records are never cut off."""
+        """How a session began or ended; these records are durable and never cut off."""
         self._append(SESSIONS_FILE, {**record, "time": time.time()})
+        if SESSIONS_FILE in self._files:
+            self._files[SESSIONS_FILE].sync()
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         if name in self._files:

@@ -8,12 +8,10 @@ from typing import Any
 
 import torch
 
+from ranks.engine.files.jsonl import iter_rows
 from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE
-from ranks.engine.runs.jsonl import read_rows
-from ranks.engine.runs.metrics_rows import peak_memory_bytes, time_split
+from ranks.engine.runs.metrics_rows import RowTotals, peak_memory_bytes
 from ranks.engine.runs.sessions import goodput
-
-RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
 
 
 @dataclass(frozen=True)
@@ -31,19 +29,15 @@ class Summary:
 def finished_event(folder: Path, device: torch.device, **details: Any) -> dict[str, Any]:
     """The last value of each metric with its iteration, and where the time of all sessions went, read
     from the run's own files."""
-    rows = read_rows(folder / METRICS_FILE)
-    metrics: dict[str, float] = {}
-    metric_iterations: dict[str, int] = {}
-    for row in rows:
-        found = {k: v for k, v in row.items() if v is not None and k.startswith(RESULT_TAGS)}
-        metrics.update(found)
-        metric_iterations.update(dict.fromkeys(found, int(row["iteration"])))
+    totals = RowTotals()
+    for row in iter_rows(folder / METRICS_FILE):
+        totals.add(row)
     return {
         "event": "finished",
         **details,
-        "metrics": metrics,
-        "metric_iterations": metric_iterations,
-        "time_split": time_split(rows),
-        "goodput": goodput(rows, read_rows(folder / SESSIONS_FILE)),
+        "metrics": totals.results,
+        "metric_iterations": totals.result_iterations,
+        "time_split": {phase: round(seconds, 3) for phase, seconds in totals.seconds.items()},
+        "goodput": goodput(totals.iterations_s, iter_rows(folder / SESSIONS_FILE)),
         "peak_memory_bytes": peak_memory_bytes(device),
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.engine.config_file import overlay, read_object
+from ranks.engine.config import RunConfig
+from ranks.engine.config_file import overlay
 from ranks.engine.export.load_export import load_export
 from ranks.engine.runs.folder import CONFIG_FILE, RunFolder
 from ranks.errors import UserError
@@ -37,12 +38,12 @@ def load_run(run: str, runs_dir: Path = Path("runs")) -> TrainedRun:
             asked, f"no run of that name in {runs_dir}/, and no such run folder", "list the runs with `ranks runs`"
         )
     RunFolder(folder).check_format()
-    content = read_object(folder / CONFIG_FILE, asked)
-    if content.get("workload") != "stock-trading":
-        raise UserError(asked, f"a run of {content.get('workload')}", "name a run of stock-trading")
+    content = RunFolder(folder).read_settings()
+    if content["workload"] != "stock-trading":
+        raise UserError(asked, f"a run of {content['workload']}", "name a run of stock-trading")
     if not (folder / "export").is_dir():
         raise UserError(asked, "it has no export yet", f"wait until it has finished, or run: ranks export {run}")
-    cfg = overlay(Config(), content.get("config", {}), asked, "config")
+    cfg = overlay(Config(), content["config"], asked, "config")
     policy, sha256 = load_export(folder / "export" / "model.safetensors", TradingPolicy, asked)
-    seed = int(content.get("engine", {}).get("seed", 0))
+    seed = overlay(RunConfig(), content["engine"], asked, "engine").seed
     return TrainedRun(folder.name, folder, seed, cfg, policy, sha256)

@@ -1,0 +1,93 @@
+"""A lock file: held with flock by a process and all that inherit its descriptor, and gone with the
+last of them. It also holds between containers that share the file system."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import stat
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from ranks.engine.files.disk import NOTHING_SAVED, writing
+from ranks.errors import UserError
+
+OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def lock(path: Path, asked: str, patience_s: float = 0.0) -> int:
+    """Take a lock and write down who holds it; the descriptor, which children can inherit. Raises
+    UserError naming the owner.
+
+    Only this user can open the file: any user who can open it could hold the lock.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN, 0o600)
+    except OSError as error:
+        found = f"{path.parent}: {error.strerror}"
+        if os.path.lexists(path):
+            found = f"the lock file {path} of {owner_of(path)}: {error.strerror}"
+        raise UserError(asked, found, "choose a writable folder with --runs-dir") from error
+    with ExitStack() as on_error:
+        on_error.callback(os.close, descriptor)
+        file = os.fstat(descriptor)
+        if not stat.S_ISREG(file.st_mode):
+            raise UserError(asked, f"the lock file {path} is not a regular file", f"remove {path}")
+        deadline = time.monotonic() + patience_s
+        while not _taken(descriptor):
+            if time.monotonic() > deadline:
+                raise _in_use(path, asked, descriptor)
+            time.sleep(0.05)
+        with writing(asked, path.parent, NOTHING_SAVED):
+            if file.st_uid == os.geteuid() and stat.S_IMODE(file.st_mode) != 0o600:
+                os.fchmod(descriptor, 0o600)  # older versions let everybody read it
+            os.ftruncate(descriptor, 0)
+            started = time.strftime("%Y-%m-%d %H:%M:%S")
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {started}".encode(), 0)
+        os.set_inheritable(descriptor, True)
+        on_error.pop_all()
+    return descriptor
+
+
+def is_locked(path: Path) -> bool | None:
+    """Whether a process holds a lock now; None where the file belongs to another user."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | OPEN)
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _in_use(path: Path, asked: str, descriptor: int) -> UserError:
+    owner = os.pread(descriptor, 1000, 0).decode(errors="replace").strip() or "an unnamed process"
+    found = f"the run is in use by {owner}"
+    if os.fstat(descriptor).st_uid != os.geteuid():
+        found += f"; the lock file {path} belongs to {owner_of(path)}"
+    return UserError(asked, found, "wait for it, stop it, or choose another --name")
+
+
+def owner_of(path: Path) -> str:
+    """The name of the user who owns a file."""
+    try:
+        return f"user {path.owner()}"
+    except (OSError, KeyError):
+        return "another user"
