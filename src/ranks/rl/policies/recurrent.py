@@ -120,4 +120,5 @@ class Segments:
         indices = torch.cat(parts)
         if device.type != "cpu":
             indices = indices.pin_memory().to(device, non_blocking=True)
-        return Segments(*indices.split([len(part) for part in parts]), self.batch_sizes)
+        step_M, row_M, state_N, last_B = indices.split([len(part) for part in parts])
+        return Segments(step_M, row_M, state_N, last_B, self.batch_sizes)
