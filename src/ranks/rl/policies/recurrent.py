@@ -120,5 +120,5 @@ class Segments:
         indices = torch.cat(parts)
         if device.type != "cpu":
             indices = indices.pin_memory().to(device, non_blocking=True)
-        step_M, row_M, state_N, last_B = indices.split([len(part) for part in parts])
+        step_M, row_M, state_N, last_B = torch.split(indices, [len(part) for part in parts])
         return Segments(step_M, row_M, state_N, last_B, self.batch_sizes)
