@@ -15,7 +15,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 from ranks.workloads.graph_coloring.solving import best_colouring
 from ranks.workloads.graph_coloring.solving.best_colouring import by_net
-from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult
 from ranks.workloads.graph_coloring.solving.solve import solve
 from tests.graph_coloring.example_graphs import LARGE, is_proper, random_graph, write_col
 from tests.graph_coloring.fake_clock import FakeClock

@@ -22,7 +22,7 @@ from ranks.workloads.graph_coloring.data.items import generate_item
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult
 from ranks.workloads.graph_coloring.tables import chromatic, hard, instances, unseen
 from ranks.workloads.graph_coloring.tables.table import TableSizes, make_table
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs, read_training_graphs

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "solve": "ranks.workloads.graph_coloring.solving.solve:solve",
-    "bench": "ranks.workloads.graph_coloring.solving.bench:bench",
+    "bench": "ranks.workloads.graph_coloring.solving.bench.command:bench",
 }
 
 _HOME = {

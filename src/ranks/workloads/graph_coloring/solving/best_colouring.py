@@ -26,9 +26,9 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
-from ranks.workloads.graph_coloring.solving.net_solvers import NetReport, NetSolvers
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetReport, NetSolvers
 from ranks.workloads.graph_coloring.solving.solution import Bound, Solution, clique_bound, verified
-from ranks.workloads.graph_coloring.solving.solvers import tabucol_solver
+from ranks.workloads.graph_coloring.solving.search.solvers import tabucol_solver
 
 EXACT_SHARE, MAX_EXACT_NODES = 0.05, 500
 """The exact search gets this share of the budget, if the k-core has at most this many nodes."""

@@ -12,7 +12,7 @@ import numpy as np
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.net_solvers import NetReport
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetReport
 
 
 @dataclass(frozen=True)

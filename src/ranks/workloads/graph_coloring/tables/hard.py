@@ -29,7 +29,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, until_deadline
+from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper, until_deadline
 
 SEED, PURPOSE, COLOURS = 2026, "table", 3
 TRIES, ROUNDS = 12, 64

@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import num_colours
 from ranks.workloads.graph_coloring.classical.reduction import reduce_to_core
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.change_colours import with_more_colours
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
 
 BY_REDUCTION, WITH_MORE_COLOURS = "by the reduction to the k-core alone", "with additional colours"
 """Notes of a result: how its colouring came about, where no attempt made it."""

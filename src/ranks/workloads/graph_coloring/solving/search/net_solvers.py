@@ -21,16 +21,16 @@ from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.change_colours import with_more_colours
-from ranks.workloads.graph_coloring.solving.decrease_colours import (
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import (
     BY_REDUCTION,
     WITH_MORE_COLOURS,
     SolverResult,
     decrease_colours,
 )
-from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
-from ranks.workloads.graph_coloring.solving.restarts import repair_until_proper, restarted_tabucol
-from ranks.workloads.graph_coloring.solving.solvers import Solver
+from ranks.workloads.graph_coloring.solving.search.estimate import bounded_estimate
+from ranks.workloads.graph_coloring.solving.search.restarts import repair_until_proper, restarted_tabucol
+from ranks.workloads.graph_coloring.solving.search.solvers import Solver
 
 ROUNDS, MAX_ROUNDS = 64, 512
 """Rounds of the first batch of tries; each further batch gets twice as many, up to MAX_ROUNDS."""

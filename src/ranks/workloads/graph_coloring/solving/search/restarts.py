@@ -16,7 +16,7 @@ from ranks.workloads.graph_coloring.classical.colouring_state import random_colo
 from ranks.workloads.graph_coloring.classical.repair import RepairResult, repair
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 
 FIRST_MOVES_PER_NODE = 2_000
 """Moves of TabuCol from the first start, per node; they double with each further start."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult, decrease_colours
-from ranks.workloads.graph_coloring.solving.restarts import (
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult, decrease_colours
+from ranks.workloads.graph_coloring.solving.search.restarts import (
     random_starts,
     repair_until_proper,
     restarted_tabucol,
