@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net import weights_file
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving.search import net_solvers
+from ranks.workloads.graph_coloring.solving.bench.best_known import BestKnown, read_best_known
 from ranks.workloads.graph_coloring.solving.bench.command import bench
 from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, log_line, summary, table
 from ranks.workloads.graph_coloring.solving.bench.run import (
@@ -28,7 +28,7 @@ from ranks.workloads.graph_coloring.solving.bench.run import (
     measure,
     read_instances,
 )
-from ranks.workloads.graph_coloring.solving.bench.best_known import BestKnown, read_best_known
+from ranks.workloads.graph_coloring.solving.search import net_solvers
 from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult
 from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS

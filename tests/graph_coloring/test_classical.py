@@ -54,7 +54,9 @@ def test_tabucol_makes_the_moves_of_the_reference(
         compiled(state, tabu, delta_N, best_N, progress, seed, flag, *rest)
         reference.tabucol_move()
         assert state.colours_N.tolist() == reference.colours
-        assert (state.gamma_NK[:, :k] & (flag - 1)).tolist() == [[reference.gamma(v, c) for c in range(k)] for v in range(graph.n)]
+        assert (state.gamma_NK[:, :k] & (flag - 1)).tolist() == [
+            [reference.gamma(v, c) for c in range(k)] for v in range(graph.n)
+        ]
         assert state.conflicting_N[: progress["num_conflicting"][0]].tolist() == reference.conflicting
         assert progress["conflicts"][0] == reference.conflicts
         seen += 1

@@ -18,9 +18,9 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving.search import restarts
 from ranks.workloads.graph_coloring.solving.bench.command import bench
 from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, gaps, net_comparison, summary
+from ranks.workloads.graph_coloring.solving.search import restarts
 from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 from ranks.workloads.graph_coloring.solving.search.estimate import bounded_estimate
 from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers

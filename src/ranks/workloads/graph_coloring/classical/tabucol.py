@@ -48,9 +48,7 @@ FOREVER = 1 << 62
 """The move until which a node's own colour is tabu."""
 NO_MOVE = 1 << 40
 """A higher change of the number of conflicts than any move has."""
-PROGRESS = np.dtype(
-    [(name, np.int64) for name in ("move", "conflicts", "num_conflicting", "best")]
-)
+PROGRESS = np.dtype([(name, np.int64) for name in ("move", "conflicts", "num_conflicting", "best")])
 int16: Any = np.int16
 int32: Any = np.int32
 Progress: TypeAlias = Any

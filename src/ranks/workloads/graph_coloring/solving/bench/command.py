@@ -62,8 +62,8 @@ def bench(
     from ranks.workloads.graph_coloring.net.weights_file import load_net
     from ranks.workloads.graph_coloring.pictures.plots import plot_gaps
     from ranks.workloads.graph_coloring.solving.bench import run as bench_run
-    from ranks.workloads.graph_coloring.solving.bench.report import gaps, summary, table
     from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
+    from ranks.workloads.graph_coloring.solving.bench.report import gaps, summary, table
     from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
     from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TextIO
 
-RIVALS = ("DSATUR", "TabuCol")
-WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol"}
+RIVALS = ("DSATUR", "TabuCol", "HEAD")
+WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol", "net + HEAD": "HEAD"}
 """The same solver with random colours in place of those of the net."""
 MAX_NAMED = 8
 """A line of the summary names this many instances and counts the others."""
