@@ -25,9 +25,8 @@ from ranks.workloads.graph_coloring.classical.tabucol import FOREVER, TabuResult
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 GENERATIONS_PER_CYCLE = 10
-CARRY = False
-MOVES_PER_NODE, GROWTH = 16, 1
-"""Moves of TabuCol on each child, per node of the graph; they grow by this factor at each restart."""
+MOVES_PER_NODE = 12
+"""Moves of TabuCol on each child, per node of the graph."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,8 @@ def head(
             generation += 1
             if generation % GENERATIONS_PER_CYCLE == 0:
                 elite = min(cycle, key=lambda individual: individual.conflicts)
-                one, last_elite, cycle = last_elite, elite, [two] if CARRY else []
+                one, last_elite, cycle = last_elite, elite, []
         generations, restarts = generations + generation, restarts + 1
-        each = int(GROWTH * each)
     return HeadResult(best.colours_N, best.conflicts, moves, generations, restarts - 1, clock() - start_s)
 
 

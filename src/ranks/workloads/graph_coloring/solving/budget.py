@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import time
+from typing import Any
 
 from ranks.engine.config import seconds
 from ranks.errors import UserError
@@ -73,3 +75,13 @@ def number_of_moves(text: str) -> int:
 def overrun(spent_s: float, budget_s: float) -> str:
     """'took 12.3 s' if a search exceeded its budget, else ''."""
     return f"took {spent_s:.1f} s" if spent_s > (1 + TOLERANCE_SHARE) * budget_s + TOLERANCE_S else ""
+
+
+def integer(name: str, value: Any) -> int:
+    """A value as an int, if it is an integer of any type (NumPy's too). Raises UserError."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise UserError(f"{name}={value!r}", f"a {type(value).__name__}", f"give a whole number, for example {name}=3")

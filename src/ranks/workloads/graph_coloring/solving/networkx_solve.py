@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 from ranks.workloads.graph_coloring.solving.best_colouring import Limit, best_colouring, one_thread, warm_up
-from ranks.workloads.graph_coloring.solving.budget import MoveClock
+from ranks.workloads.graph_coloring.solving.budget import MoveClock, integer
 
 Status = Literal["proper", "impossible", "not found"]
 
@@ -91,13 +90,3 @@ def solve(
         found.optimal,
         f"{net.name}, sha256 {net.sha256}",
     )
-
-
-def integer(name: str, value: Any) -> int:
-    """A value as an int, if it is an integer of any type (NumPy's too). Raises UserError."""
-    try:
-        if not isinstance(value, bool):
-            return operator.index(value)
-    except TypeError:
-        pass
-    raise UserError(f"{name}={value!r}", f"a {type(value).__name__}", f"give a whole number, for example {name}=3")
