@@ -1,4 +1,4 @@
-"""RandCSPBench: random 3- and 5-colouring instances, the network and ours beside published methods.
+"""RandCSPBench: random 3- and 5-colouring instances, the network, searches and published methods.
 
     python benchmarks/coloring_randcsp.py FOLDER [--graphs 400] [--colours 3 5] [--sizes 16 32 64 128 256]
 

@@ -146,6 +146,7 @@ def test_bench_reports_failures_and_refutes_claims(
         "net raw": lambda graph, budget_s, seed: result_of([0] * graph.n, graph.num_edges),
         "net + repair": lambda graph, budget_s, seed: result_of([0] * graph.n, 0),
         "net + TabuCol": lambda graph, budget_s, seed: result_of(dsatur(graph).tolist(), 0),
+        "net + HEAD": lambda graph, budget_s, seed: result_of(dsatur(graph).tolist(), 0),
     }
     monkeypatch.setattr(weights_file, "load_net", lambda run: net)
     monkeypatch.setattr(net_solvers, "NetSolvers", lambda model: SimpleNamespace(by_name=lambda: solvers))
@@ -168,7 +169,8 @@ def test_bench_rejects_bad_arguments(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a search needs time"):
         bench(folder, budget="0s")
     with pytest.raises(
-        UserError, match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,random-repair,net-raw"
+        UserError,
+        match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,head,random-repair,net-raw",
     ):
         bench(folder, solvers=["dsatur", "tabu"])
     with pytest.raises(UserError, match="--csv"):

@@ -4,7 +4,8 @@ In each generation the two individuals make two children by greedy partition cro
 improves each child for a fixed number of moves. The improved children replace their parents. The
 best individual of a cycle of ten generations is its elite. At the end of a cycle the elite of the
 cycle before replaces the first individual, which keeps the two different. If they become equal
-nevertheless, the search starts again from random colours.
+nevertheless, the search starts again: from this individual and random colours, and every seventh
+time from random colours only. (The paper ends there.)
 
 Legend: N nodes, K colours.
 """
@@ -25,6 +26,8 @@ from ranks.workloads.graph_coloring.classical.tabucol import FOREVER, TabuResult
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 GENERATIONS_PER_CYCLE = 10
+RESTARTS_WITH_RANDOM = 7
+"""Each restart with this number starts from random colours only."""
 MOVES_PER_NODE = 12
 """Moves of TabuCol on each child, per node of the graph."""
 
@@ -90,11 +93,11 @@ def head(
     def random() -> Ints:
         return random_colours(graph.n, k, seeds.next()).astype(np.int64)
 
-    given_N = start_N
+    one = None if start_N is None else improved(start_N)
     while best is None or not over():
-        one = improved(random() if given_N is None else given_N)
+        one = improved(random()) if one is None else one
         two = one if over() else improved(random())
-        given_N, last_elite, generation = None, one, 0
+        last_elite, generation = one, 0
         cycle: list[TabuResult] = []
         while not over() and not same_partition(one.colours_N, two.colours_N):
             child_N = greedy_partition_crossover(one.colours_N, two.colours_N, k, seeds.next())
@@ -109,7 +112,8 @@ def head(
                 elite = min(cycle, key=lambda individual: individual.conflicts)
                 one, last_elite, cycle = last_elite, elite, []
         generations, restarts = generations + generation, restarts + 1
-    return HeadResult(best.colours_N, best.conflicts, moves, generations, restarts - 1, clock() - start_s)
+        one = None if restarts % RESTARTS_WITH_RANDOM == 0 else one
+    return HeadResult(best.colours_N, best.conflicts, moves, generations, max(0, restarts - 1), clock() - start_s)
 
 
 def same_partition(a_N: Ints, b_N: Ints) -> bool:

@@ -30,8 +30,9 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
 from ranks.workloads.graph_coloring.solving.proof import sat
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 from ranks.workloads.graph_coloring.solving.search.decrease_colours import (
     BY_REDUCTION,
     decrease_colours,
@@ -57,11 +58,11 @@ class Limit:
     """How long a search may take: `amount` in the unit of `clock`, from the reading `start` on."""
 
     amount: float
-    clock: Clock = WALL
+    clock: SearchClock = WALL
     start: float = 0.0
 
     @classmethod
-    def from_now(cls, amount: float, clock: Clock = WALL) -> Limit:
+    def from_now(cls, amount: float, clock: SearchClock = WALL) -> Limit:
         return cls(amount, clock, clock())
 
     @property
@@ -105,6 +106,7 @@ def best_colouring(
     if known.settled(k):
         return replace(known, seconds=limit.spent, without_net="not needed")
     if limit.left <= 0:
+        known = known if k is None else with_k_colours(graph, known, k)
         return replace(known, seconds=limit.spent, without_net="no time was left")
     hint_N = known.colours_N if k is None else given_N
     found = by_searches(graph, net, known, k, limit, seed, hint_N)
@@ -116,6 +118,11 @@ def best_colouring(
             known, seconds=found.seconds, bound=found.bound, report=found.report, without_net=found.without_net
         )
     return found
+
+
+def with_k_colours(graph: Graph, known: Solution, k: int) -> Solution:
+    """The answer with k colours, and with conflicts, that a colouring with more colours gives."""
+    return verified(graph, replace(known, colours_N=with_fewer_colours(graph, known.colours_N, k)))
 
 
 def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, limit: Limit, seed: int) -> Solution:

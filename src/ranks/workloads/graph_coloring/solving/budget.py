@@ -15,7 +15,7 @@ TOLERANCE_SHARE, TOLERANCE_S = 0.1, 0.1
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
-class Clock:
+class SearchClock:
     """Wall time in seconds. `time.perf_counter` with the interface of MoveClock."""
 
     unit = "s"
@@ -32,7 +32,7 @@ class Clock:
         return moves, left
 
 
-class MoveClock(Clock):
+class MoveClock(SearchClock):
     """Counts moves of a local search instead of seconds; other work counts as a number of moves.
 
     So whatever a search decides by this clock depends on its arguments only.
@@ -53,7 +53,7 @@ class MoveClock(Clock):
         return min(int(left), int(left) if moves is None else moves), None
 
 
-WALL = Clock()
+WALL = SearchClock()
 
 
 def budget_seconds(text: str) -> float:

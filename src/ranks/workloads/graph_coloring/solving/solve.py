@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.pictures.canvas import check_picture
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock, MoveClock, budget_seconds, number_of_moves
+from ranks.workloads.graph_coloring.solving.budget import WALL, MoveClock, SearchClock, budget_seconds, number_of_moves
 
 if TYPE_CHECKING:
     from ranks.workloads.graph_coloring.solving.solution import Solution
@@ -151,7 +151,7 @@ def check_writable(path: Path, flag: str) -> None:
     raise UserError(f"{flag} {path}", found, "give a path that can be written")
 
 
-def describe(found: Solution, k: int | None, clock: Clock = WALL) -> list[str]:
+def describe(found: Solution, k: int | None, clock: SearchClock = WALL) -> list[str]:
     """The lines that describe a solution: colours, bound, which component found it, and when."""
 
     def shown(amount: float) -> str:

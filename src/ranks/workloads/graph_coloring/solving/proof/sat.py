@@ -21,7 +21,7 @@ import numpy as np
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.reduction import reduce_to_core
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.budget import Clock
+from ranks.workloads.graph_coloring.solving.budget import SearchClock
 from ranks.workloads.graph_coloring.solving.proof.dominated import without_dominated
 
 MAX_NODES, MAX_CLAUSES = 2_000, 20_000
@@ -52,7 +52,7 @@ def small_enough(graph: Graph, k: int) -> bool:
     return installed() and core.n <= MAX_NODES and core.n * (1 + k) + core.num_edges * k <= MAX_CLAUSES
 
 
-def decide(graph: Graph, k: int, seconds: float, clock: Clock) -> Ints | None:
+def decide(graph: Graph, k: int, seconds: float, clock: SearchClock) -> Ints | None:
     """A proper colouring int64[N] with k colours, or None if that was not decided in time.
 
     Raises Impossible if both solvers say that there is none. `seconds`: in the unit of the clock.
@@ -90,7 +90,7 @@ def formula(graph: Graph, k: int, clique: Ints) -> Iterator[list[int]]:
             yield [-(1 + v * k + c)]
 
 
-def _by_cadical(clauses: list[list[int]], end_s: float, clock: Clock) -> tuple[bool | None, list[int]]:
+def _by_cadical(clauses: list[list[int]], end_s: float, clock: SearchClock) -> tuple[bool | None, list[int]]:
     """(whether there is a model, the model); None if the time is over before that is known."""
     from pysat.solvers import Solver
 
@@ -106,7 +106,7 @@ def _by_cadical(clauses: list[list[int]], end_s: float, clock: Clock) -> tuple[b
         return satisfiable, solver.get_model() if satisfiable else []
 
 
-def _by_minisat(clauses: list[list[int]], end_s: float, clock: Clock) -> bool | None:
+def _by_minisat(clauses: list[list[int]], end_s: float, clock: SearchClock) -> bool | None:
     """Whether there is a model; None if the time is over before that is known.
 
     One call, because each call of MiniSat begins with its shortest restarts.

@@ -18,7 +18,7 @@ from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import num_colours
 from ranks.workloads.graph_coloring.classical.reduction import reduce_to_core
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
 from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
 
 BY_REDUCTION, WITH_MORE_COLOURS = "by the reduction to the k-core alone", "with additional colours"
@@ -68,7 +68,7 @@ def decrease_colours(
     reduces: bool = True,
     adds_colours: bool = False,
     hint_N: Ints | None = None,
-    clock: Clock = WALL,
+    clock: SearchClock = WALL,
 ) -> SolverResult:
     """Searches for colourings with fewer and fewer colours within the time; returns the best one.
 

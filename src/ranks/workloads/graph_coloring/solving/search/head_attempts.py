@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ranks.workloads.graph_coloring.classical.head import head
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
 from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 from ranks.workloads.graph_coloring.solving.search.restarts import FIRST_MOVES_PER_NODE, random_starts
 
@@ -33,7 +33,7 @@ class HeadAttempts:
     component that found the last proper colouring.
     """
 
-    clock: Clock = WALL
+    clock: SearchClock = WALL
     start: Start = random_start
     found_by: str = "nothing"
     moves: int = 0

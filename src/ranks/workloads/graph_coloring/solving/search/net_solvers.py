@@ -21,7 +21,7 @@ from ranks.workloads.graph_coloring.classical.repair import repair
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
 from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
 from ranks.workloads.graph_coloring.solving.search.decrease_colours import (
     BY_REDUCTION,
@@ -64,7 +64,7 @@ class NetSolvers:
 
     model: ColouringNet
     device: torch.device = torch.device("cpu")
-    clock: Clock = WALL
+    clock: SearchClock = WALL
     report: NetReport = field(default_factory=NetReport)
 
     def by_name(self) -> dict[str, Solver]:

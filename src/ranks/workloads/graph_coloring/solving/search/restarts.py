@@ -16,7 +16,7 @@ from ranks.workloads.graph_coloring.classical.colouring_state import random_colo
 from ranks.workloads.graph_coloring.classical.repair import RepairResult, repair
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.budget import WALL, Clock
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
 from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 
 FIRST_MOVES_PER_NODE = 2_000
@@ -40,7 +40,7 @@ def until_deadline(seconds: float, starts: Iterable[Ints], clock: Callable[[], f
 
 
 def repair_until_proper(
-    core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None, clock: Clock = WALL
+    core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None, clock: SearchClock = WALL
 ) -> RepairResult:
     """Repairs one start after the other until one is proper; returns that one, else the best.
 
@@ -67,7 +67,7 @@ def restarted_tabucol(
     seed: int,
     known_C: Ints | None,
     starts: Iterator[Ints],
-    clock: Clock = WALL,
+    clock: SearchClock = WALL,
 ) -> tuple[TabuResult, int]:
     """TabuCol from one start after the other: (the best result, the moves of all).
 
