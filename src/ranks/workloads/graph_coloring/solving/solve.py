@@ -94,6 +94,7 @@ def solve(
         by_net_alone,
         one_thread,
         warm_up,
+        with_k_colours,
     )
     from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
 
@@ -117,6 +118,8 @@ def solve(
         with one_thread() if moves is not None else contextlib.nullcontext():
             if net is None:
                 found = by_dsatur(graph, limit)
+                if k is not None and not found.settled(k):
+                    found = with_k_colours(graph, found, k)
             elif net_only:
                 found = by_net_alone(graph, net, k=k, limit=limit, seed=seed)
             else:
