@@ -5,7 +5,8 @@ improves each child for a fixed number of moves. The improved children replace t
 best individual of a cycle of ten generations is its elite. At the end of a cycle the elite of the
 cycle before replaces the first individual, which keeps the two different. If they become equal
 nevertheless, the search starts again: from this individual and random colours, and every seventh
-time from random colours only. (The paper ends there.)
+time from random colours only. It also starts from random colours after 500 generations without
+fewer conflicts. (The paper ends where the two are equal.)
 
 Legend: N nodes, K colours.
 """
@@ -28,6 +29,8 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 GENERATIONS_PER_CYCLE = 10
 RESTARTS_WITH_RANDOM = 7
 """Each restart with this number starts from random colours only."""
+MAX_STAGNATION = 500
+"""Generations of a start without fewer conflicts before the next start."""
 MOVES_PER_NODE = 12
 """Moves of TabuCol on each child, per node of the graph."""
 
@@ -97,7 +100,7 @@ def head(
     while best is None or not over():
         one = improved(random()) if one is None else one
         two = one if over() else improved(random())
-        last_elite, generation = one, 0
+        last_elite, generation, fewest, fewest_at = one, 0, min(one.conflicts, two.conflicts), 0
         cycle: list[TabuResult] = []
         while not over() and not same_partition(one.colours_N, two.colours_N):
             child_N = greedy_partition_crossover(one.colours_N, two.colours_N, k, seeds.next())
@@ -108,11 +111,16 @@ def head(
             two = improved(other_N)
             cycle += [one, two]
             generation += 1
+            if min(one.conflicts, two.conflicts) < fewest:
+                fewest, fewest_at = min(one.conflicts, two.conflicts), generation
+            if generation - fewest_at == MAX_STAGNATION:
+                break
             if generation % GENERATIONS_PER_CYCLE == 0:
                 elite = min(cycle, key=lambda individual: individual.conflicts)
                 one, last_elite, cycle = last_elite, elite, []
         generations, restarts = generations + generation, restarts + 1
-        one = None if restarts % RESTARTS_WITH_RANDOM == 0 else one
+        stagnated = generation - fewest_at == MAX_STAGNATION
+        one = None if stagnated or restarts % RESTARTS_WITH_RANDOM == 0 else one
     return HeadResult(best.colours_N, best.conflicts, moves, generations, max(0, restarts - 1), clock() - start_s)
 
 
