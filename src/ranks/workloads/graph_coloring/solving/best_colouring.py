@@ -45,6 +45,8 @@ EXACT_SHARE, MAX_EXACT_NODES = 0.05, 500
 """The exact search gets this share of the budget, if the k-core has at most this many nodes."""
 PROOF_SHARE = 0.75
 """The SAT solvers get this share of what is left."""
+CHECK_SHARE = 0.25
+"""The SAT solvers get this share of what is left to check a proof of the exact search."""
 TABUCOL_MOVES_PER_NODE = 1_000
 """Moves of TabuCol before the SAT solvers, per node."""
 MOVES_PER_BRANCH_CALL = 2_000
@@ -212,7 +214,7 @@ def _check(graph: Graph, k: int, limit: Limit) -> str:
     if not sat.installed():
         return " (not checked: python-sat is not installed)"
     try:
-        if sat.decide(graph, k, limit.left, limit.clock) is not None:
+        if sat.decide(graph, k, CHECK_SHARE * limit.left, limit.clock) is not None:
             raise AssertionError(f"an exact search finds no colouring with {k} colours, and CaDiCaL finds one")
     except sat.Impossible:
         return ", and CaDiCaL agrees"

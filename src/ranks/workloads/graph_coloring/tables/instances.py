@@ -26,7 +26,7 @@ from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLV
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
 """Instances where net + repair must use fewer colours than DSATUR; elsewhere not more."""
 
-TIMED = ("TabuCol", "net + TabuCol")
+TIMED = ("TabuCol", "HEAD", "net + TabuCol", "net + HEAD")
 """Solvers whose row also has the seconds until their best colouring."""
 
 
