@@ -11,6 +11,7 @@ Legend: N nodes, C nodes of a reduced graph.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import threading
 from collections.abc import Iterator
@@ -90,12 +91,14 @@ def formula(graph: Graph, k: int, clique: Ints) -> Iterator[list[int]]:
             yield [-(1 + v * k + c)]
 
 
+def _solver(name: str, clauses: list[list[int]]) -> Any:
+    return importlib.import_module("pysat.solvers").Solver(name, bootstrap_with=clauses)
+
+
 def _by_cadical(clauses: list[list[int]], end_s: float, clock: SearchClock) -> tuple[bool | None, list[int]]:
     """(whether there is a model, the model); None if the time is over before that is known."""
-    from pysat.solvers import Solver
-
     conflicts_per_call = LITERALS_PER_CALL // (100 + len(clauses))
-    solver: Any = Solver("cadical195", bootstrap_with=clauses)
+    solver = _solver("cadical195", clauses)
     with solver:
         satisfiable, conflicts = None, 0
         while satisfiable is None and clock() < end_s:
@@ -111,9 +114,7 @@ def _by_minisat(clauses: list[list[int]], end_s: float, clock: SearchClock) -> b
 
     One call, because each call of MiniSat begins with its shortest restarts.
     """
-    from pysat.solvers import Solver
-
-    solver: Any = Solver("minisat22", bootstrap_with=clauses)
+    solver = _solver("minisat22", clauses)
     max_moves, max_s = clock.limits(None, max(end_s - clock(), 0.0))
     timer = threading.Timer(FOREVER_S if max_s is None else max_s, solver.interrupt)
     timer.daemon = True
