@@ -39,7 +39,7 @@ from ranks.workloads.graph_coloring.net.decode import Noise, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import colour_noise, row_noise
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper
+from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper
 from ranks.workloads.graph_coloring.training import build
 
 SEED, PURPOSE, COLOURS, SIZES = 2027, "ablation", 3, (50, 100)

@@ -21,7 +21,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = ROOT / "constraints.txt"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-EXTRAS = "graph-coloring,stock-trading,gymnasium,chess"
+EXTRAS = "graph-coloring,graph-coloring-proof,stock-trading,gymnasium,chess"
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 11)
 

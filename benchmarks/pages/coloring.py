@@ -16,6 +16,8 @@ def coloring(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """The lines of the generated part."""
     yield from tables(proofs)
     yield from ablation(benchmarks)
+    yield from hard_instances(benchmarks)
+    yield from randcsp(benchmarks)
 
 
 def tables(folder: Path) -> Iterator[str]:
@@ -53,6 +55,42 @@ def ablation(folder: Path) -> Iterator[str]:
     settings = found["settings"]
     listed = f"{settings['iterations']:,} updates each, {settings['graphs']} graphs of each size"
     yield from ["", f"`{found['origin']['command']}`, {machine(found)}; {listed}."]
+
+
+def hard_instances(folder: Path) -> Iterator[str]:
+    """How many seeds HEAD and TabuCol solve on hard public instances, in CPU seconds on one core."""
+    files = sorted(folder.glob("coloring_head_*.json"))
+    if not files:
+        return
+    found = read(files[-1])
+    yield from ["", "**HEAD and TabuCol on hard instances**", ""]
+    yield "| instance | colours | CPU seconds allowed | HEAD solves | median s | TabuCol solves | bar of 20 | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in found["rows"]:
+        ours, other = row["HEAD"], row["TabuCol"]
+        solved = f"{ours['solved']} of {ours['seeds']} | {ours['median_s']:.3g} | {other['solved']} of {other['seeds']}"
+        verdict = "PASS" if row["passed"] else "FAIL"
+        yield f"| {row['instance']} | {row['k']} | {row['limit_s']:g} | {solved} | {row['bar']} | {verdict} |"
+    speed = found["moves_per_second"]
+    moves = f"{speed['median']:,.0f} moves/s ({speed['p25']:,.0f} to {speed['p75']:,.0f})"
+    yield from ["", f"TabuCol on DSJC500.5 with 48 colours: {moves}. `{found['origin']['command']}`, {machine(found)}."]
+
+
+def randcsp(folder: Path) -> Iterator[str]:
+    """The graphs of RandCSPBench that ours and the published methods solve, by size."""
+    files = sorted(folder.glob("coloring_randcsp_*.json"))
+    if not files:
+        return
+    found = read(files[-1])
+    yield from ["", "**RandCSPBench, graphs solved**", "", "| colours | nodes | graphs | method | solved | cpu_s |"]
+    yield "|---|---|---|---|---|---|"
+    for row in found["rows"]:
+        for name, result in (row["ours"] | row["published"]).items():
+            seconds = f"{result['cpu_s']:.2g}" if "cpu_s" in result else ""
+            start = f"| {row['colours']} | {row['nodes']} | {row['graphs']} | {name} |"
+            yield f"{start} {result['solved']} | {seconds} |"
+    hashes = ", ".join(f"{k} colours {sha256[:12]}" for k, sha256 in found["graphs_sha256"].items())
+    yield from ["", f"sha256 of all 20,000 test graphs: {hashes}. `{found['origin']['command']}`, {machine(found)}."]
 
 
 def cell(name: str, value: Any) -> str:

@@ -18,20 +18,20 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net import weights_file
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving import net_solvers
-from ranks.workloads.graph_coloring.solving.bench import bench
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, log_line, summary, table
-from ranks.workloads.graph_coloring.solving.bench_run import (
+from ranks.workloads.graph_coloring.solving.bench.best_known import BestKnown, read_best_known
+from ranks.workloads.graph_coloring.solving.bench.command import bench
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, log_line, summary, table
+from ranks.workloads.graph_coloring.solving.bench.run import (
     NET_SOLVERS,
     Instance,
     choose_solvers,
     measure,
     read_instances,
 )
-from ranks.workloads.graph_coloring.solving.best_known import BestKnown, read_best_known
-from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult
-from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
-from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
+from ranks.workloads.graph_coloring.solving.search import net_solvers
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 from tests.graph_coloring import example_graphs
 from tests.graph_coloring.example_graphs import is_proper, queen
 from tests.graph_coloring.fake_clock import FakeClock
@@ -146,6 +146,7 @@ def test_bench_reports_failures_and_refutes_claims(
         "net raw": lambda graph, budget_s, seed: result_of([0] * graph.n, graph.num_edges),
         "net + repair": lambda graph, budget_s, seed: result_of([0] * graph.n, 0),
         "net + TabuCol": lambda graph, budget_s, seed: result_of(dsatur(graph).tolist(), 0),
+        "net + HEAD": lambda graph, budget_s, seed: result_of(dsatur(graph).tolist(), 0),
     }
     monkeypatch.setattr(weights_file, "load_net", lambda run: net)
     monkeypatch.setattr(net_solvers, "NetSolvers", lambda model: SimpleNamespace(by_name=lambda: solvers))
@@ -168,7 +169,8 @@ def test_bench_rejects_bad_arguments(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a search needs time"):
         bench(folder, budget="0s")
     with pytest.raises(
-        UserError, match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,random-repair,net-raw"
+        UserError,
+        match=r"no solver is called tabu\n.*choose from largest-first,dsatur,tabucol,head,random-repair,net-raw",
     ):
         bench(folder, solvers=["dsatur", "tabu"])
     with pytest.raises(UserError, match="--csv"):

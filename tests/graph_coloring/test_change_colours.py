@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours, with_more_colours
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours, with_more_colours
 from tests.graph_coloring.example_graphs import queen, random_graph
 
 

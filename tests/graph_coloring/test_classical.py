@@ -39,26 +39,30 @@ def random_start(graph: Graph, k: int, seed: int) -> list[int]:
     return [randint(seed, v, k) for v in range(graph.n)]
 
 
+@pytest.mark.parametrize("small", [True, False], ids=["int16", "int32"])
 @pytest.mark.parametrize(("graph", "k", "seed"), CASES)
 def test_tabucol_makes_the_moves_of_the_reference(
-    graph: Graph, k: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, k: int, seed: int, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compares after each of 200 moves: the colours, gamma, the list of conflicting nodes, and the
     best colouring."""
     reference = ReferenceSearch(graph, k, seed, random_start(graph, k, seed))
-    compiled, seen = tabucol_module.search, 0
+    compiled, seen = (tabucol_module.search_small if small else tabucol_module.search), 0
 
-    def check(state, tabu_NK, ties_T, best_N, progress, *rest) -> None:
+    def check(state, tabu, delta_N, best_N, progress, seed, flag, *rest) -> None:
         nonlocal seen
-        compiled(state, tabu_NK, ties_T, best_N, progress, *rest)
+        compiled(state, tabu, delta_N, best_N, progress, seed, flag, *rest)
         reference.tabucol_move()
         assert state.colours_N.tolist() == reference.colours
-        assert state.gamma_NK.tolist() == [[reference.gamma(v, c) for c in range(k)] for v in range(graph.n)]
+        assert (state.gamma_NK[:, :k] & (flag - 1)).tolist() == [
+            [reference.gamma(v, c) for c in range(k)] for v in range(graph.n)
+        ]
         assert state.conflicting_N[: progress["num_conflicting"][0]].tolist() == reference.conflicting
         assert progress["conflicts"][0] == reference.conflicts
         seen += 1
 
-    monkeypatch.setattr(tabucol_module, "search", check)
+    monkeypatch.setattr(tabucol_module, "search_small" if small else "search", check)
+    monkeypatch.setattr(tabucol_module, "LARGEST_SMALL_DEGREE", 2**14 - 1 if small else -1)
     monkeypatch.setattr(tabucol_module, "EVALUATIONS_PER_CALL", 1)
     found = tabucol(graph, k, seed, max_moves=200)
     assert (found.colours_N.tolist(), found.conflicts, found.moves) == (

@@ -11,8 +11,8 @@ import pytest
 from ranks.workloads.graph_coloring.classical.exact import k_colour
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.change_colours import with_more_colours
-from ranks.workloads.graph_coloring.solving.decrease_colours import INCREASE_SHARE, decrease_colours
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_more_colours
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import INCREASE_SHARE, decrease_colours
 from tests.graph_coloring.example_graphs import is_proper, queen, random_graph
 from tests.graph_coloring.fake_clock import FakeClock
 

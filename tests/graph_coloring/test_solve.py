@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS, load
 from ranks.workloads import graph_coloring as workload
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
+from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs import read
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
+from ranks.workloads.graph_coloring.graphs.dimacs import write_sol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 from ranks.workloads.graph_coloring.solving import best_colouring
-from ranks.workloads.graph_coloring.solving.best_colouring import by_net
+from ranks.workloads.graph_coloring.solving.best_colouring import Limit
+from ranks.workloads.graph_coloring.solving.best_colouring import best_colouring as colour
 from ranks.workloads.graph_coloring.solving.solve import solve
-from tests.graph_coloring.example_graphs import LARGE, is_proper, of_networkx, queen, random_graph, union, write_col
+from tests.graph_coloring.example_graphs import (
+    LARGE,
+    is_proper,
+    of_networkx,
+    queen,
+    random_graph,
+    to_networkx,
+    union,
+    write_col,
+)
 
 C5 = Graph.of(5, [(v, (v + 1) % 5) for v in range(5)])
 
@@ -36,16 +50,15 @@ def large(tmp_path: Path) -> Path:
 
 
 def test_solve_prints_how_it_found_the_colouring(
-    large: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    large: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
     sol = tmp_path / "g.sol"
     assert solve(str(large), run=run, budget="1s", out=sol) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"weights: run run, sha256 {load_net(run).sha256[:12]}"
     assert check_sol(large, sol) == []
     assert any(line.startswith("found by ") for line in lines)
-    assert any("TabuCol moves" in line for line in lines)
+    assert any("generations of HEAD" in line for line in lines)
     comments = [line for line in sol.read_text().splitlines() if line.startswith("c ")]
     assert any(load_net(run).sha256 in line for line in comments)
     assert any("seed 0" in line for line in comments)
@@ -63,6 +76,9 @@ def test_k_that_is_not_found_is_unknown(
     out = capsys.readouterr().out
     assert "s UNKNOWN" in out
     assert "impossible" not in out
+    conflicts = int(re.search(r"not found in .*: the best answer leaves (\d+) conflicting edges", out)[1])
+    assert conflicts > 0
+    assert "at least " in out
     assert check_sol(large, sol) == ["the .sol file holds no colouring"]
 
 
@@ -99,7 +115,7 @@ def test_small_graphs_are_settled_without_the_net(
 ) -> None:
     """Long before a budget of 10 s, and without the net."""
     graph, k, said, found_by = SETTLED[case]
-    monkeypatch.setattr(best_colouring, "by_pipeline", lambda *rest: pytest.fail("the net was asked"))
+    monkeypatch.setattr(best_colouring, "by_searches", lambda *rest: pytest.fail("the net was asked"))
     col, sol = write_col(tmp_path / "g.col", graph), tmp_path / "g.sol"
     assert solve(str(col), run=run, k=k, out=sol) == (0 if found_by else 1)
     out, written = capsys.readouterr().out, sol.read_text()
@@ -118,7 +134,7 @@ def test_chi_of_a_union_is_the_larger_and_an_edge_never_lowers_chi(run: str) -> 
     net = load_net(run)
 
     def chi(graph: Graph) -> int:
-        found = by_net(graph, net, k=None, budget_s=10.0, seed=0)
+        found = colour(graph, net, k=None, limit=Limit.from_now(10.0), seed=0)
         assert found.optimal
         assert is_proper(graph, found.colours_N, found.num_colours)
         return found.num_colours
@@ -178,6 +194,9 @@ def test_smallest_graphs(text: str, k: int, run: str, tmp_path: Path, capsys: py
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "k 0": ({"k": 0}, "at least one colour"),
     "budget": ({"budget": "ten"}, "not a length of time"),
+    "no moves": ({"moves": "0"}, "not a number of moves"),
+    "words for moves": ({"moves": "many"}, "--moves many"),
+    "init and no net": ({"no_net": True, "init": Path("x.sol")}, "starts from no colouring"),
     "no budget": ({"budget": "0s"}, "a search needs time"),
     "no folder": ({"out": Path("no/such/x.sol")}, r"--out no/such/x\.sol\nfound: there is no folder no/such"),
     "a folder": ({"out": Path(".")}, "is a folder"),
@@ -213,11 +232,83 @@ def test_damaged_and_foreign_weights_are_rejected(run: str) -> None:
 def test_networkx_graphs_are_coloured_by_their_nodes(run: str) -> None:
     graph = nx.relabel_nodes(nx.mycielski_graph(4), {v: f"node {v}" for v in range(11)})
     found = workload.solve(graph, budget_s=2.0, run=run)
-    assert found is not None
+    assert (found.status, found.conflicts, found.lower_bound, found.optimal) == ("proper", 0, 4, True)
     assert set(found.colors) == set(graph.nodes)
     assert all(found.colors[u] != found.colors[v] for u, v in graph.edges)
     assert sorted(set(found.colors.values())) == list(range(found.num_colors)) == [0, 1, 2, 3]
-    assert workload.solve(graph, k=3, budget_s=0.2, run=run) is None
+    impossible = workload.solve(graph, k=3, budget_s=2.0, run=run)
+    assert (impossible.status, impossible.lower_bound) == ("impossible", 4)
+    assert "found none" in impossible.proof
+
+
+def test_not_found_is_not_impossible(run: str) -> None:
+    found = workload.solve(to_networkx(LARGE), k=25, moves=50_000, run=run)
+    assert found.status == "not found"
+    assert found.conflicts == LARGE.conflicts([found.colors[v] for v in range(LARGE.n)]) > 0
+    assert found.lower_bound <= 25
+
+
+@pytest.mark.parametrize("k", [None, 27])
+def test_moves_give_the_same_answer_on_any_number_of_threads(
+    k: int | None, large: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole file is equal: colours, comments, numbers of moves. So is what is printed."""
+    answers, threads = [], torch.get_num_threads()
+    for number in (1, 3):
+        torch.set_num_threads(number)
+        sol = tmp_path / "answer.sol"
+        solve(str(large), run=run, k=k, moves="600k", out=sol)
+        answers.append((sol.read_text(), capsys.readouterr().out))
+        assert torch.get_num_threads() == number
+    torch.set_num_threads(threads)
+    assert answers[0] == answers[1]
+    assert "600,000 moves" in answers[0][0]
+    assert not re.search(r"\d s\b", answers[0][0])
+
+
+def test_with_seconds_one_line_says_that_the_answer_is_not_repeatable(
+    queen5: Path, run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "with seconds the answer depends on the speed of the machine; with --moves it does not"
+    assert solve(str(queen5), run=run, budget="1s") == 0
+    assert line in capsys.readouterr().out
+    assert solve(str(queen5), run=run, moves="1k") == 0
+    assert line not in capsys.readouterr().out
+
+
+def test_the_search_starts_from_a_given_colouring(
+    large: Path, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, sol = tabucol(LARGE, 30, 0, max_moves=500_000), tmp_path / "good.sol"
+    assert good.conflicts == 0
+    write_sol(sol, good.colours_N)
+    assert solve(str(large), run=run, moves="1k", init=sol, out=tmp_path / "out.sol") == 0
+    out = capsys.readouterr().out
+    assert f"{sol}: 30 colours, conflicts 0" in out
+    assert "found by the given colouring" in out
+    assert "s col 30" in out
+    assert check_sol(large, tmp_path / "out.sol") == []
+    write_sol(sol, np.arange(LARGE.n) % 2)  # improper: it is made proper first
+    assert solve(str(large), run=run, moves="1k", init=sol) == 0
+
+
+BAD_SOL = {
+    "l 1 1\nl 2 1\n": "23 of 25 vertices have no colour, vertex 3 first",
+    "l 1 1\nl 1 2\n": "line 2: vertex 1 of a graph with vertices 1..25, each once",
+    "l 26 1\n": "line 1: vertex 26",
+    "l 1 x\n": "line 1 reads 'l 1 x'",
+    "l 1 0\n": "line 1 reads 'l 1 0'",
+}
+
+
+@pytest.mark.parametrize("text", BAD_SOL)
+def test_bad_sol_files_are_rejected(text: str, queen5: Path, run: str, tmp_path: Path) -> None:
+    sol = tmp_path / "bad.sol"
+    sol.write_text(text)
+    with pytest.raises(UserError, match=BAD_SOL[text]):
+        solve(str(queen5), run=run, init=sol)
+    with pytest.raises(UserError, match="--init"):
+        solve(str(queen5), run=run, init=tmp_path / "none.sol")
 
 
 @pytest.mark.parametrize(
@@ -230,6 +321,7 @@ def test_networkx_graphs_are_coloured_by_their_nodes(run: str) -> None:
         ({"budget_s": "3"}, "budget_s='3'\nfound: a search needs time"),
         ({"budget_s": 0}, "a search needs time"),
         ({"budget_s": float("nan")}, "a search needs time"),
+        ({"moves": 0}, "a search needs moves"),
         ({"seed": 0.5}, r"seed=0\.5\nfound: a float"),
     ],
 )
@@ -241,7 +333,6 @@ def test_python_rejects_arguments_of_wrong_type_or_value(asked: dict[str, Any], 
 def test_numbers_of_numpy_are_accepted(run: str) -> None:
     numbers: dict[str, Any] = dict(k=np.int64(3), budget_s=np.float32(2), seed=np.uint8(1))
     found = workload.solve(nx.petersen_graph(), **numbers, run=run)
-    assert found is not None
     assert found.num_colors == 3
 
 

@@ -10,12 +10,14 @@ import pytest
 
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
+from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 from ranks.workloads.graph_coloring.solving import best_colouring
-from ranks.workloads.graph_coloring.solving.best_colouring import by_net
-from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult
+from ranks.workloads.graph_coloring.solving.best_colouring import Limit
+from ranks.workloads.graph_coloring.solving.best_colouring import best_colouring as colour
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult
 from ranks.workloads.graph_coloring.solving.solve import solve
 from tests.graph_coloring.example_graphs import LARGE, is_proper, random_graph, write_col
 from tests.graph_coloring.fake_clock import FakeClock
@@ -28,24 +30,22 @@ def test_never_worse_than_dsatur(run: str, monkeypatch: pytest.MonkeyPatch) -> N
     most = num_colours(dsatur(LARGE))
     helpless = SolverResult(np.zeros(LARGE.n, dtype=np.int64), LARGE.num_edges, 0.1, 0.1)
     poor = SolverResult(np.arange(LARGE.n), 0, 0.1, 0.1)
-    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
     for result in (helpless, poor):
         monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest, result=result: result)
-        found = by_net(LARGE, load_net(run), k=None, budget_s=10.0, seed=0)
+        found = colour(LARGE, load_net(run), k=None, limit=Limit.from_now(10.0), seed=0)
         assert (found.found_by, found.num_colours, found.conflicts) == ("DSATUR", most, 0)
         assert found.report is not None
 
 
 def test_a_greedy_colouring_is_reported_as_one(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proper colouring that no component of the pipeline claims was completed greedily."""
-    result = SolverResult(dsatur(LARGE), 0, 0.1, 0.1)
-    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 1.0)
+    result = SolverResult(tabucol(LARGE, 30, 0, max_moves=500_000).colours_N, 0, 0.1, 0.1)
     monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest: result)
-    assert by_net(LARGE, load_net(run), k=None, budget_s=10.0, seed=0).found_by == "a greedy colouring"
+    assert colour(LARGE, load_net(run), k=None, limit=Limit.from_now(10.0), seed=0).found_by == "a greedy colouring"
 
 
-def test_the_net_is_skipped_if_encoding_the_graph_takes_too_long(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_colouring, "ENCODE_SHARE", 0.0)
+def test_the_net_is_skipped_if_the_graph_is_too_large_for_the_time(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_colouring, "MAX_ENTRIES_PER_SECOND", 0)
     monkeypatch.setattr(best_colouring, "MAX_EXACT_NODES", 0)
     monkeypatch.setattr(best_colouring.NetSolvers, "pipeline", lambda *rest: pytest.fail("the net was asked"))
     fewer = num_colours(dsatur(LARGE)) - 1
@@ -53,10 +53,10 @@ def test_the_net_is_skipped_if_encoding_the_graph_takes_too_long(run: str, monke
     for k in (None, fewer):
         with monkeypatch.context() as patch:
             FakeClock(tick_s=0.001).use(patch)
-            found = by_net(LARGE, net, k=k, budget_s=1.0, seed=0)
+            found = colour(LARGE, net, k=k, limit=Limit.from_now(1.0), seed=0)
         assert (found.found_by, found.conflicts, found.report) == ("TabuCol", 0, None)
         assert is_proper(LARGE, found.colours_N, fewer)
-        assert "encoding the graph" in found.without_net
+        assert "too many for it in this time" in found.without_net
         assert 0 < found.found_s <= found.seconds
 
 
@@ -86,8 +86,8 @@ def test_every_phase_stops_at_the_time_limit(
     """
     graph = random_graph(np.random.default_rng(1), n, density)
     net = load_net(run)
-    by_net(C5, net, k=None, budget_s=0.1, seed=0)
+    colour(C5, net, k=None, limit=Limit.from_now(0.1), seed=0)
     clock = FakeClock(jump_after=jump_after).use(monkeypatch)
-    found = by_net(graph, net, k=None, budget_s=0.5, seed=0)
+    found = colour(graph, net, k=None, limit=Limit.from_now(0.5), seed=0)
     assert found.conflicts == 0
     assert clock.readings < jump_after + 30

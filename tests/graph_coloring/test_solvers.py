@@ -18,13 +18,14 @@ from ranks.workloads.graph_coloring.classical.greedy import dsatur
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.model import ColouringNet
-from ranks.workloads.graph_coloring.solving import restarts
-from ranks.workloads.graph_coloring.solving.bench import bench
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, gaps, net_comparison, summary
-from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
-from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
-from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
-from ranks.workloads.graph_coloring.solving.restarts import (
+from ranks.workloads.graph_coloring.solving.bench.command import bench
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, gaps, net_comparison, summary
+from ranks.workloads.graph_coloring.solving.budget import MoveClock
+from ranks.workloads.graph_coloring.solving.search import restarts
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
+from ranks.workloads.graph_coloring.solving.search.estimate import bounded_estimate
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.search.restarts import (
     random_starts,
     repair_until_proper,
     restarted_tabucol,
@@ -53,7 +54,7 @@ def test_the_estimate_is_clipped_to_a_clique_and_dsatur(graph: Graph, estimate: 
 
 def test_a_search_starts_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval())
+    net = NetSolvers(ColouringNet(width=4, encoder_width=4).eval(), clock=MoveClock())
     asked: list[int] = []
 
     def attempt(core: Graph, k: int, seconds: float, seed: int, start_C: Any) -> tuple[Any, int]:
@@ -63,7 +64,7 @@ def test_a_search_starts_at_the_bounded_estimate(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(net, "raw_attempt", attempt)
     for graph in (TRIANGLE, CYCLE, queen(6, 6)):
         asked.clear()
-        net.raw(graph, 0.5, 0)
+        net.raw(graph, 1000.0, 0)
         assert asked[0] == round(net.report.chromatic)
         assert len(np.unique(dsatur(graph))) >= net.report.chromatic >= 2
 

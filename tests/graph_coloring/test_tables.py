@@ -22,7 +22,7 @@ from ranks.workloads.graph_coloring.data.families.items import generate_item
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.net.weights_file import SHIPPED, load_net
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult
 from ranks.workloads.graph_coloring.tables import chromatic, hard, instances, unseen
 from ranks.workloads.graph_coloring.tables.table import TableSizes, make_table
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs, read_training_graphs
@@ -43,12 +43,13 @@ def test_an_untrained_net_fails_on_hard_graphs(run: str) -> None:
         "DSATUR",
         "TabuCol",
         "TabuCol",
+        "HEAD",
     ]
     raw, untrained = rows[:2]
     assert (raw.passed, untrained.passed) == (False, False)
     assert all(0 <= row.solved <= row.graphs == 3 for row in rows)
     assert [row.method.endswith(f"at most {raw.cpu_s:.3f} s of CPU a graph") for row in rows] == [
-        row is rows[4] or row is rows[7] for row in rows
+        row is rows[4] or row is rows[7] or row is rows[8] for row in rows
     ]
 
 

@@ -9,6 +9,7 @@ from ranks.workloads.graph_coloring.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.graph_coloring.net.onnx_export import example_inputs, export_extra
+    from ranks.workloads.graph_coloring.solving.many import solve_many
     from ranks.workloads.graph_coloring.solving.networkx_solve import solve
     from ranks.workloads.graph_coloring.tables.table import table
     from ranks.workloads.graph_coloring.training import build, train
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "solve": "ranks.workloads.graph_coloring.solving.solve:solve",
-    "bench": "ranks.workloads.graph_coloring.solving.bench:bench",
+    "bench": "ranks.workloads.graph_coloring.solving.bench.command:bench",
 }
 
 _HOME = {
@@ -24,6 +25,7 @@ _HOME = {
     "train": "training",
     "evaluate": "validation",
     "solve": "solving.networkx_solve",
+    "solve_many": "solving.many",
     "table": "tables.table",
     "example_inputs": "net.onnx_export",
     "export_extra": "net.onnx_export",
@@ -38,6 +40,7 @@ __all__ = [
     "example_inputs",
     "export_extra",
     "solve",
+    "solve_many",
     "table",
     "train",
 ]

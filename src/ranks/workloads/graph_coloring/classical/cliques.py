@@ -22,12 +22,12 @@ def greedy_clique(graph: Graph) -> Ints:
     """
     order_N = np.argsort(-graph.degrees(), kind="stable")
     clique_N = np.zeros(graph.n, np.int64)
-    size = _largest_greedy_clique(*graph.csr(), order_N, MAX_STEPS, clique_N)
+    size = largest_greedy_clique(*graph.csr(), order_N, MAX_STEPS, clique_N)
     return np.sort(clique_N[:size])
 
 
 @kernel("int64(int32[::1], int32[::1], int64[::1], int64, int64[::1])")
-def _largest_greedy_clique(starts: Ints32, neighbours: Ints32, order_N: Ints, max_steps: int, best_N: Ints) -> int:
+def largest_greedy_clique(starts: Ints32, neighbours: Ints32, order_N: Ints, max_steps: int, best_N: Ints) -> int:
     """Writes the largest clique to the beginning of `best_N`; returns its size.
 
     Candidates are the nodes adjacent to all of the clique. The next node is the candidate that is

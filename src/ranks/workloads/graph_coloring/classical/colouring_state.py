@@ -1,23 +1,26 @@
 """The state of a local search: a colouring and its conflict counts, updated move by move.
 
-Legend: N nodes, D directed edges, K colours.
+Legend: N nodes, D directed edges, K colours, or more columns.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numba import types
 
 from ranks.jit import inlined, kernel
-from ranks.workloads.graph_coloring.classical.rng import mix, randint
+from ranks.workloads.graph_coloring.classical.rng import mix, randint, uintp
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints32
+
+Counts: TypeAlias = npt.NDArray[Any]
+"""int16 or int32"""
 
 
 class ColouringState(NamedTuple):
-    """A colouring with its conflict counts. All arrays are int32.
+    """A colouring with its conflict counts. All arrays are int32; gamma may be int16.
 
     The conflicting nodes are the first entries of `conflicting_N`; the moves decide their order.
     """
@@ -27,22 +30,29 @@ class ColouringState(NamedTuple):
     neighbours: Ints32
     """[D]"""
     colours_N: Ints32
-    gamma_NK: Ints32
+    gamma_NK: Counts
     """How many neighbours of each node have each colour."""
     conflicting_N: Ints32
     position_N: Ints32
     """The position of each node in `conflicting_N`; -1 if it has no conflict."""
 
 
-VECTOR, MATRIX = types.Array(types.int32, 1, "C"), types.Array(types.int32, 2, "C")
-STATE = types.NamedTuple((VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR), ColouringState)
+VECTOR = types.Array(types.int32, 1, "C")
+STATE, SMALL_STATE = (
+    types.NamedTuple((VECTOR, VECTOR, VECTOR, types.Array(count, 2, "C"), VECTOR, VECTOR), ColouringState)
+    for count in (types.int32, types.int16)
+)
+"""The type of a state with gamma as int32, and as int16."""
 
 
-def initial_state(graph: Graph, k: int, seed: int, start_N: npt.ArrayLike | None) -> tuple[ColouringState, int, int]:
+def initial_state(
+    graph: Graph, k: int, seed: int, start_N: npt.ArrayLike | None, columns: int | None = None, count: type = np.int32
+) -> tuple[ColouringState, int, int]:
     """(the state of the colouring `start_N`, its conflicting edges, its conflicting nodes).
 
-    Without `start_N` the colours are random: the random numbers 0..N-1 of the seed. Raises
-    ValueError if k < 1, or if `start_N` is not one colour in 0..k-1 for each node.
+    Without `start_N` the colours are random: the random numbers 0..N-1 of the seed. `columns`,
+    `count`: of gamma, by default k and int32. Raises ValueError if k < 1, or if `start_N` is not
+    one colour in 0..k-1 for each node.
     """
     if k < 1:
         raise ValueError(f"no colouring has {k} colours")
@@ -53,10 +63,10 @@ def initial_state(graph: Graph, k: int, seed: int, start_N: npt.ArrayLike | None
         if given_N.shape != (graph.n,) or (graph.n and not 0 <= given_N.min() <= given_N.max() < k):
             raise ValueError(f"a colouring to start from has one colour in 0..{k - 1} for each of {graph.n} nodes")
         colours_N = given_N.astype(np.int32)
-    gamma_NK = np.zeros((graph.n, k), np.int32)
+    gamma_NK = np.zeros((graph.n, columns or k), count)
     conflicting_N, position_N = np.zeros(graph.n, np.int32), np.zeros(graph.n, np.int32)
     state = ColouringState(*graph.csr(), colours_N, gamma_NK, conflicting_N, position_N)
-    return state, *count_conflicts(state)
+    return state, *(count_conflicts if count is np.int32 else count_conflicts_small)(state)
 
 
 @kernel("int32[::1](int64, int64, int64)")
@@ -88,8 +98,7 @@ def remove_conflicting(state: ColouringState, num_conflicting: int, node: int) -
     return num_conflicting - 1
 
 
-@kernel(types.UniTuple(types.int64, 2)(STATE), allocates=False)
-def count_conflicts(state: ColouringState) -> tuple[int, int]:
+def _count_conflicts(state: ColouringState) -> tuple[int, int]:
     """Computes all counts from the colours; returns (conflicting edges, conflicting nodes)."""
     conflict_ends = num_conflicting = 0
     for v in range(len(state.colours_N)):
@@ -103,23 +112,32 @@ def count_conflicts(state: ColouringState) -> tuple[int, int]:
     return conflict_ends // 2, num_conflicting
 
 
+count_conflicts, count_conflicts_small = (
+    kernel(types.UniTuple(types.int64, 2)(state), allocates=False)(_count_conflicts) for state in (STATE, SMALL_STATE)
+)
+
+
 @inlined
-def recolour(state: ColouringState, num_conflicting: int, node: int, new: int) -> int:
+def recolour(state: ColouringState, num_conflicting: int, node: int, new: int, flag: int) -> int:
     """Gives a conflicting node another colour, in O(degree).
 
-    Returns the new number of conflicting nodes.
+    Returns the new number of conflicting nodes. `flag`: what gamma holds, in addition to the count,
+    for the own colour of each node; the caller moves it from the old colour of `node` to the new.
     """
     old = state.colours_N[node]
+    old_column, new_column = uintp(old), uintp(new)
     state.colours_N[node] = new
-    for i in range(state.starts[node], state.starts[node + 1]):
-        u = state.neighbours[i]
-        state.gamma_NK[u, old] -= 1
-        state.gamma_NK[u, new] += 1
+    for i in range(uintp(state.starts[node]), uintp(state.starts[node + 1])):
+        u = uintp(state.neighbours[i])
+        row = state.gamma_NK[u]
+        row[old_column] -= 1
+        row[new_column] += 1
         colour = state.colours_N[u]
-        if colour == old and state.gamma_NK[u, old] == 0:
-            num_conflicting = remove_conflicting(state, num_conflicting, u)
-        elif colour == new and state.gamma_NK[u, new] == 1:
+        if colour == old:
+            if row[old_column] == flag:
+                num_conflicting = remove_conflicting(state, num_conflicting, u)
+        elif colour == new and row[new_column] == flag + 1:
             num_conflicting = add_conflicting(state, num_conflicting, u)
-    if state.gamma_NK[node, new] == 0:
+    if state.gamma_NK[node, new] == flag:
         num_conflicting = remove_conflicting(state, num_conflicting, node)
     return num_conflicting

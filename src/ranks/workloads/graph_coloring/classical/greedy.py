@@ -38,7 +38,7 @@ def dsatur(graph: Graph) -> Ints:
     # any greedy colouring with c colours has an edge between each two of them: c (c - 1) / 2 edges
     # or more
     max_colours = min(int(graph.degrees().max(initial=0)), math.isqrt(2 * graph.num_edges)) + 1
-    return _dsatur(*graph.csr(), max_colours)
+    return dsatur_of_rows(*graph.csr(), max_colours)
 
 
 def num_colours(colours_N: Ints) -> int:
@@ -72,7 +72,7 @@ def _set_priority(priority: Ints, position: Number, new: Number) -> None:
 
 
 @kernel("int64[::1](int32[::1], int32[::1], int64)")
-def _dsatur(starts: Ints32, neighbours: Ints32, max_colours: int) -> Ints:
+def dsatur_of_rows(starts: Ints32, neighbours: Ints32, max_colours: int) -> Ints:
     """DSATUR in O(D log N).
 
     The priority of a node is saturation * (n + 1) + uncoloured neighbours, and -1 once it is

@@ -118,7 +118,7 @@ def search(
         chosen = ties_T[randint(key, n + 2 * move, num_ties)]
         node, new = chosen // k, chosen % k
         tabu_until_N[node] = move + 1 + randint(key, n + 2 * move + 1, MAX_TENURE)
-        num_conflicting = recolour(state, num_conflicting, node, new)
+        num_conflicting = recolour(state, num_conflicting, node, new, 0)
         conflicts += lowest
         if conflicts < best:
             best, best_move = conflicts, move

@@ -17,6 +17,8 @@ Word: TypeAlias = Any
 """uint64 in Numba. NumPy's type stubs do not accept uint64 arithmetic here."""
 int64: Any = np.int64
 """Conversion of a number to 64 bits inside a kernel."""
+uintp: Any = np.uintp
+"""Conversion of an index that is not negative: Numba then omits the check for negative indices."""
 
 mix = inlined(splitmix64.mix)
 

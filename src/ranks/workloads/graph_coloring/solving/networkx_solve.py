@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import operator
+import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.best_colouring import by_net
+from ranks.workloads.graph_coloring.solving.best_colouring import Limit, best_colouring, one_thread, warm_up
+from ranks.workloads.graph_coloring.solving.budget import MoveClock, integer
+
+Status = Literal["proper", "impossible", "not found"]
 
 
 @dataclass(frozen=True)
 class NetworkxSolution:
-    """A proper colouring of a networkx graph: `colors` maps each node to 0..num_colors - 1.
+    """The best colouring of a networkx graph: `colors` maps each node to 0..num_colors - 1.
 
-    `found_by`: DSATUR, exact search, or the component of the net's pipeline that found it.
-    `optimal`: whether fewer colours are proven impossible.
+    `status`: "proper" if no edge conflicts and at most k colours are used; "impossible" if it is
+    proven that k colours are too few; else "not found". `conflicts`: conflicting edges of `colors`;
+    0 if proper. `lower_bound`, `proof`: fewer colours than this are proven impossible, and why.
+    `optimal`: whether the colouring is proper and has as many colours as the lower bound.
+    `found_by`: the component that found it.
     """
 
+    status: Status
     colors: dict[Hashable, int]
     num_colors: int
+    conflicts: int
+    lower_bound: int
+    proof: str
     found_by: str
     seconds: float
     optimal: bool
@@ -34,13 +45,21 @@ class NetworkxSolution:
 
 
 def solve(
-    G: Any, k: int | None = None, *, budget_s: float = 10.0, seed: int = 0, run: str | None = None
-) -> NetworkxSolution | None:
+    G: Any,
+    k: int | None = None,
+    *,
+    budget_s: float = 10.0,
+    moves: int | None = None,
+    seed: int = 0,
+    run: str | None = None,
+) -> NetworkxSolution:
     """Colours a networkx graph with the fewest colours found in `budget_s` seconds, or at most `k`.
 
-    `run`: a run's name or folder, or a model.safetensors file; by default the net that ships with
-    the package. Returns None if no colouring with `k` colours was found. Raises UserError for
-    self-loops and empty graphs, and if `k`, `budget_s` or `seed` is not a valid number.
+    `moves`: a limit in moves of TabuCol in place of seconds; equal arguments then give an equal
+    answer on any load and number of cores. `run`: a run's name or folder, or a model.safetensors
+    file; by default the net that ships with the package. `status` of the result tells "proven
+    impossible" from "not found". Raises UserError for self-loops and empty graphs, and if `k`,
+    `budget_s`, `moves` or `seed` is not a valid number.
     """
     if k is not None:
         k = integer("k", k)
@@ -49,27 +68,25 @@ def solve(
     if isinstance(budget_s, bool) or not isinstance(budget_s, Real) or not 0 < float(budget_s) < math.inf:
         raise UserError(f"budget_s={budget_s!r}", "a search needs time", "give a positive number of seconds")
     seed = integer("seed", seed)
-    graph, nodes = from_networkx(G)
+    if moves is not None and (moves := integer("moves", moves)) < 1:
+        raise UserError(f"moves={moves}", "a search needs moves", "give moves=1000000, for example")
     net = load_net(run)
-    found = by_net(graph, net, k=k, budget_s=float(budget_s), seed=seed)
-    if not found.proper(k):
-        return None
+    warm_up()
+    limit = Limit.from_now(float(budget_s)) if moves is None else Limit.from_now(moves, MoveClock())
+    start_s = time.perf_counter()
+    graph, nodes = from_networkx(G)
+    with one_thread() if moves is not None else contextlib.nullcontext():
+        found = best_colouring(graph, net, k=k, limit=limit, seed=seed)
     _, class_N = np.unique(found.colours_N, return_inverse=True)
     return NetworkxSolution(
+        "impossible" if found.impossible(k) else "proper" if found.proper(k) else "not found",
         dict(zip(nodes, class_N.tolist(), strict=True)),
         found.num_colours,
+        found.conflicts,
+        found.bound.colours,
+        found.bound.why,
         found.found_by,
-        found.seconds,
+        time.perf_counter() - start_s,
         found.optimal,
         f"{net.name}, sha256 {net.sha256}",
     )
-
-
-def integer(name: str, value: Any) -> int:
-    """A value as an int, if it is an integer of any type (NumPy's too). Raises UserError."""
-    try:
-        if not isinstance(value, bool):
-            return operator.index(value)
-    except TypeError:
-        pass
-    raise UserError(f"{name}={value!r}", f"a {type(value).__name__}", f"give a whole number, for example {name}=3")

@@ -12,7 +12,7 @@ import numpy as np
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.net_solvers import NetReport
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetReport
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Solution:
     """The best colouring found within the time. It is proper only if `conflicts` is 0.
 
     `conflicts`: counted by the checker, which shares no code with the solvers. `report`: what the
-    net and TabuCol did; if the net was not used, `without_net` says why. `found_s`: when this
-    colouring was found.
+    net and the searches did; if the net was not used, `without_net` says why. `found_s`: when this
+    colouring was found. Times are in the unit of the clock: seconds or moves.
     """
 
     colours_N: Ints
@@ -64,9 +64,12 @@ class Solution:
 
 
 def clique_bound(graph: Graph) -> Bound:
-    """The lower bound of a greedy clique."""
-    clique = len(greedy_clique(graph))
-    return Bound(clique, f"a clique of {clique} nodes")
+    """The lower bound of a greedy clique, whose edges are counted again."""
+    clique = greedy_clique(graph)
+    ends = int(np.isin(graph.edges_E2, clique).all(1).sum())
+    if 2 * ends != len(clique) * (len(clique) - 1):
+        raise AssertionError(f"{len(clique)} nodes of a clique have {ends} edges")
+    return Bound(len(clique), f"a clique of {len(clique)} nodes")
 
 
 def verified(graph: Graph, solution: Solution) -> Solution:

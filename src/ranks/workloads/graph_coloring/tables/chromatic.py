@@ -30,7 +30,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.rows import encode
-from ranks.workloads.graph_coloring.solving.estimate import bounded_estimate
+from ranks.workloads.graph_coloring.solving.search.estimate import bounded_estimate
 from ranks.workloads.graph_coloring.tables.training_graphs import TrainingGraphs
 
 MAX_NODES, DATA_SEED = 60, 2026

@@ -22,6 +22,7 @@ import torch
 from ranks.engine.export.export import arguments_of
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.greedy import dsatur
+from ranks.workloads.graph_coloring.classical.head import HeadResult, head
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
 from ranks.workloads.graph_coloring.data.families.hard_instances import hard_three_colourable
 from ranks.workloads.graph_coloring.graphs.checker import problems
@@ -29,7 +30,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper, until_deadline
+from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper, until_deadline
 
 SEED, PURPOSE, COLOURS = 2026, "table", 3
 TRIES, ROUNDS = 12, 64
@@ -131,6 +132,9 @@ def _rows_of_size(n: int, num_graphs: int, trained: ColouringNet, untrained: Col
     moves = TRIES * ROUNDS
     rows.append(row(f"TabuCol, {moves} moves", lambda: [tabucol_colours(g, i, max_moves=moves) for i, g in each]))
     rows.append(row(f"TabuCol, {same_time}", lambda: [tabucol_colours(g, i, max_cpu_s=budget_s) for i, g in each]))
+    rows.append(
+        row(f"HEAD, {same_time}", lambda: [tabucol_colours(g, i, max_cpu_s=budget_s, search=head) for i, g in each])
+    )
     return rows
 
 
@@ -167,9 +171,9 @@ def tabucol_colours(
     *,
     max_moves: int | None = None,
     max_cpu_s: float | None = None,
-    search: Callable[..., TabuResult] = tabucol,
+    search: Callable[..., TabuResult | HeadResult] = tabucol,
 ) -> Ints:
-    """The colouring of TabuCol from random colours, within a number of moves or CPU seconds."""
+    """The colouring of TabuCol, or of HEAD, from random colours, within moves or CPU seconds."""
     seed = _seed("tabucol", item)
     return search(graph, COLOURS, seed, max_moves=max_moves, max_s=max_cpu_s, clock=time.process_time).colours_N
 

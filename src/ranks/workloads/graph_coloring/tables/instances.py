@@ -17,16 +17,16 @@ from typing import Any
 import torch
 
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, net_comparison
-from ranks.workloads.graph_coloring.solving.bench_run import read_instances, run_all
-from ranks.workloads.graph_coloring.solving.best_known import read_best_known
-from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
-from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
+from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, net_comparison
+from ranks.workloads.graph_coloring.solving.bench.run import read_instances, run_all
+from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
+from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 
 BETTER_ON = ("queen8_8", "queen8_12", "queen9_9", "queen10_10", "queen11_11", "le450_15a", "DSJC125.5", "school1_nsh")
 """Instances where net + repair must use fewer colours than DSATUR; elsewhere not more."""
 
-TIMED = ("TabuCol", "net + TabuCol")
+TIMED = ("TabuCol", "HEAD", "net + TabuCol", "net + HEAD")
 """Solvers whose row also has the seconds until their best colouring."""
 
 

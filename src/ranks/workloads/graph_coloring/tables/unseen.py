@@ -19,7 +19,7 @@ from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
-from ranks.workloads.graph_coloring.solving.restarts import random_starts, repair_until_proper
+from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper
 
 SEED, TRIES, ROUNDS = 2026, 4, 64
 

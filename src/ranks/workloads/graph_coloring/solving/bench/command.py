@@ -61,11 +61,11 @@ def bench(
     from ranks.engine.runs.provenance import cpu_name
     from ranks.workloads.graph_coloring.net.weights_file import load_net
     from ranks.workloads.graph_coloring.pictures.plots import plot_gaps
-    from ranks.workloads.graph_coloring.solving import bench_run
-    from ranks.workloads.graph_coloring.solving.bench_report import gaps, summary, table
-    from ranks.workloads.graph_coloring.solving.best_known import read_best_known
-    from ranks.workloads.graph_coloring.solving.net_solvers import NetSolvers
-    from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS
+    from ranks.workloads.graph_coloring.solving.bench import run as bench_run
+    from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
+    from ranks.workloads.graph_coloring.solving.bench.report import gaps, summary, table
+    from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
+    from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 
     names = bench_run.choose_solvers(solvers)
     instances = bench_run.read_instances(folder, read_best_known(best))

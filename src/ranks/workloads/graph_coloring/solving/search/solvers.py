@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, largest_first
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.decrease_colours import SolverResult, decrease_colours
-from ranks.workloads.graph_coloring.solving.restarts import (
+from ranks.workloads.graph_coloring.solving.search.decrease_colours import SolverResult, decrease_colours
+from ranks.workloads.graph_coloring.solving.search.head_attempts import HeadAttempts
+from ranks.workloads.graph_coloring.solving.search.restarts import (
     random_starts,
     repair_until_proper,
     restarted_tabucol,
@@ -50,6 +51,12 @@ def tabucol_solver(graph: Graph, budget_s: float, seed: int) -> SolverResult:
     return replace(decrease_colours(graph, budget_s, seed, attempt, start=dsatur), moves=moves)
 
 
+def head_solver(graph: Graph, budget_s: float, seed: int) -> SolverResult:
+    """TabuCol with fewer and fewer colours, from DSATUR's colouring; HEAD after its first failure."""
+    attempts = HeadAttempts()
+    return replace(decrease_colours(graph, budget_s, seed, attempts, start=dsatur), moves=attempts.moves)
+
+
 def random_repair_solver(graph: Graph, budget_s: float, seed: int) -> SolverResult:
     """Repair of random colourings: net + repair with random colours in place of those of the net."""
 
@@ -66,5 +73,6 @@ CLASSICAL_SOLVERS: dict[str, Solver] = {
     "largest-first": greedy_solver(largest_first),
     "DSATUR": greedy_solver(dsatur),
     "TabuCol": tabucol_solver,
+    "HEAD": head_solver,
     "random + repair": random_repair_solver,
 }

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TextIO
 
-RIVALS = ("DSATUR", "TabuCol")
-WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol"}
+RIVALS = ("DSATUR", "TabuCol", "HEAD")
+WITHOUT_NET = {"net + repair": "random + repair", "net + TabuCol": "TabuCol", "net + HEAD": "HEAD"}
 """The same solver with random colours in place of those of the net."""
 MAX_NAMED = 8
 """A line of the summary names this many instances and counts the others."""
@@ -187,7 +187,10 @@ def compared(solver: str, rival: str, results: Sequence[BenchResult]) -> tuple[l
 def net_comparison(results: Sequence[BenchResult]) -> dict[str, str]:
     """Where each solver with a net has fewer, as many, and more colours than without the net."""
     found: dict[str, str] = {}
+    measured = {result.solver for result in results}
     for solver, rival in WITHOUT_NET.items():
+        if not {solver, rival} <= measured:
+            continue
         groups = zip(("fewer", "as many", "more"), compared(solver, rival, results), strict=True)
         named = [(group, _unique(instance for instance, _ in keys)) for group, keys in groups]
         texts = (f"{group} colours on {len(names)} ({', '.join(names) or 'none'})" for group, names in named)

@@ -16,7 +16,8 @@ from ranks.workloads.graph_coloring.classical.colouring_state import random_colo
 from ranks.workloads.graph_coloring.classical.repair import RepairResult, repair
 from ranks.workloads.graph_coloring.classical.tabucol import TabuResult, tabucol
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
-from ranks.workloads.graph_coloring.solving.change_colours import with_fewer_colours
+from ranks.workloads.graph_coloring.solving.budget import WALL, SearchClock
+from ranks.workloads.graph_coloring.solving.search.change_colours import with_fewer_colours
 
 FIRST_MOVES_PER_NODE = 2_000
 """Moves of TabuCol from the first start, per node; they double with each further start."""
@@ -39,17 +40,18 @@ def until_deadline(seconds: float, starts: Iterable[Ints], clock: Callable[[], f
 
 
 def repair_until_proper(
-    core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None
+    core: Graph, k: int, seed: int, starts: Iterable[Ints], max_moves: int | None = None, clock: SearchClock = WALL
 ) -> RepairResult:
     """Repairs one start after the other until one is proper; returns that one, else the best.
 
     Needs at least one start.
 
-    `max_moves`: the limit of each repair.
+    `max_moves`: the limit of each repair. `clock`: is charged 2n moves for each.
     """
     best: RepairResult | None = None
     for number, start_C in enumerate(starts):
         found = repair(core, k, start_C, seed ^ number, max_moves)
+        clock.charge(2 * core.n)
         if best is None or found.conflicts < best.conflicts:
             best = found
         if found.conflicts == 0:
@@ -59,7 +61,13 @@ def repair_until_proper(
 
 
 def restarted_tabucol(
-    core: Graph, k: int, seconds: float, seed: int, known_C: Ints | None, starts: Iterator[Ints]
+    core: Graph,
+    k: int,
+    seconds: float,
+    seed: int,
+    known_C: Ints | None,
+    starts: Iterator[Ints],
+    clock: SearchClock = WALL,
 ) -> tuple[TabuResult, int]:
     """TabuCol from one start after the other: (the best result, the moves of all).
 
@@ -68,18 +76,19 @@ def restarted_tabucol(
     The first start is the known colouring with its smallest classes dissolved, if there is one; the
     others are `starts`.
     """
-    start_s = time.perf_counter()
+    start_s = clock()
     if known_C is not None:
         starts = itertools.chain([with_fewer_colours(core, known_C, k)], starts)
     best: TabuResult | None = None
     allowed, moves = FIRST_MOVES_PER_NODE * core.n, 0
     for number, start_C in enumerate(starts):
-        left_s = max(seconds - (time.perf_counter() - start_s), 0.0)
-        found = tabucol(core, k, seed ^ number, max_moves=allowed, max_s=left_s, start_N=start_C)
+        max_moves, max_s = clock.limits(allowed, max(seconds - (clock() - start_s), 0.0))
+        found = tabucol(core, k, seed ^ number, max_moves=max_moves, max_s=max_s, start_N=start_C)
+        clock.charge(found.moves + core.n)
         allowed, moves = 2 * allowed, moves + found.moves
         if best is None or found.conflicts < best.conflicts:
             best = found
-        if found.conflicts == 0 or time.perf_counter() - start_s >= seconds:
+        if found.conflicts == 0 or clock() - start_s >= seconds:
             break
     assert best is not None
     return best, moves

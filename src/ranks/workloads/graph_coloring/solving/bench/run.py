@@ -24,12 +24,12 @@ from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.graphs.checker import problems
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.read import graph_files, graph_suffix, read_graph
-from ranks.workloads.graph_coloring.solving.bench_report import BenchResult, CsvWriter, log_line
-from ranks.workloads.graph_coloring.solving.best_known import BestKnown
+from ranks.workloads.graph_coloring.solving.bench.best_known import BestKnown
+from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, CsvWriter, log_line
 from ranks.workloads.graph_coloring.solving.budget import overrun
-from ranks.workloads.graph_coloring.solving.solvers import CLASSICAL_SOLVERS, Solver
+from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS, Solver
 
-NET_SOLVERS = ("net raw", "net + repair", "net + TabuCol")
+NET_SOLVERS = ("net raw", "net + repair", "net + TabuCol", "net + HEAD")
 """The names of `NetSolvers.by_name`, known before a net is loaded."""
 REFUTED = "refuted by the checker"
 WARM_UP = Graph.of(5, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])

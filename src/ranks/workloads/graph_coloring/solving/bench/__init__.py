@@ -1,0 +1,1 @@
+"""The command `bench`: compare solvers on the graphs of a folder."""

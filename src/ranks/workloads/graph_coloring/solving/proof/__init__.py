@@ -1,0 +1,1 @@
+"""Proofs that a number of colours is impossible."""

@@ -1,0 +1,1 @@
+"""Solvers with a limit of time or of moves, with and without the net."""
