@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from ranks.errors import GaveUp, UserError
-from ranks.launch.failure import Failure, explain_exit, kind_of, parse_traceback, report_exception
+from ranks.launch.failures.classify import kind_of
+from ranks.launch.failures.explain import explain_exit, parse_traceback
+from ranks.launch.failures.failure import Failure
+from ranks.launch.failures.report import report_exception
 
 TRACEBACK = """warming up
 [rank1]: Traceback (most recent call last):

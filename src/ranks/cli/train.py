@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.cli.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
@@ -29,6 +30,7 @@ def train(argv: Sequence[str]) -> int:
     """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
+    heartbeat.connect()  # before the workload is imported, which may hang too
     settings = resolve(argv[0], argv[1:])
     if settings.flags.print_config:
         print(settings.as_json())
@@ -49,8 +51,8 @@ def without_workload(argv: Sequence[str]) -> int:
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
-    child processes."""
+    """Assign devices to ranks. One rank runs in this process, where a debugger works, unless it
+    shall be watched for hangs; several run in child processes."""
     from ranks.launch.placement import place
 
     engine, flags = settings.engine, settings.flags
@@ -63,7 +65,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         exact=engine.exact,
     )
     deterministic = engine.exact or engine.deterministic
-    if placement.ranks == 1:
+    if placement.ranks == 1 and engine.hang_timeout is None:
         if placement.note:
             print(placement.note)
         if deterministic:
@@ -71,6 +73,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         return run_here(settings, placement.devices[0], watched=True)
 
     from ranks.launch.run import launch_run
+    from ranks.launch.supervision.config import HangRules
 
     folder = run_folder(engine)
     folder.check_format()
@@ -81,6 +84,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         lock_fd=folder.lock(),
         deterministic=deterministic,
         max_restarts=flags.max_restarts,
+        hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
         progress=partial(newest_iteration, folder),
         record=partial(record, folder),
     )
@@ -97,7 +101,7 @@ def join(settings: Settings, environment: ProcessEnv) -> int:
     except Exception as error:
         if environment.error_file is None:
             raise
-        from ranks.launch.failure import report_exception
+        from ranks.launch.failures.report import report_exception
 
         code = report_exception(error, environment.rank, environment.error_file)
         sys.stdout.flush()

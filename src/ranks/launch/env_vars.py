@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+
+from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
+from ranks.engine.liveness.stacks import STACKS_VARIABLE
+from ranks.errors import UserError
 
 LAUNCHER_VARIABLES = frozenset(
     [
         *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
         *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE"),
         *("RANKS_STORE", "RANKS_ATTEMPT", "RANKS_STARTED_NS", "RANKS_LOCK_FD", "RANKS_ERROR_FILE"),
-        *("RANKS_DEVICE", "RANKS_PARENT"),
+        *("RANKS_DEVICE", "RANKS_OWNS_GPU", "RANKS_PARENT", BEATS_VARIABLE, STACKS_VARIABLE),
     ]
 )
 """Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
+IFF_UP = 1
+"""The bit of a network interface's flags that says that it is up (linux/if.h)."""
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -40,3 +47,14 @@ def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, st
     if deterministic:
         variables["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     return variables
+
+
+def check_loopback(num_ranks: int, flags: Path = Path(f"/sys/class/net/{LOOPBACK}/flags")) -> None:
+    """Raises UserError where several ranks would meet over a loopback interface that is down (Linux)."""
+    try:
+        up = int(flags.read_text(encoding="ascii"), 16) & IFF_UP
+    except (OSError, ValueError):
+        return
+    if num_ranks > 1 and not up:
+        asked = f"{num_ranks} ranks on this machine"
+        raise UserError(asked, f"its loopback interface {LOOPBACK} is down", f"run: ip link set {LOOPBACK} up")

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -20,8 +21,14 @@ from ranks.engine.distributed.process_env import ProcessEnv, available_cores
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.stop_signal import StopSignal
+from ranks.engine.liveness.beats import Collective
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import ALLOWANCE, Phase
 from ranks.engine.sharding.assignment import ShardAssignment, shard_items
 from ranks.errors import Stopped, UserError
+
+WATCHED_TIMEOUT_S = 24 * 3600.0
+"""Time limit of a collective where our launcher watches the ranks: it ends a hang much earlier, and knows the phase."""
 
 
 class World:
@@ -59,13 +66,14 @@ class World:
         UserError.
         """
         config = config or RunConfig()
+        heartbeat.connect()
         process_env = ProcessEnv.detect(config.runs_dir)
         chosen = torch.device(device or process_env.device or _default_device(process_env.local_rank))
         threads = config.resolved().threads or int(os.environ.get("OMP_NUM_THREADS") or available_cores())
         precision.set_up(config, chosen, threads)
         torch.manual_seed(config.seed)
         if process_env.world_size > 1 and not dist.is_initialized():
-            _init_process_group(process_env, chosen)
+            _init_process_group(process_env, chosen, config.hang_timeout_s)
         comm = Comm(process_env.rank, process_env.world_size, staged=False)
         if chosen.type == "cuda":
             card = str(getattr(torch.cuda.get_device_properties(chosen), "uuid", chosen))
@@ -80,6 +88,7 @@ class World:
         self.stop.uninstall()
         if dist.is_initialized():
             dist.destroy_process_group()
+        heartbeat.enter(Phase.LEFT)
 
     @property
     def seed(self) -> int:
@@ -135,6 +144,11 @@ class World:
         place."""
         self.decide(Requests.of(self.comm.sum_host(self.requests().numbers())))
 
+    def beat(self) -> None:
+        """Show progress. For long work of your own (data, a custom evaluation), so that it does not
+        count as a hang; it costs less than a microsecond."""
+        heartbeat.beat()
+
     def check_stop(self) -> None:
         """For long phases (rollouts, self-play, long evaluations): every rank calls it at the same
         place.
@@ -142,6 +156,7 @@ class World:
         Raises Stopped inside a long iteration; the state at its start is then saved. Elsewhere the
         iteration is finished first.
         """
+        heartbeat.beat()
         if self.session.long_iterations:
             self.poll()
             if self.stop_signal:
@@ -160,13 +175,28 @@ def _default_device(local_rank: int) -> str:
     return f"cuda:{local_rank % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
 
 
-def _init_process_group(process_env: ProcessEnv, device: torch.device) -> None:
+def _init_process_group(process_env: ProcessEnv, device: torch.device, hang_timeout_s: float) -> None:
+    """Meet the other ranks.
+
+    The time limit of a collective is the longest that any phase allows. `device_id` binds NCCL to
+    this rank's GPU, so that it connects at once and never guesses the device; ranks that share a GPU
+    cannot have it.
+    """
     if process_env.kind in ("ranks", "slurm"):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if os.uname().sysname == "Linux" else "lo0")
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    if process_env.store is None:
-        dist.init_process_group(backend)
-        return
-    process_env.store.parent.mkdir(parents=True, exist_ok=True)
-    store = dist.FileStore(str(process_env.store), process_env.world_size)
-    dist.init_process_group(backend, store=store, rank=process_env.rank, world_size=process_env.world_size)
+    timeout_s = WATCHED_TIMEOUT_S if heartbeat.watched else max(ALLOWANCE.values()) * hang_timeout_s
+    device_id = device if device.type == "cuda" and process_env.owns_gpu else None
+    with heartbeat.collective(Collective.JOIN):
+        if process_env.store is None:
+            dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s), device_id=device_id)
+            return
+        process_env.store.parent.mkdir(parents=True, exist_ok=True)
+        dist.init_process_group(
+            backend,
+            store=dist.FileStore(str(process_env.store), process_env.world_size),
+            rank=process_env.rank,
+            world_size=process_env.world_size,
+            timeout=timedelta(seconds=timeout_s),
+            device_id=device_id,
+        )

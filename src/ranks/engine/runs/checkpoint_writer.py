@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import RunFolder
@@ -32,6 +34,10 @@ class CheckpointWriter:
         others."""
         if self.world.rank != 0:
             return None
+        with heartbeat.during(Phase.SAVE):
+            return self._write(state, iteration, time_s, score)
+
+    def _write(self, state: HostState, iteration: int, time_s: float, score: float | None) -> dict[str, Any]:
         start = time.perf_counter()
         measured = {name: kept.measured for name, kept in self.keep.items() if isinstance(kept, Learner)}
         about = {

@@ -9,6 +9,7 @@ import torch
 
 from ranks.engine.distributed.world import World
 from ranks.engine.update.learner import Learner
+from ranks.errors import UserError
 
 
 def plan(
@@ -47,3 +48,13 @@ def plan(
         "iteration_s": iteration_s,
         "expected_s": iteration_s * left if iteration_s is not None else None,
     }
+
+
+def agree_on_iterations(world: World, start_iteration: int, iterations: int) -> None:
+    """Raises UserError where ranks would make other iterations than the first one: a rank that ends
+    its loop earlier leaves the others waiting. Every rank calls it."""
+    ranges = world.comm.gather_objects((start_iteration, iterations))
+    if len(set(ranges)) > 1:
+        each = ", ".join(f"{first} to {last} on rank {rank}" for rank, (first, last) in enumerate(ranges))
+        do = "pass run.iterations a number that is the same on every rank"
+        raise UserError("the same iterations on every rank", each, do)

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 from ranks.engine.config import identity_of
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.runs import checkpoint, code, provenance
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import (
@@ -76,6 +78,7 @@ def lock(folder: RunFolder, world: World) -> int | None:
 def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None) -> Opened:
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank
     calls it."""
+    heartbeat.enter(Phase.LOAD)
     who = identity(world, config, keep, data)
     found = _first_rank(world, lambda: _look(folder, world, who))
     if found is None:

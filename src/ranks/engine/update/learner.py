@@ -10,6 +10,7 @@ from torch import nn
 
 from ranks.engine.config import OptimConfig, identity_of
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update import optimizer
 from ranks.engine.update.dry_run import DryRun, DryRunResult
@@ -108,6 +109,7 @@ class Learner:
         previous update. In the first step of a session the passes are timed first. Raises GaveUp
         after three non-finite losses in a row, and where a single item does not fit into memory.
         """
+        heartbeat.step()
         session = self.world.session
         session.register(self.drain)
         if session.before_first_update is not None:

@@ -1,0 +1,49 @@
+"""What a rank writes when an exception ends it, for the launcher. Runs in the rank."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from ranks.errors import UserError
+from ranks.launch.failures.classify import kind_of
+from ranks.launch.failures.failure import EXIT_CODES
+
+PACKAGE = str(Path(__file__).parents[2])
+
+
+def report_exception(error: Exception, rank: int, path: Path) -> int:
+    """Print the traceback of the exception that ends this rank and write it to the error file; the exit code.
+
+    The launcher reads the error file `path`, and the printed traceback goes to the log.
+    """
+    traceback.print_exception(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((f for f in reversed(frames) if is_own_code(f.filename)), frames[-1] if frames else None)
+    report = {
+        "time_s": time.time(),
+        "rank": rank,
+        "type": type(error).__name__,
+        "message": str(error),
+        "where": f"{last.filename}:{last.lineno}" if last is not None else "",
+        "traceback": "".join(traceback.format_exception(error)),
+        "kind": kind_of(error),
+    }
+    if isinstance(error, UserError):
+        report |= {"asked": error.asked, "found": error.found, "do": error.do}
+    try:
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(report), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as problem:  # the launcher reads the printed traceback instead
+        print(f"could not write {path}: {problem}", file=sys.stderr)
+    return EXIT_CODES.get(str(report["kind"]), 1)
+
+
+def is_own_code(filename: str) -> bool:
+    """Whether a file belongs to the user or to this package, not to Python or a library."""
+    library = "site-packages" in filename or filename.startswith((sys.base_prefix + "/lib", "<"))
+    return filename.startswith(PACKAGE) or not library
