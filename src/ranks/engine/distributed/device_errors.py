@@ -42,7 +42,7 @@ def device_error(text: str) -> DeviceError | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out."""
-    return isinstance(error, RuntimeError | MemoryError) and (
-        isinstance(error, MemoryError) or device_error(str(error)) == "out_of_memory"
-    )
+    """Whether an exception says that memory ran out: torch.OutOfMemoryError, or a text of another library."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and device_error(str(error)) == "out_of_memory"

@@ -52,7 +52,12 @@ class World:
                 "give each rank at least one shard",
             )
         self.session = Session()
-        self.stop = StopSignal(lambda: self.session.attached, answers=self.size == 1)
+        self.stop = StopSignal(
+            lambda: self.session.attached,
+            alone=self.size == 1 and not heartbeat.watched,
+            grace_s=self.config.stop_grace_s,
+            saved=lambda: self.session.saved(),
+        )
         self.decided = NOTHING
         self.workload = workload
         self.joined_at = time.time()

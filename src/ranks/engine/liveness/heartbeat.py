@@ -62,6 +62,11 @@ class Heartbeat:
         """Grows with every sign of progress."""
         return self._beats, self._collectives
 
+    @property
+    def slowest_s(self) -> float:
+        """The longest silence of this process in its present phase so far."""
+        return self._slowest_ns[self._phase] / 1e9
+
     def beat(self) -> None:
         """Show progress."""
         now_ns, row, phase = monotonic_ns(), self._row, self._phase

@@ -9,6 +9,9 @@ SLOWEST_FACTOR = 5.0
 """A limit is never below this many times the longest silence that the run itself has had in the phase (as in NVIDIA's
 nvidia-resiliency-ext)."""
 
+GRACE_FACTOR = 2.0
+"""A stop waits at least this many times the longest silence that the run itself has had in the phase."""
+
 
 class Phase(IntEnum):
     """What a rank works on."""

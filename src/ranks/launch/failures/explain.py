@@ -45,7 +45,7 @@ def _aborted(rank: int, tail: str, printed: Failure | None) -> Failure | None:
         return printed
     if MISMATCH.search(tail):
         message = "the ranks have entered different collectives: a condition of one rank stands before a collective"
-        return Failure(rank, "user", "collective mismatch", message, _faulted_at(tail), time_s=time.time())
+        return Failure(rank, "mismatch", "collective mismatch", message, _faulted_at(tail), time_s=time.time())
     found = device_error(tail)
     if found in ("assert", "fault"):
         line = next(line for line in tail.splitlines() if device_error(line) == found)

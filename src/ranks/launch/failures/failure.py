@@ -9,10 +9,11 @@ from typing import Literal
 
 from ranks.errors import GaveUp, UserError
 
-Kind = Literal["signal", "user", "user_error", "gave_up", "peer", "exit", "device", "hang", "left"]
-"""`peer`: lost its connection to another rank. `device`: the GPU failed. `left`: ended early with exit code 0."""
-RESTARTED: frozenset[Kind] = frozenset({"signal", "peer", "device", "hang"})
-"""Kinds that come from outside the program, so another start may succeed."""
+Kind = Literal["signal", "user", "user_error", "gave_up", "peer", "exit", "device", "hang", "mismatch", "left"]
+"""`peer`: lost its connection to another rank. `device`: the GPU failed. `mismatch`: the ranks were in different
+collectives. `left`: ended early with exit code 0."""
+RESTARTED: frozenset[Kind] = frozenset({"signal", "peer", "device", "hang", "mismatch"})
+"""Kinds after which another start may succeed: they come from outside the program, or from the order of events."""
 EXIT_CODES: dict[str, int] = {"user_error": UserError.exit_code, "gave_up": GaveUp.exit_code}
 """Every other kind has exit code 1."""
 FRAME = re.compile(r'  File "(.*)", line (\d+)')

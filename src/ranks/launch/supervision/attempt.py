@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ranks.engine.liveness.phases import GRACE_FACTOR
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.failures.failure import Failure
 from ranks.launch.failures.out_of_memory import OomKills
@@ -22,8 +23,6 @@ LONE_STOP_S = 5.0
 """After one rank was stopped by a signal that the launcher did not send, the others get the signal this much later."""
 LOOK_S = 1.0
 """How often to look for hangs."""
-GRACE_FACTOR = 2.0
-"""A stop waits at least this many times the longest silence that the run itself has had in the phase."""
 
 
 @dataclass

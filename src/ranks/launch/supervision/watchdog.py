@@ -118,7 +118,8 @@ class Watchdog:
             message = f"{silence}; all ranks wait for each other: {each}"
         else:
             waiting = [r for r in rows if r not in guilty]
-            message = "; ".join([silence, *_cannot_answer(seen[rank]), *_others(guilty[1:], waiting)])
+            silent = _cannot_answer(seen[rank])
+            message = "; ".join([silence, *([f"it {silent}"] if silent else []), *_others(guilty[1:], waiting)])
         return Failure(
             rank, "hang", "hang", message, seen[rank].where, frames=_as_lines(seen[rank].frames), time_s=time.time()
         )
@@ -131,8 +132,11 @@ class Watchdog:
         frames = self._wait_for_frames({rank})[rank]
         seen = Evidence(evidence.beat, tuple(frames), process_state(worker))
         whom = f"it waits for the process {worker} of environment {evidence.beat[Field.ENVIRONMENT]}"
-        silence = f"no progress for {self._silence_s[rank]:.0f} s {place(evidence.beat)}"
-        message = "; ".join([silence, whom, *_cannot_answer(seen)])
+        silent = _cannot_answer(seen)
+        message = (
+            f"no progress for {self._silence_s[rank]:.0f} s {place(evidence.beat)}; {whom}"
+            f"{f', which {silent}' if silent else ''}"
+        )
         return Failure(rank, "hang", "hang", message, seen.where, frames=_as_lines(seen.frames), time_s=time.time())
 
     def _ask_for_stacks(self, rows: Mapping[int, Beat], pids: Mapping[int, int]) -> dict[int, list[Frame]]:
@@ -196,7 +200,7 @@ def loops_differ(rows: Mapping[int, Beat]) -> tuple[int, str] | None:
 def place(beat: Beat) -> str:
     """Where in the run a rank is, in words."""
     if not beat.connected:
-        return "at the start of the process"
+        return "in the phase start"
     if beat.phase in (Phase.START, Phase.LOAD):
         return f"in the phase {beat.phase.words}"
     return f"in the phase {beat.phase.words}, after iteration {beat[Field.ITERATION]}"
@@ -217,15 +221,15 @@ def process_state(pid: int) -> str:
         return ""
 
 
-def _cannot_answer(evidence: Evidence) -> list[str]:
-    """Why there is no line of Python code; nothing where there is one."""
+def _cannot_answer(evidence: Evidence) -> str:
+    """Why there is no line of Python code, as a predicate; empty where there is one."""
     if evidence.frames:
-        return []
+        return ""
     if evidence.stopped:
-        return [f"it is stopped ({signal.Signals.SIGSTOP.name} or a debugger)"]
+        return f"is stopped ({signal.Signals.SIGSTOP.name} or a debugger)"
     if evidence.state == "D":
-        return ["it waits inside the kernel, for a disk or a driver"]
-    return ["it does not answer"]
+        return "waits inside the kernel, for a disk or a driver"
+    return "does not answer"
 
 
 def _others(also: Sequence[int], waiting: Sequence[int]) -> list[str]:
