@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
+import struct
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
@@ -20,8 +22,8 @@ LAUNCHER_VARIABLES = frozenset(
     ]
 )
 """Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
-IFF_UP = 1
-"""The bit of a network interface's flags that says that it is up (linux/if.h)."""
+SIOCGIFFLAGS, IFF_UP = 0x8913, 1
+"""The request for a network interface's flags, and their bit for an interface that is up (linux/sockios.h, if.h)."""
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -49,12 +51,20 @@ def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, st
     return variables
 
 
-def check_loopback(num_ranks: int, flags: Path = Path(f"/sys/class/net/{LOOPBACK}/flags")) -> None:
-    """Raises UserError where several ranks would meet over a loopback interface that is down (Linux)."""
-    try:
-        up = int(flags.read_text(encoding="ascii"), 16) & IFF_UP
-    except (OSError, ValueError):
-        return
-    if num_ranks > 1 and not up:
+def check_loopback(num_ranks: int) -> None:
+    """Raises UserError where several ranks would meet over a loopback interface that is down."""
+    if num_ranks > 1 and not _is_up(LOOPBACK):
         asked = f"{num_ranks} ranks on this machine"
         raise UserError(asked, f"its loopback interface {LOOPBACK} is down", f"run: ip link set {LOOPBACK} up")
+
+
+def _is_up(interface: str) -> bool:
+    """Whether a network interface is up; also where the system does not tell (not Linux)."""
+    if sys.platform != "linux":
+        return True
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as query:
+        try:
+            answer = fcntl.ioctl(query, SIOCGIFFLAGS, struct.pack("16sH14x", interface.encode(), 0))
+        except OSError:
+            return True
+    return bool(struct.unpack("16sH14x", answer)[1] & IFF_UP)

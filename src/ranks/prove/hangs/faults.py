@@ -132,9 +132,9 @@ class FaultMaker:
         """Begin to hang; False if it came too late for that."""
         pid = self.ranks.pids[rank]
         if kind == "worker" and (workers := children(pid)):
-            self.tree.send(signal.SIGSTOP, workers[:1])
+            self.tree.send(signal.SIGSTOP, workers)
             return self._settled(rank)
-        if kind in ("stop", "worker"):
+        if kind in ("stop", "worker") or (kind == "collective" and len(self.ranks.pids) == 1):
             if self.tree.freeze(pid) and self._in_phase(rank, phase):
                 return True
             self.tree.send(signal.SIGCONT, [pid])

@@ -83,7 +83,8 @@ def hang_runs(proof: SurviveProof, hangs: int) -> None:
 
 
 def plan(hangs: int, rng: random.Random) -> list[tuple[FaultKind, Phase]]:
-    """Every kind in every phase, in turn. Collectives and environments are used in training only."""
+    """Every kind in every phase, in turn. Collectives and environments are used in training only; one rank alone, or a
+    workload without processes for its environments, is stopped instead."""
     every: list[tuple[FaultKind, Phase]] = [(kind, phase) for phase in PHASES for kind in KINDS]
     kept = [(k, p) for k, p in every if k not in ("collective", "worker") or p == Phase.TRAIN]
     shuffled = rng.sample(kept, len(kept))
