@@ -49,13 +49,18 @@ class StopSignal:
     """Those of this process that are installed."""
 
     def __init__(
-        self, deferred: Callable[[], bool], *, alone: bool = False, grace_s: float = 60.0, saved: Callable[[], int]
+        self,
+        deferred: Callable[[], bool],
+        *,
+        unsupervised: bool = False,
+        grace_s: float = 60.0,
+        saved: Callable[[], int],
     ) -> None:
-        """`deferred`: whether a signal waits for the next boundary. `alone`: no launcher speaks for
+        """`deferred`: whether a signal waits for the next boundary. `unsupervised`: no launcher speaks for
         this process, so it answers the first Ctrl-C, and ends after `grace_s` without progress.
         `saved`: the iteration of the newest checkpoint, -1 without one."""
         self.received = 0
-        self.deferred, self.alone, self.grace_s, self.saved = deferred, alone, grace_s, saved
+        self.deferred, self.unsupervised, self.grace_s, self.saved = deferred, unsupervised, grace_s, saved
         self._reader, self._writer = socket.socketpair()
         self._previous: dict[signal.Signals, object] = {}
 
@@ -91,7 +96,7 @@ class StopSignal:
             if not self.deferred() or (self.received and data[0] == signal.SIGINT):
                 sys.stdout.flush()
                 os._exit(128 + data[0])
-            if not self.received and self.alone:
+            if not self.received and self.unsupervised:
                 if data[0] == signal.SIGINT:
                     print(ANSWER, file=sys.stderr, flush=True)
                 threading.Thread(target=self._end_if_it_hangs, args=(data[0],), name="ranks-grace", daemon=True).start()

@@ -54,7 +54,7 @@ class World:
         self.session = Session()
         self.stop = StopSignal(
             lambda: self.session.attached,
-            alone=self.size == 1 and not heartbeat.watched,
+            unsupervised=self.size == 1 and not heartbeat.watched,
             grace_s=self.config.stop_grace_s,
             saved=lambda: self.session.saved(),
         )

@@ -44,7 +44,9 @@ def _aborted(rank: int, tail: str, printed: Failure | None) -> Failure | None:
     if printed is not None and printed.kind == "peer":
         return printed
     if MISMATCH.search(tail):
-        message = "the ranks have entered different collectives: a condition of one rank stands before a collective"
+        message = (
+            "the ranks have entered different collectives: one rank has a condition of its own before a collective"
+        )
         return Failure(rank, "mismatch", "collective mismatch", message, _faulted_at(tail), time_s=time.time())
     found = device_error(tail)
     if found in ("assert", "fault"):

@@ -61,7 +61,7 @@ class HungStop:
 
 def hang_runs(proof: SurviveProof, hangs: int) -> None:
     """Make `hangs` hangs, a few in each run, and let the runs end."""
-    report, done, wrong, planned = proof.report, list[Hang](), list[str](), plan(hangs, proof.rng)
+    report, done, wrong, planned = proof.report, list[Hang](), list[str](), plan(hangs, proof)
     runs = [planned[i : i + HANGS_OF_A_RUN] for i in range(0, hangs, HANGS_OF_A_RUN)]
     for index, faults in enumerate(runs):
         ranks, mode = SETTINGS[index % len(SETTINGS)]
@@ -82,12 +82,16 @@ def hang_runs(proof: SurviveProof, hangs: int) -> None:
     report.raw["hangs"] = [asdict(hang) for hang in done]
 
 
-def plan(hangs: int, rng: random.Random) -> list[tuple[FaultKind, Phase]]:
-    """Every kind in every phase, in turn. Collectives and environments are used in training only; one rank alone, or a
-    workload without processes for its environments, is stopped instead."""
-    every: list[tuple[FaultKind, Phase]] = [(kind, phase) for phase in PHASES for kind in KINDS]
+def plan(hangs: int, proof: SurviveProof) -> list[tuple[FaultKind, Phase]]:
+    """Every kind in every phase, in random order; with --quick in training, which has the shortest limit.
+
+    Collectives and environments are used in training only. One rank alone, or a workload without processes for its
+    environments, is stopped instead.
+    """
+    phases = (Phase.TRAIN,) if proof.options.quick else PHASES
+    every: list[tuple[FaultKind, Phase]] = [(kind, phase) for phase in phases for kind in KINDS]
     kept = [(k, p) for k, p in every if k not in ("collective", "worker") or p == Phase.TRAIN]
-    shuffled = rng.sample(kept, len(kept))
+    shuffled = proof.rng.sample(kept, len(kept))
     return [shuffled[i % len(shuffled)] for i in range(hangs)]
 
 
@@ -136,7 +140,7 @@ def wrong_report(fault: Fault, line: str, took_s: float) -> str:
     """What is wrong with the line that reports a hang; empty if nothing is."""
     if took_s > fault.limit_s + SLACK_S:
         return f"reported {took_s - fault.limit_s:.1f} s after its limit"
-    if fault.kind == "collective":  # every rank stands in another one than the others; gloo may notice it itself
+    if fault.kind == "collective":  # the ranks are in different ones; gloo may notice it itself
         return "" if "hangs" in line or "collective mismatch" in line else f"said: {line}"
     if not line.startswith(f"rank {fault.rank} hangs"):
         return f"it was rank {fault.rank}; said: {line}"
