@@ -8,7 +8,7 @@ open, a signal sets `received`, and the next vote carries it to all ranks. A Ctr
 the process at once. Another SIGTERM does not: Slurm and systemd signal the launcher and all ranks,
 and the launcher passes its signal on, so ranks get two.
 
-A process without a launcher ends itself where it shows no progress for a grace time after a signal.
+A process without a launcher ends itself where it shows no progress for a grace time after a SIGTERM.
 (A launcher ends its ranks.)
 """
 
@@ -99,11 +99,12 @@ class StopSignal:
             if not self.received and self.unsupervised:
                 if data[0] == signal.SIGINT:
                     print(ANSWER, file=sys.stderr, flush=True)
-                threading.Thread(target=self._end_if_it_hangs, args=(data[0],), name="ranks-grace", daemon=True).start()
+                else:
+                    threading.Thread(target=self._end_if_it_hangs, name="ranks-grace", daemon=True).start()
             self.received = self.received or data[0]
         self._reader.close()
 
-    def _end_if_it_hangs(self, signum: int) -> None:
+    def _end_if_it_hangs(self) -> None:
         """End this process without a save where it shows no progress for the grace time."""
         progress, since_s = heartbeat.progress, time.monotonic()
         while self._previous:
@@ -114,4 +115,4 @@ class StopSignal:
             if self._previous and self.deferred() and time.monotonic() - since_s > grace_s:
                 where = f"resumes at {self.saved()}" if self.saved() >= 0 else "starts from the beginning"
                 print(f"stopped without a save; {where}", file=sys.stderr, flush=True)
-                os._exit(128 + signum)
+                os._exit(128 + signal.SIGTERM)
