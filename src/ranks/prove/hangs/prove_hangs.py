@@ -120,7 +120,7 @@ def hang_one_run(run: TrainCommand, rng: random.Random, faults: Sequence[tuple[F
 
         fault = maker.make(kind, phase, ready)
         if fault is None:
-            raise ProofError(f"{run.name} ended before it could hang in {phase.words}: give more --iterations")
+            raise ended_before(run, tree, phase)
         if not tree.until(lambda n=said: len(reports(tree)) > n, fault.limit_s + 60.0):
             raise ProofError(f"{run.name} ended with exit code {tree.code} in a hang:\n{tree.tail()}")
         took_s, line = time.monotonic() - fault.made_s, reports(tree)[said]
@@ -129,6 +129,13 @@ def hang_one_run(run: TrainCommand, rng: random.Random, faults: Sequence[tuple[F
     if tree.wait(LIMIT_S) != 0:
         raise ProofError(f"{run.name} ended with exit code {tree.code} after its hangs:\n{tree.tail()}")
     return hangs
+
+
+def ended_before(run: TrainCommand, tree: ProcessTree, phase: Phase) -> ProofError:
+    """The error for a run that was over before a hang."""
+    if tree.code:
+        return ProofError(f"{run.name} ended with exit code {tree.code} before a hang:\n{tree.tail()}")
+    return ProofError(f"{run.name} ended before it could hang in {phase.words}: give more --iterations")
 
 
 def reports(tree: ProcessTree) -> list[str]:
@@ -189,7 +196,7 @@ def stop_batch(
         tree = run.start()
         fault = FaultMaker(run, tree, rng, 600.0).make(kind, phase, lambda run=run: len(run.sessions) > 0)
         if fault is None:
-            raise ProofError(f"{run.name} ended before it could hang in {phase.words}: give more --iterations")
+            raise ended_before(run, tree, phase)
         tree.send(signal.SIGTERM, [tree.launcher])
         waiting.append((run, tree, fault, time.monotonic()))
     stops: list[HungStop] = []
