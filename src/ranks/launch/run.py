@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,11 @@ def launch_run(
     with TensorBoardWriter(run_dir), ConsoleView(run_dir) as view:
         if placement.note is not None:
             view.say(placement.note)
-        return Supervisor(config, say=view.say, show=view.show, progress=progress, record=record).run()
+        supervisor = Supervisor(config, say=view.say, show=view.show, progress=progress, record=record)
+        code = supervisor.run()
+    if supervisor.last_line:
+        print(supervisor.last_line, file=sys.stderr, flush=True)
+    return code
 
 
 @contextlib.contextmanager

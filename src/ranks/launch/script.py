@@ -66,7 +66,11 @@ def launch_script(
         foreign=True,
         hangs=hangs or HangRules(),
     )
-    return Supervisor(config, say=_say, show=_show).run()
+    supervisor = Supervisor(config, say=_say, show=_show)
+    code = supervisor.run()
+    if supervisor.last_line:
+        _say(supervisor.last_line)
+    return code
 
 
 @contextlib.contextmanager

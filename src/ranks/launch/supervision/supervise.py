@@ -63,6 +63,8 @@ class Supervisor:
     ) -> None:
         self.config, self.say, self.show, self.progress, self.record = config, say, show, progress, record
         self.stop = StopRequest()
+        self.last_line = ""
+        """What to print after everything else: that a stop ended without a save, and where the run resumes."""
         self.started_ns = time.monotonic_ns()
         self.ticked_s = time.monotonic()
 
@@ -207,7 +209,7 @@ class Supervisor:
         self._explain(hang)
 
     def _say_end(self, end: End) -> None:
-        """The last line after ranks were ended by force."""
+        """Say that ranks were ended by force."""
         if self.stop.kill_now:
             self.say("killed; the saved checkpoints are kept")
         elif end.unsaved:
@@ -215,7 +217,7 @@ class Supervisor:
             saved = "after" if iteration > self.stop.progress else "without"
             where = f"resumes at {iteration}" if iteration >= 0 else "starts from the beginning"
             resume = f"; {where}" if self.config.resume_line is not None else ""
-            self.say(f"stopped {saved} a save{resume}")
+            self.last_line = f"stopped {saved} a save{resume}"
 
     def _explain(self, failure: Failure) -> None:
         """Print the cause of a failure once. The traceback is short where a log holds the full one."""

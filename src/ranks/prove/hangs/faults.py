@@ -57,7 +57,7 @@ def hanging_workload(folder: Path, workload: str, run: str) -> tuple[str, dict[s
 def line_of(kind: FaultKind) -> int:
     """The line of hanging.py at which a rank hangs, 0 for a hang that is no line of it."""
     lines = WORKLOAD.read_text(encoding="utf-8").splitlines()
-    sought = {"loop": "while True:", "c": "ctypes.PyDLL(None)"}.get(kind)
+    sought = {"loop": "while True:", "c": 'while kind == "c"'}.get(kind)
     return next(n for n, line in enumerate(lines, 1) if sought in line) if sought is not None else 0
 
 

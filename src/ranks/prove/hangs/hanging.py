@@ -23,7 +23,7 @@ def hang(signum: int, frame: FrameType | None) -> None:
     if kind == "loop":
         while True:
             pass
-    if kind == "c":  # with Python's lock held, so that no other thread of the process runs
+    while kind == "c":  # with Python's lock held, so that no other thread of the process runs; a signal ends one sleep
         ctypes.PyDLL(None).sleep(10**6)
     if kind == "collective" and dist.is_initialized():  # one that no other rank enters
         dist.barrier()

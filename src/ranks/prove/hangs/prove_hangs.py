@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from ranks.engine.liveness.phases import Phase
@@ -191,21 +192,24 @@ def stop_batch(
     runs: Sequence[TrainCommand], rng: random.Random, faults: Sequence[tuple[FaultKind, Phase]]
 ) -> list[HungStop]:
     """Make a rank of each run hang, one run after the other, stop them all, and wait for their ends."""
-    waiting: list[tuple[TrainCommand, ProcessTree, Fault, float]] = []
-    for run, (kind, phase) in zip(runs, faults, strict=True):
-        tree = run.start()
-        fault = FaultMaker(run, tree, rng, 600.0).make(kind, phase, lambda run=run: len(run.sessions) > 0)
-        if fault is None:
-            raise ended_before(run, tree, phase)
-        tree.send(signal.SIGTERM, [tree.launcher])
-        waiting.append((run, tree, fault, time.monotonic()))
-    stops: list[HungStop] = []
-    for run, tree, fault, sent_s in waiting:
-        code = tree.wait(2 * STOP_LIMIT_S)
-        seconds, lines = time.monotonic() - sent_s, tree.tail().splitlines()
-        expected = f"stopped without a save; resumes at {run.newest}"
-        problem = f"exit code {code}" if code != STOPPED else ""
-        problem = problem or (f"said: {lines[-1:]}" if lines[-1:] != [expected] else "")
-        problem = problem or (f"took {seconds:.0f} s" if seconds > STOP_LIMIT_S else "")
-        stops.append(HungStop(run.name, fault.kind, fault.phase.words, code, seconds, "".join(lines[-1:]), problem))
-    return stops
+    with ThreadPoolExecutor(len(runs)) as pool:
+        ends: list[Future[HungStop]] = []
+        for run, (kind, phase) in zip(runs, faults, strict=True):
+            tree = run.start()
+            fault = FaultMaker(run, tree, rng, 600.0).make(kind, phase, lambda run=run: len(run.sessions) > 0)
+            if fault is None:
+                raise ended_before(run, tree, phase)
+            tree.send(signal.SIGTERM, [tree.launcher])
+            ends.append(pool.submit(wait_for_stop, run, tree, fault, time.monotonic()))
+        return [end.result() for end in ends]
+
+
+def wait_for_stop(run: TrainCommand, tree: ProcessTree, fault: Fault, sent_s: float) -> HungStop:
+    """Wait for the end of a command that got SIGTERM during a hang."""
+    code = tree.wait(2 * STOP_LIMIT_S)
+    seconds, lines = time.monotonic() - sent_s, tree.tail().splitlines()
+    expected = f"stopped without a save; resumes at {run.newest}"
+    problem = f"exit code {code}" if code != STOPPED else ""
+    problem = problem or (f"said: {lines[-1:]}" if lines[-1:] != [expected] else "")
+    problem = problem or (f"took {seconds:.0f} s" if seconds > STOP_LIMIT_S else "")
+    return HungStop(run.name, fault.kind, fault.phase.words, code, seconds, "".join(lines[-1:]), problem)
