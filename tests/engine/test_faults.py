@@ -309,3 +309,74 @@ def test_micro_batches_of_a_shard_draw_different_dropout_masks(tmp_path: Path) -
     config = RunConfig(shards=1, exact=True, micro_batch=1)
     first, second = run_ranks(1, masks_by_micro_batch, config=config, tmp_path=tmp_path)[0]
     assert first != second
+
+
+def always_infinite_slope(model: nn.Module, x_BF: Tensor) -> Loss:
+    each_B = model(x_BF).square().sum(1)
+    return Loss(each_B.sum() + (each_B * 0.0).sqrt().sum(), len(x_BF))
+
+
+def many_skipped_updates(world: World) -> str:
+    learner = Learner(Line(), PLAIN, world)
+    batches = stream(data(), ITEMS, world)
+    try:
+        for iteration in range(15):
+            learner.step(always_infinite_slope, batches.at(iteration))
+    except GaveUp as error:
+        return f"{learner.updates}: {error}"
+    return "continued"
+
+
+def test_ten_skipped_updates_in_a_row_end_a_run_whose_losses_are_finite(tmp_path: Path) -> None:
+    for text in run_ranks(2, many_skipped_updates, config=RunConfig(shards=8), tmp_path=tmp_path):
+        assert text.startswith("10: 10 updates in a row were skipped, the last at update 9\nasked: update 9\n")
+        assert "found: the gradient of linear." in text
+        assert "do: lower the learning rate" in text
+
+
+def error_of_count(world: World, count: float, on_rank: int) -> str:
+    """`count`: what the loss of rank `on_rank` says; that of the other ranks is 0."""
+    learner = Learner(Line(), PLAIN, world)
+
+    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
+        return Loss(model(x_BF).square().sum(), count if world.rank == on_rank else 0)  # type: ignore[arg-type]
+
+    try:
+        learner.step(loss, stream(data(), ITEMS, world).at(0))
+        learner.drain()
+    except UserError as error:
+        return f"{error.asked}: {error.found}"
+    return "no error"
+
+
+@pytest.mark.parametrize(
+    ("count", "found"),
+    [
+        (-1, "it is -1"),
+        (float("nan"), "it is nan"),
+        (float("inf"), "it is inf"),
+        (torch.tensor(3), "it is a tensor"),
+        ("3", "it is '3'"),
+        (0, "at update 0 it is zero on all ranks together"),
+        (2**24 + 2, "at update 0 it adds up to 1.678e+07; it is exact up to 16,777,216 in this precision"),
+        (10**60, "at update 0 it adds up to 1e+60; it is exact up to 16,777,216 in this precision"),
+        (2**24, None),
+        (2.5, None),
+    ],
+)
+def test_a_wrong_count_is_bad_input(count: Any, found: str | None, tmp_path: Path) -> None:
+    """The first such step of a lone rank, without a process."""
+    world = World.join(RunConfig(threads=1, shards=8, runs_dir=tmp_path), device="cpu", workload="test")
+    try:
+        text = error_of_count(world, count, on_rank=0)
+    finally:
+        world.leave()
+    assert text == (f"Loss.count: {found}" if found else "no error")
+
+
+def test_a_rank_without_items_has_a_count_of_zero(tmp_path: Path) -> None:
+    """Only the sum over ranks counts."""
+    config = RunConfig(shards=8)
+    assert run_ranks(2, error_of_count, 16, 1, config=config, tmp_path=tmp_path) == ["no error"] * 2
+    zero = "Loss.count: at update 0 it is zero on all ranks together"
+    assert run_ranks(2, error_of_count, 0, 1, config=config, tmp_path=tmp_path) == [zero] * 2

@@ -235,3 +235,17 @@ def test_a_run_that_could_not_be_opened_leaves_the_world_detached(runs: RunConfi
         assert not world.session.attached
     finally:
         world.leave()
+
+
+def iterations_by_rank(world: World) -> str:
+    with Run.open(CONFIG, world, keep={}) as run:
+        try:
+            list(run.iterations(3 + world.rank))
+        except UserError as error:
+            return error.found
+    return "no error"
+
+
+def test_ranks_that_would_make_other_iterations_are_refused(runs: RunConfig, tmp_path: Path) -> None:
+    found = run_ranks(2, iterations_by_rank, config=runs, tmp_path=tmp_path)
+    assert found == ["0 to 3 on rank 0, 0 to 4 on rank 1"] * 2

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from ranks import RunConfig, World
+
+HANGS = """
+from ranks import RunConfig, World
+world = World.join(RunConfig(threads=1, stop_grace="1s"), device="cpu", workload="test")
+world.session.attached, world.session.saved = True, lambda: 30
+print("ready", flush=True)
+while True:
+    pass
+"""
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -30,3 +41,14 @@ def test_a_signal_to_a_forked_process_does_not_stop_the_rank() -> None:
     assert world.stop.received == 0
     os.close(ready)
     os.close(signalled)
+
+
+def test_a_lone_process_that_hangs_obeys_a_signal_after_the_grace_time() -> None:
+    """No launcher watches it. A run with several ranks: tests/launch/test_hangs.py."""
+    process = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    _, err = process.communicate(timeout=90)
+    assert process.returncode == 143
+    assert err == "stopped without a save; resumes at 30\n"

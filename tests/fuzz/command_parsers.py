@@ -13,7 +13,7 @@ from ranks.engine.config_file import encode
 from ranks.engine.runs import checkpoint
 from ranks.engine.user_file import check_source
 from ranks.errors import UserError
-from ranks.launch.failure import explain_exit
+from ranks.launch.failures.explain import explain_exit
 from ranks.launch.gpus import Gpus
 from ranks.launch.placement import place
 from ranks.watch.tail import JsonlTail

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +17,11 @@ import psutil
 import pytest
 
 DRIVER = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from ranks.launch.placement import Placement
 from ranks.launch.run import launch_run
+from ranks.launch.supervision.config import HangRules
 
 script, ranks, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 
@@ -32,7 +34,9 @@ def record(fact):
         print(json.dumps(fact), file=file)
 
 placement = Placement(("cpu",) * ranks, threads=1)
-sys.exit(launch_run([sys.executable, script], placement, folder / "runs" / "x", progress=progress, record=record))
+hangs = HangRules(*json.loads(os.environ.get("TEST_HANGS", "[]")))
+argv = [sys.executable, script]
+sys.exit(launch_run(argv, placement, folder / "runs" / "x", hangs=hangs, progress=progress, record=record))
 """
 
 PRELUDE = """
@@ -91,10 +95,19 @@ Start = Callable[..., Launcher]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """start(script text, ranks=2) starts a launcher of that script; command=[...]: with another command line."""
+    """start(script text, ranks=2) starts a launcher of that script.
+
+    command=[...]: with another command line. before=[...]: a program that runs the launcher. hangs=[...]: HangRules.
+    """
     started: list[Launcher] = []
 
-    def start(script: str, ranks: int = 2, command: list[str] | None = None) -> Launcher:
+    def start(
+        script: str,
+        ranks: int = 2,
+        command: list[str] | None = None,
+        before: Sequence[str] = (),
+        hangs: Sequence[object] = (),
+    ) -> Launcher:
         (tmp_path / "tmp").mkdir(exist_ok=True)
         (tmp_path / "runs").mkdir(exist_ok=True)
         path = tmp_path / "script.py"
@@ -103,8 +116,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         source = Path(__file__).parents[2] / "src"
         env = os.environ | {"PYTHONPATH": str(source), "TMPDIR": str(tmp_path / "tmp"), "TEST_MARK": mark}
         env |= {"TEST_FOLDER": str(tmp_path), "MASTER_ADDR": "not-ours"}
+        env["TEST_HANGS"] = json.dumps(hangs)
         process = subprocess.Popen(
-            command or [sys.executable, "-c", DRIVER, str(path), str(ranks), str(tmp_path)],
+            [*before, *(command or [sys.executable, "-c", DRIVER, str(path), str(ranks), str(tmp_path)])],
             env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

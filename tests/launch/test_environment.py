@@ -27,7 +27,7 @@ SLURM = {
 
 def test_our_own_ranks_know_everything() -> None:
     assert ProcessEnv.detect(environ=OURS) == ProcessEnv(
-        *("ranks", 1, 1, 3, True, "cuda:0", Path("/s"), None, 2, 7, Path("/e"), 5),
+        *("ranks", 1, 1, 3, True, "cuda:0", Path("/s"), None, 2, 7, Path("/e"), False, 5),
     )
 
 

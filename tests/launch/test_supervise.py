@@ -22,7 +22,7 @@ time.sleep(60)
 
 ERROR = """
 from ranks.errors import GaveUp, UserError
-from ranks.launch.failure import report_exception
+from ranks.launch.failures.report import report_exception
 def end(error):
     try:
         raise error

@@ -13,7 +13,9 @@ import pytest
 from .conftest import BROKEN, TOYS, Outcome
 
 SMALL = ("--quick", "--iterations", "300", "--runs", "1")
-KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "5")
+HANGS = ("--hangs", "2", "--hung-sigterms", "1", "--train=--stop-grace 2s")
+KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "5", *HANGS)
+NO_STOPS = ("--kills", "1", "--sigterms", "0", "--hangs", "0", "--hung-sigterms", "0")
 
 
 @pytest.mark.proof(*KILLS_AND_STOPS)
@@ -31,7 +33,14 @@ def test_stops_lose_nothing(outcome: Outcome) -> None:
     assert len(outcome.file["raw"]["stops"]) == 5
 
 
-@pytest.mark.proof("survive", str(BROKEN / "unkeyed_noise.py"), *SMALL, "--kills", "1", "--sigterms", "0")
+@pytest.mark.proof(*KILLS_AND_STOPS)
+def test_hangs_lose_nothing(outcome: Outcome) -> None:
+    assert outcome.code == 0, outcome.printed
+    assert [hang["problem"] for hang in outcome.file["raw"]["hangs"]] == ["", ""]
+    assert [stop["code"] for stop in outcome.file["raw"]["hung_stops"]] == [143]
+
+
+@pytest.mark.proof("survive", str(BROKEN / "unkeyed_noise.py"), *SMALL, *NO_STOPS)
 def test_noise_that_no_checkpoint_holds_fails(outcome: Outcome) -> None:
     assert outcome.code == 1, outcome.printed
     assert "runs with the baseline run's end" in outcome.failed

@@ -15,6 +15,7 @@ Precision = Literal["fp32", "bf16", "fp64"]
 FREE = "free"
 MAX_SHARDS = 1 << 16
 MAX_THREADS = 1 << 12
+HANG_TIMEOUT = "5m"
 
 
 def free(default: T) -> T:
@@ -77,6 +78,22 @@ class RunConfig:
     max_time: str | None = free(None)
     """Save and stop with exit code 0 after this time of one command, restarts included: 90s, 10m,
     2h."""
+    hang_timeout: str | None = free(None)
+    """A training step without progress for this long is a hang, 5m by default; other phases may
+    take longer. One rank is watched only if this is given."""
+    stop_grace: str = free("60s")
+    """How long ranks without progress may delay a stop by a signal; then they are ended without a
+    save."""
+
+    @property
+    def hang_timeout_s(self) -> float:
+        """Seconds without progress after which a rank in a training step hangs."""
+        return time_limit(self.hang_timeout or HANG_TIMEOUT, "--hang-timeout")
+
+    @property
+    def stop_grace_s(self) -> float:
+        """Seconds that ranks without progress may delay a stop."""
+        return time_limit(self.stop_grace, "--stop-grace")
 
     @property
     def num_shards(self) -> int:
@@ -110,6 +127,8 @@ class RunConfig:
         SaveInterval.parse(self.save_every, "--save-every")
         if self.max_time is not None:
             seconds(self.max_time, "--max-time")
+        time_limit(self.hang_timeout or HANG_TIMEOUT, "--hang-timeout")
+        time_limit(self.stop_grace, "--stop-grace")
 
 
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -125,6 +144,14 @@ def seconds(text: str, flag: str) -> float:
             f"write it with its unit, for example {flag} 90s, 10m or 2h",
         )
     return float(match[1]) * UNITS_S[match[2]]
+
+
+def time_limit(text: str, flag: str) -> float:
+    """As `seconds`, but above zero. Raises UserError."""
+    limit_s = seconds(text, flag)
+    if limit_s <= 0:
+        raise UserError(f"{flag} {text}", "a time limit is above zero", f"give for example {flag} 60s")
+    return limit_s
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
+import struct
+import sys
 from collections.abc import Mapping, MutableMapping
 
 from ranks.engine.distributed.meeting import LOOPBACK
+from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
+from ranks.engine.liveness.stacks import STACKS_VARIABLE
+from ranks.errors import UserError
 
 LAUNCHER_VARIABLES = frozenset(
     [
         *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
         *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE"),
         *("RANKS_STORE", "RANKS_ATTEMPT", "RANKS_STARTED_NS", "RANKS_LOCK_FD", "RANKS_ERROR_FILE"),
-        *("RANKS_DEVICE", "RANKS_PARENT"),
+        *("RANKS_DEVICE", "RANKS_OWNS_GPU", "RANKS_PARENT", BEATS_VARIABLE, STACKS_VARIABLE),
     ]
 )
 """Variables that a launcher sets for its ranks. Those of an outer launcher are removed."""
+SIOCGIFFLAGS, IFF_UP = 0x8913, 1
+"""The request for a network interface's flags, and their bit for an interface that is up (linux/sockios.h, if.h)."""
 
 
 def rank_env_vars(threads: int, *, deterministic: bool, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -56,3 +65,22 @@ def set_allocator_defaults(variables: MutableMapping[str, str]) -> None:
     """
     if "PYTORCH_CUDA_ALLOC_CONF" not in variables:  # the old name of the same variable, which torch reads first
         variables.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+
+
+def check_loopback(num_ranks: int) -> None:
+    """Raises UserError where several ranks would meet over a loopback interface that is down."""
+    if num_ranks > 1 and not _is_up(LOOPBACK):
+        asked = f"{num_ranks} ranks on this machine"
+        raise UserError(asked, f"its loopback interface {LOOPBACK} is down", f"run: ip link set {LOOPBACK} up")
+
+
+def _is_up(interface: str) -> bool:
+    """Whether a network interface is up; also where the system does not tell (not Linux)."""
+    if sys.platform != "linux":
+        return True
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as query:
+        try:
+            answer = fcntl.ioctl(query, SIOCGIFFLAGS, struct.pack("16sH14x", interface.encode(), 0))
+        except OSError:
+            return True
+    return bool(struct.unpack("16sH14x", answer)[1] & IFF_UP)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranks.launch.env_vars import rank_env_vars, set_allocator_defaults
+from ranks.launch.env_vars import check_loopback, rank_env_vars, set_allocator_defaults
 from ranks.launch.logs import LogFolder
 from ranks.launch.placement import Placement
-from ranks.launch.supervise import LaunchConfig, Supervisor
+from ranks.launch.supervision.config import HangRules, LaunchConfig
+from ranks.launch.supervision.supervise import Supervisor
 from ranks.watch.console import ConsoleView
 from ranks.watch.lines import resume_line
 from ranks.watch.tensorboard import TensorBoardWriter
@@ -24,6 +26,7 @@ def launch_run(
     lock_fd: int | None = None,
     deterministic: bool = False,
     max_restarts: int = 3,
+    hangs: HangRules | None = None,
     progress: Callable[[], int] = lambda: -1,
     record: Callable[[dict[str, Any]], None] = lambda fact: None,
 ) -> int:
@@ -31,9 +34,10 @@ def launch_run(
 
     `lock_fd`: the descriptor that holds the run folder's lock. Every rank inherits it, so the lock lasts as long as any
     of them. `deterministic`: also true for exact runs. `progress`: the iteration of the newest checkpoint, -1 where
-    there is none. `record` gets {"event": "failed"|"restarted"|"gave_up", "time_s", ...}. The ranks' logs are in
-    `run_dir`/logs once the run folder exists. Main thread only.
+    there is none. `record` gets {"event": "failed"|"hangs"|"restarted"|"gave_up", "time_s", ...}. The ranks' logs are
+    in `run_dir`/logs once the run folder exists. Main thread only.
     """
+    check_loopback(placement.ranks)
     env = rank_env_vars(placement.threads, deterministic=deterministic)
     set_allocator_defaults(env)
     if lock_fd is not None:
@@ -48,11 +52,16 @@ def launch_run(
         pass_fds=() if lock_fd is None else (lock_fd,),
         max_restarts=max_restarts,
         resume_line=lambda: resume_line(run_dir, progress()),
+        hangs=hangs or HangRules(),
     )
     with TensorBoardWriter(run_dir), ConsoleView(run_dir) as view:
         if placement.note is not None:
             view.say(placement.note)
-        return Supervisor(config, say=view.say, show=view.show, progress=progress, record=record).run()
+        supervisor = Supervisor(config, say=view.say, show=view.show, progress=progress, record=record)
+        code = supervisor.run()
+    if supervisor.last_line:
+        print(supervisor.last_line, file=sys.stderr, flush=True)
+    return code
 
 
 @contextlib.contextmanager

@@ -14,15 +14,22 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 from ranks.errors import UserError
-from ranks.launch.env_vars import rank_env_vars
+from ranks.launch.env_vars import check_loopback, rank_env_vars
 from ranks.launch.gpus import Gpus, find_gpus
 from ranks.launch.output import Channel
 from ranks.launch.placement import Placement, place
-from ranks.launch.supervise import LaunchConfig, Supervisor
+from ranks.launch.supervision.config import HangRules, LaunchConfig
+from ranks.launch.supervision.supervise import Supervisor
 
 
 def launch_script(
-    script: Path, args: Sequence[str] = (), *, gpus: str | None = None, ranks: int | None = None, max_restarts: int = 3
+    script: Path,
+    args: Sequence[str] = (),
+    *,
+    gpus: str | None = None,
+    ranks: int | None = None,
+    max_restarts: int = 3,
+    hangs: HangRules | None = None,
 ) -> int:
     """Run `script args` as ranks until all end well. After a failure start all again, at most `max_restarts` times.
 
@@ -35,6 +42,7 @@ def launch_script(
         raise UserError(f"--max-restarts {max_restarts}", "it is below zero", "give 0 or more")
     found = find_gpus() if gpus != "none" else Gpus(0)
     placement = place(gpus, ranks, found=found)
+    check_loopback(placement.ranks)
     if placement.note is not None:
         _say(placement.note)
     env = rank_env_vars(placement.threads, deterministic=False) | {
@@ -54,9 +62,14 @@ def launch_script(
         own_env=gpus_of_script(placement, found),
         shown=frozenset(range(placement.ranks)),
         max_restarts=max_restarts,
-        restart_always=True,
+        foreign=True,
+        hangs=hangs or HangRules(),
     )
-    return Supervisor(config, say=_say, show=_show).run()
+    supervisor = Supervisor(config, say=_say, show=_show)
+    code = supervisor.run()
+    if supervisor.last_line:
+        _say(supervisor.last_line)
+    return code
 
 
 def gpus_of_script(placement: Placement, found: Gpus) -> tuple[dict[str, str], ...]:

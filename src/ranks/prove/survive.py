@@ -1,103 +1,50 @@
 """`ranks prove survive`: kill and stop runs at any moment; they must end with the fingerprint of an undisturbed run.
 
 Baseline runs give the fingerprints. Then runs are killed (SIGKILL to a rank, to the launcher or to all processes; half
-of the kills inside a save), and stopped (SIGTERM in every phase). Meanwhile the addresses on which the processes
-listen are sampled.
+of the kills inside a save), stopped (SIGTERM in every phase), made to hang in every phase, and stopped while they hang.
+Meanwhile the addresses on which the processes listen are sampled.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from ranks.prove.baseline import BaselineRun, run_baseline
+from ranks.prove.hangs.prove_hangs import hang_runs, stop_hung_runs
 from ranks.prove.kills import Kill, KilledRun
 from ranks.prove.options import ProofOptions
 from ranks.prove.processes import GONE_S, ListenSampler, ProofError, left_running
 from ranks.prove.report import Report, percentile, table_lines
 from ranks.prove.stops import AIMS, Stop, StoppedRun, count_phases
-from ranks.prove.train_command import RankLayout, TrainCommand, Workspace, fingerprint, workspace
-from ranks.workloads import load
+from ranks.prove.survive_proof import SurviveProof
+from ranks.prove.train_command import workspace
 
 SETTINGS = ((2, "fast"), (3, "exact"), (2, "exact"), (3, "fast"))
-BASELINE_S = (10.0, 4.0)
-"""Seconds that the loop of a baseline run takes, about; and with --quick."""
-SAVES, EVALUATIONS = 12, 4
-"""In a baseline run."""
-PILOT_ITERATIONS = 24
 EXTRA_RUNS = 4
 """Most runs that are added because a run ended before a kill could hit it, or hit one of its saves."""
 RECOVERY_S = 10.0
 """Goal for the 95th percentile of the recovery time."""
 
 
-@dataclass
-class SurviveProof:
-    """The common parts of the experiments. Baseline runs are made when they are first needed."""
-
-    report: Report
-    where: Workspace
-    workload: str
-    options: ProofOptions
-    iterations: int
-    rng: random.Random
-    baselines: dict[tuple[int, str], BaselineRun] = field(default_factory=lambda: dict[tuple[int, str], BaselineRun]())
-
-    @property
-    def save_every(self) -> int:
-        return max(1, self.iterations // SAVES)
-
-    @property
-    def evaluate_every(self) -> int:
-        return max(2, self.iterations // EVALUATIONS)
-
-    def command(self, name: str, ranks: int, mode: str) -> TrainCommand:
-        """The `ranks train` command of one run."""
-        evaluates = hasattr(load(self.workload).Config(), "eval_every")
-        flags = (
-            *(["--exact"] if mode == "exact" else ["--deterministic", "--threads", "1"]),
-            *("--iterations", str(self.iterations), "--save-every", str(self.save_every)),
-            *(["--eval-every", str(self.evaluate_every)] if evaluates else []),
-            *self.options.train_flags,
-        )
-        name = f"{name}-{ranks}-{mode}"
-        return TrainCommand(self.where, self.workload, name, RankLayout(ranks), flags, self.options.gpus)
-
-    def choose_iterations(self) -> None:
-        """Choose the number of iterations so that a baseline run takes about `BASELINE_S` seconds."""
-        self.iterations = PILOT_ITERATIONS
-        pilot = run_baseline(self.command("pilot", 2, "exact"), PILOT_ITERATIONS, lambda run: "")
-        fixed_s = SAVES * pilot.save_s + EVALUATIONS * pilot.evaluation_s
-        loop_s = BASELINE_S[self.options.quick] - fixed_s
-        self.iterations = max(PILOT_ITERATIONS, min(4000, round(loop_s / pilot.iteration_s)))
-
-    def baseline(self, ranks: int, mode: str) -> BaselineRun:
-        """The baseline run of a setting."""
-        if (ranks, mode) not in self.baselines:
-            found = run_baseline(self.command("baseline", ranks, mode), self.iterations, fingerprint)
-            self.baselines[ranks, mode] = found
-            self.report.say(f"baseline, {ranks} ranks, {mode}: {found.seconds:.1f} s, fingerprint {found.fingerprint}")
-        return self.baselines[ranks, mode]
-
-    def difference(self, run: TrainCommand, baseline: BaselineRun) -> str:
-        """How the end of a run differs from the baseline run's; empty if it does not."""
-        problems: list[str] = []
-        if fingerprint(run) != baseline.fingerprint:
-            problems.append("another fingerprint")
-        if not run.has_each_iteration_once(self.iterations):
-            problems.append("metrics.jsonl does not hold each iteration once")
-        return "; ".join([*problems, *run.temporaries])
-
-
 def prove_survive(
-    workload: str, options: ProofOptions, *, runs: int | None = None, kills: int = 3, sigterms: int | None = None
+    workload: str,
+    options: ProofOptions,
+    *,
+    runs: int | None = None,
+    kills: int = 3,
+    sigterms: int | None = None,
+    hangs: int | None = None,
+    hung_sigterms: int | None = None,
 ) -> int:
-    """Run the proof with `runs` runs of `kills` kills each, and `sigterms` stops; the exit code."""
+    """Run the proof with `runs` runs of `kills` kills each, `sigterms` stops, `hangs` hangs and `hung_sigterms` stops
+    during a hang; the exit code."""
     runs = runs if runs is not None else (2 if options.quick else 10)
     sigterms = sigterms if sigterms is not None else (5 if options.quick else 30)
-    settings = options.settings(runs=runs, kills=kills, sigterms=sigterms)
+    hangs = hangs if hangs is not None else (4 if options.quick else 60)
+    hung_sigterms = hung_sigterms if hung_sigterms is not None else (2 if options.quick else 20)
+    settings = options.settings(runs=runs, kills=kills, sigterms=sigterms, hangs=hangs, hung_sigterms=hung_sigterms)
     report = Report("survive", workload, settings)
     with workspace() as where, ListenSampler() as listening:
         proof = SurviveProof(report, where, workload, options, options.iterations or 0, random.Random(options.seed))
@@ -110,6 +57,10 @@ def prove_survive(
                 kill_runs(proof, runs, kills)
             if sigterms:
                 stop_runs(proof, sigterms)
+            if hangs:
+                hang_runs(proof, hangs)
+            if hung_sigterms:
+                stop_hung_runs(proof, hung_sigterms)
         except ProofError as problem:
             report.aborted("survive", problem)
         left = left_running()

@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -97,6 +97,8 @@ class TrainCommand:
     layout: RankLayout
     flags: tuple[str, ...]
     gpus: str = "none"
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables that the command has in addition."""
 
     @property
     def folder(self) -> Path:
@@ -109,7 +111,7 @@ class TrainCommand:
 
     def start(self) -> ProcessTree:
         """Start or resume the run."""
-        return ProcessTree(self.arguments, self.workspace.log(self.name), self.workspace.tmp)
+        return ProcessTree(self.arguments, self.workspace.log(self.name), self.workspace.tmp, self.env)
 
     def complete(self, limit_s: float = LIMIT_S) -> None:
         """Run to the end. Raises ProofError where the exit code is not 0."""

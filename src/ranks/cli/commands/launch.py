@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ranks.bounded_file import open_file
 from ranks.cli.flags.advice import LAUNCH_ADVICE
 from ranks.cli.flags.parse import parse
+from ranks.engine.config import HANG_TIMEOUT, time_limit
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS
 
@@ -34,6 +36,12 @@ class LaunchFlags:
     max_restarts: int = 3
     """How often to start again after a failure. Two starts that fail at once with the same error
     end it earlier."""
+    hang_timeout: str = HANG_TIMEOUT
+    """A training step without progress for this long is a hang, where the script uses `ranks`."""
+    on_hang: Literal["restart", "report"] = "restart"
+    """What follows when a rank hangs: start all ranks again, or only report it."""
+    stop_grace: str = "60s"
+    """How long ranks without progress may delay a stop by a signal."""
 
 
 def launch(argv: Sequence[str]) -> int:
@@ -47,8 +55,17 @@ def launch(argv: Sequence[str]) -> int:
         do = shlex.join(["ranks", "train", script, *argv[:num_own], *rest])
         raise UserError(f"{PROG} {script}", "that is a workload, not a script for torchrun", f"train it: {do}")
     from ranks.launch.script import launch_script
+    from ranks.launch.supervision.config import HangRules
 
-    return launch_script(Path(script), rest, gpus=flags.gpus, ranks=flags.ranks, max_restarts=flags.max_restarts)
+    timeout_s, grace_s = time_limit(flags.hang_timeout, "--hang-timeout"), time_limit(flags.stop_grace, "--stop-grace")
+    return launch_script(
+        Path(script),
+        rest,
+        gpus=flags.gpus,
+        ranks=flags.ranks,
+        max_restarts=flags.max_restarts,
+        hangs=HangRules(timeout_s, flags.on_hang, grace_s),
+    )
 
 
 def before_script(argv: Sequence[str]) -> int:

@@ -34,18 +34,24 @@ def survive(
     runs: int | None = None,
     kills: int = 3,
     sigterms: int | None = None,
+    hangs: int | None = None,
+    hung_sigterms: int | None = None,
 ) -> int:
-    """Prove that kills and stop signals lose no saved work and do not change the result.
+    """Prove that kills, hangs and stop signals lose no saved work and do not change the result.
 
     Args:
         workload: Its name, or the path of your own file.
         runs: Runs that are killed; 10, or 2 with --quick.
         kills: SIGKILLs of each run.
         sigterms: Stops by SIGTERM; 30, or 5 with --quick.
+        hangs: Ranks that are made to hang; 60, or 4 with --quick.
+        hung_sigterms: Stops by SIGTERM while a rank hangs; 20, or 2 with --quick.
     """
     from ranks.prove.survive import prove_survive
 
-    return prove_survive(workload, options, runs=runs, kills=kills, sigterms=sigterms)
+    return prove_survive(
+        workload, options, runs=runs, kills=kills, sigterms=sigterms, hangs=hangs, hung_sigterms=hung_sigterms
+    )
 
 
 def table(workload: str, /, *, quick: bool = False, instances: Path | None = None, out: Path = Path("results")) -> int:
@@ -67,7 +73,7 @@ PROOFS: dict[str, tuple[str, Callable[..., int]]] = {
         "the result does not depend on the number of ranks: equal bits with --exact, equal to rounding without",
         same_run,
     ),
-    "survive": ("kills and stop signals at any moment lose no saved work", survive),
+    "survive": ("kills, hangs and stop signals at any moment lose no saved work", survive),
     "table": ("the workload's results next to other methods, each with its bar", table),
 }
 

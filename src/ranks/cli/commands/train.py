@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
@@ -29,6 +30,7 @@ def train(argv: Sequence[str]) -> int:
     """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
+    heartbeat.connect()  # before the workload is imported, which may hang too
     settings = resolve(argv[0], argv[1:], outline=True)
     if settings.flags.print_config:
         print(settings.as_json())
@@ -49,8 +51,8 @@ def without_workload(argv: Sequence[str]) -> int:
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """Assign devices to ranks. One rank runs in this process, where a debugger works; several in
-    child processes."""
+    """Assign devices to ranks. One rank runs in this process, where a debugger works, unless it
+    shall be watched for hangs; several run in child processes."""
     from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
     from ranks.launch.placement import place
 
@@ -64,7 +66,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         exact=engine.exact,
     )
     deterministic = engine.exact or engine.deterministic
-    if placement.ranks == 1:
+    if placement.ranks == 1 and engine.hang_timeout is None:
         if placement.note:
             print(placement.note)
         set_cuda_defaults(os.environ, deterministic=deterministic)
@@ -74,6 +76,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         return run_here(argv, placement.devices[0], watched=True)
 
     from ranks.launch.run import launch_run
+    from ranks.launch.supervision.config import HangRules
 
     folder = run_folder(engine)
     folder.check_format()
@@ -84,6 +87,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         lock_fd=folder.lock(),
         deterministic=deterministic,
         max_restarts=flags.max_restarts,
+        hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
         progress=partial(newest_iteration, folder),
         record=partial(record, folder),
     )
@@ -104,7 +108,7 @@ def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> in
     except Stopped as end:
         return end.exit_code
     except Exception as error:
-        from ranks.launch.failure import report_exception, show_exception
+        from ranks.launch.failures.report import report_exception, show_exception
 
         if environment.error_file is not None:
             code = report_exception(error, environment.rank, environment.error_file)

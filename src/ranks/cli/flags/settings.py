@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ranks.cli.flags.advice import TRAIN_ADVICE
 from ranks.cli.flags.outline import load_outline, wants_help
@@ -34,6 +34,9 @@ class TrainFlags:
     max_restarts: int = 3
     """How often ranks that died are restarted from the newest checkpoint before the run gives
     up."""
+    on_hang: Literal["restart", "report"] = "restart"
+    """What follows when a rank hangs: restart all ranks from the newest checkpoint, as after a
+    kill; or only report it."""
     preset: str | None = None
     """Name of one of the workload's presets."""
     config: Path | None = None

@@ -14,7 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ranks.engine.liveness.beats import Collective
+from ranks.engine.liveness.heartbeat import heartbeat
+
 T = TypeVar("T")
+ALL_REDUCE = Collective.ALL_REDUCE.value
 
 
 class Pending(Protocol):
@@ -35,7 +39,9 @@ class _Work:
         self.work, self.staged, self.target = work, staged, target
 
     def wait(self) -> None:
+        heartbeat.wait()
         self.work.wait()
+        heartbeat.wait_over()
         if self.staged is not None and self.target is not None:
             self.target.copy_(self.staged, non_blocking=True)
 
@@ -51,27 +57,22 @@ class Comm:
         """All-reduce a contiguous tensor in place."""
         if self.size == 1:
             return _Done()
+        heartbeat.start_collective(ALL_REDUCE)
         if self.staged:
             host = tensor.cpu()
-            return _Work(self._all_reduce(host, async_op=True), host, tensor)
-        return _Work(self._all_reduce(tensor, async_op=True))
-
-    def _all_reduce(
-        self, tensor: Tensor, *, async_op: bool, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM
-    ) -> dist.Work:
-        work = dist.all_reduce(tensor, op=op, async_op=async_op)
-        assert work is not None
-        return work
+            return _Work(_all_reduce(host), host, tensor)
+        return _Work(_all_reduce(tensor))
 
     def exchange(self, out: Tensor, inp: Tensor, out_sizes: list[int], in_sizes: list[int]) -> None:
         """All-to-all of 1-D tensors: `in_sizes[r]` elements go to rank r, `out_sizes[r]` come from
         it."""
-        if self.staged:
-            host_out = torch.empty(out.shape, dtype=out.dtype)
-            dist.all_to_all_single(host_out, inp.cpu(), out_sizes, in_sizes)
-            out.copy_(host_out)
-        else:
-            dist.all_to_all_single(out, inp, out_sizes, in_sizes)
+        with heartbeat.collective(Collective.ALL_TO_ALL):
+            if self.staged:
+                host_out = torch.empty(out.shape, dtype=out.dtype)
+                dist.all_to_all_single(host_out, inp.cpu(), out_sizes, in_sizes)
+                out.copy_(host_out)
+            else:
+                dist.all_to_all_single(out, inp, out_sizes, in_sizes)
 
     def gather_equal(self, mine: Tensor) -> list[Tensor]:
         """Every rank's tensor, in rank order; all have the same shape."""
@@ -79,19 +80,21 @@ class Comm:
             return [mine]
         source = mine.cpu() if self.staged else mine.contiguous()
         out = [torch.empty_like(source) for _ in range(self.size)]
-        dist.all_gather(out, source)
+        with heartbeat.collective(Collective.ALL_GATHER):
+            dist.all_gather(out, source)
         return [t.to(mine.device) for t in out]
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> None:
         """Overwrite the tensor on every rank with the values of rank `source`."""
         if self.size == 1:
             return
-        if self.staged:
-            host = tensor.cpu()
-            dist.broadcast(host, source)
-            tensor.copy_(host)
-        else:
-            dist.broadcast(tensor, source)
+        with heartbeat.collective(Collective.BROADCAST):
+            if self.staged:
+                host = tensor.cpu()
+                dist.broadcast(host, source)
+                tensor.copy_(host)
+            else:
+                dist.broadcast(tensor, source)
 
     def gather_objects(self, mine: T) -> list[T]:
         """Every rank's small Python object, in rank order. It is pickled, and sent only between the
@@ -99,7 +102,8 @@ class Comm:
         if self.size == 1:
             return [mine]
         out: list[T] = [mine] * self.size
-        dist.all_gather_object(out, mine)
+        with heartbeat.collective(Collective.GATHER_OBJECTS):
+            dist.all_gather_object(out, mine)
         return out
 
     def sum_host(self, values: list[float]) -> list[float]:
@@ -107,7 +111,8 @@ class Comm:
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(tensor)
+        with heartbeat.collective(Collective.SUM_HOST):
+            dist.all_reduce(tensor)
         return tensor.tolist()
 
     def max_host(self, value: float) -> float:
@@ -115,9 +120,16 @@ class Comm:
         if self.size == 1:
             return value
         tensor = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+        with heartbeat.collective(Collective.MAX_HOST):
+            dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
         return float(tensor)
 
     def barrier(self) -> None:
         if self.size > 1:
             self.sum_host([0.0])
+
+
+def _all_reduce(tensor: Tensor) -> dist.Work:
+    work = dist.all_reduce(tensor, async_op=True)
+    assert work is not None
+    return work

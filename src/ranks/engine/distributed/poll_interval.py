@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from ranks.engine.distributed.comm import Comm
+from ranks.engine.liveness.heartbeat import heartbeat
 
 INTERVAL_S = 1.0
 GROWTH = 8
@@ -27,6 +28,7 @@ class PollInterval:
     def due(self) -> bool:
         """Whether to poll now. Every rank calls it once after each step, and all get the same
         answer."""
+        heartbeat.beat()
         self._steps += 1
         if self._steps < self._every:
             return False

@@ -40,6 +40,8 @@ class ProcessEnv:
     """The inherited descriptor that holds the run folder's lock."""
     error_file: Path | None = None
     """Where this process writes the exception that ends it."""
+    owns_gpu: bool = False
+    """Our launcher gave no other rank the GPU of this one."""
     started_ns: int | None = None
     """When our launcher started the first attempt, by `time.monotonic_ns()`."""
 
@@ -81,6 +83,7 @@ class ProcessEnv:
             attempt=number(environ, "RANKS_ATTEMPT" if ours else "TORCHELASTIC_RESTART_COUNT", 0),
             lock_fd=number(environ, "RANKS_LOCK_FD") if "RANKS_LOCK_FD" in environ else None,
             error_file=Path(environ["RANKS_ERROR_FILE"]) if "RANKS_ERROR_FILE" in environ else None,
+            owns_gpu=environ.get("RANKS_OWNS_GPU") == "1",
             started_ns=number(environ, "RANKS_STARTED_NS") if "RANKS_STARTED_NS" in environ else None,
         )
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 
 
 def _counter() -> dict[str, float]:
@@ -48,6 +51,8 @@ class Session:
     """(a checkpoint is due, the time is up), by this rank's clock."""
     finite_checkpoint: Callable[[], Path | None] = lambda: None
     """The newest checkpoint with finite weights."""
+    saved: Callable[[], int] = lambda: -1
+    """The iteration of the newest checkpoint, -1 without one."""
     before_first_update: Callable[[float], None] | None = None
     """Where set, the learner calls it once, before its first update, with the seconds that one
     update takes."""
@@ -73,7 +78,8 @@ class Session:
             return
         times, start, self._phase = self.times, time.perf_counter(), phase
         try:
-            yield
+            with heartbeat.during(Phase.EVALUATE) if phase == "evaluation" else nullcontext():
+                yield
         finally:
             times.seconds[phase] += time.perf_counter() - start
             self._phase = None

@@ -7,6 +7,9 @@ While no run is open, a signal ends the process at once: there is nothing to sav
 open, a signal sets `received`, and the next vote carries it to all ranks. A Ctrl-C after that ends
 the process at once. Another SIGTERM does not: Slurm and systemd signal the launcher and all ranks,
 and the launcher passes its signal on, so ranks get two.
+
+A process without a launcher ends itself where it shows no progress for a grace time after a SIGTERM.
+(A launcher ends its ranks.)
 """
 
 from __future__ import annotations
@@ -16,10 +19,15 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import ClassVar
 
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import GRACE_FACTOR
+
+GRACE_POLL_S = 0.5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ANSWER = "\nstopping after this iteration, with a checkpoint; Ctrl-C again ends at once, without one"
 
@@ -40,11 +48,19 @@ class StopSignal:
     listening: ClassVar[list[StopSignal]] = []
     """Those of this process that are installed."""
 
-    def __init__(self, deferred: Callable[[], bool], *, answers: bool = False) -> None:
-        """`deferred`: whether a signal waits for the next boundary. `answers`: say so at the first
-        Ctrl-C."""
+    def __init__(
+        self,
+        deferred: Callable[[], bool],
+        *,
+        unsupervised: bool = False,
+        grace_s: float = 60.0,
+        saved: Callable[[], int],
+    ) -> None:
+        """`deferred`: whether a signal waits for the next boundary. `unsupervised`: no launcher speaks for
+        this process, so it answers the first Ctrl-C, and ends after `grace_s` without progress.
+        `saved`: the iteration of the newest checkpoint, -1 without one."""
         self.received = 0
-        self.deferred, self.answers = deferred, answers
+        self.deferred, self.unsupervised, self.grace_s, self.saved = deferred, unsupervised, grace_s, saved
         self._reader, self._writer = socket.socketpair()
         self._previous: dict[signal.Signals, object] = {}
 
@@ -80,7 +96,23 @@ class StopSignal:
             if not self.deferred() or (self.received and data[0] == signal.SIGINT):
                 sys.stdout.flush()
                 os._exit(128 + data[0])
-            if not self.received and data[0] == signal.SIGINT and self.answers:
-                print(ANSWER, file=sys.stderr, flush=True)
+            if not self.received and self.unsupervised:
+                if data[0] == signal.SIGINT:
+                    print(ANSWER, file=sys.stderr, flush=True)
+                else:
+                    threading.Thread(target=self._end_if_it_hangs, name="ranks-grace", daemon=True).start()
             self.received = self.received or data[0]
         self._reader.close()
+
+    def _end_if_it_hangs(self) -> None:
+        """End this process without a save where it shows no progress for the grace time."""
+        progress, since_s = heartbeat.progress, time.monotonic()
+        while self._previous:
+            time.sleep(GRACE_POLL_S)
+            if heartbeat.progress != progress:
+                progress, since_s = heartbeat.progress, time.monotonic()
+            grace_s = max(self.grace_s, GRACE_FACTOR * heartbeat.slowest_s)
+            if self._previous and self.deferred() and time.monotonic() - since_s > grace_s:
+                where = f"resumes at {self.saved()}" if self.saved() >= 0 else "starts from the beginning"
+                print(f"stopped without a save; {where}", file=sys.stderr, flush=True)
+                os._exit(128 + signal.SIGTERM)

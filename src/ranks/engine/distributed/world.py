@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -20,8 +21,14 @@ from ranks.engine.distributed.rendezvous import store_of
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.stop_signal import StopSignal
+from ranks.engine.liveness.beats import Collective
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import ALLOWANCE, Phase
 from ranks.engine.sharding.assignment import ShardAssignment, shard_items
 from ranks.errors import Stopped, UserError
+
+WATCHED_TIMEOUT_S = 24 * 3600.0
+"""Time limit of a collective where our launcher watches the ranks: it ends a hang much earlier, and knows the phase."""
 
 
 class World:
@@ -45,7 +52,12 @@ class World:
                 "give each rank at least one shard",
             )
         self.session = Session()
-        self.stop = StopSignal(lambda: self.session.attached, answers=self.size == 1)
+        self.stop = StopSignal(
+            lambda: self.session.attached,
+            unsupervised=self.size == 1 and not heartbeat.watched,
+            grace_s=self.config.stop_grace_s,
+            saved=lambda: self.session.saved(),
+        )
         self.decided = NOTHING
         self.workload = workload
         self.joined_at = time.time()
@@ -59,13 +71,14 @@ class World:
         UserError.
         """
         config = config or RunConfig()
+        heartbeat.connect()
         process_env = ProcessEnv.detect(config.runs_dir)
         chosen = torch.device(device or process_env.device or _default_device(process_env.local_rank))
         threads = config.resolved().threads or default_threads()
         precision.set_up(config, chosen, threads)
         torch.manual_seed(config.seed)
         if process_env.world_size > 1 and not dist.is_initialized():
-            _init_process_group(process_env, chosen)
+            _init_process_group(process_env, chosen, config.hang_timeout_s)
         comm = Comm(process_env.rank, process_env.world_size, staged=False)
         if chosen.type == "cuda":
             card = torch.cuda.get_device_properties(chosen)
@@ -81,6 +94,7 @@ class World:
         self.stop.uninstall()
         if dist.is_initialized():
             dist.destroy_process_group()
+        heartbeat.enter(Phase.LEFT)
 
     @property
     def seed(self) -> int:
@@ -138,6 +152,11 @@ class World:
         place."""
         self.decide(Requests.of(self.comm.sum_host(self.requests().numbers())))
 
+    def beat(self) -> None:
+        """Show progress. For long work of your own (data, a custom evaluation), so that it does not
+        count as a hang; it costs less than a microsecond."""
+        heartbeat.beat()
+
     def check_stop(self) -> None:
         """For long phases (rollouts, self-play, long evaluations): every rank calls it at the same
         place.
@@ -145,6 +164,7 @@ class World:
         Raises Stopped inside a long iteration; the state at its start is then saved. Elsewhere the
         iteration is finished first.
         """
+        heartbeat.beat()
         if self.session.long_iterations:
             self.poll()
             if self.stop_signal:
@@ -163,7 +183,20 @@ def _default_device(local_rank: int) -> str:
     return f"cuda:{local_rank % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
 
 
-def _init_process_group(process_env: ProcessEnv, device: torch.device) -> None:
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    store = store_of(process_env)
-    dist.init_process_group(backend, store=store, rank=process_env.rank, world_size=process_env.world_size)
+def _init_process_group(process_env: ProcessEnv, device: torch.device, hang_timeout_s: float) -> None:
+    """Meet the other ranks.
+
+    The time limit of a collective is the longest that any phase allows. `device_id` binds NCCL to
+    this rank's GPU, so that it connects at once and never guesses the device; ranks that share a GPU
+    cannot have it.
+    """
+    timeout_s = WATCHED_TIMEOUT_S if heartbeat.watched else max(ALLOWANCE.values()) * hang_timeout_s
+    with heartbeat.collective(Collective.JOIN):
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+            store=store_of(process_env),
+            rank=process_env.rank,
+            world_size=process_env.world_size,
+            timeout=timedelta(seconds=timeout_s),
+            device_id=device if device.type == "cuda" and process_env.owns_gpu else None,
+        )

@@ -8,6 +8,8 @@ from typing import Any
 
 from ranks.engine.distributed.world import World
 from ranks.engine.files.disk import writing
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.folder import RunFolder, name_of
@@ -35,6 +37,10 @@ class CheckpointWriter:
         others. Raises UserError where the disk is full, read-only or damaged."""
         if self.world.rank != 0:
             return None
+        with heartbeat.during(Phase.SAVE):
+            return self._write(state, iteration, time_s, score)
+
+    def _write(self, state: HostState, iteration: int, time_s: float, score: float | None) -> dict[str, Any]:
         start = time.perf_counter()
         measured = {name: kept.measured for name, kept in self.keep.items() if isinstance(kept, Learner)}
         about = {

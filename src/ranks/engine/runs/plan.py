@@ -10,6 +10,7 @@ import torch
 
 from ranks.engine.distributed.world import World
 from ranks.engine.update.learner import Learner
+from ranks.errors import UserError
 
 
 @runtime_checkable
@@ -69,3 +70,13 @@ def schedule_warning(learner: Learner) -> str | None:
     if end is None or total is None or end >= total:
         return None
     return f"the learning rate is 0 from update {end:,} on, where its schedule ends; the run has {total:,} updates"
+
+
+def agree_on_iterations(world: World, start_iteration: int, iterations: int) -> None:
+    """Raises UserError where ranks would make other iterations than the first one: a rank that ends
+    its loop earlier leaves the others waiting. Every rank calls it."""
+    ranges = world.comm.gather_objects((start_iteration, iterations))
+    if len(set(ranges)) > 1:
+        each = ", ".join(f"{first} to {last} on rank {rank}" for rank, (first, last) in enumerate(ranges))
+        do = "pass run.iterations a number that is the same on every rank"
+        raise UserError("the same iterations on every rank", each, do)

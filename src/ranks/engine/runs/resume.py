@@ -18,6 +18,8 @@ from ranks.engine.distributed.world import World
 from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, write_durably, writing
 from ranks.engine.files.jsonl import last_rows
 from ranks.engine.files.regular import DamagedFile
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.runs import checkpoint, code, provenance
 from ranks.engine.runs.checkpoint import Checkpoint, DamagedCheckpoint, HostState
 from ranks.engine.runs.folder import (
@@ -81,6 +83,7 @@ def lock(folder: RunFolder, world: World) -> int | None:
 def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, Stateful], data: str | None) -> Opened:
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank
     calls it."""
+    heartbeat.enter(Phase.LOAD)
     who = identity(world, config, keep, data)
     verified: list[Checkpoint] = []  # on the first rank, which then need not read it twice
     found = _first_rank(world, lambda: _look(folder, who, verified))

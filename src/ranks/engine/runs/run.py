@@ -18,13 +18,14 @@ from ranks.engine.config import seconds
 from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.world import World
 from ranks.engine.export.export import export_or_warn, warn_unless_exportable
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs import checkpoint, resume
 from ranks.engine.runs.checkpoint import HostState
 from ranks.engine.runs.checkpoint_writer import CheckpointWriter
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.runs.history import record
 from ranks.engine.runs.metrics_rows import MetricsRow, PeakMemory, peak_memory_bytes
-from ranks.engine.runs.plan import plan, schedule_warning
+from ranks.engine.runs.plan import agree_on_iterations, plan, schedule_warning
 from ranks.engine.runs.resume import Opened
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.runs.save_policy import SavePolicy
@@ -52,6 +53,7 @@ class Run:
             emit=self._emit,
             clock_requests=self._clock_requests,
             finite_checkpoint=partial(checkpoint.newest_finite, folder.checkpoints),
+            saved=lambda: self._saves.saved_iteration,
         )
         self._opened, self._closing = opened, closing
         self._log = RunLog(folder.path, opened.lengths, writes=world.rank == 0)
@@ -112,12 +114,15 @@ class Run:
         Raises Stopped at a boundary, after a save, where a signal asked for it.
         """
         self.total, self.session.long_iterations = total, long
+        agree_on_iterations(self.world, self.iteration, total)
         self._begin_session()
         self.world.poll()
         self._boundary()
         if self.iteration < total and not self._ended:
             self._announce(long)
+        first = self.iteration
         while self.iteration < total and not self._ended:
+            heartbeat.iteration(self.iteration, first=self.iteration == first)
             if long:
                 self._snapshot = self._checkpoints.host_state()
             self._row = MetricsRow(self.iteration, self.time_s)
@@ -192,6 +197,7 @@ class Run:
         if due:
             self.session.drain()
             self._synchronised = True
+            heartbeat.may_evaluate()
         return due
 
     def log(self, values: StepStats | Mapping[str, float], prefix: str = "train") -> None:
@@ -230,6 +236,7 @@ class Run:
 
     def finish(self, export: nn.Module | None = None) -> Summary:
         """Save, export the weights, and sum up. Every rank calls it."""
+        heartbeat.finish(self.iteration)
         self._drain()
         if self.iteration != self._saves.saved_iteration:
             self._save()

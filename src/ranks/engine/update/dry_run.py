@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ranks.engine.distributed.device_errors import is_out_of_memory
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.gradients import FlatGradients
 from ranks.engine.update.loss import Loss
@@ -76,7 +77,9 @@ class DryRun:
                     loss, items = float(totals.sums[0]), tuple(piece.ids[: SHOWN_ITEMS + 1].tolist())
             tensor = self.gradients.non_finite()
             return DryRunResult(time.perf_counter() - start, loss, items, tensor)
-        except torch.OutOfMemoryError:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             return DryRunResult(fits=False)
         finally:
             self.gradients.flat.copy_(gradients)

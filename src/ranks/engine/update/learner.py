@@ -10,12 +10,13 @@ from torch import nn
 
 from ranks.engine.config import OptimConfig, identity_of
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update import optimizer
 from ranks.engine.update.dry_run import DryRun, DryRunResult
 from ranks.engine.update.gradients import ExactReduction, FastReduction, FlatGradients, Reduction
 from ranks.engine.update.load_weights import load_weights
-from ranks.engine.update.loss import Loss
+from ranks.engine.update.loss import Loss, check_total_count
 from ranks.engine.update.passes import Passes, no_memory_under_exact
 from ranks.engine.update.step import PendingUpdate, StepStats, VoteCopy
 from ranks.engine.update.step_clock import StepClock
@@ -25,6 +26,9 @@ from ranks.errors import GaveUp
 B = TypeVar("B")
 LossFunction = Callable[[Any, B], Loss]
 MAX_NON_FINITE_LOSSES = 3
+"""A run ends after so many losses in a row that are not finite."""
+MAX_SKIPPED_UPDATES = 10
+"""A run ends after so many skipped updates in a row, also where only the gradients are not finite."""
 
 
 class Learner:
@@ -66,7 +70,7 @@ class Learner:
         self.passes = Passes(self.model, self.reduction, self.slots, world)
         self.dry_run = DryRun(self.passes, self.gradients)
         self._pending: tuple[PendingUpdate, StepStats] | None = None
-        self._non_finite_losses = 0
+        self._non_finite_losses = self._skipped_updates = 0
 
     @property
     def num_parameters(self) -> int:
@@ -108,8 +112,10 @@ class Learner:
 
         Every rank calls it, also a rank without items. The host waits only for the vote of the
         previous update. In the first step of a session the passes are timed first. Raises GaveUp
-        after three non-finite losses in a row, and where a single item does not fit into memory.
+        after three non-finite losses or ten skipped updates in a row, and where a single item does not fit
+        into memory. Raises UserError for a wrong `Loss.count`.
         """
+        heartbeat.step()
         session = self.world.session
         session.register(self.drain)
         if session.before_first_update is not None:
@@ -193,11 +199,17 @@ class Learner:
             vote, repeated = stats.read(), True
         if repeated and current is not None:
             self.passes.queue(current)
+        check_total_count(vote.count, self.slots.max_count, previous.number)
         self.world.decide(vote.requests)
         problems = self._diagnose(previous) if vote.skipped else []
         self._non_finite_losses = self._non_finite_losses + 1 if vote.non_finite_ranks else 0
+        self._skipped_updates = self._skipped_updates + 1 if vote.skipped else 0
         if self._non_finite_losses >= MAX_NON_FINITE_LOSSES:
-            raise GaveUp(self._not_finite(previous, problems))
+            raise GaveUp(
+                self._not_finite(f"{MAX_NON_FINITE_LOSSES} losses in a row were not finite", previous, problems)
+            )
+        if self._skipped_updates >= MAX_SKIPPED_UPDATES:
+            raise GaveUp(self._not_finite(f"{MAX_SKIPPED_UPDATES} updates in a row were skipped", previous, problems))
 
     def _split_smaller(self, update: PendingUpdate) -> None:
         """Limit micro-batches, on all ranks, to half the cost of the largest one that did not fit.
@@ -236,17 +248,15 @@ class Learner:
             )
         return problems
 
-    def _not_finite(self, update: PendingUpdate, problems: list[tuple[int, DryRunResult]]) -> str:
+    def _not_finite(self, what: str, update: PendingUpdate, problems: list[tuple[int, DryRunResult]]) -> str:
         """Why the run gives up, and what to do."""
-        found = "; ".join(f"{result.problem} on rank {rank}" for rank, result in problems) or "the loss is not finite"
+        found = "; ".join(f"{result.problem} on rank {rank}" for rank, result in problems)
+        found = found or "the sum of the gradients of all ranks is not finite"
         do = f"lower the learning rate (--optim.lr, now {self.config.lr:g}), or check the data of these items"
         kept = self.world.session.finite_checkpoint()
         if kept is not None:
             do += f"; {kept} holds the finite weights of iteration {int(kept.name)}"
-        return (
-            f"{MAX_NON_FINITE_LOSSES} losses in a row were not finite, the last at update {update.number}\n"
-            f"asked: update {update.number}\nfound: {found}\n   do: {do}"
-        )
+        return f"{what}, the last at update {update.number}\nasked: update {update.number}\nfound: {found}\n   do: {do}"
 
     # State ------------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ a micro-batch changes the gradient.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import cast
 
 from torch import Tensor
@@ -32,6 +34,7 @@ class Loss:
         if sum.ndim != 0:
             do = "return the sum over the items: loss_B.sum()"
             raise UserError("the sum of a Loss", f"a tensor of shape {list(sum.shape)}, not 0-d", do)
+        _check_count(count)
         for name, metric in metrics.items():
             _check_shape(name, metric, count)
         object.__setattr__(self, "sum", sum)
@@ -65,6 +68,25 @@ def _check_shape(name: str, metric: object, count: int) -> None:
         return
     found = f"a tensor of shape {list(metric.shape)}" if isinstance(metric, Tensor) else f"a {type(metric).__name__}"
     raise UserError(asked, found, f"give one value per item, shape [{count}], or a pair (sum, count)")
+
+
+def _check_count(count: object) -> None:
+    """Raises UserError for a count that is no number of items."""
+    if isinstance(count, Tensor):
+        raise UserError("Loss.count", "it is a tensor", "give a Python number: it must be known without the device")
+    if not isinstance(count, Real) or not 0 <= count < math.inf:
+        raise UserError("Loss.count", f"it is {count!r}", "give the number of items that the sum covers, 0 or more")
+
+
+def check_total_count(count: float, max_count: float, update: int) -> None:
+    """Raises UserError for a count of a whole update that cannot be divided by, or that the type of the
+    gradients, in which it is summed, does not hold exactly."""
+    if count <= 0:
+        found = f"at update {update} it is zero on all ranks together"
+        raise UserError("Loss.count", found, "give every update at least one item, or leave this update out")
+    if count > max_count:
+        found = f"at update {update} it adds up to {count:.4g}; it is exact up to {max_count:,.0f} in this precision"
+        raise UserError("Loss.count", found, "count larger units (sequences, not tokens), or use a smaller batch")
 
 
 def returned(value: object) -> Loss:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import nn
 
+from ranks.engine.distributed.device_errors import is_out_of_memory
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.world import World
@@ -45,13 +45,15 @@ class Passes:
                 totals = self._by_shard(update, requests)
             else:
                 self._fused(update, totals)
-        except torch.OutOfMemoryError:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             if self.world.exact:
                 raise no_memory_under_exact() from None
             requests = replace(requests, retry=True)
         update.clock.mark("compute")
         if not self.world.exact:
-            self.slots.fill(totals, requests)
+            self.slots.fill(totals, requests, update.number)
         self._check_metric_names(update, totals.names)
         self.reduction.launch()
 
@@ -67,8 +69,9 @@ class Passes:
             return
         try:
             self._run(update, piece, totals)
-        except torch.OutOfMemoryError:
-            update.too_large = piece
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                update.too_large = piece
             raise
 
     def _run(self, update: PendingUpdate, piece: MicroBatch, totals: PassTotals) -> None:
@@ -108,7 +111,7 @@ class Passes:
         for piece in self.micro_batches(update):
             self.run(update, piece, shard_totals)
             if piece.last:
-                self.slots.fill(shard_totals, requests)
+                self.slots.fill(shard_totals, requests, update.number)
                 self.reduction.end_shard(piece.shard)
                 totals = shard_totals if shard_totals.names else totals
                 shard_totals, requests = PassTotals(), NOTHING

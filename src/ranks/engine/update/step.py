@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.distributed.session import PhaseTimes
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.sharding.batch import MicroBatch, StepBatch
 from ranks.engine.update.loss import Loss
 from ranks.engine.update.step_clock import StepClock
@@ -40,7 +41,9 @@ class VoteCopy:
     def read(self) -> Vote:
         """The vote; waits until the device has copied it."""
         if self._copied is not None:
+            heartbeat.wait()
             self._copied.synchronize()
+            heartbeat.wait_over()
         return self.layout.read(self.host.tolist(), self.names)
 
 

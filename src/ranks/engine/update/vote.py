@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.distributed.requests import NAMES, Requests
-from ranks.engine.update.loss import Loss
+from ranks.engine.update.loss import Loss, check_total_count
 
 MAX_METRICS = 24
 
@@ -34,8 +34,8 @@ class Vote:
     """The sum over ranks of one update, on the host. `values`: metric name -> mean over its
     count."""
 
-    count: int
-    """Items of all ranks."""
+    count: float
+    """Items of all ranks, a whole number unless a Loss counts otherwise."""
     requests: Requests
     values: dict[str, float]
     grad_norm: float
@@ -73,7 +73,7 @@ class VoteLayout:
         sums, counts = numbers[self.first_sum :], numbers[self.first_count :]
         non_finite = numbers[self.first_non_finite : self.norm]
         return Vote(
-            count=round(numbers[self.items]),
+            count=numbers[self.items],
             requests=Requests.of(numbers[self.first_request : self.first_non_finite]),
             values={name: s / c if c else math.nan for name, s, c in zip(names, sums, counts, strict=False)},
             grad_norm=numbers[self.norm],
@@ -100,6 +100,8 @@ class VoteSlots:
         self._zero = torch.zeros_like(self.norm)
         self._non_finite = tail[layout.first_non_finite + rank]
         self._host = tail[layout.first_count : layout.first_non_finite]
+        self.max_count = 2**24 if tail.dtype == torch.float32 else 2**53
+        """The largest count that the tail holds exactly."""
         self._view = self._host.numpy() if tail.device.type == "cpu" else None
 
     def skip(self) -> Tensor:
@@ -111,9 +113,11 @@ class VoteSlots:
         found = torch.dot(self._flags, self._flag_weights)
         return torch.ne(found, self._zero, out=torch.empty_like(found, dtype=torch.float32))
 
-    def fill(self, totals: PassTotals, requests: Requests) -> None:
+    def fill(self, totals: PassTotals, requests: Requests, update: int) -> None:
         """Write the totals of this rank's passes and its requests into the zeroed tail, without
-        waiting."""
+        waiting. Raises UserError where the count is too large for it."""
+        if totals.count > self.max_count:
+            check_total_count(totals.count, self.max_count, update)
         missing = [0.0] * (MAX_METRICS - len(totals.host_counts))
         numbers = [*totals.host_counts, *missing, totals.count, *requests.numbers()]
         if self._view is not None:
@@ -132,7 +136,7 @@ class PassTotals:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.count = 0
+        self.count: float = 0
         self.sums: list[Tensor] = []
         self.host_counts: list[float] = []
         self.device_counts: dict[int, Tensor] = {}

@@ -25,6 +25,8 @@ from typing import Any, Protocol
 import cloudpickle
 
 from ranks.engine.distributed.stop_signal import asked_to_stop
+from ranks.engine.liveness import stacks
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.user_file import load_file, loaded_files
 from ranks.errors import Stopped, UserError
 from ranks.rl.gymnasium.single_env import AnySpace, MakeEnv, Request, SingleEnv, StepResult, env_error
@@ -111,13 +113,9 @@ class SubprocessEnvs:
 
     def _receive(self, row: int) -> Any:
         """Wait for a worker's result; after a stop signal only for GRACE_S."""
-        give_up_s = float("inf")
-        while not self._pipes[row].poll(POLL_S):
-            signum, now_s = asked_to_stop(), time.monotonic()
-            if signum:
-                give_up_s = min(give_up_s, now_s + GRACE_S)
-            if now_s > give_up_s:
-                raise Stopped(signum)
+        if not self._pipes[row].poll(POLL_S):
+            with heartbeat.waits_for_worker(self.processes[row].pid or 0, self.ids[row]):
+                self._wait_longer(row)
         try:
             result = self._pipes[row].recv()
         except (EOFError, ConnectionResetError):
@@ -126,6 +124,16 @@ class SubprocessEnvs:
         if isinstance(result, UserError):
             raise result
         return result
+
+    def _wait_longer(self, row: int) -> None:
+        """Wait for a worker that is slow or hangs. Raises Stopped after a stop signal and GRACE_S."""
+        give_up_s = float("inf")
+        while not self._pipes[row].poll(POLL_S):
+            signum, now_s = asked_to_stop(), time.monotonic()
+            if signum:
+                give_up_s = min(give_up_s, now_s + GRACE_S)
+            if now_s > give_up_s:
+                raise Stopped(signum)
 
     def _exit_error(self, row: int) -> UserError:
         process = self.processes[row]
@@ -195,6 +203,7 @@ def _work(make: MakeEnv, env_id: int, pipe: Connection) -> None:
     """
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, signal.SIG_IGN)
+    stacks.register()  # a forked worker has registered as its rank did
     _end_with_rank()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:

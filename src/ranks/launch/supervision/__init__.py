@@ -1,0 +1,1 @@
+"""Watching the ranks of one machine: their start, hangs, ends, restarts and stops."""
