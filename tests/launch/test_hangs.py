@@ -161,6 +161,8 @@ def test_of_ranks_in_the_same_collective_the_stopped_or_busy_one_is_guilty() -> 
     barrier = Evidence(row(), frames=((f"{os.sep}x/torch/distributed/c10d.py".replace(os.sep, "/"), 3, "barrier"),))
     assert guilty_of([0, 1], {0: Evidence(row()), 1: barrier}) == [0]
     assert guilty_of([0, 1], {0: waits, 1: waits}) == [0, 1]
+    handler = Evidence(row(WAITING=1), frames=(("/home/me/train.py", 9, "on_signal"),))
+    assert guilty_of([0, 1], {0: waits, 1: handler}) == [1], "it runs other code inside the collective"
 
 
 def test_loops_that_end_together_do_not_differ() -> None:

@@ -74,7 +74,7 @@ def _check_count(count: object) -> None:
     """Raises UserError for a count that is no number of items."""
     if isinstance(count, Tensor):
         raise UserError("Loss.count", "it is a tensor", "give a Python number: it must be known without the device")
-    if not isinstance(count, Real) or not 0 <= count < math.inf:
+    if not isinstance(count, Real) or not 0 <= float(count) < math.inf:
         raise UserError("Loss.count", f"it is {count!r}", "give the number of items that the sum covers, 0 or more")
 
 

@@ -49,9 +49,10 @@ class Evidence:
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether it waits in a collective, by its row or by its stack."""
-        inside = bool(self.frames) and "torch/distributed/" in self.frames[0][0].replace(os.sep, "/")
-        return self.beat[Field.WAITING] == 1 or inside
+        """Whether it waits in a collective: by its stack, and by its row where the stack does not contradict it."""
+        file = self.frames[0][0].replace(os.sep, "/") if self.frames else ""
+        calls_torch = not file or "/torch/" in file or "/ranks/engine/" in file
+        return "/torch/distributed/" in file or (calls_torch and self.beat[Field.WAITING] == 1)
 
 
 class Watchdog:

@@ -90,9 +90,10 @@ def plan(hangs: int, proof: SurviveProof) -> list[tuple[FaultKind, Phase]]:
     environments, is stopped instead.
     """
     phases = (Phase.TRAIN,) if proof.options.quick else PHASES
-    every: list[tuple[FaultKind, Phase]] = [(kind, phase) for phase in phases for kind in KINDS]
-    kept = [(k, p) for k, p in every if k not in ("collective", "worker") or p == Phase.TRAIN]
-    shuffled = proof.rng.sample(kept, len(kept))
+    kept: list[tuple[FaultKind, Phase]] = []
+    for phase in phases:
+        kept += [(kind, phase) for kind in KINDS if kind not in ("collective", "worker") or phase == Phase.TRAIN]
+    shuffled: list[tuple[FaultKind, Phase]] = proof.rng.sample(kept, len(kept))
     return [shuffled[i % len(shuffled)] for i in range(hangs)]
 
 
