@@ -137,7 +137,7 @@ def colour_graphs(
     kept. Each search with fewer colours makes `moves_per_node` x n moves; the first failure ends it.
     """
     for b in chosen:
-        low, high = first_node_B[b], first_node_B[b + 1]
+        low, high = int64(first_node_B[b]), int64(first_node_B[b + 1])
         n, own_N = high - low, colours_N[low:high]
         starts, neighbours = rows_of_edges(n, edges_E2[first_edge_B[b] : first_edge_B[b + 1]])
         if used_B[b] == 0 and n > 0:
@@ -150,7 +150,7 @@ def colour_graphs(
         key = mix(np.uint64(seed) + np.uint64(b) * GOLDEN_GAMMA_U64)
         found_N = np.zeros(n, np.int64)
         while moves_per_node > 0 and used_B[b] > max(clique_B[b], only_k):
-            k = used_B[b] - 1 if only_k == 0 else only_k
+            k = int64(used_B[b] - 1 if only_k == 0 else only_k)
             of_k = int64(mix(key + np.uint64(k) * GOLDEN_GAMMA_U64) >> np.uint64(1))
             if tabucol_of_rows(starts, neighbours, k, of_k, moves_per_node * n, found_N, progress) > 0:
                 break

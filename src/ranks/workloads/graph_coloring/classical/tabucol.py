@@ -241,7 +241,7 @@ def _search(
 
         # Make it; the old colour of the node becomes tabu.
         tenure = randint(key, n + 2 * move + 1, TENURE_RANDOM) + int64(TENURE_PER_CONFLICT * num_conflicting)
-        start_tenure(tabu, move, node, state.colours_N[node], move + tenure)
+        start_tenure(tabu, move, node, int64(state.colours_N[node]), move + tenure)
         tabu.until_NK[node, new] = FOREVER
         state.gamma_NK[node, new] |= flag
         num_conflicting = recolour(state, num_conflicting, node, new, flag)

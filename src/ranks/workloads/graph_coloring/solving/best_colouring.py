@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import torch
@@ -142,7 +142,7 @@ def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, limit: Limit, s
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> Generator[None]:
     """Torch uses one thread, so that the bits of its sums do not depend on the number of cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.classical.batch import colour_graphs
@@ -39,7 +40,7 @@ class ManySolutions:
     colours: list[Ints]
     num_colours_B: Ints
     clique_B: Ints
-    found_B: Ints
+    found_B: npt.NDArray[np.bool_]
     passes: int
     seconds: float
 
