@@ -92,8 +92,9 @@ def plan(hangs: int, proof: SurviveProof) -> list[tuple[FaultKind, Phase]]:
     phases = (Phase.TRAIN,) if proof.options.quick else PHASES
     kept: list[tuple[FaultKind, Phase]] = []
     for phase in phases:
-        kept += [(kind, phase) for kind in KINDS if kind not in ("collective", "worker") or phase == Phase.TRAIN]
-    shuffled: list[tuple[FaultKind, Phase]] = proof.rng.sample(kept, len(kept))
+        kinds: list[FaultKind] = [k for k in KINDS if k not in ("collective", "worker") or phase == Phase.TRAIN]
+        kept += [(kind, phase) for kind in kinds]
+    shuffled = proof.rng.sample(kept, len(kept))
     return [shuffled[i % len(shuffled)] for i in range(hangs)]
 
 
