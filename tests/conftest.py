@@ -83,8 +83,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     files: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if isinstance(report, pytest.TestReport):
-                spent_s = float(dict(report.user_properties).get("cpu_s", 0.0)) if report.when == "teardown" else 0.0
+            if isinstance(report, pytest.TestReport) and report.when == "teardown":
+                spent_s = sum(float(str(value)) for name, value in report.user_properties if name == "cpu_s")
                 folders[folder_of(report.nodeid)] += spent_s
                 files[report.nodeid.partition("::")[0]] += spent_s
     if len(folders) < 2:

@@ -55,7 +55,8 @@ class User(nn.Module):
 
     def __init__(self, kind: type[nn.Module], packed: bool = False) -> None:
         super().__init__()
-        self.before, self.inner, self.after, self.packed = nn.Linear(F, F), kind(F, H), nn.Linear(H, 2), packed
+        self.before: nn.Module = nn.Linear(F, F)
+        self.inner, self.after, self.packed = kind(F, H), nn.Linear(H, 2), packed
 
     def forward(self, x_TBF: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         before_TBF = self.before(x_TBF)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -11,13 +12,15 @@ from torch import nn
 from ranks import RunConfig
 from ranks.engine.distributed.precision import allow_tf32, autocast
 
+CUDNN: Any = torch.backends.cudnn
+
 
 @pytest.fixture
 def default_switches() -> Iterator[None]:
     yield
     torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cudnn.conv.fp32_precision = torch.backends.cudnn.rnn.fp32_precision = "tf32"
+    CUDNN.allow_tf32 = True
+    CUDNN.conv.fp32_precision = CUDNN.rnn.fp32_precision = "tf32"
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -28,13 +31,13 @@ def test_the_old_and_the_new_tf32_switches_agree(
     allow_tf32(before)
     allow_tf32(allowed)
     assert torch.backends.cuda.matmul.fp32_precision == precision
-    assert torch.backends.cudnn.conv.fp32_precision == precision
-    assert torch.backends.cudnn.rnn.fp32_precision == precision
+    assert CUDNN.conv.fp32_precision == precision
+    assert CUDNN.rnn.fp32_precision == precision
     assert torch.backends.cuda.matmul.allow_tf32 == allowed  # an error where the two disagree
-    assert torch.backends.cudnn.allow_tf32 == allowed
-    with torch.backends.cudnn.flags(enabled=False):  # it reads the old switch
+    assert CUDNN.allow_tf32 == allowed
+    with CUDNN.flags(enabled=False):  # it reads the old switch
         pass
-    assert (torch.backends.cudnn.rnn.fp32_precision == "tf32") == allowed  # it leaves "none", which is not TF32
+    assert (CUDNN.rnn.fp32_precision == "tf32") == allowed  # it leaves "none", which is not TF32
 
 
 def test_a_forward_pass_without_gradients_does_not_take_them_from_the_next() -> None:

@@ -11,7 +11,6 @@ from ranks.cli.flags.settings import with_file
 from ranks.engine.config import RunConfig, SaveInterval, seconds
 from ranks.engine.config_file import encode
 from ranks.engine.runs import checkpoint
-from ranks.engine.user_file import check_source
 from ranks.errors import UserError
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.gpus import Gpus
@@ -45,11 +44,6 @@ def flags(content: bytes, folder: Path) -> None:
     argv = [word for word in content.decode("utf-8", "replace").split("\n") if word not in ("-h", "--help")]
     given = parse(LaunchFlags, argv, prog="ranks launch")
     place(given.gpus, given.ranks, shards=64, found=Gpus(4), cores=4)
-
-
-@parser("python-source", texts("import ranks\n\n@dataclass(frozen=True)\nclass Config:\n    a: int = 1\n"))
-def python_source(content: bytes, folder: Path) -> None:
-    check_source(written(folder, "mine.py", content), "the workload in mine.py")
 
 
 @parser(

@@ -76,8 +76,9 @@ def test_k_that_is_not_found_is_unknown(
     out = capsys.readouterr().out
     assert "s UNKNOWN" in out
     assert "impossible" not in out
-    conflicts = int(re.search(r"not found in .*: the best answer leaves (\d+) conflicting edges", out)[1])
-    assert conflicts > 0
+    conflicts = re.search(r"not found in .*: the best answer leaves (\d+) conflicting edges", out)
+    assert conflicts is not None
+    assert int(conflicts[1]) > 0
     assert "at least " in out
     assert check_sol(large, sol) == ["the .sol file holds no colouring"]
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -119,7 +119,7 @@ def of_ppo() -> dict[str, Any]:
             moments.append(work(mode))
             ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration)
             moments.append(work(mode))
-            found["episode_ends"] = int(rollout.ended_TB.cpu_tensor.sum())
+            found["episode_ends"] = int(cast(Any, rollout.ended_TB).cpu_tensor.sum())
             found["rollout"] = difference(moments[1], moments[0], 1)
             found["update"] = difference(moments[2], moments[1], cfg.ppo.epochs * cfg.ppo.minibatches)
         prices = load_prices(cfg.data)

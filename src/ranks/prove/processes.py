@@ -33,7 +33,7 @@ class ProofError(Exception):
 class ProcessTree:
     """A `ranks ...` command and all processes it starts. Output goes to `log`, temporary files to `tmp`."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, tmp: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, tmp: Path, env: Mapping[str, str] | None = None) -> None:
         here = sys.path[0] in ("", os.getcwd())  # the children must find the same packages as this process
         argv = [sys.executable, *([] if here else ["-P"]), "-m", "ranks", *arguments]
         self.mark, self.log = f"{os.getpid()}-{uuid.uuid4().hex}", log
@@ -41,7 +41,7 @@ class ProcessTree:
             self.started_s = time.monotonic()
             self._process = subprocess.Popen(
                 argv,
-                env={**os.environ, **env, MARK: self.mark, "TMPDIR": str(tmp)},
+                env={**os.environ, **(env or {}), MARK: self.mark, "TMPDIR": str(tmp)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

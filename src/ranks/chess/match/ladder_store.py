@@ -148,7 +148,7 @@ def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
     if path.exists():
         before = _read_plan(path)
         players = {**before["players"], **players}
-        looks = max(looks, before.get("looks", 1))
+        looks = max(looks, before["looks"])
         changed = _differences(before, {**plan, "players": before["players"]})
         for name, identity in before["players"].items():
             changed += [f"{name}: {difference}" for difference in _differences(identity, players[name])]
@@ -167,9 +167,10 @@ def _read_plan(path: Path) -> dict[str, Any]:
         plan = json.loads(path.read_text(encoding="utf-8"))
         for identity in plan["players"].values():
             dict(identity)
+        plan["looks"] = int(plan.get("looks", 1))
     except json.JSONDecodeError as error:
         found = f"line {error.lineno}: {error.msg}"
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         found = "these are not the settings of a ladder"
     else:
         return plan
@@ -198,7 +199,7 @@ def _require_whole(folder: Path) -> None:
 def _open_cut(path: Path, num_bytes: int) -> TextIO:
     """Open a file for appending, cut to its known length: a crash may have left more."""
     found = path.stat().st_size if path.exists() else 0
-    if found < num_bytes:
+    if not 0 <= num_bytes <= found:
         raise UserError(
             f"the ladder in {path.parent}",
             f"{path} has {found} bytes where the finished pairs filled {num_bytes}",
