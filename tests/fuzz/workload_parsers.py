@@ -9,7 +9,7 @@ from ranks.errors import UserError
 from ranks.workloads.graph_coloring.data import dataset_folder
 from ranks.workloads.graph_coloring.graphs.checker import check_sol
 from ranks.workloads.graph_coloring.graphs.read import read_graph
-from ranks.workloads.graph_coloring.solving.best_known import read_best_known
+from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
 from ranks.workloads.stock_trading.data.read_csv import read_csv
 from tests.fuzz.registry import packed, packed_or_plain, parser, texts, written
 

@@ -164,7 +164,7 @@ def _agree(path: Path, plan: Mapping[str, Any], looks: int) -> int:
 
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
+        plan = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
         for identity in plan["players"].values():
             dict(identity)
         plan["looks"] = int(plan.get("looks", 1))
@@ -179,6 +179,11 @@ def _read_plan(path: Path) -> dict[str, Any]:
         f"{path} is damaged: {found}",
         "restore the file, or start a new ladder in another folder",
     )
+
+
+def _refuse_constant(name: str) -> None:
+    """Raises ValueError for NaN and the infinities, which JSON does not have."""
+    raise ValueError(name)
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
