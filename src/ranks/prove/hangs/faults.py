@@ -16,9 +16,8 @@ from typing import Literal
 import psutil
 
 from ranks.engine.liveness.beats import Beat, BeatsFile
-from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.phases import Phase, limit_s
-from ranks.prove.processes import ProcessTree, variables_of
+from ranks.prove.processes import ProcessTree, rank_of
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 
 FaultKind = Literal["stop", "loop", "c", "collective", "worker"]
@@ -29,6 +28,8 @@ PHASES = (Phase.START, Phase.TRAIN, Phase.EVALUATE, Phase.SAVE)
 POLL_S = 0.0005
 SETTLE_S = 1.0
 """A rank that shows nothing for this long after a fault hangs."""
+BEATS_NAME = "beats-"
+"""How the names of the files begin in which ranks show their phase."""
 WORKLOAD = Path(__file__).with_name("hanging.py")
 
 
@@ -75,11 +76,11 @@ class RunningRanks:
         found: dict[int, int] = {}
         paths: set[str] = set()
         for pid in self.tree.members():
-            variables = variables_of(pid)
+            rank, path = rank_of(pid), beats_of(pid)
             with contextlib.suppress(psutil.Error):
-                if BEATS_VARIABLE in variables and psutil.Process(pid).ppid() == self.tree.launcher:
-                    found[int(variables["RANK"])] = pid
-                    paths.add(variables[BEATS_VARIABLE])
+                if rank is not None and path and psutil.Process(pid).ppid() == self.tree.launcher:
+                    found[rank] = pid
+                    paths.add(path)
         if len(found) < self.size or len(paths) != 1 or self._path in paths:
             return False
         path = paths.pop()
@@ -158,6 +159,16 @@ class FaultMaker:
             elif not self.ranks.alive() or time.monotonic() - since_s > SETTLE_S:
                 return True  # gloo ends a rank that enters another collective than the others
         return False
+
+
+def beats_of(pid: int) -> str:
+    """The path of the file in which a rank shows its phase and counters; empty while it has none open (Linux)."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    paths = [line.split(maxsplit=5)[5] for line in maps if BEATS_NAME in line]
+    return next((path for path in paths if Path(path).name.startswith(BEATS_NAME)), "")
 
 
 def children(pid: int) -> list[int]:
