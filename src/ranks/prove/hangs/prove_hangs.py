@@ -93,7 +93,7 @@ def plan(hangs: int, proof: SurviveProof) -> list[tuple[FaultKind, Phase]]:
     kept: list[tuple[FaultKind, Phase]] = []
     for phase in phases:
         kinds: list[FaultKind] = [k for k in KINDS if k not in ("collective", "worker") or phase == Phase.TRAIN]
-        kept += [(kind, phase) for kind in kinds]
+        kept.extend((kind, phase) for kind in kinds)
     shuffled = proof.rng.sample(kept, len(kept))
     return [shuffled[i % len(shuffled)] for i in range(hangs)]
 
