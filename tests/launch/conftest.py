@@ -48,6 +48,11 @@ folder = Path(os.environ["TEST_FOLDER"])
 def touch(name):
     (folder / name).touch()
 
+def make_run_folder():
+    run = folder / "runs" / "x"
+    run.mkdir(exist_ok=True)
+    (run / "run.json").touch()
+
 def wait_for(name):
     while not (folder / name).exists():
         time.sleep(0.01)

@@ -73,7 +73,7 @@ def test_each_kind_of_hang_is_named_and_all_ranks_start_again(start: Any) -> Non
 
 def test_a_hang_may_be_reported_only(start: Any) -> None:
     launcher = start(
-        LIVE + "(folder / 'runs' / 'x').mkdir(exist_ok=True)\n"
+        LIVE + "make_run_folder()\n"
         "if rank == 1:\n"
         "    wait_for('looked')\n"
         "    heartbeat.enter(7)\n"

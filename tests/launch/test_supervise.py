@@ -41,7 +41,7 @@ def test_each_rank_gets_its_own_variables_and_none_of_another_launcher(start: An
         "import json\n"
         "(folder / f'env{rank}').write_text(json.dumps(dict(os.environ)))\n"
         "print('hello from', rank)\n"
-        "(folder / 'runs' / 'x').mkdir(exist_ok=True)\n"
+        "make_run_folder()\n"
     )
     code, out, _ = launcher.end()
     assert code == 0
@@ -87,7 +87,7 @@ def test_a_killed_rank_restarts_all_ranks_and_its_children_are_killed(start: Any
 
 def test_an_exception_is_shown_once_with_rank_and_line_before_any_lost_connection(start: Any) -> None:
     launcher = start(
-        ERROR + "(folder / 'runs' / 'x').mkdir(exist_ok=True)\n"
+        ERROR + "make_run_folder()\n"
         "if rank == 0:\n"
         "    touch('lost')\n"
         "    end(RuntimeError('[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:1'))\n"

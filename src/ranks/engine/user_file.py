@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from ranks.bounded_file import check_regular
+from ranks.bounded_file import open_file
 from ranks.errors import UserError
 
 PREFIX = "ranks_user_"
@@ -26,7 +26,8 @@ def load_file(path: Path, asked: str) -> ModuleType:
     """
     if not os.path.lexists(path):
         raise UserError(asked, "there is no such file", "give the path of a Python file; `ranks new NAME` writes one")
-    check_regular(path, asked)
+    with open_file(path, asked) as file:  # Python itself would read a file without end
+        file.read()
     resolved = path.resolve()
     name = f"{PREFIX}{resolved.stem}"
     known = sys.modules.get(name)

@@ -26,12 +26,12 @@ def load_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
     again = "export it again"
     try:
         config = read_object(config_path, follow=True)
-        raw = read_verified(weights_path, str(config.get("weights_sha256")))
+        arguments, sha256 = config.get("arguments"), config.get("weights_sha256")
+        if not isinstance(arguments, dict) or not isinstance(sha256, str):
+            raise UserError(asked, f"{config_path} does not describe a model", again)
+        raw = read_verified(weights_path, sha256)
     except DamagedFile as damage:
         raise UserError(asked, str(damage), f"give a complete export folder, or {again}") from None
-    arguments = config.get("arguments")
-    if not isinstance(arguments, dict):
-        raise UserError(asked, f"{config_path} does not describe a model", again)
     if config.get("class") != cls.__name__:
         raise UserError(asked, f"{weights_path} holds a {config.get('class')}", f"give a {cls.__name__}")
     try:
@@ -40,7 +40,7 @@ def load_export(weights_path: Path, cls: type[M], asked: str) -> tuple[M, str]:
     except Exception as error:  # whatever the arguments or the weights make the class raise
         raise UserError(asked, f"{weights_path} cannot be loaded: {type(error).__name__}: {error}", again) from error
     load_weights(model, weights)
-    return model.to(torch.get_default_dtype()).eval(), str(config["weights_sha256"])
+    return model.to(torch.get_default_dtype()).eval(), sha256
 
 
 def read_verified(path: Path, sha256: str) -> bytes:
