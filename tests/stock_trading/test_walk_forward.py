@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import statistics
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -229,11 +230,14 @@ def test_error_of_a_training_is_raised_and_the_others_save_and_stop(
     (tmp_path / "clash").symlink_to(home / "fold1-seed0")
     other = replace(tiny(), global_batch=8)
     long = replace(other, iterations=5_000)
-    todo = [TrainingJob("long", long, 0), TrainingJob("short", other, 0), TrainingJob("clash", other, 0)]
+    todo = [TrainingJob(name, long if name == "long" else other, 0) for name in ("long", "short", "next", "clash")]
+    sessions = tmp_path / "long" / "sessions.jsonl"
     with pytest.raises(UserError) as caught:
-        list(train_many(todo, tmp_path, workers=2))
+        for _ in train_many(todo, tmp_path, workers=2):
+            while not sessions.exists():  # the failing job starts after the end of the third one
+                time.sleep(0.01)
     assert "global_batch" in str(caught.value)
-    last = json.loads((tmp_path / "long" / "sessions.jsonl").read_text().splitlines()[-1])
+    last = json.loads(sessions.read_text().splitlines()[-1])
     assert last["event"] == "stopped"
 
 
