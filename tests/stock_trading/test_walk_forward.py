@@ -232,10 +232,14 @@ def test_error_of_a_training_is_raised_and_the_others_save_and_stop(
     long = replace(other, iterations=5_000)
     todo = [TrainingJob(name, long if name == "long" else other, 0) for name in ("long", "short", "next", "clash")]
     sessions = tmp_path / "long" / "sessions.jsonl"
-    with pytest.raises(UserError) as caught:
+
+    def train_all() -> None:
         for _ in train_many(todo, tmp_path, workers=2):
             while not sessions.exists():  # the failing job starts after the end of the third one
                 time.sleep(0.01)
+
+    with pytest.raises(UserError) as caught:
+        train_all()
     assert "global_batch" in str(caught.value)
     last = json.loads(sessions.read_text().splitlines()[-1])
     assert last["event"] == "stopped"
