@@ -17,6 +17,7 @@ import hashlib
 import inspect
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -51,12 +52,13 @@ def cache_folder(group: Group) -> Path:
 
 
 def cache_home() -> Path:
-    """The user's folder for caches; below /tmp for a user without a home folder, as in some containers."""
+    """The user's folder for caches; in the system's temporary folder for a user without a home, as in some
+    containers."""
     given = os.environ.get("XDG_CACHE_HOME")
     try:
         return Path(given) if given else Path.home() / ".cache"
     except RuntimeError:
-        return Path(f"/tmp/cache-{os.geteuid()}")
+        return Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
 
 
 def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:

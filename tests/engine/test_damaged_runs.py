@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from ranks.engine.runs.history import History
 from ranks.engine.runs.manifest import CHECKS, read_manifest, sealed
 from tests.damage import kinds, resealed
 from tests.damage.cases import COMMANDS, Expected, in_this_process, make_base, run_case
+from tests.engine.small_disk import mounted
 from tests.toys import images
 
 CONFIG = images.Config(iterations=8, eval_every=4, num_images=48)
@@ -233,20 +233,9 @@ def test_a_save_that_does_not_read_back_is_one_error(runs: RunConfig, monkeypatc
     assert train(runs, 10).complete
 
 
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
-        pytest.skip("mounting a small tmpfs needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    yield from small_disk(tmp_path / "small", "64k")
+    yield from mounted(tmp_path / "small", "64k")
 
 
 @pytest.mark.parametrize("free", [0, 4096, 16384])

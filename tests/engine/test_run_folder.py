@@ -17,6 +17,7 @@ from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs import checkpoint
 from ranks.engine.runs.folder import RunFolder, listing
 from tests.engine.image_run import Crash, small_runs, train
+from tests.engine.small_disk import mounted
 
 
 @pytest.fixture
@@ -72,22 +73,9 @@ def test_a_bad_name_is_refused(runs: RunConfig) -> None:
             RunFolder.of(runs.runs_dir, name)
 
 
-def full_disk(folder: Path, size: str) -> Iterator[Path]:
-    folder.mkdir(parents=True)
-    if (
-        os.geteuid() != 0
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], check=False).returncode
-    ):
-        pytest.skip("mounting a small tmpfs needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    yield from full_disk(tmp_path / "small", "700k")
+    yield from mounted(tmp_path / "small", "700k")
 
 
 def test_a_full_disk_is_one_error_and_older_checkpoints_stay(small_disk: Path, runs: RunConfig) -> None:

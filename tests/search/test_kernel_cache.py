@@ -205,11 +205,11 @@ def test_a_umask_that_lets_the_group_write_does_not_open_the_cache(
 
 
 NO_HOME = """
-import os
+import os, tempfile
 from ranks import jit
 os.environ = {"PATH": os.environ["PATH"]}
 os.setuid(54321)
-print(jit.cache_home())
+print(os.path.relpath(jit.cache_home(), tempfile.gettempdir()))
 """
 
 
@@ -219,4 +219,4 @@ def test_a_user_without_a_home_folder() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", NO_HOME], env=environment, capture_output=True, text=True, check=False
     )
-    assert ended.stdout == "/tmp/cache-54321\n", ended.stderr
+    assert ended.stdout == "cache-54321\n", ended.stderr

@@ -28,7 +28,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 
 GENERATIONS_PER_CYCLE = 10
 RESTARTS_WITH_RANDOM = 7
-"""Each restart with this number starts from random colours only."""
+"""Every seventh restart begins from random colours only."""
 MAX_STAGNATION = 500
 """Generations of a start without fewer conflicts before the next start."""
 MOVES_PER_NODE = 12
