@@ -151,7 +151,7 @@ def test_packages_that_a_room_may_use(name: str) -> None:
 
 def test_only_the_command_line_knows_tyro() -> None:
     users = {module for module, path in MODULES.items() if any(o.split(".")[0] == "tyro" for o in imports(path))}
-    assert users == {"ranks.cli.flags.parse"}
+    assert users == {"ranks.cli.flags.fields", "ranks.cli.flags.parse"}
 
 
 def test_models_import_only_torch_and_the_standard_library() -> None:
@@ -171,3 +171,16 @@ def test_configs_and_help_import_no_torch() -> None:
     for module in [*light, *configs, *packages]:
         code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code]).returncode == 0, f"{module} imports torch"
+
+
+@pytest.mark.parametrize("workload", ["graph-coloring", "stock-trading"])
+def test_the_help_page_imports_no_type_checker(workload: str) -> None:
+    """tyro imports typeguard, a fifth of a second, for a hint such as `int | None` that it reads itself."""
+    code = (
+        "import atexit, sys; from ranks.cli.main import main\n"
+        "atexit.register(lambda: print(*sys.modules)); main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, "train", workload, "--help"]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+    assert "tyro" in imported
+    assert {"torch", "typeguard"} & set(imported) == set()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import pdb
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -166,6 +165,8 @@ def debugger_without(view: ConsoleView) -> Callable[..., object]:
         sys.breakpointhook = default
         if os.environ.get("PYTHONBREAKPOINT"):
             return default(*args, **kwargs)
+        import pdb
+
         frame = inspect.currentframe()
         return pdb.Pdb().set_trace(frame.f_back if frame else None)  # the frame of the caller, not this one
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import tyro
 from tyro import _errors as tyro_errors  # private: pyproject.toml limits tyro to the versions that were tested
 from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ranks.cli import sigterm
 from ranks.cli.flags.advice import RENAMED_FLAGS, Advice
-from ranks.engine.config_file import is_int64
+from ranks.cli.flags.fields import REGISTRY, with_plain_values
 from ranks.errors import UserError, nearest
 
 T = TypeVar("T")
@@ -78,6 +75,7 @@ def bound(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
             hints[name] = Annotated[hints[name], tyro.conf.arg(aliases=(f"-{name}",))]
         if get_origin(hints[name]) is list:  # one value for each time that the flag is given
             hints[name] = Annotated[hints[name], tyro.conf.UseAppendAction]
+        hints[name] = with_plain_values(hints[name])
     parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
     shown: Any = bind
     shown.__name__, shown.__doc__, shown.__annotations__ = function.__name__, function.__doc__, hints
@@ -158,75 +156,3 @@ def as_given(flag: str, argv: Sequence[str]) -> str:
 def flag_name(argument: str) -> str:
     """'--run_dir=x' -> '--run-dir'."""
     return argument.split("=")[0].replace("_", "-")
-
-
-TYPE_NAMES: dict[type, tuple[str, str]] = {
-    int: ("N", "a whole number"),
-    float: ("X", "a number"),
-    str: ("TEXT", "text"),
-    Path: ("PATH", "a path"),
-}
-REGISTRY = ConstructorRegistry()
-
-
-@REGISTRY.primitive_rule
-def plain_values(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Numbers, text and paths; tuples of them with commas (5,3); and `none` where None is
-    allowed."""
-    inner, optional = without_none(info.type)
-    is_tuple = get_origin(inner) is tuple
-    if is_tuple:
-        items = get_args(inner)
-        many = items[-1] is Ellipsis
-        kinds = items[:1] if many else items
-    else:
-        many, kinds = False, (inner,)
-    if not all(kind in TYPE_NAMES for kind in kinds):
-        return None
-    shape = ",".join(TYPE_NAMES[kind][0] for kind in kinds) + (",..." if many else "")
-
-    accepted = tuple if is_tuple else (float, int) if inner is float else inner
-
-    def read(arguments: list[str]) -> Any:
-        text = arguments[0]
-        if optional and text.lower() == "none":
-            return None
-        if not is_tuple:
-            return one(kinds[0], text)
-        parts = [part.strip() for part in text.strip("()[]").split(",") if part.strip()]
-        if not many and len(parts) != len(kinds):
-            raise ValueError(f"{text!r} has {len(parts)} values, {len(kinds)} are needed")
-        return tuple(one(kind, part) for kind, part in zip(kinds * len(parts) if many else kinds, parts, strict=False))
-
-    def write(value: Any) -> list[str]:
-        if value is None:
-            return ["none"]
-        return [",".join(map(str, value)) if is_tuple else str(value)]
-
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=shape + ("|none" if optional else ""),
-        instance_from_str=read,
-        is_instance=lambda value: (optional and value is None) or isinstance(value, accepted),
-        str_from_instance=write,
-    )
-
-
-def without_none(annotation: Any) -> tuple[Any, bool]:
-    """`int | None` -> (int, True)."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        kept = [part for part in get_args(annotation) if part is not type(None)]
-        if len(kept) == 1 and len(get_args(annotation)) == 2:
-            return kept[0], True
-    return annotation, False
-
-
-def one(kind: type, text: str) -> Any:
-    """One value. The ValueError's message says which type is needed."""
-    try:
-        value = kind(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not {TYPE_NAMES[kind][1]}") from None
-    if isinstance(value, int) and not is_int64(value):
-        raise ValueError(f"{text!r} is not {TYPE_NAMES[kind][1]} of 64 bits")
-    return value
