@@ -210,7 +210,7 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_is_used(
 
 
 def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranks.engine.runs.manifest import FORMAT, sealed
+    from ranks.engine.runs.checkpoints.manifest import FORMAT, sealed
 
     path = newest_checkpoint(trained) / "manifest.json"
     path.write_bytes(sealed(json.loads(path.read_text()) | {"format": FORMAT + 1}))

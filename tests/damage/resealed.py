@@ -10,8 +10,8 @@ from typing import Any
 
 import safetensors.torch
 
-from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.manifest import sealed
+from ranks.engine.runs.checkpoints.checkpoint import HostState
+from ranks.engine.runs.checkpoints.manifest import sealed
 from tests.damage.kinds import (
     a_number,
     an_array,

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from ranks import UserError
-from ranks.engine.runs import checkpoint
-from ranks.engine.runs.checkpoint import DamagedCheckpoint, HostState
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import DamagedCheckpoint, HostState
+from ranks.engine.runs.checkpoints.manifest import FORMAT, sealed
 from ranks.engine.runs.folder import RunFolder, listing
-from ranks.engine.runs.manifest import FORMAT, sealed
 
 FACTS: dict[str, Any] = {"time_s": 1.0, "score": None, "metrics_bytes": 0, "events_bytes": 0, "measured": {}}
 

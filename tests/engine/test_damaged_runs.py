@@ -15,9 +15,9 @@ import pytest
 
 from ranks import Run, RunConfig, UserError, World
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs import checkpoint
-from ranks.engine.runs.history import History
-from ranks.engine.runs.manifest import CHECKS, read_manifest, sealed
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.history import History
+from ranks.engine.runs.checkpoints.manifest import CHECKS, read_manifest, sealed
 from tests.damage import kinds, resealed
 from tests.damage.cases import COMMANDS, Expected, in_this_process, make_base, run_case
 from tests.engine.small_disk import mounted

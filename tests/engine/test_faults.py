@@ -1,5 +1,5 @@
-"""Faults of one rank are handled by all ranks in the same way: non-finite numbers, buffers that
-change."""
+"""Faults of one rank are handled by all ranks in the same way: non-finite numbers and wrong
+counts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks import GaveUp, Learner, Loss, OptimConfig, Run, RunConfig, UserError, World, stream
-from tests.engine.group import another_world, run_ranks
-from tests.engine.test_gradients import PLAIN, Net, Points, gradient_of, point_loss
+from ranks import GaveUp, Learner, Loss, Run, RunConfig, UserError, World, stream
+from tests.engine.group import run_ranks
+from tests.engine.test_gradients import ITEMS, PLAIN, Points
 
 BAD_ITEM = 3
-ITEMS = 16
 
 
 class Line(nn.Module):
@@ -140,175 +139,6 @@ def test_the_checkpoint_with_finite_weights_is_named(tmp_path: Path) -> None:
     for text in run_ranks(2, bad_from_the_third_update, config=config, tmp_path=tmp_path):
         newest = max((tmp_path / "runs" / "r" / "checkpoints").iterdir())
         assert text.endswith(f"{newest} holds the finite weights of iteration {int(newest.name)}")
-
-
-class Normed(nn.Module):
-    def __init__(self, dropout: float) -> None:
-        super().__init__()
-        self.linear, self.norm = nn.Linear(5, 3), nn.BatchNorm1d(3)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x_BF: Tensor) -> Tensor:
-        return self.dropout(self.norm(self.linear(x_BF)))
-
-
-def running_mean(learner: Learner) -> Tensor:
-    assert isinstance(learner.model, Normed)
-    assert learner.model.norm.running_mean is not None
-    return learner.model.norm.running_mean
-
-
-def moving_buffers(world: World, exact: bool) -> Any:
-    other = another_world(world, RunConfig(shards=8, exact=exact))
-    torch.manual_seed(0)
-    learner = Learner(Normed(0.0), PLAIN, other)
-    try:
-        learner.step(point_loss, stream(data(), ITEMS, other).at(0))
-        learner.drain()
-    except UserError as error:
-        return error.do
-    return running_mean(learner).tolist()
-
-
-def test_buffers_that_a_forward_changes_are_refused_under_exact_and_averaged_otherwise(tmp_path: Path) -> None:
-    config = RunConfig(shards=8)
-    assert run_ranks(2, moving_buffers, True, config=config, tmp_path=tmp_path) == ["use GroupNorm or LayerNorm"] * 2
-    first, second = run_ranks(2, moving_buffers, False, config=config, tmp_path=tmp_path)
-    assert first == second
-
-
-class Dropped(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(5, 64)
-        self.dropout = nn.Dropout(0.5)
-
-    def forward(self, x_BF: Tensor) -> Tensor:
-        return self.dropout(self.linear(x_BF))
-
-
-def with_dropout(world: World) -> list[float]:
-    other = another_world(world, RunConfig(shards=8, exact=True))
-    torch.manual_seed(0)
-    learner = Learner(Dropped(), PLAIN, other)
-    assert isinstance(learner.model, Dropped)
-    for iteration in range(3):
-        learner.step(point_loss, stream(data(), ITEMS, other).at(iteration))
-    learner.drain()
-    return learner.model.linear.bias.tolist()
-
-
-def test_dropout_keeps_the_bits_on_any_assignment(tmp_path: Path) -> None:
-    config = RunConfig(shards=8, exact=True)
-    alone = run_ranks(1, with_dropout, config=config, tmp_path=tmp_path)[0]
-    assert run_ranks(3, with_dropout, config=config, tmp_path=tmp_path) == [alone] * 3
-    assert len(set(alone)) > 8
-
-
-def clipped(world: World) -> float:
-    other = another_world(world, RunConfig(shards=4, precision="fp64"))
-    config = OptimConfig(lr=1e-2, clip_norm=0.5, schedule="constant")
-    learner = Learner(Net(), config, other)
-    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, other).at(0))
-    learner.drain()
-    return float(torch.cat([g.flatten() for g in gradient_of(learner).values()]).norm())
-
-
-def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
-    assert run_ranks(2, clipped, config=RunConfig(precision="fp64"), tmp_path=tmp_path) == pytest.approx(
-        [0.5, 0.5], abs=1e-6
-    )
-
-
-def warnings_of_dropout(world: World, model_name: str) -> list[str]:
-    events: list[dict[str, Any]] = []
-    other = another_world(world, RunConfig(shards=8))
-    other.session.emit = events.append
-    learner = Learner({"Dropped": Dropped, "Line": Line}[model_name](), PLAIN, other)
-    learner.step(point_loss, stream(data(), ITEMS, other).at(0))
-    learner.drain()
-    return [e["text"] for e in events if "draws random numbers" in e.get("text", "")]
-
-
-def test_dropout_in_fast_mode_is_warned_of(tmp_path: Path) -> None:
-    assert len(run_ranks(1, warnings_of_dropout, "Dropped", config=RunConfig(shards=8), tmp_path=tmp_path)[0]) == 1
-    assert run_ranks(1, warnings_of_dropout, "Line", config=RunConfig(shards=8), tmp_path=tmp_path) == [[]]
-
-
-def norms_after_a_skipped_update(world: World) -> dict[str, Any]:
-    """A NaN in the data on one rank: the update is skipped, and BatchNorm's statistics with it."""
-    other = another_world(world, RunConfig(shards=8))
-    torch.manual_seed(0)
-    points = data()
-    learner = Learner(Normed(0.0), PLAIN, other)
-    batches = stream(points, ITEMS, other)
-    learner.step(point_loss, batches.at(0))
-    learner.drain()
-    before = running_mean(learner).clone()
-    points.x_NF[BAD_ITEM] = float("nan")
-    skipped = learner.step(point_loss, batches.at(1))
-    learner.drain()
-    return {"skipped": skipped.read().skipped, "kept": torch.equal(before, running_mean(learner))}
-
-
-def test_a_skipped_update_leaves_moving_buffers_as_they_were(tmp_path: Path) -> None:
-    for r in run_ranks(2, norms_after_a_skipped_update, config=RunConfig(shards=8), tmp_path=tmp_path):
-        assert r == {"skipped": True, "kept": True}
-
-
-class Strided(nn.Module):
-    """A weight that is the transpose of a contiguous tensor."""
-
-    def __init__(self, transposed: bool) -> None:
-        super().__init__()
-        weight = torch.arange(15.0, dtype=torch.float64).reshape(5, 3) / 10
-        self.weight = nn.Parameter(weight.t().contiguous().t() if transposed else weight)
-
-    def forward(self, x_BF: Tensor) -> Tensor:
-        return x_BF @ self.weight
-
-
-def with_strides(world: World) -> tuple[bool, float]:
-    other = another_world(world, RunConfig(shards=8, precision="fp64"))
-    batches = stream(Points(ITEMS, False), ITEMS, other)
-    models = [Strided(transposed) for transposed in (True, False)]
-    learners = [Learner(model, PLAIN, other) for model in models]
-    for iteration in range(3):
-        for learner in learners:
-            learner.step(point_loss, batches.at(iteration))
-            learner.model.zero_grad()
-    for learner in learners:
-        learner.drain()
-    strided, plain = (model.weight.detach() for model in models)
-    return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
-
-
-def test_strides_and_a_zero_grad_change_nothing(tmp_path: Path) -> None:
-    contiguous, gap = run_ranks(1, with_strides, config=RunConfig(precision="fp64"), tmp_path=tmp_path)[0]
-    assert not contiguous
-    assert gap < 1e-12
-
-
-def masks_by_micro_batch(world: World) -> list[list[float]]:
-    """Which dropout masks two items of one shard get, each in a separate micro-batch."""
-    other = another_world(world, RunConfig(shards=1, exact=True, micro_batch=1))
-    seen: list[list[float]] = []
-
-    def loss(model: nn.Module, x_BF: Tensor) -> Loss:
-        seen.append(nn.functional.dropout(torch.ones(64), 0.5).tolist())
-        return point_loss(model, x_BF)
-
-    learner = Learner(Line(), PLAIN, other)
-    points = data()
-    learner.step(loss, stream(points, 2, other).at(0))
-    learner.drain()
-    return seen
-
-
-def test_micro_batches_of_a_shard_draw_different_dropout_masks(tmp_path: Path) -> None:
-    config = RunConfig(shards=1, exact=True, micro_batch=1)
-    first, second = run_ranks(1, masks_by_micro_batch, config=config, tmp_path=tmp_path)[0]
-    assert first != second
 
 
 def always_infinite_slope(model: nn.Module, x_BF: Tensor) -> Loss:

@@ -14,6 +14,7 @@ from ranks import Learner, Loss, OptimConfig, RunConfig, World, stream
 from tests.engine.group import another_world, run_ranks
 
 CASES = 50
+ITEMS = 16
 PLAIN = OptimConfig(lr=1e-2, clip_norm=None, schedule="constant")
 
 
@@ -171,3 +172,51 @@ def test_exact_mode_gives_the_same_bits_on_any_assignment_of_thirteen_shards(tmp
         for rank in run_ranks(size, exact_fingerprints, all_shares, config=config, tmp_path=tmp_path):
             assert all(found == alone for found in rank)
     assert replace(config, shards=8).num_shards == 8
+
+
+def clipped(world: World) -> float:
+    other = another_world(world, RunConfig(shards=4, precision="fp64"))
+    config = OptimConfig(lr=1e-2, clip_norm=0.5, schedule="constant")
+    learner = Learner(Net(), config, other)
+    learner.step(point_loss, stream(Points(ITEMS, False), ITEMS, other).at(0))
+    learner.drain()
+    return float(torch.cat([g.flatten() for g in gradient_of(learner).values()]).norm())
+
+
+def test_the_global_norm_is_clipped(tmp_path: Path) -> None:
+    assert run_ranks(2, clipped, config=RunConfig(precision="fp64"), tmp_path=tmp_path) == pytest.approx(
+        [0.5, 0.5], abs=1e-6
+    )
+
+
+class Strided(nn.Module):
+    """A weight that is the transpose of a contiguous tensor."""
+
+    def __init__(self, transposed: bool) -> None:
+        super().__init__()
+        weight = torch.arange(15.0, dtype=torch.float64).reshape(5, 3) / 10
+        self.weight = nn.Parameter(weight.t().contiguous().t() if transposed else weight)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        return x_BF @ self.weight
+
+
+def with_strides(world: World) -> tuple[bool, float]:
+    other = another_world(world, RunConfig(shards=8, precision="fp64"))
+    batches = stream(Points(ITEMS, False), ITEMS, other)
+    models = [Strided(transposed) for transposed in (True, False)]
+    learners = [Learner(model, PLAIN, other) for model in models]
+    for iteration in range(3):
+        for learner in learners:
+            learner.step(point_loss, batches.at(iteration))
+            learner.model.zero_grad()
+    for learner in learners:
+        learner.drain()
+    strided, plain = (model.weight.detach() for model in models)
+    return strided.is_contiguous(), float((strided - plain).norm() / plain.norm())
+
+
+def test_strides_and_a_zero_grad_change_nothing(tmp_path: Path) -> None:
+    contiguous, gap = run_ranks(1, with_strides, config=RunConfig(precision="fp64"), tmp_path=tmp_path)[0]
+    assert not contiguous
+    assert gap < 1e-12

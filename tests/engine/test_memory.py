@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from ranks import GaveUp, Learner, Loss, RunConfig, World, stream
 from tests.engine.group import another_world, run_ranks
-from tests.engine.test_faults import BAD_ITEM, ITEMS, Line, data
-from tests.engine.test_gradients import PLAIN, Net, Points, point_loss
+from tests.engine.test_faults import BAD_ITEM, Line, data
+from tests.engine.test_gradients import ITEMS, PLAIN, Net, Points, point_loss
 
 LIMIT = 3
 

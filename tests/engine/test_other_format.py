@@ -50,7 +50,7 @@ def test_the_list_of_runs_shows_it(runs_dir: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_checkpoint_of_the_older_format_is_refused_too(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranks.engine.runs.manifest import sealed
+    from ranks.engine.runs.checkpoints.manifest import sealed
 
     path = runs_dir / "old" / "checkpoints" / "00000002"
     manifest = json.loads((path / "manifest.json").read_text())

@@ -15,7 +15,7 @@ import torch
 
 from ranks import Run, RunConfig, Stopped, UserError, World
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoints import checkpoint
 from tests.engine.group import run_ranks
 from tests.engine.image_run import CONFIG, Crash, rows, small_runs, train
 from tests.toys import images

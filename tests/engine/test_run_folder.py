@@ -14,7 +14,7 @@ import pytest
 
 from ranks import RunConfig, UserError
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.folder import RunFolder, listing
 from tests.engine.image_run import Crash, small_runs, train
 from tests.engine.small_disk import mounted

@@ -14,10 +14,11 @@ from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.session import Session
 from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.checkpoints.save_policy import SavePolicy
 from ranks.engine.runs.metrics_rows import MetricsRow
-from ranks.engine.runs.save_policy import SavePolicy
 from tests.engine.group import join, run_ranks
-from tests.engine.test_faults import ITEMS, Line, Nothing, data
+from tests.engine.test_faults import Line, Nothing, data
+from tests.engine.test_gradients import ITEMS
 
 
 class Clock:

@@ -10,7 +10,7 @@ from ranks.cli.flags.parse import parse
 from ranks.cli.flags.settings import with_file
 from ranks.engine.config import RunConfig, SaveInterval, seconds
 from ranks.engine.config_file import encode
-from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoints import checkpoint
 from ranks.errors import UserError
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.gpus import Gpus

@@ -1,5 +1,5 @@
-"""Fixtures: the export of a small untrained network, the export of the shipped network, a data
-cache."""
+"""Fixtures: the export of a small untrained network, the export of the shipped network, a graph's
+file, a data cache."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.weights_file import load_net
+from tests.graph_coloring.example_graphs import queen, write_col
 
 
 def small_net() -> ColouringNet:
@@ -30,6 +31,12 @@ def run(tmp_path: Path) -> str:
     """The folder of a run whose export is `small_net`."""
     export_model(small_net(), tmp_path / "run" / "export")
     return str(tmp_path / "run")
+
+
+@pytest.fixture
+def queen5(tmp_path: Path) -> Path:
+    """The file of the queen graph of 5 x 5 squares."""
+    return write_col(tmp_path / "queen.col", queen(5, 5))
 
 
 @pytest.fixture(scope="session")

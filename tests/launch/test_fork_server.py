@@ -14,14 +14,14 @@ from typing import Any
 import psutil
 import pytest
 
-from ranks.launch.start import split_module_command
+from ranks.launch.processes.start import split_module_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux only")
 
 LAUNCHER = """
 import os, sys
-from ranks.launch.orphan_reaper import become_subreaper
-from ranks.launch.start import starter
+from ranks.launch.processes.orphan_reaper import become_subreaper
+from ranks.launch.processes.start import starter
 
 become_subreaper()
 with starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ()) as start:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ranks.engine.runs import checkpoint
+from ranks.engine.runs.checkpoints import checkpoint
 from ranks.prove.baseline import BaselineRun
 from ranks.prove.freeze import freeze_in_save
 from ranks.prove.processes import ProcessTree, ProofError

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs import checkpoint
-from ranks.engine.runs.checkpoint import HostState
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import HostState
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TEMPORARY, listing
 from ranks.prove.processes import ProcessTree, ProofError, kill_marked
 

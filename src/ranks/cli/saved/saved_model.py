@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from ranks.cli.saved.run_folder import SavedRun
-from ranks.engine.runs import checkpoint
-from ranks.engine.runs.checkpoint import Checkpoint
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import Checkpoint
 from ranks.engine.runs.folder import listing, name_of
 from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError

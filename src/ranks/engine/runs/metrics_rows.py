@@ -69,6 +69,34 @@ class MetricsRow:
         return out
 
 
+class UnwrittenRows:
+    """The rows that metrics.jsonl does not have yet. `current`: of the iteration under way; finished
+    rows wait until their votes are read."""
+
+    def __init__(self, write: Callable[[Mapping[str, Any]], None], peak_bytes: Callable[[], int]) -> None:
+        self.current: MetricsRow | None = None
+        self._write, self._peak_bytes = write, peak_bytes
+        self._finished: list[MetricsRow] = []
+
+    def begin(self, iteration: int, time_s: float, save_s: float) -> MetricsRow:
+        """The row of a new iteration. `save_s`: seconds of the saves before it."""
+        self.current = MetricsRow(iteration, time_s)
+        self.current.times.seconds["save"] = save_s
+        return self.current
+
+    def finish(self, time_s: float) -> None:
+        """The current iteration has ended."""
+        assert self.current is not None
+        self.current.iteration_s = time_s - self.current.time_s
+        self._finished.append(self.current)
+        self.current = None
+
+    def write_resolved(self) -> None:
+        """Write the finished rows, in order, up to the first whose vote is still under way."""
+        while self._finished and self._finished[0].resolved:
+            self._write(self._finished.pop(0).as_json(self._peak_bytes()))
+
+
 class PeakMemory:
     """The most memory that this rank has held, read at most once a second: to ask CUDA's allocator
     takes longer than a short update."""

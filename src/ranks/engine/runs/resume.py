@@ -20,8 +20,10 @@ from ranks.engine.files.jsonl import last_rows
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.liveness.phases import Phase
-from ranks.engine.runs import checkpoint, code, provenance
-from ranks.engine.runs.checkpoint import Checkpoint, DamagedCheckpoint, HostState
+from ranks.engine.runs import code, provenance
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import Checkpoint, DamagedCheckpoint, HostState
+from ranks.engine.runs.checkpoints.manifest import MANIFEST, Manifest
 from ranks.engine.runs.folder import (
     CONFIG_FILE,
     EVENTS_FILE,
@@ -31,7 +33,6 @@ from ranks.engine.runs.folder import (
     SESSIONS_FILE,
     RunFolder,
 )
-from ranks.engine.runs.manifest import MANIFEST, Manifest
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
@@ -58,6 +59,13 @@ class Opened:
     """What is wrong with newer checkpoints."""
     changed_code: list[str] = field(default_factory=list[str])
     """What differs from the code that trained before."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """For the person who watches."""
+        damaged = [f"damaged checkpoint skipped: {problem}" for problem in self.damaged]
+        changed = [f"{change} since this run trained last; the run continues with it" for change in self.changed_code]
+        return damaged + changed
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:

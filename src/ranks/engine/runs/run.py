@@ -19,16 +19,17 @@ from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.world import World
 from ranks.engine.export.export import export_or_warn, warn_unless_exportable
 from ranks.engine.liveness.heartbeat import heartbeat
-from ranks.engine.runs import checkpoint, resume
-from ranks.engine.runs.checkpoint import HostState
-from ranks.engine.runs.checkpoint_writer import CheckpointWriter
+from ranks.engine.runs import resume
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import HostState
+from ranks.engine.runs.checkpoints.checkpoint_writer import CheckpointWriter
+from ranks.engine.runs.checkpoints.history import record
+from ranks.engine.runs.checkpoints.save_policy import SavePolicy
 from ranks.engine.runs.folder import RunFolder
-from ranks.engine.runs.history import record
-from ranks.engine.runs.metrics_rows import MetricsRow, PeakMemory, peak_memory_bytes
+from ranks.engine.runs.metrics_rows import PeakMemory, UnwrittenRows, peak_memory_bytes
 from ranks.engine.runs.plan import agree_on_iterations, plan, schedule_warning
 from ranks.engine.runs.resume import Opened
 from ranks.engine.runs.run_log import RunLog
-from ranks.engine.runs.save_policy import SavePolicy
 from ranks.engine.runs.summary import Summary, finished_event
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
@@ -66,9 +67,7 @@ class Run:
             started_s = (world.process_env.started_ns or time.monotonic_ns()) / 1e9
             self._ends_s = started_s + seconds(world.config.max_time, "--max-time")
         self._snapshot: HostState | None = None
-        self._memory = PeakMemory(partial(peak_memory_bytes, world.device))
-        self._row: MetricsRow | None = None
-        self._unwritten: list[MetricsRow] = []
+        self._rows = UnwrittenRows(self._log.metrics, PeakMemory(partial(peak_memory_bytes, world.device)).read)
         self._synchronised = self._ended = self._nothing_to_do = False
 
     @classmethod
@@ -92,9 +91,7 @@ class Run:
             run = cls(folder, world, keep, opened, closing)
             detach.pop_all()
             run._closing = closing.pop_all()
-        damaged = [f"damaged checkpoint skipped: {problem}" for problem in opened.damaged]
-        changed = [f"{change} since this run trained last; the run continues with it" for change in opened.changed_code]
-        for text in (*damaged, *run._log.shortened, *changed):
+        for text in (*opened.warnings, *run._log.shortened):
             run.session.warn(text)
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
@@ -125,13 +122,10 @@ class Run:
             heartbeat.iteration(self.iteration, first=self.iteration == first)
             if long:
                 self._snapshot = self._checkpoints.host_state()
-            self._row = MetricsRow(self.iteration, self.time_s)
-            self._row.times.seconds["save"] = self._saves.take_unlogged_s()
-            self.session.times = self._row.times
+            row = self._rows.begin(self.iteration, self.time_s, save_s=self._saves.take_unlogged_s())
+            self.session.times = row.times
             yield self.iteration
-            self._row.iteration_s = self.time_s - self._row.time_s
-            self._unwritten.append(self._row)
-            self._row = None
+            self._rows.finish(self.time_s)
             self.iteration += 1
             if self.session.before_first_update is not None:  # the loop has not called a learner
                 self.session.before_first_update = None
@@ -167,12 +161,12 @@ class Run:
         self._emit({**event, "folder": str(self.folder.path)})
         for warning in filter(None, map(schedule_warning, self.learners.values())):
             self.session.warn(warning)
-        if self._row is not None:  # the timing of one update is no part of the first iteration
-            self._row.time_s = self.time_s
+        if self._rows.current is not None:  # the timing of one update is no part of the first iteration
+            self._rows.current.time_s = self.time_s
 
     def _boundary(self) -> None:
         """Between two iterations: write rows, save if one is due, stop if that is agreed."""
-        self._write_rows()
+        self._rows.write_resolved()
         if self.world.size == 1 and self.world.stop.received:  # no other rank has to agree
             self.world.poll()
         decided, stop = self.world.decided, self.world.stop_signal
@@ -203,8 +197,8 @@ class Run:
     def log(self, values: StepStats | Mapping[str, float], prefix: str = "train") -> None:
         """Add values to this iteration's row; a step's statistics are written once the device has
         computed them."""
-        assert self._row is not None, "log belongs inside the loop over run.iterations"
-        self._row.entries.append((prefix, values))
+        assert self._rows.current is not None, "log belongs inside the loop over run.iterations"
+        self._rows.current.entries.append((prefix, values))
 
     def save(self, score: float | None = None) -> None:
         """Ask for a checkpoint at the end of this iteration. `score`: lower is better; the
@@ -224,7 +218,7 @@ class Run:
         repeated with the same random numbers. (A stop at a boundary has saved and recorded
         already.)"""
         if isinstance(error, Stopped):
-            if self._row is not None and self._snapshot is not None:
+            if self._rows.current is not None and self._snapshot is not None:
                 if self.iteration != self._saves.saved_iteration:
                     self._write(self._snapshot)
                 self._stopped(error.signum)
@@ -282,7 +276,7 @@ class Run:
 
     def _drain(self) -> None:
         self.session.drain()
-        self._write_rows()
+        self._rows.write_resolved()
 
     def _save(self) -> None:
         self._drain()
@@ -298,11 +292,6 @@ class Run:
             self._log.check_present()
         self._saves.saved_iteration = self.iteration
         self._saves.unlogged_s += time.perf_counter() - start
-
-    def _write_rows(self) -> None:
-        while self._unwritten and self._unwritten[0].resolved:
-            row = self._unwritten.pop(0).as_json(self._memory.read())
-            self._log.metrics(row)
 
     def _emit(self, event: dict[str, Any]) -> None:
         self._log.event({**event, "iteration": self.iteration, "time_s": self.time_s})

@@ -11,7 +11,7 @@ from ranks.engine.liveness.phases import GRACE_FACTOR
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.failures.failure import Failure
 from ranks.launch.failures.out_of_memory import OomKills
-from ranks.launch.process import RankProcess
+from ranks.launch.processes.process import RankProcess
 from ranks.launch.supervision.config import LaunchConfig
 from ranks.launch.supervision.watchdog import Watchdog
 

@@ -29,12 +29,12 @@ from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
 from ranks.launch.failures.explain import signal_name
 from ranks.launch.failures.failure import EXIT_CODES, Failure
-from ranks.launch.orphan_reaper import OrphanReaper, become_subreaper
 from ranks.launch.output import Show
 from ranks.launch.private_folder import private_folder
-from ranks.launch.process import RankProcess
+from ranks.launch.processes.orphan_reaper import OrphanReaper, become_subreaper
+from ranks.launch.processes.process import RankProcess
+from ranks.launch.processes.start import starter
 from ranks.launch.signals import SignalPipe
-from ranks.launch.start import starter
 from ranks.launch.supervision.attempt import Attempt, End, StopRequest
 from ranks.launch.supervision.config import LaunchConfig
 from ranks.launch.supervision.restarts import Restarts

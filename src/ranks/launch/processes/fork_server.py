@@ -37,7 +37,7 @@ class ForkServer:
         self._socket.settimeout(REPLY_S)
         with theirs:
             self._process = subprocess.Popen(
-                [*python, "-m", "ranks.launch.forked_rank", str(theirs.fileno())],
+                [*python, "-m", "ranks.launch.processes.forked_rank", str(theirs.fileno())],
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

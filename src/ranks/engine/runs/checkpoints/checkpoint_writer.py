@@ -10,11 +10,11 @@ from ranks.engine.distributed.world import World
 from ranks.engine.files.disk import writing
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.liveness.phases import Phase
-from ranks.engine.runs import checkpoint
-from ranks.engine.runs.checkpoint import HostState
+from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.checkpoint import HostState
+from ranks.engine.runs.checkpoints.history import record
+from ranks.engine.runs.checkpoints.manifest import Manifest
 from ranks.engine.runs.folder import RunFolder, name_of
-from ranks.engine.runs.history import record
-from ranks.engine.runs.manifest import Manifest
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner

@@ -1,4 +1,4 @@
-"""The fork server's process, and each rank that it forks: `python -m ranks.launch.forked_rank SOCKET`."""
+"""The fork server's process, and each rank that it forks: `python -m ranks.launch.processes.forked_rank SOCKET`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import sys
 import warnings
 
-from ranks.launch.fork_server import serve
+from ranks.launch.processes.fork_server import serve
 
 PRELOADED = ("torch", "torch.distributed", "ranks.engine.runs.run", "ranks.engine.update.learner")
 """What every rank imports. No module of a workload: a user's code may do anything when it is imported."""

@@ -27,9 +27,9 @@ from torch import Tensor
 from ranks.engine.files.disk import remove, sync_folder, write_durably
 from ranks.engine.files.regular import DamagedFile, read_regular
 from ranks.engine.files.strict_json import object_of
+from ranks.engine.runs.checkpoints.history import History
+from ranks.engine.runs.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_manifest, sealed
 from ranks.engine.runs.folder import EVENTS_FILE, TEMPORARY, iteration_of, listing, name_of
-from ranks.engine.runs.history import History
-from ranks.engine.runs.manifest import FORMAT, MANIFEST, Manifest, read_manifest, sealed
 from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
 from ranks.errors import OtherFormat
 

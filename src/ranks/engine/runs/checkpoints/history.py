@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ranks.engine.files.jsonl import iter_rows
-from ranks.engine.runs.manifest import Manifest
+from ranks.engine.runs.checkpoints.manifest import Manifest
 
 
 def record(manifest: Manifest) -> dict[str, Any]:

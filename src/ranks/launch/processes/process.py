@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from ranks.launch.output import CHANNELS, TAIL_BYTES, Channel, Output, Show
-from ranks.launch.start import Start
+from ranks.launch.processes.start import Start
 
 GONE_S = 5.0
 """How long to wait for the children of a killed rank (a process inside a system call can take a while to end)."""

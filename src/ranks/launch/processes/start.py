@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
-from ranks.launch.fork_server import ForkedProcess, ForkServer
+from ranks.launch.processes.fork_server import ForkedProcess, ForkServer
 
 DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 Start = Callable[[Mapping[str, str], int, int], "ForkedProcess | subprocess.Popen[bytes]"]
