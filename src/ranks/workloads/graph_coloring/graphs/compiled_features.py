@@ -8,8 +8,6 @@ these neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -26,21 +24,18 @@ from ranks.workloads.graph_coloring.graphs.bitsets import (
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 STEPS_PER_CALL = 10_000_000
-"""Neighbours or words that one kernel call reads before `stop` is asked again."""
+"""Neighbours or words that one kernel call reads. Between two calls Ctrl-C is answered."""
 MAX_BITSET_NODES = 16_384
 """In larger graphs the adjacency bitsets (32 MiB at this size) no longer fit into the caches."""
 WORDS_PER_NEIGHBOUR = 4
 """How often, on average, the greedy clique of a node reads the bitset of one of its neighbours."""
 
 
-def triangles_and_cliques(
-    graph: Graph, rank_N: Ints, oriented: tuple[Ints32, Ints32], stop: Callable[[], bool]
-) -> tuple[Ints, Ints] | None:
+def triangles_and_cliques(graph: Graph, rank_N: Ints, oriented: tuple[Ints32, Ints32]) -> tuple[Ints, Ints]:
     """(triangles, clique size) of each node, int64[N] each; see `features.node_features`.
 
     `rank_N` breaks ties. `oriented` lists each edge once, in the form of `Graph.csr`. Dense graphs
-    are counted with bitsets, others with neighbour lists. Returns None if `stop` returned true
-    before the end.
+    are counted with bitsets, others with neighbour lists.
     """
     starts, neighbours = graph.csr()
     num_words = (graph.n + 63) // 64
@@ -54,8 +49,6 @@ def triangles_and_cliques(
             done = count_with_bitsets(neighbours_NW, rank_N, done, STEPS_PER_CALL, out_N2)
         else:
             done = count_with_lists(starts, neighbours, *oriented, rank_N, done, STEPS_PER_CALL, out_N2)
-        if stop():
-            return None
     return out_N2[:, 0], out_N2[:, 1]
 
 

@@ -10,7 +10,6 @@ between one node's neighbours.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 
 import numpy as np
 
@@ -21,11 +20,7 @@ WALK_STEPS = 4
 """The greedy clique breaks ties by the number of walks of this length that begin at a node."""
 
 
-class OutOfTime(Exception):
-    """The time limit ended a computation before it had a result."""
-
-
-def node_features(graph: Graph, stop: Callable[[], bool] = lambda: False) -> Ints32:
+def node_features(graph: Graph) -> Ints32:
     """int32[N, 4]: the features of each node, in the order of FEATURES.
 
     - degree: the number of neighbours.
@@ -35,17 +30,13 @@ def node_features(graph: Graph, stop: Callable[[], bool] = lambda: False) -> Int
       The clique grows greedily: the next node is the candidate with the most neighbours among the
       candidates, then with the most walks of 4 steps, then with the lowest number. So the node
       numbers decide only between nodes that tie in all of these.
-
-    Raises OutOfTime soon after `stop` returns true. The NumPy version never asks `stop`.
     """
     if importlib.util.find_spec("numba") is None:
         return numpy_features(graph)
     from ranks.workloads.graph_coloring.graphs import compiled_features as compiled
 
     starts, neighbours = graph.csr()
-    counts = compiled.triangles_and_cliques(graph, walk_ranks(graph), oriented_edges(graph), stop)
-    if counts is None:
-        raise OutOfTime
+    counts = compiled.triangles_and_cliques(graph, walk_ranks(graph), oriented_edges(graph))
     return np.stack([np.diff(starts), compiled.core_numbers(starts, neighbours), *counts], 1).astype(np.int32)
 
 

@@ -5,7 +5,7 @@ Legend: N nodes, E undirected edges, D = 2E directed edges, B graphs, F features
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,20 +75,12 @@ class GraphBatch:
         return replace(self, **moved(self), labels=labels)
 
 
-def collate(
-    graphs: Sequence[Graph],
-    num_colours: Sequence[int],
-    items: Sequence[int],
-    stop: Callable[[], bool] = lambda: False,
-) -> GraphBatch:
-    """A batch of graphs without labels. Floats have torch's default dtype.
-
-    Raises OutOfTime as soon as `stop` returns true.
-    """
+def collate(graphs: Sequence[Graph], num_colours: Sequence[int], items: Sequence[int]) -> GraphBatch:
+    """A batch of graphs without labels. Floats have torch's default dtype."""
     sizes = [graph.n for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     edges = [np.stack(graph.directed()) + start for graph, start in zip(graphs, starts, strict=False)]
-    features: list[Ints] = [node_features(graph, stop).astype(np.int64) for graph in graphs]
+    features: list[Ints] = [node_features(graph).astype(np.int64) for graph in graphs]
     dtype = torch.get_default_dtype()
     ends = [graph.edges_E2.T + start for graph, start in zip(graphs, starts, strict=False)]
     return GraphBatch(

@@ -10,14 +10,12 @@ P = M / 2 edges x colours, B graphs, T rounds, F features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ranks.engine.sharding import rng
-from ranks.workloads.graph_coloring.graphs.features import OutOfTime
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.model import ColouringNet, GraphEncoding, NodeLayout, RowLayout
 from ranks.workloads.graph_coloring.net.sums import Sums, group_sums, neighbour_sums, sum_rows
@@ -96,22 +94,17 @@ def colour_noise(key: int, batch: GraphBatch, rows: Rows) -> Tensor:
     return rng.normal(key, colour_R, 1)[:, 0].to(batch.features_NF.dtype)
 
 
-def encode(model: ColouringNet, batch: GraphBatch, stop: Callable[[], bool] = lambda: False) -> GraphEncoding:
-    """The encoding of a batch. Raises OutOfTime if `stop` returns true before a round."""
+def encode(model: ColouringNet, batch: GraphBatch) -> GraphEncoding:
+    """The encoding of a batch."""
     neighbours = neighbour_sums(batch.edge_index_2D, len(batch.node_graph_N))
     group = group_sums(batch.node_graph_N, batch.ptr)
-
-    def aggregate(x_NF: Tensor) -> Tensor:
-        if stop():
-            raise OutOfTime
-        return sum_rows(x_NF, neighbours)
 
     def largest(x_N1: Tensor) -> Tensor:
         lowest_B1 = x_N1.new_full((len(batch), 1), -torch.inf)
         return lowest_B1.scatter_reduce(0, batch.node_graph_N[:, None], x_N1, "amax")
 
     layout = NodeLayout(
-        aggregate=aggregate,
+        aggregate=lambda x: sum_rows(x, neighbours),
         to_graphs=lambda x: sum_rows(x, group),
         largest=largest,
         to_nodes=lambda x: sum_rows(x, group.transposed),

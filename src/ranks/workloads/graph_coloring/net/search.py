@@ -48,17 +48,14 @@ class Tries:
 class GraphSearch:
     """Encodes a graph once, then colours it in any number of tries with any number of colours.
 
-    `chromatic`, `difficulty`: the network's estimates. Raises OutOfTime if `stop` returns true
-    before the graph is encoded.
+    `chromatic`, `difficulty`: the network's estimates.
     """
 
-    def __init__(
-        self, model: ColouringNet, graph: Graph, device: torch.device, stop: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, model: ColouringNet, graph: Graph, device: torch.device) -> None:
         self.model, self.graph, self.device = model, graph, device
-        batch = collate([graph], [0], [0], stop).to(device)
+        batch = collate([graph], [0], [0]).to(device)
         with torch.no_grad():
-            encoding = encode(model, batch, stop)
+            encoding = encode(model, batch)
             self._context_NV = model.from_encoder(encoding.node_NH)
         self._scale_N1 = encoding.scale_N1
         self._edges_2E = batch.edges_2E
