@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks import GaveUp, Learner, Loss, RunConfig, World, stream
+from ranks import GaveUp, Learner, Loss, RunConfig, UserError, World, stream
 from tests.engine.group import another_world, run_ranks
 from tests.engine.test_faults import BAD_ITEM, Line, data
 from tests.engine.test_gradients import ITEMS, PLAIN, Net, Points, point_loss
@@ -153,6 +153,17 @@ def test_an_item_that_costs_much_and_fits_does_not_end_the_run(world: World) -> 
     learner.drain()
     assert learner.max_cost is not None
     assert 1 <= learner.max_cost < 3
+
+
+@pytest.mark.parametrize("wrong", [0.0, float("nan")])
+def test_items_that_cost_nothing_and_do_not_fit_are_bad_input(world: World, wrong: float) -> None:
+    """No limit splits them, so each retry would be the same."""
+    costed = data()
+    costed.cost = torch.full((len(costed),), wrong, dtype=torch.float64)
+    loss = SmallMemory(world, [2] * 1000)
+    loss.learner.step(loss, stream(costed, len(costed), world).at(0))
+    with pytest.raises(UserError, match="give each item a cost above zero"):
+        loss.learner.drain()
 
 
 def test_a_batch_that_is_too_large_to_gather_is_split(world: World) -> None:

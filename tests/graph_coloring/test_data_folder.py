@@ -16,6 +16,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
@@ -87,9 +88,13 @@ def test_data_sets_are_complete_and_share_no_graph(monkeypatch: pytest.MonkeyPat
 
 
 def test_two_processes_make_the_same_bytes(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is a sign of progress, so a rank that builds for an hour is not taken for hanging."""
+    beats = heartbeat.progress[0]
     one = contents(prepare(SMALL, "train", 1))
+    beats_of_one = heartbeat.progress[0] - beats
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "other"))
     assert contents(prepare(SMALL, "train", 2)) == one
+    assert heartbeat.progress[0] - beats == 2 * beats_of_one >= 10
 
 
 def test_an_interrupted_build_is_resumed(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +173,10 @@ def test_one_process_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.C
         thread = threading.Thread(target=other)
         thread.start()
         deadline = time.monotonic() + 10
-        err = ""
-        while "waiting" not in err and time.monotonic() < deadline:
+        err, before = "", heartbeat.progress[0]
+        while ("waiting" not in err or heartbeat.progress[0] == before) and time.monotonic() < deadline:
             err += capsys.readouterr().err
+        assert heartbeat.progress[0] > before, "a rank that waits would be taken for hanging"
         order.append("first")
     thread.join()
     assert order == ["first", "other"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from ranks.workloads.graph_coloring.data.families.generators import random_graph
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.data.families.unseen import UNSEEN
 from ranks.workloads.graph_coloring.graphs import compiled_features
-from ranks.workloads.graph_coloring.graphs.features import FEATURES, OutOfTime, node_features, numpy_features
+from ranks.workloads.graph_coloring.graphs.features import FEATURES, node_features, numpy_features
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from tests.graph_coloring.example_graphs import of_networkx, to_networkx
 
@@ -71,27 +74,31 @@ def test_compiled_features_equal_those_of_numpy(use_bitsets: bool, steps: int, m
         assert node_features(graph).tolist() == numpy_features(graph).tolist()
 
 
-def test_large_and_dense_graphs_take_few_steps() -> None:
+def test_large_and_dense_graphs_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in kernel calls of STEPS_PER_CALL. By NumPy alone the path takes 6 s, the dense graph
     20 s."""
     dense = Graph.of(1000, np.argwhere(np.triu(np.random.default_rng(0).random((1000, 1000)) < 0.9, 1)))
-    for graph, max_calls in ((of_networkx(nx.path_graph(100_000)), 1), (dense, 25)):
-        calls: list[None] = []
-        assert node_features(graph, lambda calls=calls: bool(calls.append(None)))[:, 3].min() >= 2
-        assert 0 < len(calls) <= max_calls
+    calls: list[str] = []
+    for name in ("count_with_bitsets", "count_with_lists"):
+        monkeypatch.setattr(compiled_features, name, counted(getattr(compiled_features, name), name, calls))
+    for graph, name, max_calls in (
+        (of_networkx(nx.path_graph(100_000)), "count_with_lists", 1),
+        (dense, "count_with_bitsets", 25),
+    ):
+        calls.clear()
+        assert node_features(graph)[:, 3].min() >= 2
+        assert set(calls) == {name}
+        assert len(calls) <= max_calls
 
 
-def test_stop_ends_the_computation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_features, "STEPS_PER_CALL", 1)
-    asked: list[int] = []
+def counted(kernel: Callable[..., int], name: str, calls: list[str]) -> Callable[..., int]:
+    """A kernel that adds its name to `calls`."""
 
-    def stop() -> bool:
-        asked.append(0)
-        return len(asked) == 3
+    def call(*args: Any) -> int:
+        calls.append(name)
+        return kernel(*args)
 
-    with pytest.raises(OutOfTime):
-        node_features(of_networkx(nx.path_graph(50)), stop)
-    assert len(asked) == 3
+    return call
 
 
 def test_features_follow_a_relabelling() -> None:

@@ -19,14 +19,15 @@ from ranks.launch.processes.start import split_module_command
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux only")
 
 LAUNCHER = """
-import os, sys
+import os, sys, time
 from ranks.launch.processes.orphan_reaper import become_subreaper
 from ranks.launch.processes.start import starter
 
 become_subreaper()
 with starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ()) as start:
     ranks = [start({**os.environ, "RANK": str(rank), "LAUNCHER": str(os.getpid())}, 1, 2) for rank in range(2)]
-    codes = [rank.wait() for rank in ranks]
+    while None in (codes := [rank.poll() for rank in ranks]):
+        time.sleep(0.01)
 sys.exit(codes != [7, 8])
 """
 RANK = """

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 class Dataset(Protocol[B]):
     """A map-style data set. `gather`: int64[N] item ids -> a batch on the rank's device. `cost`:
-    float64[len], or None where every item costs 1. `sha256`: of the data, for the run's
+    float64[len], above zero, or None where every item costs 1. `sha256`: of the data, for the run's
     identity."""
 
     @property

@@ -21,7 +21,7 @@ from ranks.engine.update.passes import Passes, no_memory_under_exact
 from ranks.engine.update.step import PendingUpdate, StepStats, VoteCopy
 from ranks.engine.update.step_clock import StepClock
 from ranks.engine.update.vote import VoteLayout, VoteSlots
-from ranks.errors import GaveUp
+from ranks.errors import GaveUp, UserError
 
 B = TypeVar("B")
 LossFunction = Callable[[Any, B], Loss]
@@ -213,7 +213,7 @@ class Learner:
 
     def _split_smaller(self, update: PendingUpdate) -> None:
         """Limit micro-batches, on all ranks, to half the cost of the largest one that did not fit.
-        Raises GaveUp where that was a single item.
+        Raises GaveUp where that was a single item, and UserError where its items cost nothing.
 
         The limit always falls: a micro-batch of several items never costs more than the limit
         before.
@@ -224,6 +224,11 @@ class Learner:
         largest = self.world.comm.max_host(failed.cost if failed is not None else 0.0)
         if self.world.comm.max_host(float(failed is not None and len(failed.ids) == 1)):
             raise GaveUp(f"update {update.number}: a single item does not fit into the memory of its device")
+        if not largest > 0:  # or it is not a number
+            found = f"several items that together cost {largest:g} do not fit into memory; no limit splits them"
+            raise UserError(
+                f"update {update.number} in smaller micro-batches", found, "give each item a cost above zero"
+            )
         self.passes.max_cost = largest / 2
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()

@@ -71,25 +71,16 @@ class ForkedProcess:
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
-        return self._wait(os.WNOHANG)
-
-    def wait(self) -> int:
-        """Wait for its end; the exit code."""
-        code = self._wait(0)
-        assert code is not None
-        return code
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
     def send_signal(self, signum: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, signum)
-
-    def _wait(self, options: int) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
 
 
 def serve(connection: socket.socket) -> list[str] | None:

@@ -13,6 +13,8 @@ from typing import IO
 from ranks.launch.output import CHANNELS, TAIL_BYTES, Channel, Output, Show
 from ranks.launch.processes.start import Start
 
+ENDED_S = 30.0
+"""How long to wait for a killed rank. One that takes longer is stuck in the kernel (a disk, a driver)."""
 GONE_S = 5.0
 """How long to wait for the children of a killed rank (a process inside a system call can take a while to end)."""
 
@@ -73,13 +75,19 @@ class RankProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def end(self, *, failed: bool) -> None:
-        """Kill the process group, wait until all of it has ended, close the output."""
+    def end(self, *, failed: bool, deadline_s: float) -> bool:
+        """Kill the process group, wait until all of it has ended, close the output.
+
+        False where the rank has not ended by `deadline_s` (of `time.monotonic`). SIGKILL then ends it as soon as
+        the kernel returns from what it does for the rank.
+        """
         self.kill()
-        code = self._process.wait()
-        self.code = code if self.code is None else self.code
-        deadline = time.monotonic() + GONE_S
-        while self._group_alive() and time.monotonic() < deadline:
+        while (code := self._process.poll()) is None and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        if self.code is None:
+            self.code = -signal.SIGKILL if code is None else code
+        gone_s = time.monotonic() + GONE_S
+        while code is not None and self._group_alive() and time.monotonic() < gone_s:
             time.sleep(0.01)
         for output in self.outputs:
             output.pump(time.monotonic())
@@ -87,6 +95,7 @@ class RankProcess:
         self.outputs.clear()
         if self._log is not None:
             self._log.close()
+        return code is not None
 
     def tail(self) -> str:
         """The end of its output."""

@@ -32,7 +32,7 @@ from ranks.launch.failures.failure import EXIT_CODES, Failure
 from ranks.launch.output import Show
 from ranks.launch.private_folder import private_folder
 from ranks.launch.processes.orphan_reaper import OrphanReaper, become_subreaper
-from ranks.launch.processes.process import RankProcess
+from ranks.launch.processes.process import ENDED_S, RankProcess
 from ranks.launch.processes.start import starter
 from ranks.launch.signals import SignalPipe
 from ranks.launch.supervision.attempt import Attempt, End, StopRequest
@@ -133,12 +133,18 @@ class Supervisor:
             finally:
                 for process in attempt.ranks:
                     process.kill()
+                deadline_s = time.monotonic() + ENDED_S
                 for process in attempt.ranks:
                     for output in process.outputs:
                         with contextlib.suppress(KeyError):
                             self.selector.unregister(output.pipe)
-                    process.end(failed=isinstance(result, Failure))
-                    self.reaper.remove_group(process.pid)
+                    if process.end(failed=isinstance(result, Failure), deadline_s=deadline_s):
+                        self.reaper.remove_group(process.pid)
+                    else:
+                        self.say(
+                            f"rank {process.rank} (process {process.pid}) was killed but has not ended: it waits in "
+                            "the kernel, for a disk or a driver that does not answer, and keeps its memory until then"
+                        )
 
     def _beats_path(self, number: int) -> Path:
         return self.private / f"beats-{number}"

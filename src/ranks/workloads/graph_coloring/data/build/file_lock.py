@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.workloads.graph_coloring.data.progress import say
+
+POLL_S = 0.2
 
 
 @contextmanager
 def file_lock(lock: Path, what: str) -> Generator[None]:
     """Holds an exclusive lock on a file; waits, and says so, while another process holds it.
 
-    The operating system releases the lock even if the process is killed.
+    The operating system releases the lock even if the process is killed. A rank that waits does not
+    count as hanging.
     """
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _take(descriptor):
             say(f"another process is building {what}: waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            while not _take(descriptor):
+                heartbeat.beat()
+                time.sleep(POLL_S)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TextIO
 
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.workloads.graph_coloring.data.build.tasks import BuildJob, BuildTask, run_task, task_from_json, task_to_json
 
 
@@ -45,10 +46,15 @@ class WorkerPool:
             self._send(process, job.to_json())
 
     def each(self, tasks: Sequence[BuildTask]) -> Iterator[tuple[int, list[int]]]:
-        """Runs all tasks: (index of the task, its result), in the order of completion."""
+        """Runs all tasks: (index of the task, its result), in the order of completion.
+
+        Each result is a sign of progress, so a rank that builds for long does not count as hanging.
+        """
         if not self._processes:
             for index, task in enumerate(tasks):
-                yield index, run_task(self.job, task)
+                result = run_task(self.job, task)
+                heartbeat.beat()
+                yield index, result
             return
         waiting = list(range(len(tasks)))[::-1]
         running: dict[int, int] = {}
@@ -63,6 +69,7 @@ class WorkerPool:
                 for key, _ in results.select():
                     i = int(key.data)
                     index, result = running.pop(i), self._result(self._processes[i])
+                    heartbeat.beat()
                     if waiting:
                         running[i] = waiting.pop()
                         self._send(self._processes[i], task_to_json(tasks[running[i]]))
