@@ -40,8 +40,9 @@ from ranks.workloads.graph_coloring.classical.rng import int64, mix, randint, ui
 from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints, Ints32
 
 TENURE_RANDOM, TENURE_PER_CONFLICT = 10, 0.6
-EVALUATIONS_PER_CALL = 20_000_000
-"""Entries of gamma that are read between two looks at the clock: some milliseconds."""
+EVALUATIONS_PER_CALL, EVALUATIONS_PER_MOVE = 10_000_000, 500
+"""Entries of gamma that are read between two looks at the clock: some milliseconds. A move costs as
+much as 500 more."""
 LARGEST_SMALL_DEGREE = (1 << 14) - 1
 """Up to this degree gamma is int16."""
 FOREVER = 1 << 62
@@ -108,7 +109,7 @@ def tabucol(
     clock = clock or time.perf_counter
     start_s = clock()
     deadline = start_s + max_s if max_s is not None else float("inf")
-    small = int(graph.degrees().max(initial=0)) <= LARGEST_SMALL_DEGREE
+    small = int(np.diff(graph.csr()[0]).max(initial=0)) <= LARGEST_SMALL_DEGREE
     count_type, run = (np.int16, search_small) if small else (np.int32, search)
     flag = flag_of(count_type)
     state, conflicts, num_conflicting = initial_state(graph, k, seed, start_N, padded(k), count_type)
@@ -190,7 +191,7 @@ def _search(
     evaluations = 0
     while conflicts > 0 and move < last and evaluations < max_evaluations:
         move += 1
-        evaluations += num_conflicting * k
+        evaluations += EVALUATIONS_PER_MOVE + num_conflicting * k
         end_tenures(state, tabu, move, mask)
 
         # For each conflicting node the lowest change of the number of conflicts. Only a node with
