@@ -113,7 +113,7 @@ class ProcessTree:
             time.sleep(0.02)
         return time.monotonic() - start
 
-    def until(self, ready: Callable[[], bool], limit_s: float, tick_s: float = 0.005) -> bool:
+    def until(self, ready: Callable[[], bool], limit_s: float, tick_s: float = 0.01) -> bool:
         """Wait until `ready()`. False if the command ended first. Raises ProofError after `limit_s`."""
         deadline = time.monotonic() + limit_s
         while not ready():
