@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from .conftest import prove
+from ranks.cli.main import main
+
+from .conftest import TOYS
 
 WORKLOAD = """
 from images import Config, build, evaluate, train
@@ -21,15 +24,18 @@ def table(quick: bool = False):
     passed = all(row["passed"] is not False for row in rows)
     return {{"tables": {{"Ways": rows}}, "passed": passed, "facts": {{"seed": 1}}}}
 """
-TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
-def test_rows_are_compared_with_their_bars(tmp_path: Path, passed: bool, code: int) -> None:
+def test_rows_are_compared_with_their_bars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], passed: bool, code: int
+) -> None:
+    monkeypatch.syspath_prepend(TOYS)
     path = tmp_path / "own.py"
-    path.write_text(f"import sys\nsys.path.insert(0, {str(TOYS)!r})\n" + WORKLOAD.format(bar="<= 0.1", passed=passed))
-    outcome = prove(("table", str(path), "--quick"), tmp_path)
-    assert outcome.code == code, outcome.printed
-    assert outcome.failed == ([] if passed else ["untrained", "table"])
-    assert outcome.file["raw"]["tables"]["Ways"][0]["solved"] == 4
-    assert "seed: 1" in outcome.printed
+    path.write_text(WORKLOAD.format(bar="<= 0.1", passed=passed))
+    assert main(["prove", "table", str(path), "--quick", "--out", str(tmp_path)]) == code
+    (file,) = tmp_path.glob("*.json")
+    found = json.loads(file.read_text())
+    assert [check["name"] for check in found["checks"] if not check["ok"]] == ([] if passed else ["untrained", "table"])
+    assert found["raw"]["tables"]["Ways"][0]["solved"] == 4
+    assert "seed: 1" in capsys.readouterr().out

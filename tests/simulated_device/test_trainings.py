@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,8 @@ assert (expected.num_rows, expected.num_entries) == (1 * 4 + 150 * 3 + 30 * 5, 2
 """
 
 
-def test_a_batch_of_graphs_is_built_on_the_device_from_their_ids(tmp_path: Path) -> None:
-    done = run("-c", BATCH_OF_GRAPHS, cache=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_a_batch_of_graphs_is_built_on_the_device_from_their_ids(printed: Printed) -> None:
+    printed("batch of graphs")
 
 
 RECURRENT = """
@@ -158,9 +158,8 @@ with simulated() as device:
 """
 
 
-def test_an_lstm_runs_all_steps_in_one_call_wherever_episodes_end(tmp_path: Path) -> None:
-    done = run("-c", RECURRENT, cache=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_an_lstm_runs_all_steps_in_one_call_wherever_episodes_end(printed: Printed) -> None:
+    printed("recurrent")
 
 
 COPIES = """
@@ -192,12 +191,10 @@ with simulated() as device:
 """
 
 
-def test_copies_wait_as_they_do_on_cuda_and_are_counted(tmp_path: Path) -> None:
+def test_copies_wait_as_they_do_on_cuda_and_are_counted(printed: Printed) -> None:
     """A copy waits unless it is non-blocking and from or to pinned memory, or small and to the device."""
-    done = run("-c", COPIES, cache=tmp_path)
-    assert done.returncode == 0, done.stderr
     large = 4 * (2**14 + 1)
-    found = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    found = [tuple(map(int, line.split())) for line in printed("copies")]
     assert found[:3] == [(1, 2**15, 0), (0, 2**15, 0), (1, large, 0)]
     assert found[3:7] == [(0, large, 0), (0, large, 0), (0, large, 0), (1, large, 0)]
     assert found[7:] == [(1, 0, 1), (0, 0, 1), (0, 0, 1)]
@@ -225,9 +222,41 @@ with simulated() as device:
 """
 
 
-def test_the_simulated_device_refuses_what_cuda_refuses(tmp_path: Path) -> None:
-    done = run("-c", MISTAKES, cache=tmp_path)
-    assert done.returncode == 0, done.stderr
-    mixed, numpy = done.stdout.splitlines()[:3], done.stdout.splitlines()[3:]
+def test_the_simulated_device_refuses_what_cuda_refuses(printed: Printed) -> None:
+    lines = printed("mistakes")
+    mixed, numpy = lines[:3], lines[3:]
     assert all(line.endswith("expected all tensors to be on the same device") for line in mixed)
     assert numpy == ["can't convert a tensor of another device to numpy"]
+
+
+SCRIPTS = {"batch of graphs": BATCH_OF_GRAPHS, "recurrent": RECURRENT, "copies": COPIES, "mistakes": MISTAKES}
+RUN_SCRIPTS = """
+import contextlib, io, json, sys, traceback
+
+results = {}
+for name, script in json.loads(sys.argv[1]).items():
+    error = ""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            exec(compile(script, name, "exec"), {"__name__": "__main__"})
+        except Exception:
+            error = traceback.format_exc()
+    results[name] = {"error": error, "lines": printed.getvalue().splitlines()}
+print(json.dumps(results))
+"""
+Printed = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """printed(name): the lines that one of SCRIPTS prints. All run in one process, because each process imports
+    torch; the error of one does not keep the others from running."""
+    done = run("-c", RUN_SCRIPTS, json.dumps(SCRIPTS), cache=tmp_path_factory.mktemp("scripts"))
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+
+    def lines_of(name: str) -> list[str]:
+        assert not results[name]["error"], results[name]["error"]
+        return results[name]["lines"]
+
+    return lines_of

@@ -113,7 +113,7 @@ class ProcessTree:
             time.sleep(0.02)
         return time.monotonic() - start
 
-    def until(self, ready: Callable[[], bool], limit_s: float, tick_s: float = 0.005) -> bool:
+    def until(self, ready: Callable[[], bool], limit_s: float, tick_s: float = 0.01) -> bool:
         """Wait until `ready()`. False if the command ended first. Raises ProofError after `limit_s`."""
         deadline = time.monotonic() + limit_s
         while not ready():
@@ -155,7 +155,16 @@ def variables_of(pid: int) -> dict[str, str]:
 def marked_processes(mark: str | None = None) -> list[int]:
     """Living processes with a mark; without one, all that this prover started."""
     wanted = mark or f"{os.getpid()}-"
-    return [pid for pid in psutil.pids() if variables_of(pid).get(MARK, "").startswith(wanted)]
+    return [pid for pid in psutil.pids() if has_mark(pid, wanted)]
+
+
+def has_mark(pid: int, mark: str) -> bool:
+    """Whether the mark of a process starts with `mark`."""
+    if sys.platform != "linux":
+        return variables_of(pid).get(MARK, "").startswith(mark)
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # psutil takes several times as long
+        return f"\0{MARK}={mark}".encode() in b"\0" + file.read()
+    return False
 
 
 def left_running(within_s: float = GONE_S) -> list[int]:
