@@ -1,7 +1,6 @@
 """`ranks prove same-run` on two toys, and on toys that are broken on purpose.
 
-L3 of a supervised workload, with torchrun too, is in tests/cli/test_train.py. The proofs of the third toy and of the
-workloads take longer: their results are committed in `results/`.
+The proofs of the third toy and of the workloads take longer: their results are committed in `results/`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def quick(file: Path, level: str, *values: str, proved: str = "all") -> Any:
 @pytest.mark.parametrize(
     "level",
     [
-        quick(TOYS / "images.py", "L2", proved="L2"),
+        *(quick(TOYS / "images.py", level) for level in ("L2", "L3")),
         *(quick(TOYS / "tictactoe.py", level) for level in ("L1", "L3")),
     ],
 )
