@@ -92,8 +92,8 @@ def worker(part: str, quick: bool, out: Path) -> None:
     def loss_of(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Loss:
         x_BF, class_B = batch
         logits_BC = model(x_BF)
-        loss_B = F.cross_entropy(logits_BC, class_B, reduction="none")
-        return Loss(loss_B.sum(), len(class_B), accuracy=(logits_BC.argmax(1) == class_B).to(loss_B.dtype))
+        loss = F.cross_entropy(logits_BC, class_B, reduction="sum")
+        return Loss(loss, len(class_B), accuracy=(logits_BC.argmax(1) == class_B).to(loss.dtype))
 
     def forward_backward(model: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
         x_BF, class_B = batch
@@ -101,7 +101,7 @@ def worker(part: str, quick: bool, out: Path) -> None:
         (logits_BC.argmax(1) == class_B).to(torch.float32).sum()  # the metric is computed, as in the engine's loop
         F.cross_entropy(logits_BC, class_B).backward()
 
-    runs = Path(tempfile.mkdtemp(prefix="ranks-benchmark-"))
+    runs = out.with_suffix(".runs")
     world = World.join(RunConfig(threads=1, runs_dir=runs, save_every="10h"), device="cpu", workload="bare")
 
     def batches(data: Samples, batch: int) -> Callable[[int], Tensor]:

@@ -10,8 +10,8 @@ next part runs. The file is written after each part, so it also holds what was m
 script is killed. Parts:
 
 - gpu_updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
-  --exact, several batch sizes); its epochs without and its evaluation (5, from which 100 are
-  extrapolated; --full runs all 100, however long they take); synchronising calls in a step.
+  --exact, several batch sizes); its epochs without and its evaluation (5, on the CPU 1, from which
+  100 are extrapolated; --full runs all 100, however long they take); synchronising calls in a step.
 - gpu_device.py: number types under bf16; launches and the share of the time in which the GPU works.
 - gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
   extrapolated).
@@ -74,7 +74,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     add("work of a graph-coloring update", "gpu_device:coloring_work", precision=precision, batch=batch)
     add("work of a stock-trading iteration", "gpu_device:trading_work", precision=precision)
     for precision in ("bf16", "fp32") if gpu else ("fp32",):
-        epochs = 100 if full else 5
+        epochs = 100 if full else 5 if gpu else 1
         add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
     add("trading market", "gpu_trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
     for precision in ("fp32", "bf16") if gpu else ("fp32",):
@@ -208,7 +208,10 @@ def brief(part: dict[str, Any]) -> str:
         words.append("equal fingerprints" if part["found"]["equal"] else "fingerprints DIFFER")
     if "peak_memory_bytes" in part["found"]:
         words.append(f"peak {part['found']['peak_memory_bytes'] / 2**20:,.0f} MiB")
-    words += part["found"].get("problems", [])
+    if "making_the_graphs_s" in part["found"]:
+        words.append(f"{sum(part['found']['making_the_graphs_s'].values()):,.4g} s")
+    if "problems" in part["found"]:
+        words += part["found"]["problems"] or ["no problems"]
     return ", ".join(words) or part["found"].get("left_out", "")
 
 

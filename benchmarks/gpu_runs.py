@@ -178,10 +178,18 @@ def wait_for(ready: Callable[[], bool], run: subprocess.Popen[str], what: str) -
 
 
 def rank_of(launcher: int, rank: int) -> int:
-    """The process id of a rank (Linux). Raises RuntimeError."""
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    """The process id of a rank (Linux): a process named "rank N" below the launcher. Raises RuntimeError."""
+    names: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            variables = path.read_bytes().split(b"\0")
-            if f"RANKS_PARENT={launcher}".encode() in variables and f"RANK={rank}".encode() in variables:
-                return int(path.parent.name)
+            pid, _, rest = path.read_text(encoding="utf-8", errors="replace").partition(" (")
+            name, _, state_and_parent = rest.rpartition(") ")
+            names[int(pid)], parents[int(pid)] = name, int(state_and_parent.split()[1])
+    for pid, name in names.items():
+        above = pid
+        while above in parents and above != launcher:
+            above = parents[above]
+        if name == f"rank {rank}" and above == launcher:
+            return pid
     raise RuntimeError(f"no rank {rank} of launcher {launcher}")

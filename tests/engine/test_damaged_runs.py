@@ -15,9 +15,10 @@ import pytest
 
 from ranks import Run, RunConfig, UserError, World
 from ranks.engine.files.jsonl import read_rows
+from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.checkpoints.history import History
-from ranks.engine.runs.checkpoints.manifest import CHECKS, read_manifest, sealed
+from ranks.engine.runs.checkpoints.manifest import CHECKS, MANIFEST, read_manifest, sealed
 from tests.damage import kinds, resealed
 from tests.damage.cases import COMMANDS, Expected, in_this_process, make_base, run_case
 from tests.engine.small_disk import mounted
@@ -121,6 +122,13 @@ class Drawn:
 
     def choice(self, values: Any) -> Any:
         return values[0]
+
+
+def test_a_number_that_no_float_holds_is_damage(tmp_path: Path) -> None:
+    """`json` reads 1e999 as infinity, which the checksum cannot be computed of."""
+    (tmp_path / MANIFEST).write_bytes(b'{"time_s":1e999}')
+    with pytest.raises(DamagedFile, match="its checksum is wrong"):
+        read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(("number", "words"), [(0.9, "does not have the fingerprint"), (0.1, "recorded another")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from ranks.cli.commands.launch import LaunchFlags
@@ -10,7 +12,10 @@ from ranks.cli.flags.parse import parse
 from ranks.cli.flags.settings import with_file
 from ranks.engine.config import RunConfig, SaveInterval, seconds
 from ranks.engine.config_file import encode
+from ranks.engine.files.strict_json import parse_object
 from ranks.engine.runs.checkpoints import checkpoint
+from ranks.engine.runs.checkpoints.manifest import FORMAT, sealed
+from ranks.engine.state import fingerprint
 from ranks.errors import UserError
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.gpus import Gpus
@@ -46,17 +51,32 @@ def flags(content: bytes, folder: Path) -> None:
     place(given.gpus, given.ranks, shards=64, found=Gpus(4), cores=4)
 
 
-@parser(
-    "checkpoint",
-    texts('{"format": 2, "iteration": 3, "files": {"state.json": {"bytes": 2, "sha256": "00"}}, "sha256": "00"}'),
-    UserError,
-    checkpoint.DamagedCheckpoint,
-)
+STATE = b'{"learner":{"updates":3}}'
+MANIFEST = {
+    "format": FORMAT,
+    "iteration": 3,
+    "fingerprint": fingerprint({}, json.loads(STATE)),
+    "finite": True,
+    "files": {"state.json": {"bytes": len(STATE), "sha256": hashlib.sha256(STATE).hexdigest()}},
+    "time_s": 1.5,
+    "score": 0.25,
+    "metrics_bytes": 10,
+    "events_bytes": 20,
+    "measured": {"assignment": [[0, 8]], "learner": {"max_cost": None}},
+}
+
+
+@parser("checkpoint", lambda: [sealed(MANIFEST)], UserError, checkpoint.DamagedCheckpoint)
 def checkpoint_manifest(content: bytes, folder: Path) -> None:
-    path = folder / "00000003"
-    path.mkdir(exist_ok=True)
-    written(path, "state.json", b"{}")
+    """The damaged manifest, and where it is still JSON, the same one with a right checksum of itself."""
+    path = folder / "checkpoints" / "00000003"
+    path.mkdir(parents=True, exist_ok=True)
+    written(path, "state.json", STATE)
     written(path, "manifest.json", content)
+    checkpoint.manifests(path.parent)
+    with suppress(ValueError):
+        written(path, "manifest.json", sealed(parse_object(content)))
+    checkpoint.manifests(path.parent)
     checkpoint.read(path)
 
 

@@ -89,6 +89,22 @@ def test_a_hang_may_be_reported_only(start: Any) -> None:
     assert [fact["event"] for fact in sessions(launcher)] == ["hangs"]
 
 
+def test_a_long_evaluation_is_no_hang(start: Any) -> None:
+    """It may take six times the limit of a training step; the other rank waits for it."""
+    launcher = start(
+        LIVE + "heartbeat.may_evaluate()\n"
+        "if rank == 0:\n"
+        f"    time.sleep({2.5 * HANG_S})\n"
+        "    touch('evaluated')\n"
+        "with heartbeat.collective(Collective.ALL_REDUCE):\n"
+        "    wait_for('evaluated')\n",
+        hangs=[HANG_S],
+    )
+    code, _, err = launcher.end()
+    assert code == 0, err
+    assert "hangs" not in err
+
+
 def test_a_stop_during_a_hang_ends_without_a_save(start: Any) -> None:
     launcher = start(
         LIVE + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

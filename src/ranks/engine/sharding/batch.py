@@ -72,7 +72,9 @@ class Shards(Sequence[ShardItems]):
         """The part of a global batch that is assigned to a rank. `ids` int64[B] and `cost`
         float64[B]: of the whole batch."""
         shards, part, starts = _part(assignment, rank, len(ids))
-        return cls(shards, starts, ids[part], cost[part] if cost is not None else None)
+        if part.stop - part.start < len(ids):  # a rank alone carries all of them
+            ids, cost = ids[part], cost[part] if cost is not None else None
+        return cls(shards, starts, ids, cost)
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -25,11 +25,13 @@ BUCKET_BYTES = 25 * 2**20
 
 @dataclass(frozen=True)
 class Bucket:
-    """The range `start..stop-1` of the flat buffer, and the number of parameters in it."""
+    """The range `start..stop-1` of the flat buffer, a view of it, and the number of parameters in
+    it."""
 
     start: int
     stop: int
     num_parameters: int
+    view: Tensor
 
 
 class FlatGradients:
@@ -82,13 +84,17 @@ class FlatGradients:
         buckets: list[Bucket] = []
         bucket_of: list[int] = []
         start, count = 0, 0
+
+        def bucket(stop: int) -> Bucket:
+            return Bucket(start, stop, count, self.flat[start:stop])
+
         for i in range(len(self.parameters)):
             bucket_of.append(len(buckets))
             count += 1
             if self.offsets[i + 1] - start >= limit and i + 1 < len(self.parameters):
-                buckets.append(Bucket(start, self.offsets[i + 1], count))
+                buckets.append(bucket(self.offsets[i + 1]))
                 start, count = self.offsets[i + 1], 0
-        buckets.append(Bucket(start, len(self.flat), count))
+        buckets.append(bucket(len(self.flat)))
         return buckets, bucket_of
 
     def zero(self) -> None:
@@ -145,8 +151,7 @@ class FastReduction:
         return ready
 
     def _send(self) -> None:
-        bucket = self.gradients.buckets[len(self._works)]
-        self._works.append(self.comm.sum_async(self.gradients.flat[bucket.start : bucket.stop]))
+        self._works.append(self.comm.sum_async(self.gradients.buckets[len(self._works)].view))
 
     def begin(self) -> None:
         self._works, self._armed = [], False
@@ -222,7 +227,7 @@ class ExactReduction:
         padded = sent.new_zeros(chunk)
         padded[: last - first] = finish(values, self.assignment.num_shards, torch.add)
         whole = torch.cat(self.comm.gather_equal(padded))
-        self.gradients.flat[bucket.start : bucket.stop] = whole[:size]
+        bucket.view.copy_(whole[:size])
 
     def wait(self) -> None:
         pass

@@ -98,6 +98,7 @@ class VoteSlots:
         self._flag_weights = torch.ones_like(self._flags)
         self._flag_weights[-1] = 0.0
         self._zero = torch.zeros_like(self.norm)
+        self._skip = torch.zeros_like(self.norm, dtype=torch.float32)
         self._non_finite = tail[layout.first_non_finite + rank]
         self._host = tail[layout.first_count : layout.first_non_finite]
         self.max_count = 2**24 if tail.dtype == torch.float32 else 2**53
@@ -105,13 +106,14 @@ class VoteSlots:
         self._view = self._host.numpy() if tail.device.type == "cpu" else None
 
     def skip(self) -> Tensor:
-        """0-d float32: 1 where the summed tail says that the update must be skipped, else 0.
+        """0-d float32, valid until the next call: 1 where the summed tail says that the update must
+        be skipped, else 0.
 
         The sum of retry and of the non-finite slots, plus 0 times the norm, which is NaN where the
         norm is not finite, is 0 while all is well.
         """
         found = torch.dot(self._flags, self._flag_weights)
-        return torch.ne(found, self._zero, out=torch.empty_like(found, dtype=torch.float32))
+        return torch.ne(found, self._zero, out=self._skip)
 
     def fill(self, totals: PassTotals, requests: Requests, update: int) -> None:
         """Write the totals of this rank's passes and its requests into the zeroed tail, without
