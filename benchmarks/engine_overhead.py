@@ -102,6 +102,7 @@ def worker(part: str, quick: bool, out: Path) -> None:
         F.cross_entropy(logits_BC, class_B).backward()
 
     runs = out.with_suffix(".runs")
+    runs.mkdir(exist_ok=True)
     world = World.join(RunConfig(threads=1, runs_dir=runs, save_every="10h"), device="cpu", workload="bare")
 
     def batches(data: Samples, batch: int) -> Callable[[int], Tensor]:
