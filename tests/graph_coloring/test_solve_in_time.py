@@ -80,14 +80,14 @@ def test_every_phase_stops_at_the_time_limit(
     n: int, density: float, jump_after: int, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time is over after some readings of the clock, in different phases; then few more
-    readings follow.
+    readings follow. A search that starts just then has the time of 20 readings.
 
     test_features.py and the constants of the searches limit the work between two readings.
     """
     graph = random_graph(np.random.default_rng(1), n, density)
     net = load_net(run)
     colour(C5, net, k=None, limit=Limit.from_now(0.1), seed=0)
-    clock = FakeClock(jump_after=jump_after).use(monkeypatch)
+    clock = FakeClock(0.024, jump_after).use(monkeypatch)
     found = colour(graph, net, k=None, limit=Limit.from_now(0.5), seed=0)
     assert found.conflicts == 0
     assert clock.readings < jump_after + 30
