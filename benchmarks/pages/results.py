@@ -91,12 +91,14 @@ def same_run(proofs: dict[str, Result]) -> Iterator[Row]:
 
 
 def survive(proofs: dict[str, Result]) -> Iterator[Row]:
-    """`ranks prove survive`: SIGKILL and SIGTERM at any moment."""
+    """`ranks prove survive`: SIGKILL and SIGTERM at any moment, and hangs."""
+    labels = {"kills": "kills", "hangs named and restarted": "hangs", "stops during a hang": "stops during a hang"}
     for name, result in of_kind(proofs, "survive"):
         checks = {check["name"]: check["found"] for check in result["checks"]}
         goals = result["raw"].get("goals", {}).items()
         recovery = "".join(f"; from a kill to the next new iteration: {in_words(goal['found'])}" for _, goal in goals)
-        yield f"killed and stopped, {name}", f"{verdict(result)}; kills: {checks['kills']}{recovery}", result
+        counts = "; ".join(f"{label}: {checks[check]}" for check, label in labels.items() if check in checks)
+        yield f"killed and stopped, {name}", f"{verdict(result)}; {counts}{recovery}", result
 
 
 def in_words(found: str) -> str:
