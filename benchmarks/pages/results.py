@@ -98,7 +98,8 @@ def survive(proofs: dict[str, Result]) -> Iterator[Row]:
         goals = result["raw"].get("goals", {}).items()
         recovery = "".join(f"; from a kill to the next new iteration: {in_words(goal['found'])}" for _, goal in goals)
         counts = "; ".join(f"{label}: {checks[check]}" for check, label in labels.items() if check in checks)
-        yield f"killed and stopped, {name}", f"{verdict(result)}; {counts}{recovery}", result
+        what = "killed and stopped" if "kills" in checks else "made to hang"
+        yield f"{what}, {name}", f"{verdict(result)}; {counts}{recovery}", result
 
 
 def in_words(found: str) -> str:

@@ -21,8 +21,8 @@ EXAMPLE = Path("examples/graph.col")
 
 @dataclass(frozen=True)
 class DemoFlags:
-    """Train graph-coloring for about three minutes, evaluate and export the model, and colour a
-    graph with it.
+    """Train graph-coloring for some minutes, evaluate and export the model, and colour a graph with
+    it.
 
     After an interruption, the same command resumes the training."""
 
@@ -43,7 +43,7 @@ def demo(argv: Sequence[str]) -> int:
     place = ["--runs-dir", str(flags.runs_dir)] if flags.runs_dir != Path("runs") else []
     written = ["--out", str(solution), "--draw", str(picture)]
     print(
-        "The demo trains a neural network that colours graphs: about 3 minutes on a GPU, 3 to 6 on a CPU.",
+        "The demo trains a neural network that colours graphs: 3 to 6 minutes on 2 CPU cores.",
         "Then it evaluates and exports the network, and colours a graph with it: less than a minute.",
         "Ctrl-C stops it after a save; the same command resumes it.",
         sep="\n",

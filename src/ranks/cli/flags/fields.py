@@ -65,11 +65,9 @@ def help_texts(kind: type) -> dict[str, str] | None:
             return None
         for statement, after in zip(node.body, node.body[1:], strict=False):
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                match after:
-                    case ast.Expr(value=ast.Constant(value=str(text))):
-                        texts[statement.target.id] = " ".join(inspect.cleandoc(text).split())
-                    case _:
-                        pass
+                value = after.value if isinstance(after, ast.Expr) else None
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    texts[statement.target.id] = " ".join(inspect.cleandoc(value.value).split())
     return texts
 
 
@@ -84,7 +82,7 @@ def with_plain_values(hint: Any) -> Any:
     is."""
     kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     spec = plain_value(kind)
-    return hint if spec is None else Annotated[(object, spec, *marks)]
+    return hint if spec is None else Annotated[(object, spec, *marks)]  # `int | None` would need the type checker
 
 
 def plain_value(kind: Any) -> PrimitiveConstructorSpec[Any] | None:

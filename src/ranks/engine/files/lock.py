@@ -37,7 +37,7 @@ def lock(path: Path, asked: str, patience_s: float = 0.0) -> int:
         if not stat.S_ISREG(file.st_mode):
             raise UserError(asked, f"the lock file {path} is not a regular file", f"remove {path}")
         deadline = time.monotonic() + patience_s
-        while not _taken(descriptor):
+        while not taken(descriptor):
             if time.monotonic() > deadline:
                 raise _in_use(path, asked, descriptor)
             time.sleep(0.05)
@@ -69,7 +69,8 @@ def is_locked(path: Path) -> bool | None:
     return False
 
 
-def _taken(descriptor: int) -> bool:
+def taken(descriptor: int) -> bool:
+    """Take the lock of an open file, unless another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -142,8 +142,9 @@ def ended_before(run: TrainCommand, tree: ProcessTree, phase: Phase) -> ProofErr
 
 
 def reports(tree: ProcessTree) -> list[str]:
-    """The lines so far in which the launcher named a rank."""
-    return [match[0] for match in REPORT.finditer(tree.log.read_text(errors="replace"))]
+    """The lines so far in which the launcher named a rank, without the proof's folder."""
+    said = tree.log.read_text(errors="replace").replace(f"{tree.log.parent}/", "")
+    return [match[0] for match in REPORT.finditer(said)]
 
 
 def wrong_report(fault: Fault, line: str, took_s: float) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ranks.engine.files.lock import taken
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.workloads.graph_coloring.data.progress import say
 
@@ -24,19 +24,11 @@ def file_lock(lock: Path, what: str) -> Generator[None]:
     """
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _take(descriptor):
+        if not taken(descriptor):
             say(f"another process is building {what}: waiting for it")
-            while not _take(descriptor):
+            while not taken(descriptor):
                 heartbeat.beat()
                 time.sleep(POLL_S)
         yield
     finally:
         os.close(descriptor)
-
-
-def _take(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
