@@ -19,12 +19,12 @@ from ranks.launch.processes.start import split_module_command
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux only")
 
 LAUNCHER = """
-import os, sys, time
+import contextlib, os, sys, time
 from ranks.launch.processes.orphan_reaper import become_subreaper
-from ranks.launch.processes.start import starter
+from ranks.launch.processes.start import Starter
 
 become_subreaper()
-with starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ()) as start:
+with contextlib.closing(Starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ())) as start:
     ranks = [start({**os.environ, "RANK": str(rank), "LAUNCHER": str(os.getpid())}, 1, 2) for rank in range(2)]
     while None in (codes := [rank.poll() for rank in ranks]):
         time.sleep(0.01)

@@ -78,17 +78,17 @@ class RunConfig:
     max_time: str | None = free(None)
     """Save and stop with exit code 0 after this time of one command, restarts included: 90s, 10m,
     2h."""
-    hang_timeout: str | None = free(None)
-    """A training step without progress for this long is a hang, 5m by default; other phases may
-    take longer. One rank is watched only if this is given."""
+    hang_timeout: str | None = free(HANG_TIMEOUT)
+    """A training step without progress for this long is a hang; other phases may take longer. none:
+    no hang is noticed, and one rank runs in the process of the command, where a debugger works."""
     stop_grace: str = free("60s")
     """How long ranks without progress may delay a stop by a signal; then they are ended without a
     save."""
 
     @property
     def hang_timeout_s(self) -> float:
-        """Seconds without progress after which a rank in a training step hangs."""
-        return time_limit(self.hang_timeout or HANG_TIMEOUT, "--hang-timeout")
+        """Seconds without progress after which a rank in a training step hangs; infinite for none."""
+        return hang_timeout_s(self.hang_timeout)
 
     @property
     def stop_grace_s(self) -> float:
@@ -127,7 +127,7 @@ class RunConfig:
         SaveInterval.parse(self.save_every, "--save-every")
         if self.max_time is not None:
             seconds(self.max_time, "--max-time")
-        time_limit(self.hang_timeout or HANG_TIMEOUT, "--hang-timeout")
+        hang_timeout_s(self.hang_timeout)
         time_limit(self.stop_grace, "--stop-grace")
 
 
@@ -152,6 +152,11 @@ def time_limit(text: str, flag: str) -> float:
     if limit_s <= 0:
         raise UserError(f"{flag} {text}", "a time limit is above zero", f"give for example {flag} 60s")
     return limit_s
+
+
+def hang_timeout_s(text: str | None) -> float:
+    """The seconds of `--hang-timeout`, infinite for None. Raises UserError."""
+    return math.inf if text is None else time_limit(text, "--hang-timeout")
 
 
 @dataclass(frozen=True)

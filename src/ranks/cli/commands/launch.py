@@ -12,7 +12,7 @@ from typing import Literal
 from ranks.bounded_file import open_file
 from ranks.cli.flags.advice import LAUNCH_ADVICE
 from ranks.cli.flags.parse import parse
-from ranks.engine.config import HANG_TIMEOUT, time_limit
+from ranks.engine.config import HANG_TIMEOUT, hang_timeout_s, time_limit
 from ranks.errors import UserError
 from ranks.workloads import WORKLOADS
 
@@ -36,8 +36,9 @@ class LaunchFlags:
     max_restarts: int = 3
     """How often to start again after a failure. Two starts that fail at once with the same error
     end it earlier."""
-    hang_timeout: str = HANG_TIMEOUT
-    """A training step without progress for this long is a hang, where the script uses `ranks`."""
+    hang_timeout: str | None = HANG_TIMEOUT
+    """A training step without progress for this long is a hang, where the script uses `ranks`. none:
+    no hang is noticed."""
     on_hang: Literal["restart", "report"] = "restart"
     """What follows when a rank hangs: start all ranks again, or only report it."""
     stop_grace: str = "60s"
@@ -57,7 +58,7 @@ def launch(argv: Sequence[str]) -> int:
     from ranks.launch.script import launch_script
     from ranks.launch.supervision.config import HangRules
 
-    timeout_s, grace_s = time_limit(flags.hang_timeout, "--hang-timeout"), time_limit(flags.stop_grace, "--stop-grace")
+    timeout_s, grace_s = hang_timeout_s(flags.hang_timeout), time_limit(flags.stop_grace, "--stop-grace")
     return launch_script(
         Path(script),
         rest,

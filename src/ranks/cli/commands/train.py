@@ -1,26 +1,23 @@
-"""`ranks train`: the process becomes the launcher of several ranks, the only rank, or one rank of
-several."""
+"""`ranks train`: the process becomes the launcher of the ranks, or one of them."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ranks.cli import debugging
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
-from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError
 from ranks.workloads import WORKLOADS
-
-if TYPE_CHECKING:
-    from ranks.watch.console import ConsoleView
 
 HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
@@ -50,8 +47,8 @@ def without_workload(argv: Sequence[str]) -> int:
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
-    """Assign devices to ranks. One rank runs in this process, where a debugger works, unless it
-    shall be watched for hangs; several run in child processes."""
+    """Assign devices to ranks, start them as child processes and watch them. One rank runs in this
+    process where a debugger follows it, or where `--hang-timeout none` asks for that."""
     from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
     from ranks.launch.placement import place
 
@@ -64,15 +61,20 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         threads=engine.threads,
         exact=engine.exact,
     )
+    if placement.ranks == 1 and not (engine.threads or engine.exact):
+        placement = replace(placement, threads=default_threads())  # as OMP_NUM_THREADS says
     deterministic = engine.exact or engine.deterministic
-    if placement.ranks == 1 and engine.hang_timeout is None:
+    traced = debugging.traced()
+    if placement.ranks == 1 and (traced or engine.hang_timeout is None):
+        if traced and engine.hang_timeout is not None:
+            print("a debugger or profiler follows this process, so the run is in it, and not watched for hangs")
         if placement.note:
             print(placement.note)
         set_cuda_defaults(os.environ, deterministic=deterministic)
         set_allocator_defaults(os.environ)
         if placement.only:
             os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
-        return run_here(argv, placement.devices[0], watched=True)
+        return run_here(argv, placement.devices[0], shows=True)
 
     from ranks.launch.run import launch_run
     from ranks.launch.supervision.config import HangRules
@@ -101,16 +103,19 @@ def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> in
             f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
         )
     device = environment.device or ("cpu" if flags.gpus == "none" else None)
+    ours = environment.kind == "ranks"
+    if ours:
+        sys.breakpointhook = debugging.breakpoint_in_a_rank
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
-        return run_here(argv, device, watched=environment.kind != "ranks" and environment.rank == 0)
+        return run_here(argv, device, shows=not ours and environment.rank == 0)
     except Stopped as end:
         return end.exit_code
     except Exception as error:
         from ranks.launch.failures.report import report_exception, show_exception
 
         if environment.error_file is not None:
-            code = report_exception(error, environment.rank, environment.error_file)
+            code = report_exception(debugging.explained(error), environment.rank, environment.error_file)
         else:
             code = show_exception(error, environment.rank)
         sys.stdout.flush()
@@ -118,13 +123,14 @@ def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> in
         os._exit(code)  # at once: closing the process group would wait for ranks that wait for this one
 
 
-def run_here(argv: Sequence[str], device: str | None, *, watched: bool) -> int:
-    """Load the whole workload, join the world and train in this process."""
+def run_here(argv: Sequence[str], device: str | None, *, shows: bool) -> int:
+    """Load the whole workload, join the world and train in this process. `shows`: draw the console
+    view in it."""
     settings = resolve(argv[0], argv[1:])
     from ranks.engine.distributed.world import World
 
     with contextlib.ExitStack() as stack:
-        if watched:
+        if shows:
             from ranks.watch.console import ConsoleView
             from ranks.watch.tensorboard import TensorBoardWriter
 
@@ -132,7 +138,7 @@ def run_here(argv: Sequence[str], device: str | None, *, watched: bool) -> int:
             stack.enter_context(TensorBoardWriter(path))
             view = stack.enter_context(ConsoleView(path))
             stack.callback(setattr, sys, "breakpointhook", sys.breakpointhook)
-            sys.breakpointhook = debugger_without(view)
+            sys.breakpointhook = debugging.breakpoint_after(view.__exit__)  # without the progress bar
         world = World.join(settings.engine, device=device, workload=settings.workload)
         try:
             settings.module.train(settings.config, world)
@@ -141,7 +147,7 @@ def run_here(argv: Sequence[str], device: str | None, *, watched: bool) -> int:
             raise
         except BaseException as error:
             world.stop.uninstall()
-            if watched and isinstance(error, Exception) and not isinstance(error, UserError):
+            if shows and isinstance(error, Exception) and not isinstance(error, UserError):
                 add_resume_note(error, settings.engine)
             raise
         world.leave()
@@ -154,23 +160,6 @@ def add_resume_note(error: Exception, engine: RunConfig) -> None:
 
     folder = run_folder(engine)
     error.add_note(resume_line(folder.path, newest_iteration(folder)))
-
-
-def debugger_without(view: ConsoleView) -> Callable[..., object]:
-    """The hook for `breakpoint()`: it removes the progress bar before the debugger starts."""
-    default = sys.breakpointhook
-
-    def hook(*args: object, **kwargs: object) -> object:
-        view.__exit__()
-        sys.breakpointhook = default
-        if os.environ.get("PYTHONBREAKPOINT"):
-            return default(*args, **kwargs)
-        import pdb
-
-        frame = inspect.currentframe()
-        return pdb.Pdb().set_trace(frame.f_back if frame else None)  # the frame of the caller, not this one
-
-    return hook
 
 
 def worker_command(argv: Sequence[str]) -> list[str]:

@@ -29,8 +29,7 @@ class TrainFlags:
     """all, none, how many (2), or which: a list has a comma (0,2 or 3,) and counts inside
     CUDA_VISIBLE_DEVICES."""
     ranks: int | None = None
-    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8. With 1 a
-    debugger works."""
+    """Number of processes; without it one per GPU, or on the CPU one per core, at most 8."""
     max_restarts: int = 3
     """How often ranks that died are restarted from the newest checkpoint before the run gives
     up."""

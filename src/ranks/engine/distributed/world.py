@@ -23,12 +23,13 @@ from ranks.engine.distributed.session import Session
 from ranks.engine.distributed.stop_signal import StopSignal
 from ranks.engine.liveness.beats import Collective
 from ranks.engine.liveness.heartbeat import heartbeat
-from ranks.engine.liveness.phases import ALLOWANCE, Phase
+from ranks.engine.liveness.phases import MOST, Phase
 from ranks.engine.sharding.assignment import ShardAssignment, shard_items
 from ranks.errors import Stopped, UserError
 
 WATCHED_TIMEOUT_S = 24 * 3600.0
-"""Time limit of a collective where our launcher watches the ranks: it ends a hang much earlier, and knows the phase."""
+"""Time limit of a collective where our launcher watches the ranks: it ends a hang much earlier, and knows the phase.
+Also where `--hang-timeout none` asks for no limit."""
 
 
 class World:
@@ -190,7 +191,8 @@ def _init_process_group(process_env: ProcessEnv, device: torch.device, hang_time
     this rank's GPU, so that it connects at once and never guesses the device; ranks that share a GPU
     cannot have it.
     """
-    timeout_s = WATCHED_TIMEOUT_S if heartbeat.watched else max(ALLOWANCE.values()) * hang_timeout_s
+    unwatched_s = min(MOST * hang_timeout_s, WATCHED_TIMEOUT_S)
+    timeout_s = WATCHED_TIMEOUT_S if heartbeat.watched else unwatched_s
     with heartbeat.collective(Collective.JOIN):
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",

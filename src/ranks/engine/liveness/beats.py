@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from ranks.engine.liveness.phases import Phase
+from ranks.engine.liveness.phases import Phase, limit_s
 
 
 class Field(IntEnum):
@@ -93,6 +94,12 @@ class Beat:
     def slowest_s(self, phase: Phase) -> float:
         """The longest silence of this rank in a phase."""
         return self.numbers[Field.SLOWEST_NS + phase] / 1e9
+
+
+def limit_of(phase: Phase, rows: Iterable[Beat], hang_timeout_s: float) -> float:
+    """Seconds without progress after which a rank in this phase counts as hanging, given the rows of all ranks."""
+    seen = [(row.slowest_s(phase), row.slowest_s(Phase.FIRST_ITERATION)) for row in rows]
+    return limit_s(phase, hang_timeout_s, max(s for s, _ in seen), max(first for _, first in seen))
 
 
 class BeatsFile:

@@ -48,6 +48,7 @@ class Heartbeat:
             row = BeatsFile(Path(path), int(environ["WORLD_SIZE"])).row(int(environ["RANK"]))
             row[:] = self._row
             self._row = row
+            self._last_ns = monotonic_ns()  # a forked process still has that of the process that it came from
             row[Field.STACKS] = int(stacks.register(environ))
             self.beat()
             row[Field.PID] = os.getpid()

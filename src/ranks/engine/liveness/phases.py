@@ -9,6 +9,10 @@ SLOWEST_FACTOR = 5.0
 """A limit is never below this many times the longest silence that the run itself has had in the phase (as in NVIDIA's
 nvidia-resiliency-ext)."""
 
+FIRST_FACTOR = 2.0
+"""The limit of a training step is never below this many times the longest silence of the first iteration, which does
+the same work."""
+
 GRACE_FACTOR = 2.0
 """A stop waits at least this many times the longest silence that the run itself has had in the phase."""
 
@@ -48,10 +52,14 @@ ALLOWANCE: Mapping[Phase, float] = {
 }
 """The limit of a phase as a multiple of `--hang-timeout`."""
 
+MOST = max(ALLOWANCE.values())
+"""No limit grows above this multiple of `--hang-timeout`, however slow the run was before. A start has it at once."""
 
-def limit_s(phase: Phase, hang_timeout_s: float, slowest_s: float) -> float:
+
+def limit_s(phase: Phase, hang_timeout_s: float, slowest_s: float, first_s: float = 0.0) -> float:
     """Seconds without progress after which a rank in this phase counts as hanging.
 
-    `slowest_s`: the longest silence of any rank in this phase so far.
+    `slowest_s`: the longest silence of any rank in this phase so far. `first_s`: in the first iteration.
     """
-    return max(ALLOWANCE[phase] * hang_timeout_s, SLOWEST_FACTOR * slowest_s)
+    measured_s = max(SLOWEST_FACTOR * slowest_s, FIRST_FACTOR * first_s if phase == Phase.TRAIN else 0.0)
+    return max(ALLOWANCE[phase] * hang_timeout_s, min(measured_s, MOST * hang_timeout_s))

@@ -94,10 +94,10 @@ def _read(path: Path, rank: int) -> Failure | None:
         report = cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
         known = {
             name: report[name]
-            for name in ("kind", "type", "message", "where", "time_s", "asked", "found", "do")
+            for name in ("kind", "type", "message", "where", "time_s", "traceback", "asked", "found", "do")
             if name in report
         }
-        return _with_frames(Failure(rank=rank, **known), str(report.get("traceback", "")).splitlines())
+        return _with_frames(Failure(rank=rank, **known), str(known.get("traceback", "")).splitlines())
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 

@@ -24,8 +24,9 @@ SHOWN_FRAMES = 3
 class Failure:
     """Why one rank ended or hangs.
 
-    `where`: file:line or empty. `frames`: the lines of the traceback, outermost call first. `asked`, `found`, `do`: the
-    three parts of a UserError.
+    `where`: file:line or empty. `frames`: the lines of the traceback, outermost call first. `traceback`: as Python
+    prints it, with notes and causes; empty where the rank could not write it. `asked`, `found`, `do`: the three parts
+    of a UserError.
     """
 
     rank: int
@@ -34,6 +35,7 @@ class Failure:
     message: str
     where: str = ""
     frames: tuple[str, ...] = ()
+    traceback: str = ""
     time_s: float = 0.0
     asked: str = ""
     found: str = ""
@@ -47,13 +49,18 @@ class Failure:
             return False
         return (self.kind, self.type, self.message, self.where) == (other.kind, other.type, other.message, other.where)
 
-    def lines(self, *, full: bool) -> list[str]:
+    def lines(self, *, full: bool, alone: bool = False) -> list[str]:
         """The report for the user: the cause with rank and file:line, then the traceback.
 
-        `full`: all frames, else the last three. A UserError is three lines without a traceback.
+        `full`: all frames, else the last three. `alone`: of the only rank, whose exception is shown as Python shows it.
+        A UserError is three lines without a traceback.
         """
         if self.kind == "user_error":
             return [f"asked: {self.asked}", f"found: {self.found}", f"   do: {self.do}"]
+        if alone and self.kind == "gave_up":
+            return [f"gave up: {self.message}"]
+        if alone and self.kind == "user" and self.traceback:
+            return self.traceback.splitlines()
         at = f" (at {short(self.where)})" if self.where else ""
         if self.kind == "signal":
             return [f"rank {self.rank} {self.message}{at}"]

@@ -1,7 +1,8 @@
 """Start ranks by fork from a process that has imported torch, so that no rank spends two seconds on the import.
 
-    launcher -- arguments, variables, stdout, stderr --> fork server -- fork --> middle -- fork --> rank
-             <------------- process id --------------
+    launcher <- ready, once torch is imported -------- fork server
+             -- arguments, variables, stdout, stderr -> fork server -- fork --> middle -- fork --> rank
+             <- process id ----------------------------
 
 The middle process ends at once. The kernel then makes the rank a child of the launcher (a subreaper), which waits for
 it and kills it like a process that it started itself. A restart after a crash needs no new import.
@@ -12,18 +13,26 @@ variables that all ranks share, because OpenMP and other libraries read theirs w
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
-REPLY_S = 120.0
-"""How long the launcher waits for a process id. The first answer takes as long as the import of torch."""
+READY_S = 120.0
+"""How long the import of torch may take. Then the server is killed, and ranks are executed."""
+REPLY_S = 30.0
+"""How long the launcher waits for a process id."""
+KILLED_S = 10.0
+"""How long to wait for the killed server. One that takes longer is stuck in the kernel, and is left to it."""
+READY = b"ready"
 MESSAGE_BYTES = 1 << 20
 ID_BYTES = 32
 
@@ -35,6 +44,7 @@ class ForkServer:
         """Start the server with the interpreter and flags `python`. Each rank inherits the descriptors `pass_fds`."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(REPLY_S)
+        self._is_ready, self._ready_by_s = False, time.monotonic() + READY_S
         with theirs:
             self._process = subprocess.Popen(
                 [*python, "-m", "ranks.launch.processes.forked_rank", str(theirs.fileno())],
@@ -46,11 +56,31 @@ class ForkServer:
                 process_group=0,
             )
 
+    def ready(self, wait_s: float) -> bool:
+        """Whether `fork` would answer at once; waits `wait_s` for that. A server that has ended or takes too long is
+        closed, and `fork` then raises."""
+        if self._socket.fileno() < 0 or self._is_ready:
+            return True
+        if select.select([self._socket], [], [], wait_s)[0]:
+            with contextlib.suppress(OSError):
+                self._is_ready = self._socket.recv(ID_BYTES) == READY
+            if not self._is_ready:
+                self.close()
+        elif time.monotonic() > self._ready_by_s:
+            self.close()
+        return self._is_ready or self._socket.fileno() < 0
+
     def fork(self, module: Sequence[str], env: Mapping[str, str], stdout: int, stderr: int) -> ForkedProcess:
         """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start or died."""
+        while not self.ready(REPLY_S):
+            pass
         request = {"module": list(module), "env": dict(env), "launcher": os.getpid()}
-        socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr])
-        reply = self._socket.recv(ID_BYTES)
+        try:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr])
+            reply = self._socket.recv(ID_BYTES)
+        except OSError:
+            self.close()  # a late answer would be a second process for the same rank
+            raise
         if not reply:
             raise OSError("the fork server has ended")
         return ForkedProcess(int(reply))
@@ -59,7 +89,8 @@ class ForkServer:
         """End the server. The ranks are not touched."""
         self._socket.close()
         self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(KILLED_S)
 
 
 class ForkedProcess:
@@ -89,6 +120,7 @@ def serve(connection: socket.socket) -> list[str] | None:
     Returns None in the server, and in each rank the module to run with its arguments.
     """
     die_with(os.getppid())
+    connection.send(READY)
     while True:
         message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, 2)
         if not message:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+REMOVED_S = 30.0
+"""How long the removal of folders may take at the end. On a file system that does not answer, nobody waits longer."""
 
 
 class OrphanReaper:
@@ -43,8 +45,9 @@ class OrphanReaper:
             self._process.stdin.flush()
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._process.communicate()
+        """Let it remove its folders, and wait for that."""
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            self._process.communicate(timeout=REMOVED_S)
 
 
 def become_subreaper() -> None:

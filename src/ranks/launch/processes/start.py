@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ranks.launch.processes.fork_server import ForkedProcess, ForkServer
@@ -16,36 +16,41 @@ Start = Callable[[Mapping[str, str], int, int], "ForkedProcess | subprocess.Pope
 """(variables, stdout, stderr) -> a new process, the leader of its own process group. Raises OSError."""
 
 
-@contextlib.contextmanager
-def starter(argv: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> Generator[Start]:
-    """The way to start `argv`. A command `python -m MODULE ...` is forked (Linux); where that fails, it is executed.
+class Starter:
+    """Starts `argv` when called: forks a command `python -m MODULE ...` (Linux), and executes others.
 
-    `env`: the variables that all ranks share. `pass_fds`: descriptors that each rank inherits.
+    Where the fork server fails, every command is executed.
     """
 
-    def execute(env: Mapping[str, str], stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> None:
+        """`env`: the variables that all ranks share. `pass_fds`: descriptors that each rank inherits."""
+        self._argv, self._pass_fds = argv, pass_fds
+        python, self._module = split_module_command(argv)
+        forks = bool(self._module) and sys.platform == "linux"
+        self._server = ForkServer(python, env, pass_fds) if forks else None
+
+    def ready(self, wait_s: float) -> bool:
+        """Whether a rank can be started at once; waits `wait_s` for that."""
+        return self._server is None or self._server.ready(wait_s)
+
+    def __call__(self, env: Mapping[str, str], stdout: int, stderr: int) -> ForkedProcess | subprocess.Popen[bytes]:
+        if self._server is not None:
+            with contextlib.suppress(OSError):  # where the server could not import torch, the rank says why
+                return self._server.fork(self._module, env, stdout, stderr)
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *argv],
+            [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *self._argv],
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            pass_fds=pass_fds,
+            pass_fds=self._pass_fds,
             process_group=0,
         )
 
-    def fork(env: Mapping[str, str], stdout: int, stderr: int) -> ForkedProcess | subprocess.Popen[bytes]:
-        try:
-            return server.fork(module, env, stdout, stderr)
-        except OSError:  # the server could not import torch: the rank says why
-            return execute(env, stdout, stderr)
-
-    python, module = split_module_command(argv)
-    if not module or sys.platform != "linux":
-        yield execute
-        return
-    with contextlib.closing(ForkServer(python, env, pass_fds)) as server:
-        yield fork
+    def close(self) -> None:
+        """End what starts ranks. The ranks are not touched."""
+        if self._server is not None:
+            self._server.close()
 
 
 def split_module_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -33,15 +33,18 @@ from ranks.launch.output import Show
 from ranks.launch.private_folder import private_folder
 from ranks.launch.processes.orphan_reaper import OrphanReaper, become_subreaper
 from ranks.launch.processes.process import ENDED_S, RankProcess
-from ranks.launch.processes.start import starter
+from ranks.launch.processes.start import Starter
 from ranks.launch.signals import SignalPipe
 from ranks.launch.supervision.attempt import Attempt, End, StopRequest
 from ranks.launch.supervision.config import LaunchConfig
 from ranks.launch.supervision.restarts import Restarts
 from ranks.launch.supervision.watchdog import Watchdog
 
+READY_S = 0.1
+"""How often to look for a stop before the first rank can be started."""
 TICK_S = 1.0
 """How often to look after the log folder and held-back output."""
+NO_HANG = "  if it was only slow: call world.beat() in long work of your own, or give a longer --hang-timeout"
 START_S = 60.0
 """A failure within this time of a start counts as a failure at the start."""
 
@@ -63,6 +66,8 @@ class Supervisor:
         record: Callable[[dict[str, Any]], None] = lambda fact: None,
     ) -> None:
         self.config, self.say, self.show, self.progress, self.record = config, say, show, progress, record
+        self.alone = len(config.devices) == 1 and not config.foreign
+        """There is one rank. Its exceptions are shown as Python shows them."""
         self.stop = StopRequest()
         self.last_line = ""
         """What to print after everything else: that a stop ended without a save, and where the run resumes."""
@@ -81,7 +86,8 @@ class Supervisor:
                 stack.callback(self.config.logs.close)
             self.selector = stack.enter_context(selectors.DefaultSelector())
             self.selector.register(self.signals.reader, selectors.EVENT_READ)
-            self.start = stack.enter_context(starter(self.config.argv, self.config.env, self.config.pass_fds))
+            starter = Starter(self.config.argv, self.config.env, self.config.pass_fds)
+            self.start = stack.enter_context(contextlib.closing(starter))
             return self._attempts()
 
     def _attempts(self) -> int:
@@ -121,6 +127,10 @@ class Supervisor:
             watchdog = Watchdog(beats, stacks, self.config.hangs.timeout_s, foreign=self.config.foreign)
             attempt = Attempt(self.config, number, watchdog, self.stop, lambda hang: self._report_hang(hang, number))
             try:
+                while not self.start.ready(READY_S):
+                    self._forward_signals(attempt)
+                    if self.stop.signum:
+                        return End(128 + self.stop.signum)
                 for rank in range(size):
                     attempt.ranks.append(self._start(rank, number, store_variables))
                 while result is None:
@@ -206,8 +216,9 @@ class Supervisor:
                 if signum == signal.SIGINT:
                     self.stop.kill_now = True
             else:
-                again = "; press Ctrl-C again to kill them" if signum == signal.SIGINT else ""
-                self.say(f"{signal_name(signum)}: passed on to the ranks, waiting for them to stop{again}")
+                them, whom = ("the rank", "it") if self.alone else ("the ranks", "them")
+                again = f"; press Ctrl-C again to kill {whom}" if signum == signal.SIGINT else ""
+                self.say(f"{signal_name(signum)}: passed on to {them}, waiting for {whom} to stop{again}")
                 self.stop.progress = self._progress()
                 attempt.ask_to_stop(signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM)
 
@@ -228,12 +239,15 @@ class Supervisor:
             self.last_line = f"stopped {saved} a save{resume}"
 
     def _explain(self, failure: Failure) -> None:
-        """Print the cause of a failure once. The traceback is short where a log holds the full one."""
+        """Print the cause of a failure once. The traceback is short where a log of several ranks holds the full one."""
         logs = self.config.logs
         logged = logs is not None and logs.move_to_run()
-        for line in failure.lines(full=not logged):
+        for line in failure.lines(full=not logged, alone=self.alone):
             self.say(line)
-        if logs is not None and logged and failure.kind != "user_error":
+        if failure.kind == "hang":
+            self.say(NO_HANG)
+        shown = self.alone and failure.kind in ("user", "gave_up")
+        if logs is not None and logged and not shown and failure.kind != "user_error":
             self.say(f"  log: {logs.of_rank(failure.rank)}")
 
     def _say_where_to_resume(self, failure: Failure) -> None:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.engine.liveness.beats import Beat, BeatsFile, Field
-from ranks.engine.liveness.phases import Phase, limit_s
+from ranks.engine.liveness.beats import Beat, BeatsFile, Field, limit_of
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.liveness.stacks import STACK_SIGNAL, StackFile
 from ranks.launch.failures.failure import Failure, short
 from ranks.launch.failures.report import is_own_code
@@ -167,8 +167,7 @@ def holding_up(rows: Mapping[int, Beat], silence_s: Sequence[float], timeout_s: 
     behind = [rank for rank, row in rows.items() if row[Field.COLLECTIVES] == fewest]
 
     def overdue(rank: int) -> bool:
-        phase = rows[rank].phase
-        return silence_s[rank] > limit_s(phase, timeout_s, max(row.slowest_s(phase) for row in rows.values()))
+        return silence_s[rank] > limit_of(rows[rank].phase, rows.values(), timeout_s)
 
     return behind if all(overdue(rank) for rank in behind) else []
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 import psutil
 
-from ranks.engine.liveness.beats import Beat, BeatsFile
-from ranks.engine.liveness.phases import Phase, limit_s
+from ranks.engine.liveness.beats import Beat, BeatsFile, limit_of
+from ranks.engine.liveness.phases import Phase
 from ranks.prove.processes import ProcessTree, rank_of
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 
@@ -118,7 +118,7 @@ class FaultMaker:
                 if self.ranks.alive() and self._hang(kind, rank, phase):
                     rows = self.ranks.rows()
                     found = rows[rank].phase
-                    limit = limit_s(found, self.timeout_s, max(row.slowest_s(found) for row in rows))
+                    limit = limit_of(found, rows, self.timeout_s)
                     return Fault(kind, rank, found, time.monotonic(), limit, line_of(kind))
         return None
 
