@@ -13,6 +13,8 @@ import pytest
 
 from ranks.cli.main import main
 
+HERE = ["--hang-timeout", "none"]
+"""One rank trains in the process of the command, which is the test's own: no other process has to import torch."""
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 

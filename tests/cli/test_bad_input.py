@@ -14,6 +14,8 @@ import pytest
 from ranks.cli.main import main
 from ranks.engine.runs.folder import RunFolder
 
+from .conftest import HERE
+
 Refused = Callable[[Sequence[str]], str]
 GC = ["train", "graph-coloring"]
 MATCH = ["chess", "match", "--player", "random"]
@@ -159,13 +161,19 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
     "checkpoint by a word": (["export", "spirals", "--checkpoint", "newest"], "latest"),
     "new over an old file": (["new", "spirals"], "there already"),
-    "another identity": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--hidden", "8"], "was 64, now 8"),
+    "another identity": (
+        ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--hidden", "8"],
+        "was 64, now 8",
+    ),
     "own file without its ending": (["train", "spirals"], "did you mean ./spirals.py?"),
     "more iterations": (
-        ["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--iterations", "30"],
+        ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--iterations", "30"],
         "keep the schedule's end with --optim.schedule-updates: the learning rate is 0 after it",
     ),
-    "another seed": (["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"], "seed was 0, now 8"),
+    "another seed": (
+        ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--seed", "8"],
+        "seed was 0, now 8",
+    ),
     "another identity on two ranks": (
         ["train", "./spirals.py", "--ranks", "2", "--gpus", "none", "--seed", "8", "--hidden", "8"],
         "it is another run\n",

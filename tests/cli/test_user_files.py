@@ -9,6 +9,8 @@ import pytest
 
 from ranks.cli.main import main
 
+from .conftest import HERE
+
 Refused = Callable[[Sequence[str]], str]
 USER_FILES: dict[str, tuple[str, str, str]] = {
     "not frozen": ("@dataclass(frozen=True)", "@dataclass", "Config is not frozen"),
@@ -39,7 +41,7 @@ def test_a_file_that_is_not_a_workload(
 def test_a_loss_function_that_returns_a_mean(refused: Refused, trained: Path) -> None:
     path = trained / "spirals.py"
     path.write_text(path.read_text().replace("    return Loss(", "    return loss_B.mean()\n    return Loss("))
-    message = refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--name", "new"])
+    message = refused(["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--name", "new"])
     assert "it returned a Tensor" in message
 
 
@@ -58,7 +60,7 @@ def test_a_metric_of_the_wrong_shape(case: str, refused: Refused, trained: Path)
     right = "accuracy=(logits_BC.argmax(1) == class_B).to(loss_B.dtype)"
     assert right in path.read_text()
     path.write_text(path.read_text().replace(right, written))
-    message = refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--name", "new"])
+    message = refused(["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--name", "new"])
     assert "asked: the metric accuracy of a Loss over 256 items\n" in message
     assert answer in message
 
@@ -75,7 +77,7 @@ def test_an_exception_while_a_file_is_imported(
     Path("helper_of_the_broken_one.py").write_text("\nratio = 1 / 0\n")
     line = "import helper_of_the_broken_one" if second_file else "ratio = 1 / 0"
     Path(f"{name}.py").write_text(written + line + "\n")
-    message = refused(["train", f"./{name}.py", "--ranks", "1", "--gpus", "none"])
+    message = refused(["train", f"./{name}.py", "--ranks", "1", *HERE, "--gpus", "none"])
     at = "helper_of_the_broken_one.py, line 2" if second_file else f"{name}.py, line {len(written.splitlines()) + 1}"
     assert f"found: ZeroDivisionError: division by zero, {at}: ratio = 1 / 0\n" in message
     assert f"python {name}.py shows the whole traceback" in message

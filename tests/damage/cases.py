@@ -31,7 +31,20 @@ Execute = Callable[[Sequence[str]], tuple[int, str, str]]
 
 
 def training(runs: Path, iterations: int) -> list[str]:
-    flags = ["--name", NAME, "--runs-dir", str(runs), "--gpus", "none", "--ranks", "1", "--threads", "1"]
+    flags = [
+        "--name",
+        NAME,
+        "--runs-dir",
+        str(runs),
+        "--gpus",
+        "none",
+        "--ranks",
+        "1",
+        "--threads",
+        "1",
+        "--hang-timeout",
+        "none",
+    ]
     flags += ["--iterations", str(iterations), "--optim.schedule-updates", str(ITERATIONS), "--eval-every", "4"]
     return ["train", WORKLOAD, *flags, "--num-images", "48", "--shards", "8", "--save-every", "2"]
 

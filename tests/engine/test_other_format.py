@@ -27,7 +27,20 @@ def runs_dir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def training(runs: Path) -> list[str]:
-    return ["--name", "old", "--runs-dir", str(runs), "--gpus", "none", "--ranks", "1", "--iterations", "2"]
+    return [
+        "--name",
+        "old",
+        "--runs-dir",
+        str(runs),
+        "--gpus",
+        "none",
+        "--ranks",
+        "1",
+        "--hang-timeout",
+        "none",
+        "--iterations",
+        "2",
+    ]
 
 
 def test_every_command_that_opens_it_refuses_it_in_one_line(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

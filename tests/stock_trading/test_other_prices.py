@@ -186,7 +186,10 @@ SHORT = {"no test": 345, "no training": 290, "no feature": 200}
 def test_short_histories_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str], num_days: int) -> None:
     path = write(tmp_path / "short.csv", stocks().only(TICKERS).take(range(4_000, 4_000 + num_days)))
     argv = ["train", "stock-trading", "--data.source", str(path), "--runs-dir", str(tmp_path), "--ranks", "1"]
-    for command in ([*argv, "--gpus", "none"], ["stock-trading", "backtest", "buy-and-hold", "--data", str(path)]):
+    for command in (
+        [*argv, "--gpus", "none", "--hang-timeout", "none"],
+        ["stock-trading", "backtest", "buy-and-hold", "--data", str(path)],
+    ):
         assert main(command) == 2
         lines = capsys.readouterr().err.splitlines()
         assert [line.split(":")[0].strip() for line in lines][-3:] == ["asked", "found", "do"]

@@ -57,7 +57,7 @@ def breakpoint_in_a_rank(*args: object, **kwargs: object) -> None:
 def explained(error: Exception) -> Exception:
     """The exception that ended a rank: another one for a debugger that found no terminal, with a note for `input()`."""
     if isinstance(error, bdb.BdbQuit):
-        return UserError("a debugger", FOUND, DO)
+        return UserError("a debugger", FOUND, DO).with_traceback(error.__traceback__)
     if isinstance(error, EOFError) and str(error) == READ_NOTHING:
         error.add_note(f"{FOUND}; {DO}")
     return error
