@@ -1,7 +1,8 @@
-"""`ranks train` with one rank, with several, and under torchrun; errors, breakpoints, signals."""
+"""`ranks train` with one rank, with several, and under torchrun; errors, signals, hangs."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+
+from .conftest import HERE
 
 FLAGS = ["--gpus", "none", "--eval-every", "10"]
 
@@ -46,20 +49,8 @@ def test_an_exception_in_the_workload_shows_its_line(num_ranks: str, trained: Pa
     assert done.stderr.count("ZeroDivisionError") == 1
     line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "1 // " in text)
     assert f"spirals.py:{line}" in done.stderr or f'spirals.py", line {line}' in done.stderr
+    assert done.stderr.startswith("Traceback (most recent call last):\n") == (num_ranks == "1"), done.stderr
     assert not (trained / "runs" / "new").exists()
-
-
-def test_a_breakpoint_stops_in_the_workload(trained: Path) -> None:
-    path = trained / "spirals.py"
-    path.write_text(
-        path.read_text().replace("    points_BD, class_B = batch", "    breakpoint()\n    points_BD, class_B = batch")
-    )
-    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--name", "new", "--ranks", "1"]
-    done = subprocess.run(
-        argv, cwd=trained, env=environment(), input="p len(batch)\nq\n", capture_output=True, text=True, timeout=300
-    )
-    assert "-> points_BD, class_B = batch" in done.stdout
-    assert "(Pdb) 2" in done.stdout
 
 
 def test_a_stop_saves_and_sets_the_exit_code(trained: Path) -> None:
@@ -82,5 +73,40 @@ def test_a_stop_saves_and_sets_the_exit_code(trained: Path) -> None:
 
 def test_a_refused_run_restores_the_signal_handlers(refused: Callable[[Sequence[str]], str], trained: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    refused(["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--seed", "8"])
+    refused(["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--seed", "8"])
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+HANGS = """
+def hang(iteration: int) -> None:
+    import os, signal
+
+    if iteration == 7 and os.environ["RANKS_ATTEMPT"] == "0":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    while iteration == 13 and os.environ["RANKS_ATTEMPT"] == "1":
+        pass
+
+
+def train("""
+
+
+def test_one_rank_that_hangs_is_named_and_restarted_and_ends_the_same(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is stopped in one start, and in an endless loop in the next one."""
+    path = trained / "spirals.py"
+    step = "            run.log(learner.step("
+    text = path.read_text().replace("\ndef train(", HANGS).replace(step, f"            hang(iteration)\n{step}")
+    path.write_text(text)
+    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", *FLAGS, "--ranks", "1", "--iterations", "20"]
+    argv += ["--name", "hung", "--save-every", "2", "--hang-timeout", "3s"]
+    done = subprocess.run(argv, cwd=trained, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    first, second = (line for line in done.stderr.splitlines() if line.startswith("rank 0 hangs"))
+    assert "in the phase train, after iteration 7; it is stopped (SIGSTOP or a debugger)" in first
+    line = next(i for i, text in enumerate(text.splitlines(), 1) if "while iteration == 13" in text)
+    assert second.startswith((f"rank 0 hangs (at spirals.py:{line}): ", f"rank 0 hangs (at spirals.py:{line + 1}): "))
+    facts = [json.loads(line) for line in (trained / "runs" / "hung" / "sessions.jsonl").read_text().splitlines()]
+    assert [fact["kind"] for fact in facts if fact["event"] == "failed"] == ["hang", "hang"]
+    assert main(["fingerprint", "hung"]) == main(["fingerprint", "spirals"]) == 0
+    assert len(set(capsys.readouterr().out.split())) == 1

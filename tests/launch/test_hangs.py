@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ranks.engine.liveness.beats import ROW, Beat, Collective, Field
-from ranks.engine.liveness.phases import ALLOWANCE, SLOWEST_FACTOR, Phase, limit_s
+from ranks.engine.liveness.beats import ROW, Beat, BeatsFile, Collective, Field, limit_of
+from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
+from ranks.engine.liveness.phases import ALLOWANCE, FIRST_FACTOR, MOST, SLOWEST_FACTOR, Phase, limit_s
 from ranks.engine.liveness.stacks import frames_of
 from ranks.launch.supervision.watchdog import Evidence, guilty_of, holding_up, loops_differ
 
@@ -161,7 +165,33 @@ def test_the_ranks_that_entered_the_fewest_collectives_hold_the_others_up() -> N
 @pytest.mark.parametrize("phase", list(Phase))
 def test_no_phase_has_a_shorter_limit_than_a_training_step(phase: Phase) -> None:
     assert limit_s(phase, 5.0, 0.0) == 5.0 * ALLOWANCE[phase] >= limit_s(Phase.TRAIN, 5.0, 0.0) == 5.0
-    assert limit_s(phase, 5.0, 100.0) == SLOWEST_FACTOR * 100.0
+    assert limit_s(phase, 5.0, 11.5) == max(5.0 * ALLOWANCE[phase], SLOWEST_FACTOR * 11.5)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_no_limit_grows_above_that_of_a_start(phase: Phase) -> None:
+    assert limit_s(phase, 5.0, 1e6, 1e6) == limit_s(Phase.START, 5.0, 0.0) == MOST * 5.0
+    assert limit_s(phase, math.inf, 1e6) == math.inf
+
+
+def test_a_training_step_may_be_as_slow_as_the_first_iteration() -> None:
+    numbers = list(row(Phase.FIRST_ITERATION, slowest_s=8.0).numbers)
+    numbers[Field.PHASE] = Phase.TRAIN
+    rows = [Beat(tuple(numbers)), row()]
+    assert limit_of(Phase.TRAIN, rows, 5.0) == FIRST_FACTOR * 8.0
+    assert limit_of(Phase.EVALUATE, rows, 5.0) == 5.0 * ALLOWANCE[Phase.EVALUATE]
+
+
+def test_the_clock_of_a_rank_begins_when_it_connects(tmp_path: Path) -> None:
+    """A forked rank has the heartbeat of its fork server, which may be hours old. That is no slow start."""
+    beats = BeatsFile(tmp_path / "beats", 1, create=True)
+    heartbeat = Heartbeat()
+    time.sleep(0.01)
+    before_ns = time.monotonic_ns()
+    heartbeat.connect({BEATS_VARIABLE: str(tmp_path / "beats"), "WORLD_SIZE": "1", "RANK": "0"})
+    (beat,) = beats.read()
+    assert beat.connected
+    assert beat.numbers[Field.SLOWEST_NS + Phase.START] <= beat[Field.BEAT_NS] - before_ns
 
 
 def test_a_run_with_slow_steps_has_a_longer_limit() -> None:
