@@ -12,6 +12,8 @@ from ranks.errors import UserError
 
 DEBUGGERS = ("debugpy", "pydevd")
 """Modules of the debuggers of VS Code and PyCharm, which are imported where one of them has started this process."""
+COMMANDS = ("pdb", "ipdb", "pudb")
+"""`python -m NAME -m ranks ...` is a debugger, also after `continue`, when it follows nothing until an exception."""
 TOOLS = 6
 """Numbers of tools that `sys.monitoring` has: debugger, coverage, profiler, optimizer and two others."""
 READ_NOTHING = "EOF when reading a line"
@@ -22,7 +24,9 @@ DO = "give --ranks 1 --hang-timeout none: then the run is in the process of the 
 
 def traced() -> bool:
     """Whether a debugger, a coverage tool or a profiler follows this process. It would not follow a child process."""
-    found = [sys.gettrace(), sys.getprofile(), *(name for name in DEBUGGERS if name in sys.modules)]
+    found: list[object] = [sys.gettrace(), sys.getprofile(), *(name for name in DEBUGGERS if name in sys.modules)]
+    if "-m" in sys.orig_argv:
+        found.append(sys.orig_argv[sys.orig_argv.index("-m") + 1] in COMMANDS)
     if sys.version_info >= (3, 12):
         found += [sys.monitoring.get_tool(number) for number in range(TOOLS)]
     return any(found)
