@@ -84,6 +84,29 @@ def test_without_a_server_ranks_are_executed(tmp_path: Path) -> None:
     assert [facts["had_torch"] for facts in facts_of(tmp_path)] == [False, False]
 
 
+def test_a_stop_is_answered_before_torch_is_imported(tmp_path: Path) -> None:
+    """The first rank cannot be forked yet."""
+    (tmp_path / "torch.py").write_text("import time\nopen('importing', 'w').close()\ntime.sleep(600)\n")
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom ranks.launch.placement import Placement\n"
+        "from ranks.launch.run import launch_run\n"
+        "argv = [sys.executable, '-m', 'rank_module']\n"
+        "sys.exit(launch_run(argv, Placement(('cpu',), threads=1), Path('runs/x')))\n"
+    )
+    (tmp_path / "runs").mkdir()
+    launcher = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "importing").exists():
+        assert launcher.poll() is None, launcher.communicate()[1]
+        time.sleep(0.01)
+    children = psutil.Process(launcher.pid).children(recursive=True)
+    launcher.send_signal(signal.SIGINT)
+    _, err = launcher.communicate()
+    assert launcher.returncode == 130, err
+    assert "waiting for it to stop" in err
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert alive == []
+
+
 def test_forked_ranks_die_with_their_launcher(tmp_path: Path) -> None:
     launcher = launch(tmp_path, WAIT="1")
     while not all((tmp_path / f"rank{rank}.json").exists() for rank in range(2)):
