@@ -50,7 +50,7 @@ class ProcessTree:
 
     @property
     def launcher(self) -> int:
-        """The process id of the command; with one rank it is the rank itself."""
+        """The process id of the command."""
         return self._process.pid
 
     @property
@@ -64,7 +64,7 @@ class ProcessTree:
         return marked_processes(self.mark)
 
     def ranks(self) -> list[int]:
-        """The processes of the ranks; empty where the command is the only rank."""
+        """The processes of the ranks; empty while there are none."""
         return [pid for pid in self.members() if rank_of(pid) is not None]
 
     def first_rank(self) -> int:

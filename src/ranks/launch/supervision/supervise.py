@@ -114,7 +114,8 @@ class Supervisor:
                 self._record("gave_up", attempts=number + 1)
                 return EXIT_CODES["gave_up"]
             number += 1
-            self.say(f"starting all {len(self.config.devices)} ranks again (attempt {number + 1})")
+            who = "the rank" if self.alone else f"all {len(self.config.devices)} ranks"
+            self.say(f"starting {who} again (attempt {number + 1})")
             self._record("restarted", attempt=number, after=result.kind, rank=result.rank)
 
     def _attempt(self, number: int) -> End | Failure:
