@@ -10,6 +10,8 @@ from pages.results import machine, read
 
 LISTED_FACTS = ("net + ", "left out", "instances: ", "same t")
 """The page lists the facts whose names begin with one of these."""
+RANDCSP_CELLS = 100
+"""2 numbers of colours, 5 sizes, 10 mean degrees."""
 
 
 def coloring(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -77,20 +79,35 @@ def hard_instances(folder: Path) -> Iterator[str]:
 
 
 def randcsp(folder: Path) -> Iterator[str]:
-    """The graphs of RandCSPBench that ours and the published methods solve, by size."""
+    """The graphs of RandCSPBench that ours and the published methods solve, by colours and size."""
     files = sorted(folder.glob("coloring_randcsp_*.json"))
     if not files:
         return
     found = read(files[-1])
-    yield from ["", "**RandCSPBench, graphs solved**", "", "| colours | nodes | graphs | method | solved | cpu_s |"]
-    yield "|---|---|---|---|---|---|"
-    for row in found["rows"]:
-        for name, result in (row["ours"] | row["published"]).items():
-            seconds = f"{result['cpu_s']:.2g}" if "cpu_s" in result else ""
-            start = f"| {row['colours']} | {row['nodes']} | {row['graphs']} | {name} |"
-            yield f"{start} {result['solved']} | {seconds} |"
-    hashes = ", ".join(f"{k} colours {sha256[:12]}" for k, sha256 in found["graphs_sha256"].items())
-    yield from ["", f"sha256 of all 20,000 test graphs: {hashes}. `{found['origin']['command']}`, {machine(found)}."]
+    cells, identity = found["cells"], found["identity"]
+    ours, published = list(cells[0]["solved"]), list(cells[0]["published"])
+    yield from ["", f"**RandCSPBench, graphs solved: {len(cells)} of {RANDCSP_CELLS} cells**", ""]
+    columns = ("colours", "nodes", "degrees", "graphs", "colourable", "impossible", "unknown", *ours, *published)
+    yield from ["| " + " | ".join([*columns, "s a graph"]) + " |", "|" + "---|" * (len(columns) + 1)]
+    for k, n in sorted({(row["colours"], row["nodes"]) for row in cells}):
+        rows = [row for row in cells if (row["colours"], row["nodes"]) == (k, n)]
+        counts = [sum(row[name] for row in rows) for name in ("graphs", "colourable", "impossible", "unknown")]
+        counts += [sum(row["solved"][name] for row in rows) for name in ours]
+        counts += [sum(row["published"][name] for row in rows) for name in published]
+        limits = [row["limit_s"] for row in rows]
+        row = " | ".join(str(value) for value in (k, n, len(rows), *counts))
+        yield f"| {row} | {min(limits):.2g} to {max(limits):.2g} |"
+    contradictions = sum(row["contradictions"] for row in cells)
+    cpu_h = sum(row["decide_cpu_s"] + sum(row["cpu_s"].values()) for row in cells) / 3600
+    hashes = ", ".join(f"{k} colours {identity[f'graphs_sha256_{k}'][:12]}" for k in (3, 5))
+    yield from ["", f"- A cell: the first {identity['graphs']} of 400 graphs of a number of colours, size and degree."]
+    yield "- `impossible`: proven by CaDiCaL and MiniSat; no method ran on these graphs."
+    yield f"- Published methods coloured {contradictions} of them."
+    yield "- `s a graph`: CPU seconds of the raw net for a graph, by cell; the limit of TabuCol and HEAD."
+    yield f"- {cpu_h:.2f} CPU hours in {len(found['sessions'])} sessions."
+    yield f"- sha256 of all 20,000 test graphs: {hashes}."
+    for session in found["sessions"]:
+        yield f"- `{session['command']}`, {machine({'origin': session})}."
 
 
 def cell(name: str, value: Any) -> str:
