@@ -20,6 +20,7 @@ def coloring(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield from ablation(benchmarks)
     yield from hard_instances(benchmarks)
     yield from randcsp(benchmarks)
+    yield from budgets(benchmarks)
 
 
 def tables(folder: Path) -> Iterator[str]:
@@ -108,6 +109,26 @@ def randcsp(folder: Path) -> Iterator[str]:
     yield f"- sha256 of all 20,000 test graphs: {hashes}."
     for session in found["sessions"]:
         yield f"- `{session['command']}`, {machine({'origin': session})}."
+
+
+def budgets(folder: Path) -> Iterator[str]:
+    """How many calls of `solve` held their budget, and which instances it proves in 10 s."""
+    files = sorted(folder.glob("coloring_budget_*.json"))
+    if not files:
+        return
+    found = read(files[-1])
+    late = [row for row in found["rows"] if not row["held"]]
+    named = ", ".join(f"{row['instance']} {row['seconds']:.2f} s of {row['budget_s']:g} s" for row in late)
+    yield from ["", "**Budgets and proofs of `solve`**", ""]
+    share, allowed = found["longest_share"], found["tolerance"]
+    yield f"- {found['held']} of {found['calls']} calls took at most {allowed:.0%} more wall time than their budget."
+    yield f"- The longest call of all took {share:.1%} of its budget{f'; longer than allowed: {named}' if late else ''}."
+    for name, is_proven in found["proven_in_10_s"].items():
+        rows = [row for row in found["rows"] if row["instance"] == name and row["optimal"]]
+        seconds = min((row["seconds"] for row in rows), default=0.0)
+        words = f"proven optimal with {rows[0]['colours']} colours in {seconds:.2f} s" if is_proven else "not proven"
+        yield f"- {name}: {words}."
+    yield from ["", f"`{found['origin']['command']}`, {machine(found)}."]
 
 
 def cell(name: str, value: Any) -> str:
