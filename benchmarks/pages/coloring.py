@@ -118,11 +118,11 @@ def budgets(folder: Path) -> Iterator[str]:
         return
     found = read(files[-1])
     late = [row for row in found["rows"] if not row["held"]]
-    named = ", ".join(f"{row['instance']} {row['seconds']:.2f} s of {row['budget_s']:g} s" for row in late)
+    named = ", ".join(f"{row['instance']} {row['seconds']:.2f} s of {row['budget_s']:g} s" for row in late) or "none"
     yield from ["", "**Budgets and proofs of `solve`**", ""]
     share, allowed = found["longest_share"], found["tolerance"]
     yield f"- {found['held']} of {found['calls']} calls took at most {allowed:.0%} more wall time than their budget."
-    yield f"- The longest call of all took {share:.1%} of its budget{f'; longer than allowed: {named}' if late else ''}."
+    yield f"- The longest call of all took {share:.1%} of its budget. Longer than allowed: {named}."
     for name, is_proven in found["proven_in_10_s"].items():
         rows = [row for row in found["rows"] if row["instance"] == name and row["optimal"]]
         seconds = min((row["seconds"] for row in rows), default=0.0)

@@ -40,21 +40,21 @@ def test_impossible_graphs_are_those_of_the_exact_search(randcsp: Any) -> None:
 
 def test_a_cell(randcsp: Any) -> None:
     """No method runs on impossible graphs, and a published method that coloured one is counted."""
-    cell, names = randcsp.instances.Cell(16, 3, 4.94), randcsp.instances.PUBLISHED
-    tests = randcsp.instances.graphs_of(cell, 6)
+    cell, names = randcsp.instances.Cell(16, 3, 4.4), randcsp.instances.PUBLISHED
+    tests = randcsp.instances.graphs_of(cell, 12)
     decisions = [randcsp.methods.decide(test, 3) for test in tests]
     published = {
         test.key: dict.fromkeys(names, int(one == "impossible")) for test, one in zip(tests, decisions, strict=True)
     }
     net = load_net(None).model
-    row = randcsp.methods.of_cell(net, cell, 6, published)
+    row = randcsp.methods.of_cell(net, cell, 12, published)
     assert row["impossible"] == decisions.count("impossible") > 0
     assert row["colourable"] == decisions.count("colourable") > 0
     assert all(0 < solved <= row["colourable"] for solved in row["solved"].values())
     assert row["published"] == dict.fromkeys(names, row["colourable"])
     assert row["contradictions"] == 0
     published[tests[decisions.index("impossible")].key]["sa"] = 0
-    assert randcsp.methods.of_cell(net, cell, 6, published)["contradictions"] == 1
+    assert randcsp.methods.of_cell(net, cell, 12, published)["contradictions"] == 1
 
 
 def test_a_file_is_continued_and_never_mixed(randcsp: Any, tmp_path: Path) -> None:
