@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -20,11 +21,9 @@ SESSION = {"command": "python benchmarks/coloring_randcsp.py", "hardware": {"cpu
 @pytest.fixture
 def randcsp(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import randcsp.cell_file
-    import randcsp.instances
-    import randcsp.methods
-
-    yield randcsp
+    for name in ("cell_file", "instances", "methods"):
+        importlib.import_module(f"randcsp.{name}")
+    yield sys.modules["randcsp"]
     for name in [name for name in sys.modules if name.split(".")[0] in ("randcsp", "measure")]:
         del sys.modules[name]
 
