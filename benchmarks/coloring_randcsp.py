@@ -9,7 +9,7 @@ Skenderi et al. 2026, arXiv 2602.18419). --graphs: the first so many of the 400 
 (number of colours, size, mean degree). Needs networkx and python-sat.
 
 The graphs are made as their authors do: Python's `random` with seed 1, then `gnm_random_graph`. The
-sha256 of their edges is printed. Methods, on one thread: the raw network (12 tries of 2n rounds); the
+sha256 of their edges is in the result. Methods, on one thread: the raw network (12 tries of 2n rounds); the
 network with repair (its best colouring, repaired once with at most 2n moves); the same repair of one
 random colouring, and of 12; TabuCol and HEAD, each with as many CPU seconds a graph as the raw
 network took in that cell, on the same machine. randcsp/methods.py has the rules.
@@ -33,7 +33,7 @@ import torch
 from measure import RESULTS, origin
 from randcsp import methods
 from randcsp.cell_file import CellFile, Refused
-from randcsp.instances import PER_CELL, SIZES, cells, read_published, sha256_of
+from randcsp.instances import PER_CELL, SIZES, cells, graphs_of, read_published, sha256_of
 
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet, load_net
 from ranks.workloads.graph_coloring.solving.proof import sat
@@ -46,7 +46,7 @@ def newest_result() -> Path:
 
 def identity(net: LoadedNet, graphs: int) -> dict[str, Any]:
     """What all cells of a file have in common."""
-    hashes = {f"graphs_sha256_{k}": sha256_of(k) for k in (3, 5)}
+    hashes = {"first_graphs_sha256": sha256_of(test for cell in cells() for test in graphs_of(cell, 1))}
     hashes |= {"weights_sha256": net.sha256, "searches_sha256": methods.searches_sha256()}
     return {"graphs": graphs, "methods": methods.VERSION, **hashes}
 

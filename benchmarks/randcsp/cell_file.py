@@ -1,8 +1,9 @@
 """The file of finished cells: one line each. A later start continues with the missing ones.
 
-All cells of a file have the same identity: the hash of the test graphs, how many of each cell are
-used, the hash of the weights, the version of the methods, and the hash of what the searches answer
-with fixed moves. A start with another identity is refused. `sessions` lists the starts that finished
+All cells of a file have the same identity: the hash of the first test graph of every cell, how many
+graphs of each cell are used, the hash of the weights, the version of the methods, and the hash of
+what the searches answer with fixed moves. A start with another identity is refused. A row has the
+hash of all its graphs. `sessions` lists the starts that finished
 a cell, each with date, command, commit, versions and machine; a cell has the number of its session.
 """
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from randcsp.instances import PER_CELL, PUBLISHED, Cell, TestGraph, graphs_of
+from randcsp.instances import PER_CELL, PUBLISHED, Cell, TestGraph, graphs_of, sha256_of
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.head import head
 from ranks.workloads.graph_coloring.classical.repair import repair
@@ -65,7 +65,7 @@ def of_cell(
     tests, k = graphs_of(cell, graphs), cell.colours
     start_s = time.process_time()
     decisions = [decide(test, k) for test in tests]
-    row: dict[str, Any] = {**vars(cell), "edges": cell.edges, "graphs": graphs}
+    row: dict[str, Any] = {**vars(cell), "edges": cell.edges, "graphs": graphs, "graphs_sha256": sha256_of(tests)}
     row |= {kind: Counter(decisions)[kind] for kind in ("colourable", "impossible", "unknown")}
     row["decide_cpu_s"] = round(time.process_time() - start_s, 3)
     row["contradictions"] = sum(
