@@ -3,8 +3,8 @@
 All cells of a file have the same identity: the hash of the first test graph of every cell, how many
 graphs of each cell are used, the hash of the weights, the version of the methods, and the hash of
 what the searches answer with fixed moves. A start with another identity is refused. A row has the
-hash of all its graphs. `sessions` lists the starts that finished
-a cell, each with date, command, commit, versions and machine; a cell has the number of its session.
+hash of all its graphs. `sessions` lists the starts that finished a cell, each with date, command,
+commit, versions and machine; a cell has the number of its session.
 """
 
 from __future__ import annotations
