@@ -4,7 +4,8 @@
 
 FOLDER holds graph files of the DIMACS and COLOR02-04 sets (docs/graph-coloring.md says where they
 are). Each case is an instance, a number of colours and a limit of CPU seconds. HEAD gets each seed
-once; TabuCol gets the first seeds and the same seconds, from random colours. The first line is the
+once; TabuCol gets the first seeds and the same seconds, from random colours. A row also has the
+colours that DSATUR needs. The first line is the
 moves per second of TabuCol on DSJC500.5 with 48 colours.
 
 Writes benchmarks/results/coloring_head_DATE.json, also after each case.
@@ -23,6 +24,7 @@ from typing import Any
 
 from measure import origin, spread, write_result
 
+from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
 from ranks.workloads.graph_coloring.classical.head import head
 from ranks.workloads.graph_coloring.classical.tabucol import tabucol
 from ranks.workloads.graph_coloring.graphs.checker import problems
@@ -86,8 +88,8 @@ def runs(graph: Graph, case: Case, search: Search, seeds: int) -> list[dict[str,
 
 
 def measured(graph: Graph, case: Case, seeds: int, tabucol_seeds: int) -> dict[str, Any]:
-    """HEAD and TabuCol on one case."""
-    row: dict[str, Any] = asdict(case)
+    """HEAD and TabuCol on one case, and the colours of DSATUR."""
+    row: dict[str, Any] = asdict(case) | {"dsatur_colours": num_colours(dsatur(graph))}
     for name, search, count in (("HEAD", by_head, seeds), ("TabuCol", by_tabucol, tabucol_seeds)):
         found = runs(graph, case, search, count)
         row[name] = {"solved": sum(one["solved"] for one in found), "seeds": count, "runs": found}

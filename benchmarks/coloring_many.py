@@ -1,6 +1,6 @@
 """Graphs per second of `solve_many`: 10,000 random graphs of 50 nodes.
 
-    python benchmarks/coloring_many.py [--graphs 10000] [--nodes 50] [--passes 0 1 2]
+    python benchmarks/coloring_many.py [--graphs 10000] [--nodes 50] [--passes 0 1 2] [--quick]
 
 The densities are uniform in 0.1 to 0.9. Pass 0 is DSATUR and a clique; each further pass gives every
 graph that is not settled a search by TabuCol twice as long as the pass before. Every colouring is
@@ -59,13 +59,16 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=50)
     parser.add_argument("--passes", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--quick", action="store_true", help="500 graphs; writes nothing")
     asked = parser.parse_args()
-    graphs = [random_graph(seed, asked.nodes) for seed in range(asked.graphs)]
+    graphs = [random_graph(seed, asked.nodes) for seed in range(500 if asked.quick else asked.graphs)]
     given = {"Graph": graphs, "networkx": [to_networkx(graph) for graph in graphs]}
     solve_many(graphs[:2], passes=1)
     rows = [measured(kind, given[kind], graphs, passes) for kind in given for passes in asked.passes]
     for row in rows:
         print(row)
+    if asked.quick:
+        return
     content = {"origin": origin(), "settings": vars(asked), "threads": os.cpu_count(), "rows": rows}
     path = write_result(f"coloring_many_{time.strftime('%Y-%m-%d')}", content)
     print(f"written: {path}")

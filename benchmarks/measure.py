@@ -127,9 +127,14 @@ def origin() -> dict[str, Any]:
 
 
 def arguments() -> list[str]:
-    """Of this program; the interpreter of a peer, which is another on each machine, is called PYTHON."""
-    given = sys.argv[1:]
+    """Of this program. The interpreter of a peer, which is another on each machine, is called PYTHON; an absolute path
+    outside of the repository is its last name."""
+    given = [Path(one).name if is_outside(Path(one)) else one for one in sys.argv[1:]]
     return ["PYTHON" if before == "--peer" else one for before, one in zip(["", *given], given, strict=False)]
+
+
+def is_outside(path: Path) -> bool:
+    return path.is_absolute() and ROOT not in path.parents
 
 
 def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from ranks.workloads.graph_coloring.classical.cliques import greedy_clique
 from ranks.workloads.graph_coloring.classical.greedy import dsatur, num_colours
@@ -35,6 +36,20 @@ def test_never_worse_than_dsatur(run: str, monkeypatch: pytest.MonkeyPatch) -> N
         found = colour(LARGE, load_net(run), k=None, limit=Limit.from_now(10.0), seed=0)
         assert (found.found_by, found.num_colours, found.conflicts) == ("DSATUR", most, 0)
         assert found.report is not None
+
+
+def test_the_net_uses_one_thread(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more threads a round waits for the slowest, which held no budget next to other programs."""
+    used, threads = list[int](), torch.get_num_threads()
+    result = SolverResult(np.arange(LARGE.n), 0, 0.1, 0.1)
+    for name in ("pipeline", "repaired"):
+        search = lambda *rest: used.append(torch.get_num_threads()) or result  # noqa: E731
+        monkeypatch.setattr(best_colouring.NetSolvers, name, search)
+    torch.set_num_threads(3)
+    colour(LARGE, load_net(run), k=None, limit=Limit.from_now(10.0), seed=0)
+    best_colouring.by_net_alone(LARGE, load_net(run), k=None, limit=Limit.from_now(10.0), seed=0)
+    assert (used, torch.get_num_threads()) == ([1, 1], 3)
+    torch.set_num_threads(threads)
 
 
 def test_a_greedy_colouring_is_reported_as_one(run: str, monkeypatch: pytest.MonkeyPatch) -> None:

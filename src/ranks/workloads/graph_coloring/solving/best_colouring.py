@@ -81,6 +81,21 @@ class Limit:
         return self.amount if self.clock.unit == "s" else self.amount / MOVES_PER_SECOND
 
 
+@contextlib.contextmanager
+def one_thread() -> Generator[None]:
+    """Torch uses one thread, as all other parts of a search do.
+
+    So the bits of its sums do not depend on the number of cores. And budgets hold next to other
+    programs: with several threads, a round of the network waits for the slowest one.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def by_dsatur(graph: Graph, limit: Limit) -> Solution:
     """The colouring of DSATUR, with the lower bound of a clique."""
     colours_N = dsatur(graph)
@@ -90,6 +105,7 @@ def by_dsatur(graph: Graph, limit: Limit) -> Solution:
     return verified(graph, Solution(colours_N, graph.conflicts(colours_N), "DSATUR", found_s, limit.spent, bound))
 
 
+@one_thread()
 def best_colouring(
     graph: Graph, net: LoadedNet, *, k: int | None, limit: Limit, seed: int, given_N: Ints | None = None
 ) -> Solution:
@@ -127,6 +143,7 @@ def with_k_colours(graph: Graph, known: Solution, k: int) -> Solution:
     return verified(graph, replace(known, colours_N=with_fewer_colours(graph, known.colours_N, k)))
 
 
+@one_thread()
 def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, limit: Limit, seed: int) -> Solution:
     """The best colouring of the net with repair.
 
@@ -139,17 +156,6 @@ def by_net_alone(graph: Graph, net: LoadedNet, *, k: int | None, limit: Limit, s
     by, bound = solvers.report.found_by, clique_bound(graph)
     solution = Solution(result.colours_N, result.conflicts, by, found_s, limit.spent, bound, solvers.report)
     return verified(graph, solution)
-
-
-@contextlib.contextmanager
-def one_thread() -> Generator[None]:
-    """Torch uses one thread, so that the bits of its sums do not depend on the number of cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Hashable
@@ -15,7 +14,7 @@ import numpy as np
 from ranks.errors import UserError
 from ranks.workloads.graph_coloring.graphs.networkx_graphs import from_networkx
 from ranks.workloads.graph_coloring.net.weights_file import load_net
-from ranks.workloads.graph_coloring.solving.best_colouring import Limit, best_colouring, one_thread, warm_up
+from ranks.workloads.graph_coloring.solving.best_colouring import Limit, best_colouring, warm_up
 from ranks.workloads.graph_coloring.solving.budget import MoveClock, integer
 
 Status = Literal["proper", "impossible", "not found"]
@@ -75,8 +74,7 @@ def solve(
     limit = Limit.from_now(float(budget_s)) if moves is None else Limit.from_now(moves, MoveClock())
     start_s = time.perf_counter()
     graph, nodes = from_networkx(G)
-    with one_thread() if moves is not None else contextlib.nullcontext():
-        found = best_colouring(graph, net, k=k, limit=limit, seed=seed)
+    found = best_colouring(graph, net, k=k, limit=limit, seed=seed)
     _, class_N = np.unique(found.colours_N, return_inverse=True)
     return NetworkxSolution(
         "impossible" if found.impossible(k) else "proper" if found.proper(k) else "not found",

@@ -92,7 +92,6 @@ def solve(
         best_colouring,
         by_dsatur,
         by_net_alone,
-        one_thread,
         warm_up,
         with_k_colours,
     )
@@ -115,15 +114,14 @@ def solve(
             given_N = read_sol(init, graph.n, "--init")
             print(f"{init}: {len(set(given_N.tolist()))} colours, conflicts {graph.conflicts(given_N)}", flush=True)
             given_N = with_more_colours(graph, given_N)
-        with one_thread() if moves is not None else contextlib.nullcontext():
-            if net is None:
-                found = by_dsatur(graph, limit)
-                if k is not None and not found.settled(k):
-                    found = with_k_colours(graph, found, k)
-            elif net_only:
-                found = by_net_alone(graph, net, k=k, limit=limit, seed=seed)
-            else:
-                found = best_colouring(graph, net, k=k, limit=limit, seed=seed, given_N=given_N)
+        if net is None:
+            found = by_dsatur(graph, limit)
+            if k is not None and not found.settled(k):
+                found = with_k_colours(graph, found, k)
+        elif net_only:
+            found = by_net_alone(graph, net, k=k, limit=limit, seed=seed)
+        else:
+            found = best_colouring(graph, net, k=k, limit=limit, seed=seed, given_N=given_N)
         lines = describe(found, k, clock)
         print("\n".join(lines))
     colours_N = found.colours_N if found.proper(k) else None

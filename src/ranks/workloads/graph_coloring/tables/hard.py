@@ -30,6 +30,7 @@ from ranks.workloads.graph_coloring.graphs.graph import Graph, Ints
 from ranks.workloads.graph_coloring.net.decode import RawColouring, raw_search
 from ranks.workloads.graph_coloring.net.model import ColouringNet
 from ranks.workloads.graph_coloring.net.search import GraphSearch
+from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
 from ranks.workloads.graph_coloring.solving.search.restarts import random_starts, repair_until_proper, until_deadline
 
 SEED, PURPOSE, COLOURS = 2026, "table", 3
@@ -65,12 +66,8 @@ def hard_rows(trained: ColouringNet, num_graphs: int, sizes: Sequence[int] = SIZ
     """The results of all methods on `num_graphs` graphs of each size, on one thread."""
     torch.manual_seed(SEED)
     untrained = ColouringNet(**arguments_of(trained)).to(torch.get_default_dtype())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return [row for n in sizes for row in _rows_of_size(n, num_graphs, trained, untrained)]
-    finally:
-        torch.set_num_threads(threads)
 
 
 SETTINGS = {

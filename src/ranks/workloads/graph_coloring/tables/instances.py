@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet
 from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
 from ranks.workloads.graph_coloring.solving.bench.report import BenchResult, net_comparison
 from ranks.workloads.graph_coloring.solving.bench.run import read_instances, run_all
+from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
 from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
 from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 
@@ -45,9 +44,10 @@ class InstanceTable:
 def instance_table(net: LoadedNet, folder: Path, budget_s: float) -> InstanceTable:
     """Run every solver for `budget_s` seconds on each instance of a folder. Raises UserError."""
     instances, csv = read_instances(folder, read_best_known(None)), io.StringIO()
-    found = run_all(instances, CLASSICAL_SOLVERS | NetSolvers(net.model).by_name(), budget_s, 1, csv)
+    with one_thread():
+        found = run_all(instances, CLASSICAL_SOLVERS | NetSolvers(net.model).by_name(), budget_s, 1, csv)
     rows = [instance_row([row for row in found if row.instance == instance.name]) for instance in instances]
-    facts = {"instances: seconds for each solver": budget_s, "instances: torch threads": torch.get_num_threads()}
+    facts = {"instances: seconds for each solver": budget_s, "instances: torch threads": 1}
     return InstanceTable(rows, facts | net_comparison(found), csv.getvalue().splitlines())
 
 

@@ -56,14 +56,13 @@ def bench(
     if seeds < 1:
         raise UserError(f"--seeds {seeds}", "a bench needs at least one", "give --seeds 1 or more")
 
-    import torch
-
     from ranks.engine.runs.provenance import cpu_name
     from ranks.workloads.graph_coloring.net.weights_file import load_net
     from ranks.workloads.graph_coloring.pictures.plots import plot_gaps
     from ranks.workloads.graph_coloring.solving.bench import run as bench_run
     from ranks.workloads.graph_coloring.solving.bench.best_known import read_best_known
     from ranks.workloads.graph_coloring.solving.bench.report import gaps, summary, table
+    from ranks.workloads.graph_coloring.solving.best_colouring import one_thread
     from ranks.workloads.graph_coloring.solving.search.net_solvers import NetSolvers
     from ranks.workloads.graph_coloring.solving.search.solvers import CLASSICAL_SOLVERS
 
@@ -74,21 +73,22 @@ def bench(
             found = "no best known colours for any of these graphs"
             raise UserError(f"--plot {plot}", found, "give them with --best FILE, or leave --plot out")
         plot_gaps(plot, {}, "not measured yet")
-    setting = {"budget_s": budget_s, "seeds": seeds, "threads": torch.get_num_threads()}
+    setting = {"budget_s": budget_s, "seeds": seeds, "threads": 1}
     available = dict(CLASSICAL_SOLVERS)
     if any(name in bench_run.NET_SOLVERS for name in names):
         net = load_net(run)
         available |= NetSolvers(net.model).by_name()
         setting |= {"weights": net.name, "weights_sha256": net.sha256}
         print(f"weights: {net.name}, sha256 {net.sha256[:12]}")
-    with contextlib.ExitStack() as files:
-        csv_file = files.enter_context(_open(csv, "--csv")) if csv else None
-        json_file = files.enter_context(_open(json, "--json")) if json else None
+    with contextlib.ExitStack() as stack:
+        csv_file = stack.enter_context(_open(csv, "--csv")) if csv else None
+        json_file = stack.enter_context(_open(json, "--json")) if json else None
         print(f"{len(instances)} graphs, {budget} for each of: {', '.join(names)}; {cpu_name()}", flush=True)
         chosen = {name: available[name] for name in names}
+        stack.enter_context(one_thread())
         results = bench_run.run_all(instances, chosen, budget_s, seeds, csv_file)
         print("\n".join(["", *table(results), "", *summary(results)]))
-        print(f"* proven; seconds until the colouring was found, of {budget}; CPU: {setting['threads']} torch threads")
+        print(f"* proven; seconds until the colouring was found, of {budget}; CPU: one thread")
         if json_file:
             rows = [asdict(result) for result in results]
             content = {"provenance": bench_run.provenance_of(setting), "rows": rows, "summary": summary(results)}

@@ -1,0 +1,1 @@
+"""The parts of benchmarks/coloring_randcsp.py: its graphs, its methods, and its file of results."""
