@@ -105,8 +105,8 @@ def randcsp(folder: Path) -> Iterator[str]:
     yield "- `impossible`: proven by CaDiCaL and MiniSat; no method ran on these graphs."
     yield f"- Published methods coloured {contradictions} of them."
     yield "- `s a graph`: CPU seconds of the raw net for a graph, by cell; the limit of TabuCol and HEAD."
-    yield f"- {cpu_h:.2f} CPU hours. Sessions:"
     yield f"- sha256 of the first test graph of every cell: {identity['first_graphs_sha256'][:12]}; the file has more."
+    yield f"- {cpu_h:.2f} CPU hours. Sessions:"
     for session in found["sessions"]:
         yield f"- `{session['command']}`, {machine({'origin': session})}."
 
