@@ -20,7 +20,7 @@ from ranks import KeptFile, KeptFiles, Run, RunConfig, Stopped, Summary, UserErr
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.files.mapped import map_arrays
 from ranks.engine.files.regular import DamagedFile
-from ranks.engine.runs.checkpoints import checkpoint, checkpoint_writer
+from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.checkpoints.manifest import read_manifest, sealed
 from ranks.engine.runs.folder import listing
 from ranks.engine.runs.kept import kept_folder
@@ -162,7 +162,7 @@ def killed_training(config: RunConfig, where: str) -> None:
     elif where == "before the save":
         KeptFiles.write = then_die  # type: ignore[method-assign]
     else:
-        checkpoint_writer.KeptFolder.delete_unnamed = not_deleted  # type: ignore[method-assign]
+        kept_folder.KeptFolder.delete_unnamed = not_deleted  # type: ignore[method-assign]
     train(config, 10)
 
 
