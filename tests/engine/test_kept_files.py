@@ -402,6 +402,8 @@ def cost_of(folder: Path, num_parts: int, monkeypatch: pytest.MonkeyPatch) -> tu
                         parts.write(iteration, {"x": np.full(25_000, number, np.float32)})
                     before = bytes_moved()
                 elif iteration == 1:
+                    assert run._snapshot is not None
+                    assert run._snapshot.flat() == {}, "the copy for a stop holds names alone"
                     moved[0] = bytes_moved() - before  # from one iteration to the next
                     run.save()
                     monkeypatch.setattr(os, "open", watched_os)
