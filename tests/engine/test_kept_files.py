@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from ranks import KeptFile, KeptFiles, Run, RunConfig, Stopped, Summary, UserError, World
+from ranks.engine.distributed import agree
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.files.mapped import map_arrays
 from ranks.engine.files.regular import DamagedFile
@@ -331,6 +332,26 @@ def test_two_ranks_then_three_give_the_run_of_one(trained: tuple[Path, Summary, 
     assert part.name == kept(config_of(trained[0]))[2].name
     assert part.stat().st_ino == inode
     assert {f"window/{path.name}" for path in kept(config).values()} == named(config)
+
+
+def train_on_two_hosts(world: World, blind: bool) -> str:
+    """As if each rank were on a host of its own; `blind`: the second one does not see the first one's files."""
+    world.process_env = replace(world.process_env, one_host=False)
+    agree.SEEN_S = 0.1
+    if blind and world.rank == 1:
+        KeptFiles._sees = lambda self, file: False  # type: ignore[method-assign]
+    try:
+        return window.train(CONFIG, world).fingerprint
+    except UserError as error:
+        return error.found
+
+
+def test_a_host_that_does_not_see_a_part_is_named(trained: tuple[Path, Summary, Summary], tmp_path: Path) -> None:
+    same = run_ranks(2, train_on_two_hosts, False, config=config_of(tmp_path / "same"), tmp_path=tmp_path)
+    assert set(same) == {trained[1].fingerprint}
+    found = run_ranks(2, train_on_two_hosts, True, config=config_of(tmp_path / "blind"), tmp_path=tmp_path)
+    assert found[0] == found[1]
+    assert "sees: rank 1 on" in found[0]
 
 
 def refused_write(world: World) -> str:
