@@ -55,6 +55,7 @@ class CheckpointWriter:
             self.manifest = checkpoint.write(folder, iteration, state, about)
         with writing(f"to delete old checkpoints in {folder}", folder):
             checkpoint.rotate(folder)
+            checkpoint.delete_unnamed_files(folder, before=iteration)
         seconds = time.perf_counter() - start
         path = str(folder / name_of(iteration))
         return {"event": "saved", "checkpoint": path, "seconds": seconds, **record(self.manifest)}
