@@ -17,7 +17,7 @@ from ranks.workloads.stock_trading.market.metrics import cagr, cumulative_return
 FIRST, LAST = "2016-01-04", "2020-05-08"
 TRAIN = ("2009-01-02", "2015-10-01")
 MEASURES = (cumulative_return, cagr, volatility, sharpe, max_drawdown)
-NO_COSTS = MarketConfig(commission_bps=0.0, whole_shares=False)
+NO_COSTS = MarketConfig(commission_bps=0.0, no_trade_band=0.0)
 EXPECTED = {
     "buy and hold, equal weights, no cost": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
     "equal weights every 21 days, 10 bp": (0.8953, 0.1587, 0.1971, 0.8459, -0.3161),
