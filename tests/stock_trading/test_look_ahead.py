@@ -24,7 +24,7 @@ from .look_ahead import find_leaks, garbage_after
 FEATURES = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
 )
-CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None, max_shares=1000)
+CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None)
 SPLIT = Split(range(60, 140), None, range(150, 300))
 WINDOW = 10
 TEN = stocks().tickers[:10]

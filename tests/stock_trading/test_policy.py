@@ -100,7 +100,7 @@ def test_forward_equals_acting_with_stride_1() -> None:
 
 
 def config() -> Config:
-    market = MarketConfig(turbulence_exit=0.9, max_shares=1000)
+    market = MarketConfig(turbulence_exit=0.9)
     model = ModelConfig(window=WINDOW, stride=7, feature_hidden=8, hidden=8)
     return replace(demo(), data=DataConfig(embargo_days=10), features=FEATURES, market=market, model=model)
 

@@ -61,7 +61,8 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
     stock_DSF = np.stack([_stock_feature(name, prices, config) for name in config.names], -1)
     turbulence_D = turbulence(prices.close_DS, config.turbulence_days) if config.turbulence else None
     market_DM = np.zeros((prices.num_days, 0)) if turbulence_D is None else np.log1p(turbulence_D)[:, None]
-    is_known_D = np.asarray(np.isfinite(stock_DSF).all(2).any(1) & np.isfinite(market_DM).all(1))
+    is_known_DS = np.asarray(np.isfinite(stock_DSF).all(2))
+    is_known_D = np.asarray(is_known_DS.any(1) & np.isfinite(market_DM).all(1))
     if not is_known_D.any():
         found = f"{prices.num_days} days of {prices.source}, which are too few for the windows"
         raise UserError("features of the prices", found, "give a longer history, or shorten the windows")
