@@ -50,6 +50,15 @@ def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
     return Prices.of(made.dates_D, made.tickers, fields, f"bars, seed {seed}")
 
 
+def with_gaps(prices: Prices, *gaps: tuple[int, int, int]) -> Prices:
+    """(stock, first row, row after the last) of each gap."""
+    fields = {name: values.copy() for name, values in prices.fields().items()}
+    for stock, start, stop in gaps:
+        for values in fields.values():
+            values[start:stop, stock] = np.nan
+    return Prices.of(prices.dates_D, prices.tickers, fields, "gaps", has_gaps=True)
+
+
 def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> MarketDays:
     """All days of the prices. The only feature is the row number; the rows in `turbulent` are turbulent."""
     is_turbulent_D = np.isin(np.arange(prices.num_days), turbulent)

@@ -33,7 +33,7 @@ def fill_orders(
     cash_B = cash_B + sum_stocks(sold_BS * sale_price_BS) * (1.0 - commission)
     needed_B = sum_stocks(orders.buy_BS) * (1.0 + commission)
     factor_B = torch.where(needed_B > cash_B, cash_B / needed_B * (1.0 - SLACK), 1.0)
-    bought_BS = orders.buy_BS * factor_B[:, None] / purchase_price_BS
+    bought_BS = torch.where(orders.buy_BS == 0.0, 0.0, orders.buy_BS * factor_B[:, None] / purchase_price_BS)
     if config.whole_shares:
         bought_BS = bought_BS.floor()
     cash_B = cash_B - sum_stocks(bought_BS * purchase_price_BS) * (1.0 + commission)
