@@ -119,7 +119,7 @@ def test_leaks_are_detected(leak: str, day: int) -> None:
         "feature": {"features", "table", "observation", "action"},
         "scaler": {"scaler", "table", "observation", "action"},
         "threshold": {"threshold"},
-        "fill": {"cash", "value", "observation"},
+        "fill": {"shares", "value", "observation"},
         "benchmark": {"benchmark"},
     }[leak]
     assert found <= set(names)
