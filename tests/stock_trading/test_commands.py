@@ -31,6 +31,7 @@ def config() -> Config:
         demo(),
         data=DataConfig(test_to="2017-12-29"),
         features=FeatureConfig(turbulence=False),
+        market=MarketConfig(no_trade_band=0.0),  # so short a training makes small trades only
         model=ModelConfig(hidden=8, feature_hidden=8),
         ppo=replace(demo().ppo, minibatches=2, epochs=1),
         global_batch=8,

@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cfg = replace(
         demo(),
         data=DataConfig(source="own.csv"),
-        market=MarketConfig(turbulence_exit=0.9),
+        market=MarketConfig(no_trade_band=0.0, turbulence_exit=0.9),
         model=ModelConfig(hidden=8, feature_hidden=8),
         ppo=replace(demo().ppo, minibatches=2, epochs=1),
         global_batch=8,

@@ -37,6 +37,7 @@ def tiny() -> Config:
     return replace(
         demo(),
         features=FeatureConfig(names=("return", "trend"), turbulence=False),
+        market=MarketConfig(no_trade_band=0.0),  # so short a training makes small trades only
         model=ModelConfig(window=10, feature_hidden=4, hidden=4),
         ppo=replace(demo().ppo, epochs=1, minibatches=1),
         global_batch=4,
