@@ -31,9 +31,9 @@ def config() -> Config:
         demo(),
         data=DataConfig(test_to="2017-12-29"),
         features=FeatureConfig(turbulence=False),
-        market=MarketConfig(no_trade_band=0.0),  # so short a training makes small trades only
         model=ModelConfig(hidden=8, feature_hidden=8),
-        ppo=replace(demo().ppo, minibatches=2, epochs=1),
+        ppo=replace(demo().ppo, minibatches=2, epochs=2),
+        optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=8,
         iterations=2,
     )
