@@ -132,6 +132,17 @@ def test_any_weights_are_reached_within_a_few_days() -> None:
     assert (market.weights_BS() - target_S).abs().max() < 0.02  # one day's moves of the prices
 
 
+def test_cash_that_is_spent_day_after_day_stays_at_zero_or_above() -> None:
+    """Without a floor, ever smaller rests of cash reach the smallest float and then a negative number."""
+    prices = bars(900, 3, 1)
+    market = Market(days(prices), range(64), 0, replace(DEFAULT, commission_bps=10))
+    bias_BS = torch.randn((64, 3), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for day in range(899):
+        market.advance(bias_BS * (1 + 0.1 * (day % 3)))
+        assert (market.cash_B >= 0).all()
+        assert market.value_B.isfinite().all()
+
+
 def test_nan_actions_make_nan_rewards() -> None:
     market = Market(days(FLAT), range(2), 0, NO_COSTS)
     reward_B = market.step(torch.tensor([[0.5, torch.nan], [0.5, 0.5]])).reward_B

@@ -11,10 +11,6 @@ from torch import Tensor
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.orders import Orders, sum_stocks
 
-SLACK = 1e-12
-"""Fraction of the cash that stays unspent when it is too little for all orders, so that rounding cannot make it
-negative."""
-
 
 def fill_orders(
     cash_B: Tensor, shares_BS: Tensor, orders: Orders, fill_BS: Tensor, config: MarketConfig
@@ -32,9 +28,9 @@ def fill_orders(
         sold_BS = sold_BS.floor()
     cash_B = cash_B + sum_stocks(sold_BS * sale_price_BS) * (1.0 - commission)
     needed_B = sum_stocks(orders.buy_BS) * (1.0 + commission)
-    factor_B = torch.where(needed_B > cash_B, cash_B / needed_B * (1.0 - SLACK), 1.0)
+    factor_B = torch.where(needed_B > cash_B, cash_B / needed_B, 1.0)
     bought_BS = torch.where(orders.buy_BS == 0.0, 0.0, orders.buy_BS * factor_B[:, None] / purchase_price_BS)
     if config.whole_shares:
         bought_BS = bought_BS.floor()
     cash_B = cash_B - sum_stocks(bought_BS * purchase_price_BS) * (1.0 + commission)
-    return cash_B, shares_BS - sold_BS + bought_BS
+    return cash_B.clamp(min=0.0), shares_BS - sold_BS + bought_BS  # rounding can spend a cent too much in 1e14
