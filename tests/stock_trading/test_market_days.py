@@ -79,5 +79,7 @@ def test_observation_is_account_and_features() -> None:
         held_S = market.shares_BS[row].numpy() * made.close_DS[day]
         value = market.value_B[row].item()
         np.testing.assert_allclose(vector_BF[row, 1:21].numpy(), held_S / value, rtol=1e-6)
-        np.testing.assert_allclose(vector_BF[row, [0, 21]].numpy(), [market.cash_B[row] / value, value / 1e6], rtol=1e-6)
+        np.testing.assert_allclose(
+            vector_BF[row, [0, 21]].numpy(), [market.cash_B[row] / value, value / 1e6], rtol=1e-6
+        )
     assert market.table_DF.shape == (made.num_days + 30, 141)

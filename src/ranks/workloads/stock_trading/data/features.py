@@ -76,11 +76,11 @@ def features_of(prices: Prices, config: FeatureConfig) -> Features:
 
 def _stock_feature(name: str, prices: Prices, config: FeatureConfig) -> Floats:
     """float64[D, S]: one feature, computed from the first day of each stock on; NaN until its window is full."""
-    is_traded_DS, carried_DS = prices.is_traded_DS, prices.carried_DS()
+    is_traded_DS, last_close_DS = prices.is_traded_DS, prices.last_close_DS()
     if name == TRADED:
         return is_traded_DS.astype(np.float64)
     high_DS, low_DS = (
-        carried_DS if bars_DS is None else np.where(is_traded_DS, bars_DS, carried_DS)
+        last_close_DS if bars_DS is None else np.where(is_traded_DS, bars_DS, last_close_DS)
         for bars_DS in (prices.high_DS, prices.low_DS)
     )
     make: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
@@ -93,12 +93,12 @@ def _stock_feature(name: str, prices: Prices, config: FeatureConfig) -> Floats:
         "adx": lambda high, low, close: indicators.adx(high, low, close, config.adx_days),
     }
     if is_traded_DS[0].all():
-        return make[name](high_DS, low_DS, carried_DS)
-    out_DS, first_S = np.full_like(carried_DS, np.nan), is_traded_DS.argmax(0)
+        return make[name](high_DS, low_DS, last_close_DS)
+    out_DS, first_S = np.full_like(last_close_DS, np.nan), is_traded_DS.argmax(0)
     for first in np.unique(first_S).tolist():
         same_S = first_S == first
         with contextlib.suppress(UserError):  # a stock that is too young for a value
-            high, low, close = (values_DS[first:, same_S] for values_DS in (high_DS, low_DS, carried_DS))
+            high, low, close = (values_DS[first:, same_S] for values_DS in (high_DS, low_DS, last_close_DS))
             out_DS[first:, same_S] = make[name](high, low, close)
     return out_DS
 

@@ -131,7 +131,7 @@ def _market_days(
     return MarketDays(
         prices.dates_D[cut],
         prices.tickers,
-        np.nan_to_num(prices.carried_DS()[cut]),
+        np.nan_to_num(prices.last_close_DS()[cut]),
         fill_DS,
         table_DK[cut],
         is_turbulent_D[cut],

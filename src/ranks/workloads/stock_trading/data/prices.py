@@ -144,7 +144,7 @@ class Prices:
         """bool[D, S]: the stock has a price on that day."""
         return np.isfinite(self.close_DS)
 
-    def carried_DS(self) -> Floats:
+    def last_close_DS(self) -> Floats:
         """float64[D, S]: the close, or the last close before a day without trade; NaN before the first day of trade. It
         values holdings. Nothing is traded at a carried price."""
         if not self.has_gaps:
@@ -205,9 +205,7 @@ class Prices:
         kept = {
             name: np.ascontiguousarray(cut(values)) for name, values in self.fields().items()
         }  # sums depend on the memory layout
-        return Prices.of(
-            dates_D, tickers or self.tickers, kept, self.source, *self.notes, has_gaps=self.has_gaps
-        )
+        return Prices.of(dates_D, tickers or self.tickers, kept, self.source, *self.notes, has_gaps=self.has_gaps)
 
     def large_moves(self, limit: float = SPLIT_MOVE) -> list[Move]:
         """Closes that changed by more than `limit` within a day, as unadjusted splits do."""

@@ -35,9 +35,7 @@ MAX_STEPS = 2000
 """Iteration limit of `minimum_variance_weights`."""
 
 
-def run_strategy(
-    prices: Prices, rows: range, strategy: Strategy, config: MarketConfig, lookback: int = 1
-) -> Ledger:
+def run_strategy(prices: Prices, rows: range, strategy: Strategy, config: MarketConfig, lookback: int = 1) -> Ledger:
     """Run a strategy over the days of `rows`; the ledger starts on the day before. Weights are 0 or more with a sum of
     at most 1; the rest stays cash. Raises UserError if there is no day before the period, ValueError for other
     weights."""
@@ -51,7 +49,7 @@ def run_strategy(
         raise UserError(f"a baseline from {prices.dates_D[rows.start]} on", "no day before it to choose weights on", do)
     config = replace(config, episode_days=None, ruin_fraction=0.0)
     market = Market(days_without_features(prices, rows), range(1), 0, config)
-    close_DS, is_traded_DS, step = prices.carried_DS(), prices.is_traded_DS, config.step_of(prices.num_stocks)
+    close_DS, is_traded_DS, step = prices.last_close_DS(), prices.is_traded_DS, config.step_of(prices.num_stocks)
     target_S: Floats | None = None  # None: reached
 
     def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -11,8 +11,8 @@ from ranks.errors import UserError
 
 @dataclass(frozen=True)
 class MarketConfig:
-    """Orders, trading costs, episodes and rewards. Cash, costs and rewards are those of the paper (Zou et al. 2022, arXiv
-    2212.02721)."""
+    """Orders, trading costs, episodes and rewards. Cash, costs and rewards are those of the paper (Zou et al. 2022,
+    arXiv 2212.02721)."""
 
     initial_cash: float = 1e6
     """Cash at the start of each episode, in the currency of the prices."""

@@ -33,4 +33,4 @@ def fill_orders(
     if config.whole_shares:
         bought_BS = bought_BS.floor()
     cash_B = cash_B - sum_stocks(bought_BS * purchase_price_BS) * (1.0 + commission)
-    return cash_B.clamp(min=0.0), shares_BS - sold_BS + bought_BS  # rounding can spend a cent too much in 1e14
+    return cash_B.clamp(min=0.0), shares_BS - sold_BS + bought_BS  # rounding may spend 1e-16 too much
