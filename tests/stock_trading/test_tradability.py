@@ -136,7 +136,10 @@ def test_partial_bars_are_not_traded(tmp_path: Path) -> None:
 
 FEATURES = FeatureConfig(
     names=("return", "trend", "macd", "rsi", "cci", "adx", "level", "traded"),
-    **{name: 5 for name in ("trend_days", "rsi_days", "cci_days", "adx_days")},
+    trend_days=5,
+    rsi_days=5,
+    cci_days=5,
+    adx_days=5,
     macd_fast=3,
     macd_slow=6,
     level_days=20,
