@@ -80,6 +80,6 @@ def test_observation_is_account_and_features() -> None:
         value = market.value_B[row].item()
         np.testing.assert_allclose(vector_BF[row, 1:21].numpy(), held_S / value, rtol=1e-6)
         np.testing.assert_allclose(
-            vector_BF[row, [0, 21]].numpy(), [market.cash_B[row] / value, value / 1e6], rtol=1e-6
+            vector_BF[row, [0, 21]].numpy(), [market.cash_B[row].item() / value, value / 1e6], rtol=1e-6
         )
     assert market.table_DF.shape == (made.num_days + 30, 141)

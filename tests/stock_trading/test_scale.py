@@ -60,7 +60,8 @@ def test_a_power_of_two_changes_no_bit_of_any_book_or_feature(prices: Prices, co
         assert one.trades_T.sum() > 3
         for name, column in money(one).items():
             np.testing.assert_array_equal(column, money(same)[name], name)
-    np.testing.assert_array_equal(*(features_of(p, FeatureConfig(turbulence_days=60)).flat_DK for p in (prices, other)))
+    before, after = (features_of(p, FeatureConfig(turbulence_days=60)).flat_DK for p in (prices, other))
+    np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

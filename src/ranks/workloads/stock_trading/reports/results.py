@@ -77,7 +77,7 @@ def write_results(folder: Path, ledger: Ledger, source: Mapping[str, Any]) -> li
             writer = csv.writer(file)
             writer.writerow(["date", "ticker", "shares", "price", "cost"])
             writer.writerows(
-                [t.date, t.ticker, f"{t.shares:g}", f"{t.price:.6f}", f"{t.commission:.6f}"] for t in ledger.trades()
+                [t.date, t.ticker, f"{t.shares:.10g}", f"{t.price:.6f}", f"{t.commission:.6f}"] for t in ledger.trades()
             )
         with paths[1].open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
