@@ -37,9 +37,9 @@ def tiny() -> Config:
     return replace(
         demo(),
         features=FeatureConfig(names=("return", "trend"), turbulence=False),
-        market=MarketConfig(no_trade_band=0.0),  # so short a training makes small trades only
         model=ModelConfig(window=10, feature_hidden=4, hidden=4),
-        ppo=replace(demo().ppo, epochs=1, minibatches=1),
+        ppo=replace(demo().ppo, epochs=8, minibatches=1),
+        optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=4,
         iterations=1,
     )
