@@ -17,6 +17,8 @@ MAKES = {
 }
 """Prefixes of result files, and the command that writes them."""
 MEASURES = ("return", "cagr", "volatility", "sharpe", "max_drawdown", "turnover", "costs")
+COUNTS = ("trades_per_year", "trading_days_per_year")
+"""Columns of results since actions are changes of weights."""
 HEADINGS = {"what": "quantity", "found": "result", "bar": "required"}
 """Columns of a proof's table -> their headings here."""
 WIDTH = 100
@@ -78,16 +80,17 @@ def speed(found: Mapping[str, Any]) -> Iterator[str]:
 def forward(found: Mapping[str, Any]) -> Iterator[str]:
     """All folds joined, and the Sharpe ratio in each."""
     whole, folds = found["all_folds"], found["folds"]
+    columns = [*MEASURES, *(name for name in COUNTS if name in whole["over_seeds"])]
     title = f"**Walk-forward test**, preset {found['preset']}, seeds {', '.join(whole['policy'])}."
     yield from [
         *wrapped(f"{title} {found['title']}"),
         "",
     ]
-    yield f"| all folds | {' | '.join(name.replace('_', ' ') for name in MEASURES)} |"
-    yield "|" + "---|" * (len(MEASURES) + 1)
-    yield f"| policy, mean over seeds | {' | '.join(over_seeds(whole, name) for name in MEASURES)} |"
+    yield f"| all folds | {' | '.join(name.replace('_', ' ') for name in columns)} |"
+    yield "|" + "---|" * (len(columns) + 1)
+    yield f"| policy, mean over seeds | {' | '.join(over_seeds(whole, name) for name in columns)} |"
     for baseline, metrics in whole["baselines"].items():
-        yield f"| {baseline} | {' | '.join(show(name, metrics[name]) for name in MEASURES)} |"
+        yield f"| {baseline} | {' | '.join(show(name, metrics[name]) for name in columns)} |"
     yield from ["", f"| Sharpe ratio | {' | '.join(' to '.join(fold['test']) for fold in folds)} |"]
     yield "|" + "---|" * (len(folds) + 1)
     yield f"| policy, mean over seeds | {' | '.join(over_seeds(fold, 'sharpe') for fold in folds)} |"
@@ -107,6 +110,8 @@ def show(name: str, value: float | None) -> str:
     """A metric as text: a percentage, or a ratio with two digits."""
     if value is None:
         return "-"
+    if name in COUNTS:
+        return f"{value:,.0f}"
     return f"{value:.2f}" if name == "sharpe" else f"{value:.1%}"
 
 

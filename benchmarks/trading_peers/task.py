@@ -32,7 +32,7 @@ class Task:
         """LSTMs for actor and critic on the features of the day; no KL stop, so that both make as many updates."""
         base = Config()
         synthetic = self.source != "sp500"
-        market = MarketConfig(max_shares=10_000 if synthetic else 100, episode_days=4 * HORIZON)
+        market = MarketConfig(episode_days=4 * HORIZON)
         ppo = replace(base.ppo, epochs=EPOCHS, minibatches=MINIBATCHES, target_kl=None, scale_rewards=False)
         return replace(
             base,

@@ -50,6 +50,15 @@ def bars(num_days: int, num_stocks: int, seed: int) -> Prices:
     return Prices.of(made.dates_D, made.tickers, fields, f"bars, seed {seed}")
 
 
+def with_gaps(prices: Prices, *gaps: tuple[int, int, int]) -> Prices:
+    """(stock, first row, row after the last) of each gap."""
+    fields = {name: values.copy() for name, values in prices.fields().items()}
+    for stock, start, stop in gaps:
+        for values in fields.values():
+            values[start:stop, stock] = np.nan
+    return Prices.of(prices.dates_D, prices.tickers, fields, "gaps", has_gaps=True)
+
+
 def days(prices: Prices, window: int = 1, turbulent: tuple[int, ...] = ()) -> MarketDays:
     """All days of the prices. The only feature is the row number; the rows in `turbulent` are turbulent."""
     is_turbulent_D = np.isin(np.arange(prices.num_days), turbulent)
@@ -81,28 +90,34 @@ class ReferenceAccount:
     def value(self, close: list[float]) -> float:
         return self.cash + math.fsum(n * p for n, p in zip(self.shares, close, strict=True))
 
-    def trade(self, action: list[float], fill: list[float], is_exit: bool) -> None:
+    def trade(self, action: list[float], close: list[float], fill: list[float], is_exit: bool = False) -> None:
+        """Give orders at the close and fill them at the next day's prices."""
         commission, slip = self.config.commission_bps / 10_000, self.config.slippage_bps / 10_000
-        order = [min(1.0, max(-1.0, a)) * self.config.max_shares for a in action]
-        if self.config.whole_shares:
-            order = [math.trunc(o) for o in order]
+        step = self.config.weight_step or 1 / self.num_stocks
+        value = self.value(close)
+        weight = [n * p / value for n, p in zip(self.shares, close, strict=True)]
+        target = [max(0.0, w + step * min(1.0, max(-1.0, a))) for w, a in zip(weight, action, strict=True)]
+        too_much = max(1.0, math.fsum(target))
+        change = [t / too_much - w for t, w in zip(target, weight, strict=True)]
+        change = [c if abs(c) >= max(self.config.no_trade_band, 1e-9) else 0.0 for c in change]
         if is_exit:
-            order = [-n for n in self.shares]
-        for stock, wanted in enumerate(order):
-            if wanted < 0:
-                sold = min(-wanted, self.shares[stock])
+            change = [-w for w in weight]
+        for stock, (c, w) in enumerate(zip(change, weight, strict=True)):
+            if c < 0:
+                sold = self.shares[stock] * (-c / w)
+                if self.config.whole_shares:
+                    sold = math.floor(sold)
                 self.shares[stock] -= sold
                 self.cash += sold * fill[stock] * (1 - slip) * (1 - commission)
-        price = [p * (1 + slip) * (1 + commission) for p in fill]
-        needed = math.fsum(max(o, 0) * p for o, p in zip(order, price, strict=True))
-        factor = 1.0 if needed <= self.cash else self.cash / needed
-        for stock, wanted in enumerate(order):
-            if wanted > 0:
-                bought = wanted * factor
+        needed = math.fsum(max(c, 0) * value for c in change) * (1 + commission)
+        factor = min(1.0, self.cash / needed) if needed else 1.0
+        for stock, c in enumerate(change):
+            if c > 0:
+                bought = c * value * factor / (fill[stock] * (1 + slip))
                 if self.config.whole_shares:
                     bought = math.floor(bought)
                 self.shares[stock] += bought
-                self.cash -= bought * price[stock]
+                self.cash -= bought * fill[stock] * (1 + slip) * (1 + commission)
 
 
 def simulate_actions(days: MarketDays, action_TS: npt.NDArray[np.float64], config: MarketConfig) -> Ledger:

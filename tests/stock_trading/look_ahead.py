@@ -20,7 +20,7 @@ actions. It gets the prices of all days and must not use the later ones."""
 
 
 def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
-    """The same prices up to row `day`, and after it unrelated random prices from 1 to 10,000."""
+    """The same prices up to row `day`, and after it unrelated random prices from 1 to 10,000, on the same days."""
     rng = numpy_generator(seed, "garbage", day, 0)
     shape = prices.num_days - day - 1, prices.num_stocks
     low_DS = 10 ** rng.uniform(0, 4, shape)
@@ -28,8 +28,13 @@ def garbage_after(prices: Prices, day: int, seed: int) -> Prices:
     later = {"low": low_DS, "high": high_DS, "volume": 10 ** rng.uniform(0, 9, shape)}
     for name in ("open", "close"):
         later[name] = low_DS + rng.random(shape) * (high_DS - low_DS)
-    fields = {name: np.concatenate([old_DS[: day + 1], later[name]]) for name, old_DS in prices.fields().items()}
-    return Prices.of(prices.dates_D, prices.tickers, fields, f"{prices.source}, garbage after row {day}")
+    is_gap_DS = ~prices.is_traded_DS[day + 1 :]
+    fields = {
+        name: np.concatenate([old_DS[: day + 1], np.where(is_gap_DS, np.nan, later[name])])
+        for name, old_DS in prices.fields().items()
+    }
+    source = f"{prices.source}, garbage after row {day}"
+    return Prices.of(prices.dates_D, prices.tickers, fields, source, has_gaps=prices.has_gaps)
 
 
 def find_leaks(information: Known, prices: Prices, day: int, seed: int) -> list[str]:

@@ -25,7 +25,7 @@ def collected(kind: str, n_steps: int, episode_days: int, iterations: int) -> tu
     table_DK = np.random.default_rng(0).standard_normal((200, 5)).astype(np.float32)
     is_turbulent_D = np.zeros(200, bool)
     days = MarketDays(made.dates_D, made.tickers, made.close_DS, made.fill_DS(), table_DK, is_turbulent_D, 10)
-    cfg = MarketConfig(episode_days=episode_days, max_shares=1000)
+    cfg = MarketConfig(episode_days=episode_days)
     policy = TradingPolicy(2, 5, 4, kind, window=10, stride=7, feature_hidden=8, hidden=8).double()
     table = torch.as_tensor(table_DK, dtype=torch.float64)
     with single_rank(precision="fp64") as world:

@@ -17,11 +17,11 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.simulate import simulate
 
-from .fixtures import TEST_PERIOD, CountReads, bars, days, index, of_closes, simulate_actions, stocks
+from .fixtures import TEST_PERIOD, CountReads, ReferenceAccount, bars, days, index, of_closes, simulate_actions, stocks
 
 REFERENCE = {
     "buy and hold": (1.6342, 0.2500, 0.2321, 1.0781, -0.3065),
-    "equal weight, every 21 days at 10 bp": (0.8953, 0.1587, 0.1971, 0.8459, -0.3161),
+    "equal weight, every 21 days at 10 bp": (0.8948, 0.1586, 0.1970, 0.8459, -0.3150),
     "the index": (0.4557, 0.0903, 0.1924, 0.5463, -0.3392),
 }
 """Return, CAGR, volatility, Sharpe ratio, maximum drawdown of 1,095 days from 2016-01-04 on."""
@@ -38,9 +38,10 @@ def measured(ledger: Ledger) -> tuple[float, ...]:
 @pytest.mark.parametrize("name", REFERENCE)
 def test_baselines_match_reference_values(name: str) -> None:
     rows, free = stocks().rows(*TEST_PERIOD), MarketConfig(commission_bps=0)
+    no_band = MarketConfig(no_trade_band=0.0)
     ledgers = {
         "buy and hold": lambda: baselines.buy_and_hold(stocks(), rows, free),
-        "equal weight, every 21 days at 10 bp": lambda: baselines.equal_weight(stocks(), rows, MarketConfig()),
+        "equal weight, every 21 days at 10 bp": lambda: baselines.equal_weight(stocks(), rows, no_band),
         "the index": lambda: baselines.buy_and_hold(index(), rows, free),
     }
     ledger = ledgers[name]()
@@ -48,26 +49,37 @@ def test_baselines_match_reference_values(name: str) -> None:
     assert ledger.inconsistencies() == []
 
 
-@pytest.mark.parametrize("name", ["buy-and-hold", "equal-weight", "random"])
-def test_market_with_the_same_trades_gives_the_same_values(name: str) -> None:
-    """Two implementations without common code: target weights in NumPy, orders in shares in the market."""
-    rows = stocks().rows(*TEST_PERIOD)
-    ledger = baselines.BASELINES[name](stocks(), rows, MarketConfig())
-    most = 10**7
-    config = MarketConfig(max_shares=most, whole_shares=False)
-    period = stocks().take(range(rows.start - 1, rows.stop))
-    again = simulate_actions(days(period), ledger.traded_TS[1:] / most, config)
-    np.testing.assert_allclose(again.value_T, ledger.value_T, rtol=1e-9)
-    np.testing.assert_allclose(again.commission_T, ledger.commission_T, atol=1e-6)
-    assert again.inconsistencies() == []
-    if name == "equal-weight":
-        assert measured(again) == REFERENCE["equal weight, every 21 days at 10 bp"]
+@pytest.mark.parametrize("band", [0.0, 0.01])
+def test_equal_weights_equal_those_of_a_reference_account(band: float) -> None:
+    """Two implementations without common code: plain Python, stock by stock, and the market on tensors."""
+    config, rows = MarketConfig(no_trade_band=band), stocks().rows(*TEST_PERIOD)
+    ledger = baselines.equal_weight(stocks(), rows, config)
+    account = ReferenceAccount(config, 20)
+    values = [account.cash]
+    for number, row in enumerate(rows):
+        before, now = stocks().close_DS[row - 1].tolist(), stocks().close_DS[row].tolist()
+        if number % 21 == 0:
+            value = account.value(before)
+            weight = [n * p / value for n, p in zip(account.shares, before, strict=True)]
+            account.trade([(1 / 20 - w) * 20 for w in weight], before, now)
+        values.append(account.value(now))
+    np.testing.assert_allclose(ledger.value_T, values, rtol=1e-9)
+
+
+def test_limits_of_a_day_delay_a_baseline() -> None:
+    """With a step of 1 % a day, equal weights of 5 % take five days, and the market is the one of the policies."""
+    prices, config = stocks().take(range(6000, 6400)), MarketConfig(weight_step=0.01, no_trade_band=0.0)
+    ledger = baselines.buy_and_hold(prices, range(300, 340), config)
+    traded = np.flatnonzero(ledger.trades_T)
+    assert traded[:5].tolist() == [1, 2, 3, 4, 5]
+    assert len(traded) <= 7  # prices move while it buys
+    assert ledger.cash_T[5] < 0.05e6
 
 
 @pytest.mark.parametrize("prices", [bars(80, 4, 0), stocks().take(range(6500, 6600))], ids=["bars", "closes"])
 @pytest.mark.parametrize("whole_shares", [True, False])
 def test_ledger_is_consistent_every_day(prices: Prices, whole_shares: bool) -> None:
-    config = MarketConfig(1e4, 1000, commission_bps=30, slippage_bps=20, whole_shares=whole_shares)
+    config = MarketConfig(1e4, commission_bps=30, slippage_bps=20, whole_shares=whole_shares)
     actions = np.random.default_rng(0).uniform(-1, 1, (prices.num_days - 1, prices.num_stocks))
     ledger = simulate_actions(days(prices), actions, config)
     assert ledger.inconsistencies() == []
@@ -100,14 +112,15 @@ def test_inconsistent_ledgers_are_detected(name: str, text: str) -> None:
 
 def test_trades_have_day_price_and_commission() -> None:
     prices = of_closes([10.0], [20.0], [30.0], open=[[9.0], [15.0], [25.0]], high=[[99.0]] * 3, low=[[1.0]] * 3)
-    config = MarketConfig(1000, 100, commission_bps=100, slippage_bps=200)
-    ledger = simulate_actions(days(prices), np.array([[0.1], [-0.05]]), config)
+    config = MarketConfig(1000, commission_bps=100, slippage_bps=200)
+    ledger = simulate_actions(days(prices), np.array([[0.153], [-1.0]]), config)
     bought, sold = ledger.trades()
-    assert (str(bought.date), bought.ticker, bought.shares) == ("2020-01-02", "A", 10)
+    assert (str(bought.date), bought.ticker, bought.shares) == ("2020-01-02", "A", pytest.approx(10))
     assert (bought.price, bought.commission) == pytest.approx((15 * 1.02, 1.53))
-    assert (str(sold.date), sold.shares) == ("2020-01-03", -5)
-    assert (sold.price, sold.commission) == pytest.approx((25 * 0.98, 1.225))
+    assert (str(sold.date), sold.shares) == ("2020-01-03", pytest.approx(-10))
+    assert (sold.price, sold.commission) == pytest.approx((25 * 0.98, 2.45))
     assert ledger.value_T[0] == 1000
+    assert ledger.trades_T.tolist() == [0, 1, 1]
 
 
 def test_simulation_runs_to_the_end_of_the_period_or_to_ruin() -> None:
@@ -122,7 +135,7 @@ def test_simulation_runs_to_the_end_of_the_period_or_to_ruin() -> None:
     assert seen == list(range(3, 39))
     assert (ledger.dates_T == made.dates_D[3:]).all()
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0], [10.0]))
-    config = MarketConfig(1000, 100, commission_bps=0, episode_days=None, ruin_fraction=0.2)
+    config = MarketConfig(1000, commission_bps=0, episode_days=None, ruin_fraction=0.2)
     ruined = simulate(Market(crash, range(1), 0, config), lambda _: torch.ones(1, 1))
     assert ruined.value_T.tolist() == [1000, 1000, 100]
     with pytest.raises(ValueError, match="2 environments"):
@@ -137,17 +150,6 @@ def test_a_simulation_waits_for_the_device_as_often_for_many_days_as_for_few() -
             simulate(market, lambda _: torch.ones(1, 3))
         counts.append(counter.count)
     assert counts[0] == counts[1] > 0
-
-
-def test_rebalancing_pays_costs_from_the_account_value() -> None:
-    config = MarketConfig(commission_bps=100, slippage_bps=200)
-    held_S, fill_S, target_S = np.array([3.0, 0.0, 2.0]), np.array([10.0, 20.0, 30.0]), np.array([0.2, 0.5, 0.1])
-    shares_S, price_S, commissions = baselines.rebalance(100.0, held_S, target_S, fill_S, config)
-    traded_S = shares_S - held_S
-    np.testing.assert_allclose(price_S, fill_S * (1 + 0.02 * np.sign(traded_S)))
-    assert commissions == pytest.approx(0.01 * (np.abs(traded_S) * price_S).sum())
-    cash = 100 - (traded_S * price_S).sum() - commissions
-    np.testing.assert_allclose(shares_S * fill_S / (cash + (shares_S * fill_S).sum()), target_S)
 
 
 def test_strategies_see_only_the_days_before() -> None:
@@ -170,9 +172,10 @@ def test_baseline_ledgers_are_consistent_at_any_cost(name: str) -> None:
     for config in (MarketConfig(), MarketConfig(commission_bps=200, slippage_bps=100)):
         ledger = baselines.BASELINES[name](prices, range(300, 400), config)
         assert ledger.inconsistencies() == []
-        assert (ledger.traded_TS[1] != 0).any()
-        traded = np.flatnonzero((ledger.traded_TS != 0).any(1))
-        assert traded.tolist() == ([1] if name == "buy-and-hold" else [1, 22, 43, 64, 85])
+        traded = np.flatnonzero(ledger.trades_T).tolist()
+        months = [1] if name == "buy-and-hold" else [1, 22, 43, 64, 85]
+        assert traded[0] == 1
+        assert all(any(0 <= day - month < 8 for month in months) for day in traded), "days after a new target"
 
 
 @pytest.mark.parametrize("name", ["momentum", "min-variance"])
@@ -186,6 +189,7 @@ def test_momentum_and_min_variance_need_a_year_of_history(name: str) -> None:
 def test_momentum_holds_the_best_stocks_of_a_year_ago_to_a_month_ago() -> None:
     prices = stocks().take(range(6000, 6400))
     ledger = baselines.momentum(prices, range(300, 321), MarketConfig())
+    assert np.flatnonzero(ledger.trades_T)[:4].tolist() == [1, 2, 3, 4], "17 % at 5 % a day"
     gain_S = prices.close_DS[299 - 21] / prices.close_DS[299 - 252]
     assert set(np.flatnonzero(ledger.shares_TS[1])) == set(np.argsort(gain_S)[-6:])
 
@@ -225,7 +229,9 @@ def test_metrics_by_hand() -> None:
     assert metrics.calmar(value_T) == pytest.approx((1.188**84 - 1) / 0.1)
     notional_T = np.array([0.0, 50.0, 0.0, 30.0])
     assert metrics.turnover(notional_T, value_T) == pytest.approx(40 / value_T.mean() * 84)
-    summary = metrics.summary(value_T, notional_T, notional_T * 0.01)
+    summary = metrics.summary(value_T, notional_T, notional_T * 0.01, np.array([0.0, 2.0, 0.0, 1.0]))
+    assert [summary[name] for name in ("trades", "trading_days")] == [3, 2]
+    assert [summary[name] for name in ("trades_per_year", "trading_days_per_year")] == [3 * 84, 2 * 84]
     assert summary["costs"] == pytest.approx(0.008)
     assert summary["return"] == metrics.cumulative_return(value_T)
     assert all(type(value) is float for value in summary.values())
@@ -238,5 +244,6 @@ def test_undefined_metrics_are_nan() -> None:
     assert np.isnan(metrics.sharpe(flat_T))
     assert metrics.max_drawdown(flat_T) == 0
     assert metrics.cumulative_return(flat_T) == 0
-    one = metrics.summary(np.ones(1), np.zeros(1), np.zeros(1))
-    assert [name for name, value in one.items() if not np.isnan(value)] == ["return", "max_drawdown", "costs"]
+    one = metrics.summary(np.ones(1), *np.zeros((3, 1)))
+    defined = [name for name, value in one.items() if not np.isnan(value)]
+    assert defined == ["return", "max_drawdown", "costs", "trades", "trading_days"]

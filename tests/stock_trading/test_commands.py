@@ -32,7 +32,8 @@ def config() -> Config:
         data=DataConfig(test_to="2017-12-29"),
         features=FeatureConfig(turbulence=False),
         model=ModelConfig(hidden=8, feature_hidden=8),
-        ppo=replace(demo().ppo, minibatches=2, epochs=1),
+        ppo=replace(demo().ppo, minibatches=2, epochs=2),
+        optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=8,
         iterations=2,
     )

@@ -46,7 +46,7 @@ def test_env_equals_the_market() -> None:
 
 def test_ruin_terminates() -> None:
     crash = days(of_closes([10.0], [10.0], [1.0], [10.0]))
-    env = TradingEnv(crash, MarketConfig(1000, 100, commission_bps=0, episode_days=2, ruin_fraction=0.2))
+    env = TradingEnv(crash, MarketConfig(1000, commission_bps=0, episode_days=2, ruin_fraction=0.2))
     first = next(seed for seed in range(100) if env.reset(seed=seed)[1]["date"] == str(crash.dates_D[0]))
     env.reset(seed=first)
     buy = np.ones(1, np.float32)

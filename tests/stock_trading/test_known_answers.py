@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
@@ -32,7 +31,11 @@ def short_market(cfg: Config) -> tuple[Config, MarketDays]:
 @pytest.mark.usefixtures("short")
 def test_each_year_is_a_separate_account() -> None:
     cfg, days = short_market(known_answers.mean_reverting())
-    value_CYT = known_answers.yearly_values(days, cfg.market, lambda obs: torch.ones(len(obs["day"]), 2), copies=2)
+
+    def buy_first(obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return (obs["account"][:, :1] == 1).double().expand(-1, 2)
+
+    value_CYT = known_answers.yearly_values(days, cfg.market, buy_first, copies=2)
     assert value_CYT.shape == (2, days.num_days // 252, 253)
     assert (value_CYT[0] == value_CYT[1]).all()
     assert (value_CYT[:, :, 0] == cfg.market.initial_cash).all()
@@ -40,9 +43,8 @@ def test_each_year_is_a_separate_account() -> None:
     for year in range(3):
         bought_S = days.close_DS[first + 252 * year + 1]
         last_S = days.close_DS[first + 252 * (year + 1)]
-        wanted = 10_000 * bought_S.sum() * 1.001
-        shares_S = np.floor(10_000 * min(1.0, 1e6 / wanted) * np.ones(2))
-        assert value_CYT[0, year, -1] == pytest.approx(1e6 + (shares_S * (last_S - bought_S)).sum(), rel=0.01)
+        held = 1e6 / 1.001 / 2 * (last_S / bought_S).sum()  # half of each on the first day, kept within the band
+        assert value_CYT[0, year, -1] == pytest.approx(held, rel=0.02)
 
 
 @pytest.mark.usefixtures("short")

@@ -18,14 +18,15 @@ from ranks.workloads.stock_trading.market import baselines
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .fixtures import bars, stocks
+from .fixtures import bars, stocks, with_gaps
 from .look_ahead import find_leaks, garbage_after
 
 FEATURES = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=20, turbulence_days=40
 )
-CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None, max_shares=1000)
-SPLIT = Split(range(60, 140), None, range(150, 300))
+CONFIG = MarketConfig(turbulence_exit=0.8, episode_days=None)
+SPLIT = Split(range(60, 140), None, range(150, 420))
+LEAST_SALES = 100
 WINDOW = 10
 TEN = stocks().tickers[:10]
 LEAKS = ("none", "feature", "scaler", "threshold", "fill", "benchmark")
@@ -46,8 +47,8 @@ def information(prices: Prices, day: int, leak: str = "none") -> dict[str, npt.N
     if leak == "fill":
         test = replace(test, fill_DS=np.concatenate([test.fill_DS[1:], test.fill_DS[-1:]]))
     trades = trades_up_to(Market(test, range(2), 0, CONFIG), day - SPLIT.test.start + 1)
-    strategy = baselines.momentum if day > 260 else baselines.random
-    baseline = strategy(prices, range(260 if day > 260 else SPLIT.test.start, day + 1), CONFIG)
+    strategy = baselines.momentum if day > 360 else baselines.random
+    baseline = strategy(prices, range(360 if day > 360 else SPLIT.test.start, day + 1), CONFIG)
     if leak == "benchmark":
         baseline = baselines.run_strategy(prices, range(SPLIT.test.start, day + 1), look_ahead_strategy(prices), CONFIG)
     return {
@@ -66,7 +67,8 @@ def of_features(features: Features, day: int) -> dict[str, npt.NDArray[np.generi
 
 
 def trades_up_to(market: Market, num_steps: int) -> dict[str, npt.NDArray[np.generic]]:
-    """Observations, actions and accounts of a policy that is linear in the last rows of the table and the account."""
+    """Observations, actions and accounts of a policy that is linear in the last rows of the table and the account. It
+    sells a stock and buys it back often."""
     num = WINDOW * market.table_DF.shape[1] + 2 + market.num_stocks
     weight_FS = torch.randn((num, market.num_stocks), generator=torch.Generator().manual_seed(0)) / num**0.5
     seen: dict[str, list[torch.Tensor]] = {"observation": [], "action": [], "cash": [], "shares": [], "value": []}
@@ -97,23 +99,27 @@ def look_ahead_strategy(prices: Prices) -> baselines.Strategy:
 def test_nothing_changes_with_later_prices(case: int) -> None:
     rng = np.random.default_rng(case)
     prices = [
-        bars(320, 3, case),
-        replace(bars(320, 4, case), open_DS=None),
-        stocks().take(range(6000, 6320)).only(TEN),
-    ][case % 3]
-    day = int(rng.integers(SPLIT.test.start, SPLIT.test.stop - 2))
+        bars(440, 3, case),
+        replace(bars(440, 4, case), open_DS=None),
+        stocks().take(range(6000, 6440)).only(TEN),
+        with_gaps(bars(440, 4, case), (0, 0, 100), (1, 200, 210), (2, 250, 440)),
+    ][case % 4]
+    day = int(rng.integers(SPLIT.test.start + 150, SPLIT.test.stop - 2))
+    shares_TBS = information(prices, day)["shares"]
+    num_sales_B = (np.diff(shares_TBS, axis=0) < 0).sum((0, 2))
+    assert (num_sales_B >= LEAST_SALES).all(), "a policy that hardly trades cannot show a leak"
     assert find_leaks(information, prices, day, seed=case) == []
 
 
-@pytest.mark.parametrize("day", [151, 220, 297])
+@pytest.mark.parametrize("day", [151, 300, 417])
 @pytest.mark.parametrize("leak", LEAKS[1:])
 def test_leaks_are_detected(leak: str, day: int) -> None:
-    names = find_leaks(lambda prices, day: information(prices, day, leak), bars(320, 3, 0), day, seed=0)
+    names = find_leaks(lambda prices, day: information(prices, day, leak), bars(440, 3, 0), day, seed=0)
     found = {
         "feature": {"features", "table", "observation", "action"},
         "scaler": {"scaler", "table", "observation", "action"},
         "threshold": {"threshold"},
-        "fill": {"cash", "value", "observation"},
+        "fill": {"shares", "value", "observation"},
         "benchmark": {"benchmark"},
     }[leak]
     assert found <= set(names)

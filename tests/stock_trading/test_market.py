@@ -14,20 +14,21 @@ from ranks.errors import UserError
 from ranks.rl.environments import Transition
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.fills import sum_stocks
 from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.market.orders import sum_stocks
 
 from .fixtures import CountReads, ReferenceAccount, bars, days, of_closes, stocks
 
-DEFAULT = MarketConfig(initial_cash=10_000, max_shares=40, episode_days=None)
-NO_COSTS = MarketConfig(initial_cash=1000, max_shares=100, commission_bps=0, episode_days=None, reward_scale=1.0)
+DEFAULT = MarketConfig(initial_cash=10_000, episode_days=None)
+NO_COSTS = MarketConfig(initial_cash=1000, commission_bps=0, episode_days=None, reward_scale=1.0)
 CONFIGS = {
-    "whole shares": DEFAULT,
-    "fractions": replace(DEFAULT, whole_shares=False),
+    "default": DEFAULT,
+    "whole shares": replace(DEFAULT, whole_shares=True),
     "slippage, no commission": replace(DEFAULT, commission_bps=0, slippage_bps=25),
-    "high costs": replace(DEFAULT, commission_bps=500, slippage_bps=300, whole_shares=False),
-    "orders above the cash": replace(DEFAULT, max_shares=100_000),
-    "fractions, orders above the cash": replace(DEFAULT, max_shares=100_000, whole_shares=False),
+    "high costs": replace(DEFAULT, commission_bps=500, slippage_bps=300),
+    "small steps": replace(DEFAULT, weight_step=0.03),
+    "large steps, wide band": replace(DEFAULT, weight_step=1.0, no_trade_band=0.2),
+    "no band, whole shares": replace(DEFAULT, no_trade_band=0.0, whole_shares=True),
 }
 
 
@@ -48,14 +49,14 @@ def test_market_equals_the_reference_account(prices: Prices, config: MarketConfi
     market = Market(days(prices, turbulent=turbulent), range(3), 0, config)
     reference = [ReferenceAccount(config, prices.num_stocks) for _ in range(3)]
     action_TBS = random_actions(prices.num_days - 1, 3, prices.num_stocks)
-    fill_DS = prices.fill_DS()
+    close_DS, fill_DS = prices.close_DS, prices.fill_DS()
     for day, action_BS in enumerate(action_TBS):
         market.advance(action_BS)
         for row, account in enumerate(reference):
-            account.trade(action_BS[row].tolist(), fill_DS[day].tolist(), day in turbulent)
+            account.trade(action_BS[row].tolist(), close_DS[day].tolist(), fill_DS[day].tolist(), day in turbulent)
             assert market.shares_BS[row].tolist() == pytest.approx(account.shares, rel=1e-9, abs=1e-9)
             assert market.cash_B[row].item() == pytest.approx(account.cash, abs=1e-6)
-            assert market.value_B[row].item() == pytest.approx(account.value(prices.close_DS[day + 1].tolist()))
+            assert market.value_B[row].item() == pytest.approx(account.value(close_DS[day + 1].tolist()))
         assert (market.cash_B >= 0).all()
         assert (market.shares_BS >= 0).all()
         if day in turbulent:
@@ -65,43 +66,87 @@ def test_market_equals_the_reference_account(prices: Prices, config: MarketConfi
 def test_orders_are_filled_at_the_next_open() -> None:
     prices = of_closes([10.0], [20.0], [30.0], open=[[9.0], [15.0], [25.0]], high=[[99.0]] * 3, low=[[1.0]] * 3)
     market = Market(days(prices), range(1), 0, NO_COSTS)
-    assert market.step(torch.tensor([[0.1]])).reward_B.item() == 10 * (20 - 15)
-    assert market.cash_B.item() == 1000 - 10 * 15
-    assert market.observe()["account"][0].tolist() == pytest.approx([0.85, 0.2, 1.05])
+    assert market.step(torch.tensor([[0.15]])).reward_B.item() == pytest.approx(10 * (20 - 15))  # 150 buy 10 at 15
+    assert market.cash_B.item() == pytest.approx(1000 - 10 * 15)
+    assert market.observe()["account"][0].tolist() == pytest.approx([850 / 1050, 200 / 1050, 1.05])
 
 
 def test_close_only_orders_are_filled_at_the_next_close() -> None:
     market = Market(days(of_closes([10.0], [20.0], [30.0])), range(1), 0, NO_COSTS)
-    assert market.step(torch.tensor([[0.1]])).reward_B.item() == 0
-    assert market.cash_B.item() == 1000 - 10 * 20
+    assert market.step(torch.tensor([[0.2]])).reward_B.item() == 0
+    assert market.cash_B.item() == pytest.approx(1000 - 10 * 20)
+
+
+FLAT = of_closes([10.0, 20.0], [10.0, 20.0], [10.0, 20.0], [10.0, 20.0])
 
 
 def test_sales_fund_purchases_and_both_pay_costs() -> None:
     prices = of_closes([10.0, 10.0], [10.0, 10.0], [10.0, 10.0])
-    config = replace(
-        NO_COSTS, initial_cash=1000, commission_bps=100, slippage_bps=1000, whole_shares=False, max_shares=50
-    )
+    config = replace(NO_COSTS, commission_bps=100, slippage_bps=1000, weight_step=0.55)
     market = Market(days(prices), range(1), 0, config)
-    market.advance(torch.tensor([[1.0, 0.0]]))  # 50 at 11, and 1 % of 550
+    market.advance(torch.tensor([[1.0, 0.0]]))  # 550 buy 50 at 11, and 1 % of 550
     assert market.cash_B.item() == pytest.approx(1000 - 550 - 5.5)
-    market.advance(torch.tensor([[-1.0, 2.0]]))  # 50 at 9, less 1 %; then 50 of the other
-    assert market.cash_B.item() == pytest.approx(444.5 + 450 - 4.5 - 555.5)
-    assert market.shares_BS.tolist() == [[0, 50]]
+    market.advance(torch.tensor([[-1.0, 2.0]]))  # 50 at 9, less 1 %; then 55 % of 944.5 at 11
+    spent = 0.55 * 944.5
+    assert market.cash_B.item() == pytest.approx(444.5 + 450 - 4.5 - spent * 1.01)
+    assert market.shares_BS.tolist() == [[0, pytest.approx(spent / 11)]]
 
 
-def test_too_little_cash_scales_all_purchases() -> None:
-    prices = of_closes([10.0, 20.0], [10.0, 20.0], [10.0, 20.0])
-    market = Market(days(prices), range(1), 0, replace(NO_COSTS, initial_cash=905))
-    market.advance(torch.tensor([[0.4, 0.8]]))  # 40 and 80 cost 2000; a share of 0.4525 is 18.1 and 36.2
-    assert market.shares_BS.tolist() == [[18, 36]]
-    assert market.cash_B.item() == 905 - 180 - 720
+@pytest.mark.parametrize("whole", [False, True])
+def test_too_little_cash_scales_all_purchases(whole: bool) -> None:
+    market = Market(days(FLAT), range(1), 0, replace(NO_COSTS, commission_bps=1000, whole_shares=whole))
+    market.advance(torch.ones(1, 2))  # 500 of each would cost 1100
+    bought = [45, 22] if whole else [pytest.approx(500 / 1.1 / 10), pytest.approx(500 / 1.1 / 20)]
+    assert market.shares_BS.tolist() == [bought]
+    assert market.cash_B.item() == pytest.approx(1000 - (450 + 440) * 1.1 if whole else 0, abs=1e-8)
+    assert market.cash_B.item() >= 0
 
 
-def test_orders_are_rounded_towards_zero() -> None:
-    market = Market(days(of_closes([1.0, 1.0], [1.0, 1.0], [1.0, 1.0])), range(1), 0, NO_COSTS)
-    market.advance(torch.tensor([[0.199, 0.5]]))
-    market.advance(torch.tensor([[-0.0199, -0.0501]]))
-    assert market.shares_BS.tolist() == [[18, 45]]
+def test_targets_above_the_whole_account_are_divided_by_their_sum() -> None:
+    market = Market(days(FLAT), range(1), 0, replace(NO_COSTS, weight_step=1.0))
+    market.advance(torch.ones(1, 2))
+    assert market.weights_BS().tolist() == [pytest.approx([0.5, 0.5])]
+    market.advance(torch.tensor([[0.0, 0.5]]))  # 0.5 and 1.0
+    assert market.weights_BS().tolist() == [pytest.approx([1 / 3, 2 / 3])]
+    market.advance(torch.tensor([[-1.0, -0.25]]))  # the rest is cash
+    assert market.weights_BS().tolist() == [pytest.approx([0, 2 / 3 - 0.25])]
+
+
+def test_small_changes_of_a_weight_do_not_trade() -> None:
+    market = Market(days(FLAT), range(1), 0, replace(NO_COSTS, weight_step=0.1))
+    market.advance(torch.tensor([[0.099, 0.101]]))
+    assert market.weights_BS().tolist() == [[0, pytest.approx(0.0101)]]
+    market.advance(torch.tensor([[0.0, -0.05]]))
+    assert market.weights_BS().tolist() == [[0, pytest.approx(0.0101)]]
+    market.advance(torch.tensor([[0.0, -1.0]]))
+    assert market.shares_BS.tolist() == [[0, 0]]
+
+
+def test_any_weights_are_reached_within_a_few_days() -> None:
+    """With actions of at most 1, from any weights: the largest change over the step, in days."""
+    prices, num = bars(40, 20, 3), 20
+    target_S = torch.tensor([0.25, 0.25, 0.25, 0.2, *[0.0] * 16], dtype=torch.float64)
+    market = Market(days(prices), range(1), 0, replace(NO_COSTS, no_trade_band=0.0))
+    for _ in range(6):
+        market.advance((target_S - market.weights_BS()) * num)
+    assert (market.weights_BS() - target_S).abs().max() < 0.02  # one day's moves of the prices
+
+
+def test_cash_that_is_spent_day_after_day_stays_at_zero_or_above() -> None:
+    """Without a floor, ever smaller rests of cash reach the smallest float and then a negative number."""
+    prices = bars(900, 3, 1)
+    market = Market(days(prices), range(64), 0, replace(DEFAULT, commission_bps=10))
+    bias_BS = torch.randn((64, 3), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for day in range(899):
+        market.advance(bias_BS * (1 + 0.1 * (day % 3)))
+        assert (market.cash_B >= 0).all()
+        assert market.value_B.isfinite().all()
+
+
+def test_nan_actions_make_nan_rewards() -> None:
+    market = Market(days(FLAT), range(2), 0, NO_COSTS)
+    reward_B = market.step(torch.tensor([[0.5, torch.nan], [0.5, 0.5]])).reward_B
+    assert reward_B.isnan().tolist() == [True, False]
 
 
 def test_episodes_are_truncated_and_reset() -> None:
@@ -172,8 +217,8 @@ def test_ruin_terminates_only_its_environment() -> None:
         assert transition.discount_B.tolist() == [0.0 if number == 1 else 1.0, 1.0]
     final = steps[1][1].final_obs
     assert isinstance(final, dict)
-    assert final["account"][0].tolist() == pytest.approx([0.0, 0.1, 0.1])
-    assert steps[2][0]["account"].tolist() == [[1.0, 0.0, 1.0], [0.5, pytest.approx(0.05), pytest.approx(0.55)]]
+    assert final["account"][0].tolist() == pytest.approx([0.0, 1.0, 0.1])
+    assert steps[2][0]["account"].tolist() == [[1.0, 0.0, 1.0], pytest.approx([0.5 / 0.55, 0.05 / 0.55, 0.55])]
     assert market.episode_B.tolist() == [1, 0]
     assert market.day_B.tolist() == [1, 3]
 
@@ -257,7 +302,9 @@ def test_pairwise_sum_of_any_number_of_stocks() -> None:
     "wrong",
     [
         {"initial_cash": 0.0},
-        {"max_shares": 0},
+        {"weight_step": 0.0},
+        {"no_trade_band": -0.01},
+        {"recovery": 1.1},
         {"commission_bps": -1.0},
         {"slippage_bps": 10_000.0},
         {"episode_days": 0},

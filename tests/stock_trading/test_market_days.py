@@ -77,5 +77,9 @@ def test_observation_is_account_and_features() -> None:
     for row, day in enumerate(market.day_B.tolist()):
         np.testing.assert_array_equal(vector_BF[row, 22:].numpy(), made.table_DK[day])
         held_S = market.shares_BS[row].numpy() * made.close_DS[day]
-        np.testing.assert_allclose(vector_BF[row, 1:21].numpy(), held_S / 1e6, rtol=1e-6)
+        value = market.value_B[row].item()
+        np.testing.assert_allclose(vector_BF[row, 1:21].numpy(), held_S / value, rtol=1e-6)
+        np.testing.assert_allclose(
+            vector_BF[row, [0, 21]].numpy(), [market.cash_B[row].item() / value, value / 1e6], rtol=1e-6
+        )
     assert market.table_DF.shape == (made.num_days + 30, 141)

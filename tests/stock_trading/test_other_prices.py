@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cfg = replace(
         demo(),
         data=DataConfig(source="own.csv"),
-        market=MarketConfig(max_shares=20_000, turbulence_exit=0.9),
+        market=MarketConfig(no_trade_band=0.0, turbulence_exit=0.9),
         model=ModelConfig(hidden=8, feature_hidden=8),
         ppo=replace(demo().ppo, minibatches=2, epochs=1),
         global_batch=8,
@@ -124,7 +124,7 @@ def test_extra_days_or_stocks_in_the_file_change_nothing(
     assert other["period"] == own_results["period"]
     assert own_results["turnover"] != 0
     for name in ("return", "sharpe", "turnover", "costs"):
-        assert other[name] == pytest.approx(own_results[name], rel=1e-9)
+        assert other[name] == pytest.approx(own_results[name], rel=1e-6)  # averages start elsewhere
 
 
 def test_more_days_in_the_source_move_no_period(

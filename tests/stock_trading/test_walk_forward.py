@@ -37,9 +37,9 @@ def tiny() -> Config:
     return replace(
         demo(),
         features=FeatureConfig(names=("return", "trend"), turbulence=False),
-        market=replace(demo().market, max_shares=2_000),
         model=ModelConfig(window=10, feature_hidden=4, hidden=4),
-        ppo=replace(demo().ppo, epochs=1, minibatches=1),
+        ppo=replace(demo().ppo, epochs=8, minibatches=1),
+        optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=4,
         iterations=1,
     )
@@ -181,7 +181,7 @@ def test_accounts_trade_fold_after_fold() -> None:
 def test_verdict_names_the_baselines_that_are_not_beaten() -> None:
     def curve(*values: float) -> EquityCurve:
         days_T = np.datetime64("2020-01-01") + np.arange(len(values))
-        return EquityCurve(days_T, np.array(values), np.zeros(len(values)), np.zeros(len(values)))
+        return EquityCurve(days_T, np.array(values), *np.zeros((3, len(values))))
 
     calm, wild, still = curve(1.0, 1.01, 1.02, 1.03), curve(1.0, 1.4, 0.9, 1.3), curve(1.0, 1.0, 1.0, 1.0)
     part = Comparison({0: calm}, {"wild": wild, "still": still})

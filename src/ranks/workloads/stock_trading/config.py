@@ -9,7 +9,7 @@ from typing import Literal
 from ranks.engine.config import OptimConfig, free
 from ranks.errors import UserError
 from ranks.rl.config import PPOConfig
-from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig, PeriodsConfig
+from ranks.workloads.stock_trading.data.config import TRADED, DataConfig, FeatureConfig, PeriodsConfig
 from ranks.workloads.stock_trading.market.config import MarketConfig
 
 
@@ -30,7 +30,8 @@ class ModelConfig:
     hidden: int = 128
     """Hidden size of actor and critic."""
     log_std: float = -0.7
-    """Initial logarithm of the actions' standard deviation; an action of 1 is `max_shares` shares."""
+    """Initial logarithm of the actions' standard deviation; an action of 1 is a change of
+    `market.weight_step`."""
 
     def __post_init__(self) -> None:
         if min(self.window, self.stride, self.feature_hidden, self.hidden) < 1:
@@ -71,7 +72,10 @@ class Config:
     @property
     def periods(self) -> PeriodsConfig:
         """The settings that turn prices into the periods of a run."""
-        return PeriodsConfig(self.data, self.features, self.model.window, self.market.turbulence_exit)
+        features, is_masked = self.features, self.data.missing == "not-traded"
+        if is_masked and TRADED not in features.names:
+            features = replace(features, names=(*features.names, TRADED))
+        return PeriodsConfig(self.data, features, self.model.window, self.market.turbulence_exit)
 
 
 def small() -> Config:

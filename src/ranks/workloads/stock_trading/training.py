@@ -23,7 +23,7 @@ from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data.config import DataConfig
 from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.data.periods import get_test_rows, load_prices, prepare_periods, resolve_dates
-from ranks.workloads.stock_trading.market.market import Market
+from ranks.workloads.stock_trading.market.market import Market, num_account_features
 from ranks.workloads.stock_trading.policy.backtest import backtest
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
 from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, set_preprocessing
@@ -32,8 +32,8 @@ from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 
 def build(cfg: Config) -> TradingPolicy:
     """The untrained policy, without preprocessing statistics. Reads no prices if the config names its tickers."""
-    num_stocks, m, f = len(cfg.data.tickers or load_prices(cfg.data).tickers), cfg.model, cfg.features
-    widths = (num_stocks, num_stocks * len(f.names) + f.turbulence, num_stocks + 2)
+    num_stocks, m, f = len(cfg.data.tickers or load_prices(cfg.data).tickers), cfg.model, cfg.periods.features
+    widths = (num_stocks, num_stocks * len(f.names) + f.turbulence, num_account_features(num_stocks))
     return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std, f.clip)
 
 
@@ -75,7 +75,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     assert isinstance(model, TradingPolicy)
     prices = load_prices(cfg.data)
     rows = get_test_rows(resolve_dates(cfg.periods, prices), cfg.model.window, prices)
-    days = market_days_for(model, prices, rows, cfg.features)
+    days = market_days_for(model, prices, rows, cfg.periods.features)
     return backtest(model, days, cfg.market, world.device, world).metrics()
 
 
@@ -89,6 +89,7 @@ def sha256_of(days: MarketDays) -> str:
     """SHA-256 of everything that a policy can learn from a period."""
     digest = hashlib.sha256("\n".join(days.tickers).encode())
     arrays: list[Any] = [days.close_DS, days.fill_DS, days.table_DK, days.is_turbulent_D]
+    arrays += [array for array in (days.is_traded_DS, days.is_gone_DS) if array is not None]
     for array in arrays:
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -9,6 +9,8 @@ from ranks.errors import UserError
 
 SYNTHETIC = ("martingale", "mean-reverting", "two-regimes")
 SP500 = "sp500"
+TRADED = "traded"
+"""Feature of a stock: 1 on days on which it is traded, 0 on others."""
 STOCK_FEATURES = ("return", "trend", "macd", "rsi", "cci", "adx", "level")
 """log return of the day; close over its simple moving average (SMA) of `trend_days`, less 1; MACD over close; RSI; CCI;
 ADX; close over its SMA of `level_days`, less 1, which takes the place of the price itself."""
@@ -23,8 +25,9 @@ class DataConfig:
     mean-reverting, two-regimes."""
     tickers: tuple[str, ...] = ()
     """Only these stocks; by default all."""
-    missing: Literal["error", "drop-days", "drop-stocks"] = "error"
-    """What to do if a stock has no price on a day. Prices are never filled in."""
+    missing: Literal["error", "drop-days", "drop-stocks", "not-traded"] = "error"
+    """What to do if a stock has no price on a day: reject the file, drop the day or the stock, or take the stock as not
+    traded on that day (listed later, suspended, delisted). Prices are never filled in."""
     train_from: str | None = None
     train_to: str | None = None
     validation_from: str | None = None
@@ -56,7 +59,7 @@ class FeatureConfig:
     """What a policy observes of each stock and of the market, besides the state of its account."""
 
     names: tuple[str, ...] = STOCK_FEATURES
-    """Any of return, trend, macd, rsi, cci, adx, level."""
+    """Any of return, trend, macd, rsi, cci, adx, level, traded. With --data.missing not-traded, `traded` is added."""
     trend_days: int = 30
     macd_fast: int = 12
     macd_slow: int = 26
@@ -73,8 +76,9 @@ class FeatureConfig:
 
     def __post_init__(self) -> None:
         for name in self.names:
-            if name not in STOCK_FEATURES:
-                raise UserError(f"the feature '{name}'", "no such feature", f"choose from {', '.join(STOCK_FEATURES)}")
+            if name not in (*STOCK_FEATURES, TRADED):
+                known = ", ".join((*STOCK_FEATURES, TRADED))
+                raise UserError(f"the feature '{name}'", "no such feature", f"choose from {known}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise UserError(f"the features {self.names}", "no feature, or one of them twice", "name each once")
         days = {name: value for name, value in vars(self).items() if name.endswith("_days")}

@@ -5,6 +5,7 @@ Legend: D days, S stocks, F features of a stock, M of the market, K = S * F + M 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,9 +14,12 @@ import numpy.typing as npt
 
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.data import indicators
-from ranks.workloads.stock_trading.data.config import FeatureConfig
+from ranks.workloads.stock_trading.data.config import TRADED, FeatureConfig
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.data.turbulence import turbulence
+
+CONSTANT = {"rsi": 50.0}
+"""Features of a constant price that are not 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +44,7 @@ def history_days(config: FeatureConfig) -> int:
     """The longest lookback of the features in days: as many days lie before the first day with all features."""
     c = config
     longest = {"return": 1, "trend": c.trend_days, "level": c.level_days, "macd": c.macd_slow, "rsi": c.rsi_days}
-    longest |= {"cci": c.cci_days, "adx": 2 * c.adx_days}
+    longest |= {"cci": c.cci_days, "adx": 2 * c.adx_days, TRADED: 0}
     turbulent = c.turbulence_days + 1 if c.turbulence else 0
     return max(turbulent, *(longest[name] for name in c.names))
 
@@ -48,31 +52,55 @@ def history_days(config: FeatureConfig) -> int:
 def features_of(prices: Prices, config: FeatureConfig) -> Features:
     """Compute the features of every day. Raises UserError if the history is shorter than the longest window.
 
-    The feature of the market is log(1 + turbulence). For close-only prices see `indicators`.
+    The feature of the market is log(1 + turbulence). For close-only prices see `indicators`. All features are ratios:
+    they do not change if all prices of a stock are multiplied by a number, as a later split does.
+
+    A suspended stock has the features of its last price. A stock without enough history of its own has the features of
+    a constant price, `CONSTANT`.
     """
-    close_DS = prices.close_DS
-    high_DS = close_DS if prices.high_DS is None else prices.high_DS
-    low_DS = close_DS if prices.low_DS is None else prices.low_DS
-    make: dict[str, Callable[[], Floats]] = {
-        "return": lambda: indicators.log_return(close_DS),
-        "trend": lambda: indicators.trend(close_DS, config.trend_days),
-        "level": lambda: indicators.trend(close_DS, config.level_days),
-        "macd": lambda: indicators.macd(close_DS, config.macd_fast, config.macd_slow) / close_DS,
-        "rsi": lambda: indicators.rsi(close_DS, config.rsi_days),
-        "cci": lambda: indicators.cci(high_DS, low_DS, close_DS, config.cci_days),
-        "adx": lambda: indicators.adx(high_DS, low_DS, close_DS, config.adx_days),
-    }
-    stock_DSF = np.stack([make[name]() for name in config.names], -1)
-    turbulence_D = turbulence(close_DS, config.turbulence_days) if config.turbulence else None
+    stock_DSF = np.stack([_stock_feature(name, prices, config) for name in config.names], -1)
+    turbulence_D = turbulence(prices.close_DS, config.turbulence_days) if config.turbulence else None
     market_DM = np.zeros((prices.num_days, 0)) if turbulence_D is None else np.log1p(turbulence_D)[:, None]
-    is_known_D = np.asarray(np.isfinite(stock_DSF).all((1, 2)) & np.isfinite(market_DM).all(1))
+    is_known_DS = np.asarray(np.isfinite(stock_DSF).all(2))
+    is_known_D = np.asarray(is_known_DS.any(1) & np.isfinite(market_DM).all(1))
     if not is_known_D.any():
         found = f"{prices.num_days} days of {prices.source}, which are too few for the windows"
         raise UserError("features of the prices", found, "give a longer history, or shorten the windows")
     first_day = int(np.argmax(is_known_D))
     assert is_known_D[first_day:].all(), "a feature is undefined after its first day"
+    constant_F = np.array([CONSTANT.get(name, 0.0) for name in config.names])
+    stock_DSF[first_day:] = np.where(np.isnan(stock_DSF[first_day:]), constant_F, stock_DSF[first_day:])
     market_names = () if turbulence_D is None else ("turbulence",)
     return Features(config.names, market_names, stock_DSF, market_DM, turbulence_D, first_day)
+
+
+def _stock_feature(name: str, prices: Prices, config: FeatureConfig) -> Floats:
+    """float64[D, S]: one feature, computed from the first day of each stock on; NaN until its window is full."""
+    is_traded_DS, last_close_DS = prices.is_traded_DS, prices.last_close_DS()
+    if name == TRADED:
+        return is_traded_DS.astype(np.float64)
+    high_DS, low_DS = (
+        last_close_DS if bars_DS is None else np.where(is_traded_DS, bars_DS, last_close_DS)
+        for bars_DS in (prices.high_DS, prices.low_DS)
+    )
+    make: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
+        "return": lambda high, low, close: indicators.log_return(close),
+        "trend": lambda high, low, close: indicators.trend(close, config.trend_days),
+        "level": lambda high, low, close: indicators.trend(close, config.level_days),
+        "macd": lambda high, low, close: indicators.macd(close, config.macd_fast, config.macd_slow) / close,
+        "rsi": lambda high, low, close: indicators.rsi(close, config.rsi_days),
+        "cci": lambda high, low, close: indicators.cci(high, low, close, config.cci_days),
+        "adx": lambda high, low, close: indicators.adx(high, low, close, config.adx_days),
+    }
+    if is_traded_DS[0].all():
+        return make[name](high_DS, low_DS, last_close_DS)
+    out_DS, first_S = np.full_like(last_close_DS, np.nan), is_traded_DS.argmax(0)
+    for first in np.unique(first_S).tolist():
+        same_S = first_S == first
+        with contextlib.suppress(UserError):  # a stock that is too young for a value
+            high, low, close = (values_DS[first:, same_S] for values_DS in (high_DS, low_DS, last_close_DS))
+            out_DS[first:, same_S] = make[name](high, low, close)
+    return out_DS
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,13 +28,19 @@ class MarketDays:
     dates_D: Dates
     tickers: tuple[str, ...]
     close_DS: Floats
+    """The last close up to that day; 0 before a stock's first."""
     fill_DS: Floats
-    """Fill price of an order given at the close of a row: see `Prices.fill_DS`; NaN on the last row."""
+    """Fill price of an order given at the close of a row: see `Prices.fill_DS`; NaN where nothing is filled, and on the
+    last row."""
     table_DK: npt.NDArray[np.float32]
     """Scaled features: see `Scaler.table_DK`."""
     is_turbulent_D: npt.NDArray[np.bool_]
     """Days after whose close all holdings are sold and nothing is bought."""
     window: int
+    is_traded_DS: npt.NDArray[np.bool_] | None = None
+    """See `Prices.is_traded_DS`; None if all stocks are traded on all days."""
+    is_gone_DS: npt.NDArray[np.bool_] | None = None
+    """See `Prices.is_gone_DS`; None like the field above."""
 
     @property
     def num_days(self) -> int:
@@ -100,12 +106,36 @@ def make_market_days(
         found = f"features exist from {prices.dates_D[features.first_day]} on"
         asked = f"a window of {window} days before {prices.dates_D[rows.start]}"
         raise UserError(asked, found, "begin the period later, or use a shorter window of at least 1 day")
-    cut = slice(start, rows.stop)
-    fill_DS = prices.fill_DS()[cut].copy()
-    fill_DS[-1] = np.nan
     turbulence_D = features.turbulence_D
     is_turbulent_D = np.zeros(prices.num_days, bool) if turbulence_D is None else turbulence_D > stats.threshold
-    table_DK = stats.scaler.table_DK(features)[cut]
+    return _market_days(prices, range(start, rows.stop), stats.scaler.table_DK(features), is_turbulent_D, window)
+
+
+def days_without_features(prices: Prices, rows: range) -> MarketDays:
+    """The days of the period `rows` for accounts that need no features, with a window of 1 day."""
+    table_DK, is_turbulent_D = np.zeros((prices.num_days, 0), np.float32), np.zeros(prices.num_days, bool)
+    return _market_days(prices, range(rows.start - 1, rows.stop), table_DK, is_turbulent_D, 1)
+
+
+def _market_days(
+    prices: Prices,
+    rows: range,
+    table_DK: npt.NDArray[np.float32],
+    is_turbulent_D: npt.NDArray[np.bool_],
+    window: int,
+) -> MarketDays:
+    """`rows` start with the window."""
+    cut = slice(rows.start, rows.stop)
+    fill_DS = prices.fill_DS()[cut].copy()
+    fill_DS[-1] = np.nan
     return MarketDays(
-        prices.dates_D[cut], prices.tickers, prices.close_DS[cut], fill_DS, table_DK, is_turbulent_D[cut], window
+        prices.dates_D[cut],
+        prices.tickers,
+        np.nan_to_num(prices.last_close_DS()[cut]),
+        fill_DS,
+        table_DK[cut],
+        is_turbulent_D[cut],
+        window,
+        prices.is_traded_DS[cut] if prices.has_gaps else None,
+        prices.is_gone_DS()[cut] if prices.has_gaps else None,
     )

@@ -42,7 +42,8 @@ class Prices:
     """Prices of S stocks on the same D days. Raises UserError naming source, ticker and date if a price is invalid.
 
     Arrays are float64[D, S] in one currency; fields that the source lacks are None. `source` names the prices in
-    messages; `notes` are warnings about what the reader changed or found odd.
+    messages; `notes` are warnings about what the reader changed or found odd. With `has_gaps`, all prices of a stock
+    are NaN on the days on which it is not traded.
     """
 
     dates_D: Dates
@@ -56,6 +57,7 @@ class Prices:
     """Shares traded; NaN where unknown."""
     source: str = "prices"
     notes: tuple[str, ...] = ()
+    has_gaps: bool = False
 
     def __post_init__(self) -> None:
         shape = len(self.dates_D), len(self.tickers)
@@ -76,6 +78,8 @@ class Prices:
                 )
             if name != "volume":
                 bad_DS = ~(np.isfinite(values_DS) & (values_DS > 0))
+                if self.has_gaps:
+                    bad_DS &= ~(np.isnan(values_DS) & np.isnan(self.close_DS))
                 self._reject_where(bad_DS, lambda at, n=name, v=values_DS: f"{n} {v[at]:g}")
         if self.high_DS is not None and self.low_DS is not None:
             high_DS, low_DS = self.high_DS, self.low_DS
@@ -90,11 +94,17 @@ class Prices:
 
     @classmethod
     def of(
-        cls, dates_D: Dates, tickers: tuple[str, ...], fields: Mapping[str, Floats], source: str, *notes: str
+        cls,
+        dates_D: Dates,
+        tickers: tuple[str, ...],
+        fields: Mapping[str, Floats],
+        source: str,
+        *notes: str,
+        has_gaps: bool = False,
     ) -> Prices:
         """Create from arrays by name, as `fields` returns them; `close` is required."""
         open_DS, high_DS, low_DS, volume_DS = (fields.get(name) for name in ("open", "high", "low", "volume"))
-        return cls(dates_D, tickers, fields["close"], open_DS, high_DS, low_DS, volume_DS, source, notes)
+        return cls(dates_D, tickers, fields["close"], open_DS, high_DS, low_DS, volume_DS, source, notes, has_gaps)
 
     def _reject(self, found: str, do: str) -> NoReturn:
         raise UserError(f"the prices of {self.source}", f"{self.source}: {found}", do)
@@ -129,9 +139,29 @@ class Prices:
             digest.update(name.encode() + np.ascontiguousarray(values_DS, "<f8").tobytes())
         return digest.hexdigest()
 
+    @property
+    def is_traded_DS(self) -> npt.NDArray[np.bool_]:
+        """bool[D, S]: the stock has a price on that day."""
+        return np.isfinite(self.close_DS)
+
+    def last_close_DS(self) -> Floats:
+        """float64[D, S]: the close, or the last close before a day without trade; NaN before the first day of trade. It
+        values holdings. Nothing is traded at a carried price."""
+        if not self.has_gaps:
+            return self.close_DS
+        row_DS = np.maximum.accumulate(np.where(self.is_traded_DS, np.arange(self.num_days)[:, None], 0), axis=0)
+        return np.take_along_axis(self.close_DS, row_DS, axis=0)
+
+    def is_gone_DS(self) -> npt.NDArray[np.bool_]:
+        """bool[D, S]: that day is the last of the stock, and others are traded later."""
+        is_traded_DS = self.is_traded_DS
+        is_gone_DS = is_traded_DS & (np.cumsum(is_traded_DS[::-1], axis=0)[::-1] == 1)
+        is_gone_DS[-1] = False
+        return is_gone_DS
+
     def fill_DS(self) -> Floats:
         """float64[D, S]: the fill price of an order given at close t: the open of day t + 1, or its close for
-        close-only prices. NaN on the last day, whose orders are not filled."""
+        close-only prices. NaN where nothing is filled: on the last day, and before a day without trade."""
         paid_DS = self.close_DS if self.open_DS is None else self.open_DS
         return np.concatenate([paid_DS[1:], np.full((1, self.num_stocks), np.nan)])
 
@@ -175,7 +205,7 @@ class Prices:
         kept = {
             name: np.ascontiguousarray(cut(values)) for name, values in self.fields().items()
         }  # sums depend on the memory layout
-        return Prices.of(dates_D, tickers or self.tickers, kept, self.source, *self.notes)
+        return Prices.of(dates_D, tickers or self.tickers, kept, self.source, *self.notes, has_gaps=self.has_gaps)
 
     def large_moves(self, limit: float = SPLIT_MOVE) -> list[Move]:
         """Closes that changed by more than `limit` within a day, as unadjusted splits do."""

@@ -18,17 +18,16 @@ import re
 from array import array
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ranks.bounded_file import open_file
 from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.gaps import Missing, without_gaps
 from ranks.workloads.stock_trading.data.prices import SPLIT_MOVE, Dates, Floats, Prices
-
-Missing = Literal["error", "drop-stocks", "drop-days"]
-"""What to do if a stock has no price on a day: reject the file, or drop that stock, or drop that day."""
 
 DATE_NAMES = ("date", "datetime", "timestamp", "")
 TICKER_NAMES = ("tic", "ticker", "symbol")
@@ -64,17 +63,18 @@ def read_csv(path: str | Path, *, missing: Missing = "error") -> Prices:
         if not is_long and ("close" in file.columns or len(bar) > 1):
             found = f"columns {', '.join(file.header)}: prices of one stock, and no ticker column"
             file.reject(1, found, "add a column tic with its ticker on each line")
-        dates_D, tickers, fields = _long(file) if is_long else _wide(file)
+        table = _long(file) if is_long else _wide(file)
     notes: list[str] = []
-    dates_D, tickers, fields = _without_gaps(file, dates_D, tickers, fields, missing, notes)
-    adjusted_DS = fields.pop("adjusted", None)
-    prices = Prices.of(dates_D, tickers, fields, file.name)
+    dates_D, tickers, fields = without_gaps(table, missing, partial(file.reject, None), notes)
+    adjusted_DS, make = fields.pop("adjusted", None), partial(Prices.of, dates_D, tickers)
+    prices = make(fields, file.name, has_gaps=missing == "not-traded")
     if adjusted_DS is not None:
-        notes.append(f"{file.name}: the adjusted close replaces the close, and open, high and low are scaled with it")
+        notes.append("the adjusted close replaces the close, and open, high and low are scaled with it")
         bars = {n: v * (adjusted_DS / prices.close_DS) for n, v in fields.items() if n != "volume"}
         fields = {**fields, **bars, "close": adjusted_DS}
-        prices = Prices.of(dates_D, tickers, fields, file.name)
+        prices = make(fields, file.name, has_gaps=prices.has_gaps)
     _reject_unless_daily(file, prices)
+    notes = [f"{file.name}: {note}" for note in notes]
     return replace(prices, notes=(*notes, *_long_breaks(prices), *_splits(prices)))
 
 
@@ -243,35 +243,6 @@ def _long(file: _File) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
         grids[name] = np.full((len(all_days), len(number_of)), np.nan)
         grids[name][row_of, stocks] = table[:, position]
     return _dates(all_days.tolist()), tuple(number_of), grids
-
-
-def _without_gaps(
-    file: _File, dates_D: Dates, tickers: tuple[str, ...], fields: dict[str, Floats], missing: Missing, notes: list[str]
-) -> tuple[Dates, tuple[str, ...], dict[str, Floats]]:
-    """Reject gaps, or drop days or stocks with gaps and report that in `notes`."""
-    gap_DS = np.zeros((len(dates_D), len(tickers)), dtype=bool)
-    for name, values_DS in fields.items():
-        if name != "volume":
-            gap_DS |= np.isnan(values_DS)
-    if not gap_DS.any():
-        return dates_D, tickers, fields
-    day, stock = (int(i) for i in np.argwhere(gap_DS)[0])
-    many = f" (and {int(gap_DS.sum()) - 1} more gaps)" if gap_DS.sum() > 1 else ""
-    found = f"{tickers[stock]} has no price on {dates_D[day]}{many}"
-    if missing == "error":
-        do = "complete the file, or use --data.missing drop-stocks or drop-days"
-        file.reject(None, found, do)
-    days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
-    if missing == "drop-stocks":
-        stocks: list[int] = np.flatnonzero(~gap_DS.any(0)).tolist()
-        notes.append(f"{file.name}: stocks dropped: {', '.join(t for s, t in enumerate(tickers) if s not in stocks)}")
-    else:
-        days: list[int] = np.flatnonzero(~gap_DS.any(1)).tolist()
-        notes.append(f"{file.name}: days dropped: {len(dates_D) - len(days)}, the first on {dates_D[day]}")
-    if not (days and stocks):
-        file.reject(None, f"{found}; nothing is left after dropping", "complete the file")
-    kept = {name: values[days][:, stocks] for name, values in fields.items()}
-    return dates_D[days], tuple(tickers[s] for s in stocks), kept
 
 
 def _reject_unless_daily(file: _File, prices: Prices) -> None:

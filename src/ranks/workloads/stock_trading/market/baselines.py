@@ -1,85 +1,88 @@
-"""Baseline strategies that a policy is compared with: they trade the same days at the same costs.
+"""Baseline strategies that a policy is compared with: they trade the same days in the same market.
 
-A strategy chooses target weights from the closes up to the day before. Orders are sized by value and filled at the
-day's open (at its close for close-only prices). Shares may be fractional.
+A strategy chooses target weights from the closes up to the day before. Its orders have the same limits, costs and
+no-trade band as those of a policy. Where a day's limit does not reach the target, the orders of the next days go on.
 
-Legend: T days of the ledger, P days of a period, D days of a history, S stocks.
+Legend: D days of a history, S stocks.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ranks.errors import UserError
+from ranks.workloads.stock_trading.data.market_days import days_without_features
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.ledger import Ledger
 
 Strategy = Callable[[int, Floats], Floats | None]
-"""(index of the day in the period, closes of all days before it [D, S]) -> target weights [S], or None: no trade."""
+"""(index of the day in the period, closes of all days before it [D, S]) -> target weights [S], or None: no new ones.
+The stocks are those that are traded on the day before and were `lookback` days ago."""
 
 MONTH, YEAR = 21, 252
 """Trading days between rebalancings, and the lookback window of momentum and covariances."""
 WINNERS = 0.3
 """Fraction of the stocks that momentum holds."""
+ROUNDING = 1e-9
+"""Of a weight."""
 MAX_STEPS = 2000
 """Iteration limit of `minimum_variance_weights`."""
 
 
-def run_strategy(prices: Prices, rows: range, strategy: Strategy, config: MarketConfig) -> Ledger:
+def run_strategy(prices: Prices, rows: range, strategy: Strategy, config: MarketConfig, lookback: int = 1) -> Ledger:
     """Run a strategy over the days of `rows`; the ledger starts on the day before. Weights are 0 or more with a sum of
     at most 1; the rest stays cash. Raises UserError if there is no day before the period, ValueError for other
     weights."""
+    import torch  # which `--help` must not import
+
+    from ranks.workloads.stock_trading.market.market import Market
+    from ranks.workloads.stock_trading.market.simulate import simulate
+
     if rows.start < 1:
         do = "begin the period at least a day later"
         raise UserError(f"a baseline from {prices.dates_D[rows.start]} on", "no day before it to choose weights on", do)
-    fill_DS, close_DS, num = prices.fill_DS(), prices.close_DS, len(rows) + 1
-    cash_T, commission_T, value_T = np.full(num, config.initial_cash), np.zeros(num), np.full(num, config.initial_cash)
-    shares_TS, price_TS = np.zeros((num, prices.num_stocks)), np.full((num, prices.num_stocks), np.nan)
-    for t, day in enumerate(rows, start=1):
-        fill_S, held_S = fill_DS[day - 1], shares_TS[t - 1]
-        target_S = strategy(t - 1, close_DS[:day])
+    config = replace(config, episode_days=None, ruin_fraction=0.0)
+    market = Market(days_without_features(prices, rows), range(1), 0, config)
+    close_DS, is_traded_DS, step = prices.last_close_DS(), prices.is_traded_DS, config.step_of(prices.num_stocks)
+    target_S: Floats | None = None  # None: reached
+
+    def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        nonlocal target_S
+        day = int(obs["day"])
+        past_DS, is_traded_S = close_DS[: rows.start + day], is_traded_DS[rows.start + day - 1]
+        chosen_S = _chosen(strategy, day, past_DS, is_traded_S & np.isfinite(past_DS[-min(lookback, len(past_DS))]))
+        target_S = target_S if chosen_S is None else chosen_S
         if target_S is None:
-            shares_TS[t], cash_T[t], price_TS[t] = held_S, cash_T[t - 1], fill_S
-        else:
-            if not ((target_S >= 0).all() and target_S.sum() <= 1 + 1e-9):
-                raise ValueError(f"invalid weights: {target_S}")
-            shares_TS[t], price_TS[t], commission_T[t] = rebalance(cash_T[t - 1], held_S, target_S, fill_S, config)
-            paid = float(((shares_TS[t] - held_S) * price_TS[t]).sum() + commission_T[t])
-            cash_T[t] = max(cash_T[t - 1] - paid, 0.0)  # if all is invested, rounding may go below 0
-        value_T[t] = cash_T[t] + (shares_TS[t] * close_DS[day]).sum()
-    days = slice(rows.start - 1, rows.stop)
-    return Ledger(
-        prices.dates_D[days], prices.tickers, cash_T, shares_TS, close_DS[days], price_TS, commission_T, value_T
-    )
+            return torch.zeros(1, market.num_stocks)
+        move_S = np.where(is_traded_S, target_S - market.weights_BS()[0].numpy(), 0.0) / step
+        target_S = None if (np.abs(move_S) <= 1 + ROUNDING).all() else target_S
+        return torch.from_numpy(move_S)[None]
+
+    return simulate(market, act)
 
 
-def rebalance(
-    cash: float, held_S: Floats, target_S: Floats, fill_S: Floats, config: MarketConfig
-) -> tuple[Floats, Floats, float]:
-    """(shares after, price of each traded share, commissions) of a rebalancing to the weights `target_S`.
-
-    The weights apply to the account's value after costs, V' = V - costs(V'). Fixed-point iteration finds V'; it
-    converges because costs are a small fraction of V'.
-    """
-    commission_rate, slippage = config.commission, config.slippage
-    before = after = cash + float((held_S * fill_S).sum())
-    while True:
-        traded_S = target_S * after / fill_S - held_S
-        price_S = fill_S * (1 + np.sign(traded_S) * slippage)
-        commissions = float((np.abs(traded_S) * price_S).sum() * commission_rate)
-        left = before - commissions - float((traded_S * (price_S - fill_S)).sum())
-        if abs(left - after) <= 1e-12 * before:
-            return held_S + traded_S, price_S, commissions
-        after = left
+def _chosen(strategy: Strategy, day: int, past_DS: Floats, is_open_S: npt.NDArray[np.bool_]) -> Floats | None:
+    """The target weights of all stocks, 0 for those that are not open. ValueError for weights that are none."""
+    if not is_open_S.any():
+        return None
+    chosen_S = strategy(day, past_DS if is_open_S.all() else past_DS[:, is_open_S])
+    if chosen_S is None:
+        return None
+    if not ((chosen_S >= 0).all() and chosen_S.sum() <= 1 + ROUNDING):
+        raise ValueError(f"invalid weights: {chosen_S}")
+    target_S = np.zeros(len(is_open_S))
+    target_S[is_open_S] = chosen_S
+    return target_S
 
 
 def buy_and_hold(prices: Prices, rows: range, config: MarketConfig) -> Ledger:
-    """Buy equal weights on the first day and hold them."""
+    """Buy equal weights and hold them."""
     return run_strategy(prices, rows, lambda day, past_DS: None if day else _equal(past_DS), config)
 
 
@@ -92,16 +95,15 @@ def momentum(prices: Prices, rows: range, config: MarketConfig) -> Ledger:
     """12-1 momentum: every 21 days, equal weights of the 30 % of stocks with the highest return from 12 months to 1
     month ago (Jegadeesh & Titman 1993, long side). Raises UserError if the history is shorter than a year."""
     _require_year(rows)
-    return run_strategy(prices, rows, _monthly(_winners), config)
+    return run_strategy(prices, rows, _monthly(_winners), config, YEAR + 1)
 
 
 def min_variance(prices: Prices, rows: range, config: MarketConfig) -> Ledger:
     """Every 21 days, the long-only minimum-variance weights of the 252 days before. Raises UserError if the history is
     shorter."""
     _require_year(rows)
-    return run_strategy(
-        prices, rows, _monthly(lambda past_DS: minimum_variance_weights(np.cov(_returns(past_DS).T))), config
-    )
+    weights = _monthly(lambda past_DS: minimum_variance_weights(np.cov(_returns(past_DS).T)))
+    return run_strategy(prices, rows, weights, config, YEAR + 1)
 
 
 def random(prices: Prices, rows: range, config: MarketConfig, seed: int = 0) -> Ledger:

@@ -11,19 +11,24 @@ from ranks.errors import UserError
 
 @dataclass(frozen=True)
 class MarketConfig:
-    """Trading costs, episodes and rewards. Defaults are those of the paper (Zou et al. 2022, arXiv 2212.02721) except
-    for the length of an episode."""
+    """Orders, trading costs, episodes and rewards. Cash, costs and rewards are those of the paper (Zou et al. 2022,
+    arXiv 2212.02721)."""
 
     initial_cash: float = 1e6
     """Cash at the start of each episode, in the currency of the prices."""
-    max_shares: int = 100
-    """Shares of one stock that an action of 1 buys in a day, and an action of -1 sells."""
+    weight_step: float | None = None
+    """How much an action of 1 raises the weight of a stock in the account in a day, and an action of -1 lowers it;
+    none: 1 / number of stocks."""
+    no_trade_band: float = 0.01
+    """A stock whose weight would change by less than this is not traded."""
     commission_bps: float = 10.0
     """Commission on purchases and on sales, in basis points of the traded value."""
     slippage_bps: float = 0.0
     """How much worse than the market price an order is filled, in basis points."""
-    whole_shares: bool = True
-    """Buy and sell whole shares only."""
+    whole_shares: bool = False
+    """Buy and sell whole shares only. Adjusted prices do not tell how many shares a sum bought on its day."""
+    recovery: float = 0.7
+    """A stock that leaves the market for good is sold by force, at this fraction of its last price."""
     episode_days: int | None = 252
     """Trading days of an episode; none: the whole period."""
     reward_scale: float = 1e-4
@@ -33,6 +38,10 @@ class MarketConfig:
     (paper: 0.9); none: off."""
     ruin_fraction: float = 0.0
     """Terminate an episode when the account is worth this fraction of the initial cash or less; 0: never."""
+
+    def step_of(self, num_stocks: int) -> float:
+        """`weight_step`, or its default for this number of stocks."""
+        return 1 / num_stocks if self.weight_step is None else self.weight_step
 
     @property
     def commission(self) -> float:
@@ -45,10 +54,14 @@ class MarketConfig:
         return self.slippage_bps * 1e-4
 
     def __post_init__(self) -> None:
-        for name in ("initial_cash", "max_shares", "reward_scale"):
+        for name in ("initial_cash", "reward_scale"):
             self._check(name, lambda value: 0 < value < math.inf, "a number above 0")
         for name in ("commission_bps", "slippage_bps"):
             self._check(name, lambda value: 0 <= value <= 1_000, "0 to 1,000 basis points")
+        if self.weight_step is not None:
+            self._check("weight_step", lambda value: 0 < value <= 1, "a weight above 0, at most 1")
+        self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
+        self._check("recovery", lambda value: 0 <= value <= 1, "a fraction from 0 to 1")
         self._check("ruin_fraction", lambda value: 0 <= value < 1, "a fraction from 0 to less than 1")
         if self.episode_days is not None:
             self._check("episode_days", lambda value: value >= 1, "1 or more")

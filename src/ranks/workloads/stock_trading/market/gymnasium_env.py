@@ -1,6 +1,6 @@
 """The market as a `gymnasium.Env` with one account, for other libraries. Needs gymnasium.
 
-Legend: S stocks, A = 2 + S numbers of an account, F columns of the feature table.
+Legend: S stocks, A = S + 2 numbers of an account, F columns of the feature table.
 """
 
 from __future__ import annotations

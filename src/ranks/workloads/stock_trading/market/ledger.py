@@ -53,6 +53,11 @@ class Ledger:
         traded_TS = np.abs(self.traded_TS)
         return np.where(traded_TS > 0, traded_TS * self.price_TS, 0.0).sum(1)
 
+    @property
+    def trades_T(self) -> Floats:
+        """Purchases and sales of each day."""
+        return (self.traded_TS != 0).sum(1).astype(np.float64)
+
     def trades(self) -> Iterator[Trade]:
         """All trades by day, then ticker. The commission of a day is split in proportion to the traded value."""
         traded_TS, notional_T = self.traded_TS, self.notional_T
@@ -63,7 +68,7 @@ class Ledger:
 
     def metrics(self) -> dict[str, float]:
         """The performance metrics by name: see `metrics.summary`."""
-        return summary(self.value_T, self.notional_T, self.commission_T)
+        return summary(self.value_T, self.notional_T, self.commission_T, self.trades_T)
 
     def inconsistencies(self, tolerance: float = 1e-9) -> list[str]:
         """What does not add up, with the first day of each problem; empty if the ledger is consistent.

@@ -1,13 +1,14 @@
 """The market: a vectorised environment in which thousands of accounts trade, as tensors on one device.
 
-An action is chosen at the close of a day. Its orders are filled at the next open (at the next close for close-only
-prices). The reward is the change of the account's value from close to close, after costs.
+An action is chosen at the close of a day: how the weights of the stocks in the account shall change. Its orders are
+filled at the next open (at the next close for close-only prices). The reward is the change of the account's value from
+close to close, after costs.
 
 No method waits for the device. With `ruin_fraction` 0 all episodes have the same length and start together, so the host
 knows when they end, and `final_obs` is None on other days. With ruin the host cannot know, and `final_obs` is always
 set.
 
-Legend: B environments, S stocks, D rows of days, F columns of the feature table, A = 2 + S numbers of an account.
+Legend: B environments, S stocks, D rows of days, F columns of the feature table, A = S + 2 numbers of an account.
 """
 
 from __future__ import annotations
@@ -22,9 +23,23 @@ from ranks.errors import UserError
 from ranks.rl.environments import Transition
 from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.config import MarketConfig
-from ranks.workloads.stock_trading.market.fills import fill_orders, orders_from_actions, sum_stocks
+from ranks.workloads.stock_trading.market.fills import fill_orders
+from ranks.workloads.stock_trading.market.orders import Orders, orders_to, sum_stocks, target_weights, weights_of
+from ranks.workloads.stock_trading.market.tradability import Tradability
 
 STATE = ("day", "start_day", "episode", "cash", "shares", "value")
+
+
+def num_account_features(num_stocks: int) -> int:
+    """A: the numbers of `account_features`."""
+    return num_stocks + 2
+
+
+def account_features(cash_B: Tensor, held_BS: Tensor, value_B: Tensor, initial_cash: float) -> Tensor:
+    """float64[B, A]: what a policy sees of an account, none of it in units of a price: its cash and the value of each
+    holding as fractions of the account's value, and that value as a fraction of the initial cash."""
+    cash_B1 = weights_of(cash_B[:, None], value_B)
+    return torch.cat([cash_B1, weights_of(held_BS, value_B), value_B[:, None] / initial_cash], 1)
 
 
 class Market:
@@ -50,7 +65,11 @@ class Market:
         """The length of every episode if all start together; None if ruin may end one earlier."""
         self._table_DF = torch.as_tensor(days.table_DK, dtype=torch.get_default_dtype(), device=device)
         self._close_DS = torch.as_tensor(days.close_DS, dtype=torch.float64, device=device)
-        self._fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
+        self.fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
+        """float64[D, S]: price at which the orders of a day are filled, forced sales of delisted stocks included."""
+        self._tradability = Tradability.of(days, device)
+        if self._tradability is not None:
+            self.fill_DS = self._tradability.fill_DS(self.fill_DS, self._close_DS, config.recovery)
         self._is_turbulent_D1 = torch.as_tensor(days.is_turbulent_D, device=device)[:, None]
         self._first_item_B = torch.arange(ids.start, ids.stop, dtype=torch.int64, device=device) << 32
         self._key = rng.key(seed, "episode", 0)
@@ -81,11 +100,18 @@ class Market:
         """[D, F] in the default dtype: features of every row on the device; all environments index it by their day."""
         return self._table_DF
 
+    def held_BS(self) -> Tensor:
+        """float64[B, S]: the value of each holding at the present close."""
+        return self.shares_BS * self._close_DS.index_select(0, self.day_B)
+
+    def weights_BS(self) -> Tensor:
+        """float64[B, S]: the value of each holding as a fraction of the account."""
+        return weights_of(self.held_BS(), self.value_B)
+
     def observe(self) -> dict[str, Tensor]:
         """`day`: int64[B], the row of `table_DF` of the present day; later rows are in the future. `account`: [B, A],
-        cash, the value of each holding at the close, and the account's value, as fractions of the initial cash."""
-        held_BS = self.shares_BS * self._close_DS.index_select(0, self.day_B)
-        account_BA = torch.cat([self.cash_B[:, None], held_BS, self.value_B[:, None]], 1) / self.config.initial_cash
+        see `account_features`."""
+        account_BA = account_features(self.cash_B, self.held_BS(), self.value_B, self.config.initial_cash)
         return {"day": self.day_B, "account": account_BA.to(self._table_DF.dtype)}
 
     def observation_vector(self) -> Tensor:
@@ -102,18 +128,26 @@ class Market:
             raise ValueError(f"actions of shape {tuple(action_BS.shape)} for {tuple(self.shares_BS.shape)}")
         if self._steps >= self.episode_days and self.episode_steps is not None:
             raise ValueError("the episode is over: reset the market")
-        order_BS = orders_from_actions(action_BS, self.config)
-        is_exit_B1 = self._is_turbulent_D1.index_select(0, self.day_B)
-        order_BS = torch.where(is_exit_B1, -self.shares_BS, order_BS)
-        fill_BS = self._fill_DS.index_select(0, self.day_B)
-        self.cash_B, self.shares_BS = fill_orders(self.cash_B, self.shares_BS, order_BS, fill_BS, self.config)
+        orders, fill_BS = self._orders(action_BS), self.fill_DS.index_select(0, self.day_B)
+        self.cash_B, self.shares_BS = fill_orders(self.cash_B, self.shares_BS, orders, fill_BS, self.config)
         self.day_B = self.day_B + 1
-        self.value_B = self.cash_B + sum_stocks(self.shares_BS * self._close_DS.index_select(0, self.day_B))
+        self.value_B = self.cash_B + sum_stocks(self.held_BS())
         self._steps += 1
 
+    def _orders(self, action_BS: Tensor) -> Orders:
+        """The orders of the actions that the next day fills. On turbulent days all holdings are sold instead."""
+        config, tradability, weight_BS = self.config, self._tradability, self.weights_BS()
+        is_traded_BS = None if tradability is None else tradability.is_traded_DS.index_select(0, self.day_B)
+        target_BS = target_weights(action_BS, weight_BS, config.step_of(self.num_stocks), is_traded_BS)
+        orders = orders_to(target_BS, weight_BS, self.value_B, config.no_trade_band)
+        is_exit_B1 = self._is_turbulent_D1.index_select(0, self.day_B)
+        orders = Orders(torch.where(is_exit_B1, 1.0, orders.sell_BS), torch.where(is_exit_B1, 0.0, orders.buy_BS))
+        return orders if tradability is None else tradability.filled(orders, self.day_B)
+
     def step(self, action_BS: Tensor) -> Transition:
-        """`advance`, then start the next episode where one ended. Actions are fractions of `max_shares`, -1 to 1. A NaN
-        action makes the account and its reward NaN until the episode ends; the collector rejects NaN rewards."""
+        """`advance`, then start the next episode where one ended. Actions are changes of weights in units of
+        `weight_step`, -1 to 1: see `orders.target_weights`. A NaN action makes the account and its reward NaN until the
+        episode ends; the collector rejects NaN rewards."""
         before_B = self.value_B
         self.advance(action_BS)
         reward_B = ((self.value_B - before_B) * self.config.reward_scale).to(self._table_DF.dtype)

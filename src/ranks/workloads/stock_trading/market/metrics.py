@@ -20,6 +20,10 @@ BOUNDS = {
     "max_drawdown": (-1.0, 0.0),
     "turnover": (0.0, np.inf),
     "costs": (0.0, np.inf),
+    "trades": (0.0, np.inf),
+    "trading_days": (0.0, np.inf),
+    "trades_per_year": (0.0, np.inf),
+    "trading_days_per_year": (0.0, YEAR),
 }
 """Minimum and maximum of the metrics that have them."""
 
@@ -84,9 +88,16 @@ def turnover(notional_T: Floats, value_T: Floats) -> float:
     return float(notional_T.sum() / 2 / value_T.mean() * YEAR / (len(value_T) - 1))
 
 
-def summary(value_T: Floats, notional_T: Floats, commission_T: Floats) -> dict[str, float]:
+def per_year(count: float, num_days: int) -> float:
+    """A count over T days, for a year: times 252 / R."""
+    return count * YEAR / (num_days - 1) if num_days > 1 else np.nan
+
+
+def summary(value_T: Floats, notional_T: Floats, commission_T: Floats, trades_T: Floats) -> dict[str, float]:
     """All metrics by name. `notional_T`: traded value of each day. `commission_T`: commissions of each day; `costs` is
-    their sum as a fraction of the first account value."""
+    their sum as a fraction of the first account value. `trades_T`: purchases and sales of each day; `trading_days` are
+    the days with one or more."""
+    num_days, trades, trading_days = len(value_T), float(trades_T.sum()), float((trades_T > 0).sum())
     return {
         "return": cumulative_return(value_T),
         "cagr": cagr(value_T),
@@ -97,6 +108,10 @@ def summary(value_T: Floats, notional_T: Floats, commission_T: Floats) -> dict[s
         "max_drawdown": max_drawdown(value_T),
         "turnover": turnover(notional_T, value_T),
         "costs": float(commission_T.sum() / value_T[0]),
+        "trades": trades,
+        "trading_days": trading_days,
+        "trades_per_year": per_year(trades, num_days),
+        "trading_days_per_year": per_year(trading_days, num_days),
     }
 
 

@@ -42,7 +42,7 @@ def simulate(market: Market, act: Act) -> Ledger:
     rows = slice(first, first + num_days)
     traded_TS = np.diff(shares_TS, axis=0, prepend=shares_TS[:1])
     fill_TS = np.full_like(shares_TS, np.nan)
-    fill_TS[1:] = days.fill_DS[rows][:-1]
+    fill_TS[1:] = market.fill_DS.cpu().numpy()[rows][:-1]
     price_TS = fill_TS * (1 + np.sign(traded_TS) * config.slippage)
     commission_T = np.where(traded_TS != 0, np.abs(traded_TS) * price_TS, 0.0).sum(1) * config.commission
     dates_T, close_TS = days.dates_D[rows], days.close_DS[rows]

@@ -66,12 +66,13 @@ def make_folds(config: PeriodsConfig, prices: Prices, num: int, first: str | Non
 @dataclass(frozen=True, eq=False)
 class EquityCurve:
     """An account over one fold or several. float64[T]: value at each close, relative to the first value; traded value
-    and commissions of each day in the same unit."""
+    and commissions of each day in the same unit; number of trades of each day."""
 
     dates_T: Dates
     value_T: Floats
     notional_T: Floats
     commission_T: Floats
+    trades_T: Floats
 
     @classmethod
     def of(cls, ledgers: Sequence[Ledger], config: MarketConfig) -> EquityCurve:
@@ -81,7 +82,7 @@ class EquityCurve:
         day of a fold, with commission and slippage. It starts the next fold with that cash and trades as the ledger of
         that fold, in proportion.
         """
-        before, parts = 1.0, list[tuple[Dates, Floats, Floats, Floats]]()
+        before, parts = 1.0, list[tuple[Dates, Floats, Floats, Floats, Floats]]()
         for number, ledger in enumerate(ledgers, start=1):
             if parts and ledger.dates_T[0] != parts[-1][0][-1]:
                 raise ValueError(f"a fold from {ledger.dates_T[0]} on after one that ends on {parts[-1][0][-1]}")
@@ -89,19 +90,21 @@ class EquityCurve:
             value_T, notional_T, commission_T = (
                 unit * column[rows] for column in (ledger.value_T, ledger.notional_T, ledger.commission_T)
             )
+            trades_T = ledger.trades_T[rows]
             if number < len(ledgers):
+                trades_T[-1] += (ledger.shares_TS[-1] > 0).sum()
                 sold = unit * float((ledger.shares_TS[-1] * ledger.close_TS[-1]).sum()) * (1 - config.slippage)
                 notional_T[-1] += sold
                 commission_T[-1] += sold * config.commission
                 value_T[-1] = unit * ledger.cash_T[-1] + sold * (1 - config.commission)
-            parts.append((ledger.dates_T[rows], value_T, notional_T, commission_T))
+            parts.append((ledger.dates_T[rows], value_T, notional_T, commission_T, trades_T))
             before = float(value_T[-1])
         dates, *numbers = zip(*parts, strict=True)
         return cls(np.concatenate(dates), *(np.concatenate(column) for column in numbers))
 
     def metrics(self) -> dict[str, float]:
         """The performance metrics by name: see `metrics.summary`."""
-        return summary(self.value_T, self.notional_T, self.commission_T)
+        return summary(self.value_T, self.notional_T, self.commission_T, self.trades_T)
 
 
 def join_folds(folds: Sequence[Mapping[Key, Ledger]], config: MarketConfig) -> dict[Key, EquityCurve]:

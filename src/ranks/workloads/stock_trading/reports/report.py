@@ -106,7 +106,7 @@ def seed_lines(ledgers: Sequence[Ledger]) -> list[str]:
         return []
     out = [f"over {len(ledgers)} seeds, mean [95 % interval], interquartile mean:"]
     statistics = over_seeds(ledgers)
-    for name in ("return", "sharpe", "max_drawdown"):
+    for name in ("return", "sharpe", "max_drawdown", "trades_per_year"):
         mean, low, high, iqm = (format_metric(name, statistics[name][key]) for key in ("mean", "low", "high", "iqm"))
         out.append(f"  {name.replace('_', ' ')}: {mean} [{low}, {high}], {iqm}")
     return out

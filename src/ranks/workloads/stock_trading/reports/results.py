@@ -19,7 +19,13 @@ from ranks.workloads.stock_trading.market.ledger import Ledger
 from ranks.workloads.stock_trading.market.metrics import drawdown
 
 PERCENTAGES = ("return", "cagr", "volatility", "max_drawdown", "turnover", "costs")
-COLUMNS = ("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs")
+COUNTS = ("trades", "trading_days", "trades_per_year", "trading_days_per_year")
+COLUMNS = (
+    *("return", "cagr", "volatility", "sharpe", "sortino", "calmar", "max_drawdown", "turnover", "costs"),
+    *("trades_per_year", "trading_days_per_year"),
+)
+HEADINGS = {"trades_per_year": "trades/year", "trading_days_per_year": "trading days/year"}
+"""Columns whose heading is not their name."""
 DEFINITIONS = {"annualisation_days": 252, "risk_free_rate": 0.0, "returns": "simple, close to close, with costs"}
 """Definitions of the metrics, for the files."""
 
@@ -31,9 +37,11 @@ def print_warnings(prices: Prices) -> None:
 
 
 def format_metric(name: str, value: float) -> str:
-    """A metric as text: a percentage or a number with two digits; `-` if undefined."""
+    """A metric as text: a percentage, a count, or a number with two digits; `-` if undefined."""
     if not math.isfinite(value):
         return "-"
+    if name in COUNTS:
+        return f"{value:,.0f}"
     return f"{value:.1%}" if name in PERCENTAGES else f"{value:.2f}"
 
 
@@ -44,7 +52,7 @@ def metrics_table(ledgers: Mapping[str, Ledger]) -> list[str]:
 
 def format_table(metrics_of: Mapping[str, Mapping[str, float]]) -> list[str]:
     """A text table with a row of metrics for each name."""
-    rows = [["", *(name.replace("_", " ") for name in COLUMNS)]]
+    rows = [["", *(HEADINGS.get(name, name.replace("_", " ")) for name in COLUMNS)]]
     rows += [
         [name, *(format_metric(column, metrics[column]) for column in COLUMNS)] for name, metrics in metrics_of.items()
     ]
@@ -69,7 +77,7 @@ def write_results(folder: Path, ledger: Ledger, source: Mapping[str, Any]) -> li
             writer = csv.writer(file)
             writer.writerow(["date", "ticker", "shares", "price", "cost"])
             writer.writerows(
-                [t.date, t.ticker, f"{t.shares:g}", f"{t.price:.6f}", f"{t.commission:.6f}"] for t in ledger.trades()
+                [t.date, t.ticker, f"{t.shares:.10g}", f"{t.price:.6f}", f"{t.commission:.6f}"] for t in ledger.trades()
             )
         with paths[1].open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

@@ -178,7 +178,8 @@ def _train_and_test(
             ledger = backtest(policy, tests[number], jobs[number].market, torch.device("cpu"))
             ledgers[number][seed] = ledger
             metrics = {name: format_metric(name, value) for name, value in ledger.metrics().items()}
-            text = f"fold {number + 1}, seed {seed}: return {metrics['return']}, Sharpe ratio {metrics['sharpe']}"
+            text = f"fold {number + 1}, seed {seed}: return {metrics['return']}, Sharpe ratio {metrics['sharpe']}, "
+            text += f"{metrics['trades_per_year']} trades a year"
             bar.line(f"{text} ({done}/{len(todo)})")
             bar.advance()
     return [{seed: of_fold[seed] for seed in seeds} for of_fold in ledgers]

@@ -50,7 +50,7 @@ LIMITS = tuple(np.round(np.arange(0.0, 0.085, 0.005), 3).tolist())
 def config(source: str, kind: str = "clstm", **changes: object) -> Config:
     """The config that all three markets share. `source`: the synthetic market; `kind`: see ModelConfig."""
     features = FeatureConfig(turbulence=False)
-    market = MarketConfig(max_shares=2_000, episode_days=252)
+    market = MarketConfig(episode_days=252)
     data = DataConfig(source=source, synthetic_days=30_000, synthetic_stocks=4)
     cfg = replace(small(), data=data, features=features, market=market, iterations=ITERATIONS)
     cfg = replace(cfg, model=ModelConfig(kind=kind, feature_hidden=32, hidden=32))  # type: ignore[arg-type]
@@ -59,14 +59,13 @@ def config(source: str, kind: str = "clstm", **changes: object) -> Config:
 
 def martingale() -> Config:
     """Random walks: trading costs money and gains nothing."""
-    cfg = config("martingale")
-    return replace(cfg, market=replace(cfg.market, max_shares=500))
+    return config("martingale")
 
 
 def mean_reverting() -> Config:
-    """Two mean-reverting prices: buy low, sell high. The action of one day can move the whole account."""
+    """Two mean-reverting prices: buy low, sell high. The actions of one day can move the whole account."""
     cfg = config("mean-reverting")
-    return replace(cfg, data=replace(cfg.data, synthetic_stocks=2), market=replace(cfg.market, max_shares=10_000))
+    return replace(cfg, data=replace(cfg.data, synthetic_stocks=2))
 
 
 def two_regimes(kind: str) -> Config:
@@ -77,7 +76,6 @@ def two_regimes(kind: str) -> Config:
         cfg,
         data=replace(cfg.data, synthetic_stocks=2),
         features=replace(cfg.features, names=("return",)),
-        market=replace(cfg.market, max_shares=10_000),
     )
 
 
@@ -167,7 +165,8 @@ def best_threshold(config: PeriodsConfig, market: MarketConfig) -> tuple[float, 
     """(buy below, sell above, Sharpe ratio on an evaluation market) of the best threshold strategy.
 
     The strategy buys all it can where the log price minus its known mean is below the first threshold, and sells all
-    above the second. A grid search on the training days finds the pair.
+    it can above the second, in the market of the policies: with the same limit of a day's orders, costs and no-trade
+    band. A grid search on the training days finds the pair.
     """
     pairs_G2 = np.array(list(itertools.product([-limit for limit in LIMITS] + list(LIMITS[1:]), LIMITS)))
     pairs_G2 = pairs_G2[pairs_G2[:, 0] < pairs_G2[:, 1]]
