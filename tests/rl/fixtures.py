@@ -20,7 +20,7 @@ from ranks.rl.policies.distributions import Categorical
 from ranks.rl.policies.policy import Policy
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.pytree import State
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.rl.spaces import Space
 
 BOX3 = {"observation": Space("box", (3,)).to_json()}

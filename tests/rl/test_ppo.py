@@ -18,7 +18,7 @@ from ranks.rl import ppo
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds
 from ranks.rl.policies.actor_critic import ActorCritic
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import RecordingLoss, single_rank, small_policy, synthetic_rollout
 

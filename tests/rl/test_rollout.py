@@ -16,7 +16,9 @@ from torch import Tensor
 from ranks import RunConfig, UserError, World
 from ranks.rl import pytree
 from ranks.rl.environments import EnvironmentIds
-from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibatches
+from ranks.rl.rollouts.minibatches import minibatches
+from ranks.rl.rollouts.moments import UNSCALED, RolloutMoments, Scaling
+from ranks.rl.rollouts.rollout import Rollout
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import single_rank, synthetic_rollout
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.workloads.stock_trading.data import synthetic
 from ranks.workloads.stock_trading.data.market_days import MarketDays
 from ranks.workloads.stock_trading.market.config import MarketConfig
