@@ -115,7 +115,7 @@ def test_minibatches_cannot_cut_time_where_the_policy_needs_sequences() -> None:
         with pytest.raises(UserError, match="recurrent state, which needs whole sequences"):
             Collector(StepCounter(), Walk, 4, 3, CFG, world, cut_time=True)
         each = PPOConfig(minibatches=2, normalize_advantage="minibatch")
-        with pytest.raises(UserError, match="--ppo.normalize-advantage minibatch"):
+        with pytest.raises(UserError, match="normalize-advantage minibatch"):
             Collector(small_policy(lstm_hidden=0), Walk, 4, 3, each, world, cut_time=True)
         assert Collector(small_policy(lstm_hidden=0), Walk, 4, 3, CFG, world, cut_time=True).ids.cut_time
 
