@@ -127,9 +127,9 @@ def origin() -> dict[str, Any]:
 
 
 def arguments() -> list[str]:
-    """Of this program; the interpreter of a peer, which is another on each machine, is called PYTHON."""
-    given = sys.argv[1:]
-    return ["PYTHON" if before == "--peer" else one for before, one in zip(["", *given], given, strict=False)]
+    """Of this program; places that differ between machines have a name: a peer's interpreter is PYTHON."""
+    given, names = sys.argv[1:], {"--peer": "PYTHON", "--finrl": "FOLDER"}
+    return [names.get(before, one) for before, one in zip(["", *given], given, strict=False)]
 
 
 def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) -> Path:
