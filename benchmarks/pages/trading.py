@@ -72,7 +72,7 @@ def speed(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     for side, one in found["ratios"].items():
         verdict = "met" if one["ratio"] >= one["goal"] and one["counts"] else "not met"
-        yield f"- The best of ranks by the best of {SIDES[side]}: {one['ratio']:.1f}x; goal {one['goal']:g}x, {verdict}."
+        yield f"- The best of ranks by the best of {SIDES[side]}: {one['ratio']:.1f}x; goal {one['goal']:g}, {verdict}."
     yield f"- ranks reaches {found['peak_share']['median']:.0%} of the speed of large matrix products on this core."
     yield from ["", f"| Sharpe ratio after {found['samples']:,} samples | ranks | RecurrentPPO, interval | reached |"]
     yield "|---|---|---|---|"
