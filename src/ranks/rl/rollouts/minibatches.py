@@ -56,7 +56,7 @@ def cut_minibatches(rollout: Rollout, ids: EnvironmentIds, step: int, scale: Sca
 
     Each (environment, step) pair is in one of them.
 
-    The M * T pairs of a block of M environments are shuffled and dealt to M minibatches, T to each. So a minibatch is
+    The M * T pairs of a block of M environments are shuffled and split into M minibatches, T in each. So a minibatch is
     local to its rank, and it holds the same pairs on any number of ranks. It is a `Rollout` whose columns are the
     blocks: its T rows are no sequence, and `first_TB` is true everywhere. An item of the batch is a block, named by its
     first environment. `step`: the key of the random order. `scale`: how advantages are scaled. Weights of steps keep
