@@ -94,20 +94,28 @@ def peak_share(one: Result) -> float:
 
 
 def measure_sharpe(pythons: Mapping[str, str], best: Mapping[str, int], seeds: int, samples: int) -> dict[str, Any]:
-    """For each known market: the Sharpe ratios of both sides by seed, and the interval of the peer's."""
+    """For each known market: our Sharpe ratios by seed, and those of RecurrentPPO on the batched market with the best
+    number of accounts of either peer, each with its interval and whether our mean is not below it."""
     found: dict[str, Any] = {}
-    for market in KNOWN:
-        scores: dict[str, list[float]] = {"ours": [], "sb3": []}
+
+    def scores(side: str, accounts: int, market: str) -> list[float]:
+        values: list[float] = []
         for seed in range(seeds):
-            for side, values in scores.items():
-                rollouts = samples // (best[side] * HORIZON)
-                values.append(run(pythons[side], side, Task(best[side], rollouts - 1, seed, market, LR[side]))["score"])
-                print(f"{market}, seed {seed}, {side}: Sharpe ratio {values[-1]:.3f}", flush=True)
-        mean, deviation = statistics.fmean(scores["sb3"]), statistics.stdev(scores["sb3"]) if seeds > 1 else 0.0
-        interval = [mean - 2 * deviation, mean + 2 * deviation]
-        reached = statistics.fmean(scores["ours"]) >= interval[0]
-        found[market] = {"scores": scores, "interval": interval, "reached": reached}
-        print(f"{market}: ours {statistics.fmean(scores['ours']):.3f}, theirs {interval[0]:.3f} to {interval[1]:.3f}")
+            rollouts = samples // (accounts * HORIZON)
+            values.append(run(pythons[side], side, Task(accounts, rollouts - 1, seed, market, LR[side]))["score"])
+            print(f"{market}, seed {seed}, {side}, {accounts} accounts: Sharpe ratio {values[-1]:.3f}", flush=True)
+        return values
+
+    for market in KNOWN:
+        ours = scores("ours", best["ours"], market)
+        peers: dict[str, Any] = {}
+        for accounts in sorted({best["sb3"], best["finrl"]}):
+            theirs = scores("sb3", accounts, market)
+            mean, deviation = statistics.fmean(theirs), statistics.stdev(theirs) if seeds > 1 else 0.0
+            low, high = mean - 2 * deviation, mean + 2 * deviation
+            peers[str(accounts)] = {"scores": theirs, "interval": [low, high], "reached": statistics.fmean(ours) >= low}
+            print(f"{market}: ours {statistics.fmean(ours):.3f}, theirs, {accounts} accounts: {low:.3f} to {high:.3f}")
+        found[market] = {"ours": ours, "peers": peers}
     return found
 
 

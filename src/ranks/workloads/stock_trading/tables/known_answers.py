@@ -113,7 +113,8 @@ def yearly_values(days: MarketDays, config: MarketConfig, act: Act, copies: int 
 
 
 def policy_yearly_values(policy: TradingPolicy, days: MarketDays, config: MarketConfig) -> Floats:
-    """float64[Y, 253]: `yearly_values` of a policy that takes the most likely actions and starts each year without a state."""
+    """float64[Y, 253]: `yearly_values` of a policy that takes the most likely actions and starts each
+    year without a state."""
     market_policy = MarketPolicy(policy, policy.read(torch.as_tensor(days.table_DK), stride=1))
     state = policy.start_state(days.num_days // YEAR)
 
