@@ -195,7 +195,8 @@ def against_peers(benchmarks: dict[str, Result]) -> Iterator[Row]:
             shown = {"finrl": "on FinRL's environment", "sb3": "on the same batched market"}
             ratios = "; ".join(f"{result['ratios'][side]['ratio']:.1f}x {text}" for side, text in shown.items())
             what = "stock-trading: PPO, environment steps a CPU second by sb3-contrib's RecurrentPPO"
-            yield what, ratios if result["ratios"]["finrl"]["counts"] else f"{ratios}; at a lower Sharpe ratio", result
+            counts = all(one["counts"] for one in result["ratios"].values())
+            yield what, ratios if counts else f"{ratios}; at a lower Sharpe ratio", result
         if name == "chess_core":
             for comparison in result["comparisons"]:
                 for side in comparison["sides"]:

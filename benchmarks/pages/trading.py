@@ -74,12 +74,14 @@ def speed(found: Mapping[str, Any]) -> Iterator[str]:
         verdict = "met" if one["ratio"] >= one["goal"] and one["counts"] else "not met"
         yield f"- The best of ranks by the best of {SIDES[side]}: {one['ratio']:.1f}x; goal {one['goal']:g}, {verdict}."
     yield f"- ranks reaches {found['peak_share']['median']:.0%} of the speed of large matrix products on this core."
-    yield from ["", f"| Sharpe ratio after {found['samples']:,} samples | ranks | RecurrentPPO, interval | reached |"]
+    yield from ["", f"| Sharpe ratios after {found['samples']:,} samples | ranks | RecurrentPPO; interval | reached |"]
     yield "|---|---|---|---|"
     for market, one in found["sharpe"].items():
-        low, high = one["interval"]
-        ours, theirs = (", ".join(f"{score:.2f}" for score in one["scores"][side]) for side in ("ours", "sb3"))
-        yield f"| {market} | {ours} | {theirs}; {low:.2f} to {high:.2f} | {'yes' if one['reached'] else 'no'} |"
+        for accounts, peer in one["peers"].items():
+            ours, theirs = (", ".join(f"{score:.2f}" for score in of) for of in (one["ours"], peer["scores"]))
+            low, high = peer["interval"]
+            cells = f"{ours} | {theirs}; {low:.2f} to {high:.2f} | {'yes' if peer['reached'] else 'no'}"
+            yield f"| {market}, peer with {accounts} accounts | {cells} |"
     yield from ["", *wrapped(where(found))]
 
 
