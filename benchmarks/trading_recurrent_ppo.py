@@ -14,8 +14,8 @@ hidden sizes of 128, rollouts of 63 days, 10 epochs of 4 minibatches, so as many
 measured with several numbers of accounts, sides take turns, and the first rollout of each run is not measured. The best
 number of each side counts.
 
-Then ranks, with its best number of accounts, and RecurrentPPO on the batched market, with the best number of each of the
-other sides, train on markets with a known optimal policy from equal samples, and are evaluated on a market with another
+Then ranks, with its best number of accounts, and RecurrentPPO on the batched market, with the best number of either of
+the other sides, train on markets with a known optimal policy from equal samples, and are evaluated on one with another
 seed. (FinRL trades at the close that it observes, so its returns cannot be compared; RecurrentPPO with the same number
 of accounts stands for it.) A ratio of speeds counts only where the mean Sharpe ratio of ranks on both markets is not
 below the interval of the peer's: its mean plus and minus 2 standard deviations of its seeds.
