@@ -72,16 +72,21 @@ def speed(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     for side, one in found["ratios"].items():
         verdict = "met" if one["ratio"] >= one["goal"] and one["counts"] else "not met"
-        yield f"- The best of ranks by the best of {SIDES[side]}: {one['ratio']:.1f}x; goal {one['goal']:g}, {verdict}."
+        text = f"{one['ratio']:.1f}x the best of {SIDES[side]}; goal {one['goal']:g}x, {verdict}."
+        yield f"- ranks with {one['accounts']} accounts: {text}"
     yield f"- ranks reaches {found['peak_share']['median']:.0%} of the speed of large matrix products on this core."
-    yield from ["", f"| Sharpe ratios after {found['samples']:,} samples | ranks | RecurrentPPO; interval | reached |"]
-    yield "|---|---|---|---|"
+    yield from [
+        "",
+        f"| Sharpe ratios after {found['samples']:,} samples | accounts | one for each seed |",
+        "|---|---|---|",
+    ]
     for market, one in found["sharpe"].items():
+        for accounts, scores in one["ours"].items():
+            yield f"| {market}, ranks | {accounts} | {', '.join(f'{score:.2f}' for score in scores)} |"
         for accounts, peer in one["peers"].items():
-            ours, theirs = (", ".join(f"{score:.2f}" for score in of) for of in (one["ours"], peer["scores"]))
             low, high = peer["interval"]
-            cells = f"{ours} | {theirs}; {low:.2f} to {high:.2f} | {'yes' if peer['reached'] else 'no'}"
-            yield f"| {market}, peer with {accounts} accounts | {cells} |"
+            theirs = ", ".join(f"{score:.2f}" for score in peer["scores"])
+            yield f"| {market}, RecurrentPPO | {accounts} | {theirs}; interval {low:.2f} to {high:.2f} |"
     yield from ["", *wrapped(where(found))]
 
 

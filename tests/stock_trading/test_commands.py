@@ -52,7 +52,7 @@ def test_a_run_of_another_kind_of_policy_is_refused_by_name(tmp_path: Path) -> N
     """As is a run of an earlier version, whose default was clstm."""
     cascade = replace(config(), model=replace(config().model, kind="clstm"), iterations=1)
     train_run(cascade, tmp_path, "old")
-    with pytest.raises(UserError, match=r"config\.model\.kind: clstm -> shared"):
+    with pytest.raises(UserError, match=r'config\.model\.kind was "clstm", now "shared"'):
         train_run(replace(config(), iterations=1), tmp_path, "old")
 
 

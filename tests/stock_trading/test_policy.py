@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -183,7 +184,7 @@ def test_actor_and_critic_are_mlps_on_features_and_account(num_accounts: int) ->
         np.testing.assert_allclose(value_B[b].detach(), slow_mlp(policy.critic, features_F, account_A)[0], atol=1e-10)
 
 
-def config(kind: str) -> Config:
+def config(kind: Literal["shared", "clstm"]) -> Config:
     market = MarketConfig(turbulence_exit=0.9, max_shares=1000)
     model = ModelConfig(kind=kind, window=WINDOW, stride=7, feature_hidden=8, hidden=8)
     return replace(demo(), data=DataConfig(embargo_days=10), features=FEATURES, market=market, model=model)
@@ -211,7 +212,7 @@ def actions_up_to(policy: TradingPolicy, days: MarketDays, cfg: Config, num_step
 
 @pytest.mark.parametrize("kind", ["shared", "clstm"])
 @pytest.mark.parametrize("leaks", [False, True])
-def test_policy_does_not_look_ahead(leaks: bool, kind: str) -> None:
+def test_policy_does_not_look_ahead(leaks: bool, kind: Literal["shared", "clstm"]) -> None:
     """Replacing all prices after day t by garbage changes no action up to t, by any bit."""
     torch.manual_seed(1)
     cfg, prices = config(kind), bars(300, 3, 5)
