@@ -46,7 +46,7 @@ from task import HORIZON, KNOWN, SP500, Task  # noqa: E402
 
 FINRL_FILE, FINRL_COMMIT = "env_stocktrading.py", "220f9e490996a6e5c84cfad914ff14f2e0c42d22"
 FINRL_SHA256 = "f49e6639126f40371e1271a668dedc661060afa95b6399eac9bafbe9bbbb6fae"
-ACCOUNTS = {"ours": (64, 128, 512), "sb3": (8, 64, 512), "finrl": (8, 64)}
+ACCOUNTS = {"ours": (64, 128, 256, 512), "sb3": (8, 64, 512), "finrl": (8, 64)}
 GOALS = {"finrl": 25.0, "sb3": 2.5}
 MEASURED = {"ours": 3, "sb3": 1, "finrl": 1}
 """Rollouts that are measured in a run."""
