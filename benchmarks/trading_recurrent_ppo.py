@@ -17,8 +17,8 @@ number of each peer counts.
 Then ranks, with each number of accounts, and RecurrentPPO on the batched market, with the best number of either peer,
 train on markets with a known optimal policy from equal samples, and are evaluated on one with another seed. (FinRL
 trades at the close that it observes, so its returns cannot be compared; RecurrentPPO with the same number of accounts
-is used in its place.) A ratio of speeds counts only with a number of accounts whose mean Sharpe ratio on both markets is not
-below the interval of the peer's: its mean plus and minus 2 standard deviations of its seeds.
+is used in its place.) A ratio of speeds counts only with a number of accounts whose mean Sharpe ratio on both markets
+is not below the interval of the peer's: its mean plus and minus 2 standard deviations of its seeds.
 
 Writes benchmarks/results/trading_recurrent_ppo_DATE.json.
 """
