@@ -11,6 +11,7 @@ from pathlib import Path
 from measure import RESULTS, ROOT
 from pages.chess import chess
 from pages.coloring import coloring
+from pages.on_policy import on_policy
 from pages.results import headlines, results
 from pages.trading import trading
 
@@ -22,6 +23,7 @@ PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "docs" / "graph-coloring.md": coloring,
     ROOT / "docs" / "stock-trading.md": trading,
     ROOT / "docs" / "chess-core.md": chess,
+    ROOT / "docs" / "on-policy.md": on_policy,
 }
 """Pages with a generated part, and the function that gives its lines from (proofs, benchmarks)."""
 

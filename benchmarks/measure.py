@@ -127,10 +127,11 @@ def origin() -> dict[str, Any]:
 
 
 def arguments() -> list[str]:
-    """Of this program. The interpreter of a peer, which is another on each machine, is called PYTHON; an absolute path
+    """Of this program. Places that differ between machines have a name: a peer's interpreter is PYTHON; an absolute path
     outside of the repository is its last name."""
-    given = [Path(one).name if is_outside(Path(one)) else one for one in sys.argv[1:]]
-    return ["PYTHON" if before == "--peer" else one for before, one in zip(["", *given], given, strict=False)]
+    given, names = sys.argv[1:], {"--peer": "PYTHON", "--finrl": "FOLDER"}
+    shown = [Path(one).name if is_outside(Path(one)) else one for one in given]
+    return [names.get(before, one) for before, one in zip(["", *given], shown, strict=False)]
 
 
 def is_outside(path: Path) -> bool:

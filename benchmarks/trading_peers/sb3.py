@@ -1,31 +1,15 @@
-"""The other side of trading_recurrent_ppo.py: RecurrentPPO of sb3-contrib on the same market."""
+"""A side of trading_recurrent_ppo.py: RecurrentPPO of sb3-contrib on the same batched market."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from sb3_contrib import RecurrentPPO
-from stable_baselines3.common.callbacks import BaseCallback
+from recurrent_ppo import learn
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
-from task import (
-    CLIP,
-    DISCOUNT,
-    EPOCHS,
-    HIDDEN,
-    HORIZON,
-    LAMBDA,
-    LR,
-    MINIBATCHES,
-    NORM,
-    VALUE_WEIGHT,
-    Timed,
-    print_result,
-    read_task,
-)
+from task import KNOWN, Timed, print_result, read_task
 
 from ranks.workloads.stock_trading.data.periods import load_periods
 from ranks.workloads.stock_trading.market.market import Market
@@ -46,6 +30,14 @@ class Accounts(VecEnv):
         observation = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
         action = gymnasium.spaces.Box(-1.0, 1.0, (market.num_stocks,), np.float32)
         super().__init__(market.num_environments, observation, action)
+
+    @property
+    def spent_s(self) -> float:
+        return self.timed.spent_s
+
+    @spent_s.setter
+    def spent_s(self, seconds: float) -> None:
+        self.timed.spent_s = seconds
 
     def _vector(self) -> np.ndarray:
         return self.market.vector(self.timed.observe()).numpy()
@@ -80,71 +72,23 @@ class Accounts(VecEnv):
         return [False] * self.num_envs
 
 
-class Clock(BaseCallback):
-    """Measures the time after the first rollout and its updates."""
-
-    def __init__(self, accounts: Accounts) -> None:
-        super().__init__()
-        self.accounts, self.rollouts, self.start = accounts, 0, 0.0
-
-    def _on_rollout_start(self) -> None:
-        if self.rollouts == 1:
-            self.start, self.accounts.timed.spent_s = time.perf_counter(), 0.0
-        self.rollouts += 1
-
-    def _on_step(self) -> bool:
-        return True
-
-
 def main() -> None:
     task = read_task()
     cfg = task.config()
     accounts = Accounts(Market(load_periods(cfg.periods).train, range(task.environments), task.seed, cfg.market))
-    samples = task.environments * HORIZON
-    model = RecurrentPPO(
-        "MlpLstmPolicy",
-        accounts,
-        learning_rate=LR,
-        n_steps=HORIZON,
-        batch_size=samples // MINIBATCHES,
-        n_epochs=EPOCHS,
-        gamma=DISCOUNT,
-        gae_lambda=LAMBDA,
-        clip_range=CLIP,
-        vf_coef=VALUE_WEIGHT,
-        max_grad_norm=NORM,
-        seed=task.seed,
-        device="cpu",
-        policy_kwargs={
-            "lstm_hidden_size": HIDDEN,
-            "net_arch": {"pi": [HIDDEN], "vf": [HIDDEN]},
-            "enable_critic_lstm": True,
-            "log_std_init": cfg.model.log_std,
-        },
-    )
-    clock = Clock(accounts)
-    model.learn(samples * (task.iterations + 1), callback=clock)
-    seconds = time.perf_counter() - clock.start
-    parameters = sum(p.numel() for p in model.policy.parameters())
-    print_result(
-        steps=samples * task.iterations,
-        seconds=seconds,
-        updates=task.iterations * EPOCHS * MINIBATCHES,
-        parameters=parameters,
-        environment_s=accounts.timed.spent_s,
-        score=score(model, cfg) if task.source == "mean-reverting" else None,
-    )
+    model, found = learn(task, accounts)
+    print_result(**found, score=score(model, cfg) if task.source in KNOWN else None)
 
 
-def score(model: RecurrentPPO, cfg: Any) -> float:
+def score(model: Any, cfg: Any) -> float:
     """The Sharpe ratio on an evaluation market with the most likely actions, as on our side."""
     days = evaluation_days(cfg.periods, FIRST_EVALUATION_SEED, load_periods(cfg.periods).stats)
-    table_DF = torch.as_tensor(days.table_DK)
+    market = Market(days, range(1), 0, cfg.market)
     state: Any = None
 
     def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:
         nonlocal state
-        seen = torch.cat([obs["account"], table_DF[obs["day"]]], 1).numpy()
+        seen = market.vector(obs).numpy()
         action, state = model.predict(seen, state, np.full(len(seen), state is None), deterministic=True)
         return torch.from_numpy(action)
 

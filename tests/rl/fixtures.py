@@ -20,7 +20,7 @@ from ranks.rl.policies.distributions import Categorical
 from ranks.rl.policies.policy import Policy
 from ranks.rl.ppo import ppo_loss
 from ranks.rl.pytree import State
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.rl.spaces import Space
 
 BOX3 = {"observation": Space("box", (3,)).to_json()}
@@ -111,7 +111,7 @@ def synthetic_rollout(ids: EnvironmentIds, n_steps: int, lstm_hidden: int = 4, l
     u_BTK = rng.uniform(rng.key(7, "sham", 0), env_B, n_steps * 12).view(len(env_B), n_steps, 12)
     u_TBK = (u_BTK.transpose(0, 1) - 0.5).to(dtype).contiguous()
     ended_TB = u_TBK[..., 0] > 0.3
-    state_BLH = rng.uniform(rng.key(7, "state", 0), env_B, lstm_hidden).to(dtype).view(-1, 1, lstm_hidden)
+    state_BLH = rng.uniform(rng.key(7, "state", 0), env_B, lstm_hidden).to(dtype).view(len(env_B), 1, lstm_hidden)
     second_B = (env_B >= ids.num_blocks * ids.block // 2).to(dtype)
     return Rollout(
         env_B=env_B,

@@ -110,6 +110,16 @@ def test_a_rollout_without_steps_is_rejected(n_steps: int) -> None:
         collector_of(world, n_steps=n_steps)
 
 
+def test_minibatches_cannot_cut_time_where_the_policy_needs_sequences() -> None:
+    with single_rank() as world:
+        with pytest.raises(UserError, match="recurrent state, which needs whole sequences"):
+            Collector(StepCounter(), Walk, 4, 3, CFG, world, cut_time=True)
+        each = PPOConfig(minibatches=2, normalize_advantage="minibatch")
+        with pytest.raises(UserError, match="normalize-advantage minibatch"):
+            Collector(small_policy(lstm_hidden=0), Walk, 4, 3, each, world, cut_time=True)
+        assert Collector(small_policy(lstm_hidden=0), Walk, 4, 3, CFG, world, cut_time=True).ids.cut_time
+
+
 class Signalled(Walk):
     """The last rank receives a signal in the third step."""
 

@@ -16,7 +16,7 @@ from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.policies.distributions import DiagonalGaussian
 from ranks.rl.ppo import ppo_loss
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.rl.spaces import Space
 from tests.rl.fixtures import single_rank
 

@@ -18,7 +18,7 @@ from ranks.rl import ppo
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds
 from ranks.rl.policies.actor_critic import ActorCritic
-from ranks.rl.rollout import Rollout
+from ranks.rl.rollouts.rollout import Rollout
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import RecordingLoss, single_rank, small_policy, synthetic_rollout
 
@@ -132,12 +132,14 @@ def test_steps_of_weight_0_change_neither_loss_nor_gradient_nor_metrics() -> Non
 # Ranks ----------------------------------------------------------------------------------------------------------------
 
 
-def update_of(world: World, cfg: PPOConfig, log_ratio: float, optim: OptimConfig) -> dict[str, Any]:
+def update_of(
+    world: World, cfg: PPOConfig, log_ratio: float, optim: OptimConfig, cut_time: bool = False
+) -> dict[str, Any]:
     """Make all updates from one rollout and return the metrics, the calls of the loss, the weights,
-    and the KL of this rank's environments only."""
-    ids = EnvironmentIds(N_ENVS, cfg.minibatches, world)
-    rollout = synthetic_rollout(ids, N_STEPS, log_ratio=log_ratio)
-    learner, record = Learner(small_policy(), optim, world), RecordingLoss(cfg)
+    and the KL of this rank's environments only. With `cut_time` the policy has no LSTM."""
+    ids, lstm_hidden = EnvironmentIds(N_ENVS, cfg.minibatches, world, cut_time=cut_time), 0 if cut_time else 4
+    rollout = synthetic_rollout(ids, N_STEPS, lstm_hidden, log_ratio=log_ratio)
+    learner, record = Learner(small_policy(lstm_hidden), optim, world), RecordingLoss(cfg)
     assert isinstance(learner.model, ActorCritic)
     with torch.no_grad():
         own: Any = ppo.ppo_loss(learner.model, rollout, cfg=cfg).metrics["approx_kl"]
@@ -206,14 +208,15 @@ def test_all_ranks_stop_early_by_the_mean_kl_mean_kl_ranks(exact: bool, tmp_path
                 assert rank["weights"] == pytest.approx(one["weights"], rel=0, abs=1e-15)
 
 
+@pytest.mark.parametrize("cut_time", [False, True], ids=["sequences", "cut time"])
 @pytest.mark.parametrize("exact", [False, True], ids=["fast", "exact"])
-def test_updates_are_the_same_on_any_assignment(exact: bool, tmp_path: Path) -> None:
+def test_updates_are_the_same_on_any_assignment(exact: bool, cut_time: bool, tmp_path: Path) -> None:
     cfg, optim = PPOConfig(epochs=2, minibatches=2, clip_range_vf=0.2), OptimConfig(lr=1e-2, schedule="constant")
     config = RunConfig(shards=3, exact=exact, precision="fp64")
-    (one,) = run_ranks(1, update_of, cfg, 0.1, optim, config=config, tmp_path=tmp_path)
-    assert one["weights"] != pytest.approx(weights_of(small_policy()), abs=1e-2)
+    (one,) = run_ranks(1, update_of, cfg, 0.1, optim, cut_time, config=config, tmp_path=tmp_path)
+    assert one["weights"] != pytest.approx(weights_of(small_policy(0 if cut_time else 4)), abs=1e-2)
     for size in (2, 3):
-        for rank in run_ranks(size, update_of, cfg, 0.1, optim, config=config, tmp_path=tmp_path):
+        for rank in run_ranks(size, update_of, cfg, 0.1, optim, cut_time, config=config, tmp_path=tmp_path):
             assert rank["weights"] == (one["weights"] if exact else pytest.approx(one["weights"], rel=0, abs=1e-10))
             assert rank["metrics"] == (one["metrics"] if exact else pytest.approx(one["metrics"], rel=1e-9))
 

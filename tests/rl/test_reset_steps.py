@@ -16,7 +16,7 @@ from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds, MakeVecEnv, Transition
-from ranks.rl.rollout import normalised_weights
+from ranks.rl.rollouts.moments import normalised_weights
 from ranks.rl.running_mean_std import RunningMeanStd
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import StepCounter, Walk, single_rank, small_policy, synthetic_rollout

@@ -1,4 +1,4 @@
-"""Rollouts: minibatches of whole sequences, the same on any assignment; advantage scaling;
+"""Rollouts: minibatches of whole sequences and of single steps, the same on any assignment; advantage scaling;
 explained variance."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from torch import Tensor
 from ranks import RunConfig, UserError, World
 from ranks.rl import pytree
 from ranks.rl.environments import EnvironmentIds
-from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibatches
+from ranks.rl.rollouts.minibatches import cut_minibatches, minibatches
+from ranks.rl.rollouts.moments import UNSCALED, RolloutMoments, Scaling
+from ranks.rl.rollouts.rollout import Rollout
 from tests.engine.group import run_ranks
 from tests.rl.fixtures import single_rank, synthetic_rollout
 
@@ -50,6 +53,77 @@ def test_each_environment_is_in_one_minibatch_of_an_epoch_on_any_assignment(conf
         ranks = run_ranks(size, minibatch_ids, 3, config=assigned, tmp_path=tmp_path)
         merged = [[[e for r in ranks for e in r[epoch][m]] for m in range(MINIBATCHES)] for epoch in range(3)]
         assert merged == one
+
+
+# Minibatches of single steps ------------------------------------------------------------------------------------------
+
+
+def cut_columns(world: World, epochs: int) -> list[list[dict[int, list[list[float]]]]]:
+    """For each epoch and minibatch: by item, the steps of its column as [reward, advantage]."""
+    ids = EnvironmentIds(N_ENVS, MINIBATCHES, world, cut_time=True)
+    rollout = synthetic_rollout(ids, 3, lstm_hidden=0)
+
+    def columns(part: Rollout) -> dict[int, list[list[float]]]:
+        pairs_CT2 = torch.stack([part.reward_TB, part.advantage_TB], 2).transpose(0, 1)
+        return dict(zip(part.env_B.tolist(), pairs_CT2.tolist(), strict=True))
+
+    batches = [cut_minibatches(rollout, ids, epoch, Scaling(0.5, 2.0)) for epoch in range(epochs)]
+    return [[columns(batch.gather(batch.shards.ids)) for batch in some] for some in batches]
+
+
+def steps_of(columns: dict[int, list[list[float]]]) -> list[list[float]]:
+    return [step for column in columns.values() for step in column]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["fast", "exact"])
+def test_each_step_is_in_one_cut_minibatch_of_an_epoch_on_any_assignment(config: RunConfig, tmp_path: Path) -> None:
+    (one,) = run_ranks(1, cut_columns, 2, config=config, tmp_path=tmp_path)
+    with single_rank() as world:
+        rollout = synthetic_rollout(EnvironmentIds(N_ENVS, MINIBATCHES, world), 3, lstm_hidden=0)
+    scaled_TB = (rollout.advantage_TB - 0.5) / 2.0
+    every = torch.stack([rollout.reward_TB, scaled_TB], 2).flatten(0, 1).tolist()
+    for epoch in one:
+        assert sorted(step for batch in epoch for step in steps_of(batch)) == sorted(every)
+        assert [len(steps_of(batch)) for batch in epoch] == [len(every) // MINIBATCHES] * MINIBATCHES
+        for batch in epoch:
+            assert list(batch) == list(range(0, N_ENVS, MINIBATCHES)), "a column for each block of consecutive ids"
+            for first, column in batch.items():
+                block = every_of(scaled_TB, rollout.reward_TB, first)
+                assert all(step in block for step in column), "its steps are of environments of the block"
+    assert one[0] != one[1], "each epoch has another order"
+    reward_TB = rollout.reward_TB.tolist()
+    times = [{t for t in range(3) for r in column if r[0] in reward_TB[t]} for column in one[0][0].values()]
+    assert any(len(found) > 1 for found in times), "and a minibatch cuts time"
+    for size, shares in ((2, None), (3, None), (3, (4, 1, 1))):
+        assigned = RunConfig(shards=6, exact=config.exact, shares=shares)
+        ranks = run_ranks(size, cut_columns, 2, config=assigned, tmp_path=tmp_path)
+        merged = [[{k: c for r in ranks for k, c in r[e][m].items()} for m in range(MINIBATCHES)] for e in range(2)]
+        assert merged == one
+
+
+def every_of(scaled_TB: Tensor, reward_TB: Tensor, first: int) -> list[list[float]]:
+    """All [reward, advantage] of a block of environments."""
+    block = slice(first, first + MINIBATCHES)
+    return torch.stack([reward_TB[:, block], scaled_TB[:, block]], 2).flatten(0, 1).tolist()
+
+
+def test_a_cut_minibatch_keeps_the_fields_of_a_step_together() -> None:
+    with single_rank() as world:
+        ids = EnvironmentIds(8, 2, world, cut_time=True)
+        rollout = synthetic_rollout(ids, 5, lstm_hidden=0)
+        rollout = replace(rollout, weight_TB=rollout.reward_TB + 7)
+        batches = list(cut_minibatches(rollout, ids, 0, UNSCALED))
+    by_reward = {float(r): (t, b) for t, row in enumerate(rollout.reward_TB) for b, r in enumerate(row)}
+    for batch in batches:
+        part = batch.gather(batch.shards.ids[1:3])  # two of four blocks, as a shard or a micro-batch
+        assert part.env_B.tolist() == [2, 4]
+        assert part.first_TB is not None
+        assert part.first_TB.all()
+        assert part.start_state == {}
+        for row, column in product(range(5), range(2)):
+            t, b = by_reward[float(part.reward_TB[row, column])]
+            for name in ("obs", "action_TB", "logp_TB", "advantage_TB", "return_TB", "weight_TB", "ended_TB"):
+                assert torch.equal(getattr(part, name)[row, column], getattr(rollout, name)[t, b]), name
 
 
 def test_advantage_scaling_without_steps_and_without_variance() -> None:

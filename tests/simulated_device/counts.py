@@ -26,7 +26,7 @@ from typing import Any, cast
 import torch
 
 from ranks import Learner, RunConfig, World
-from ranks.rl import Collector, ppo
+from ranks.rl import ppo
 from ranks.workloads import load
 from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load as load_graphs
@@ -36,7 +36,7 @@ from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.policy.backtest import backtest
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
 from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, set_preprocessing
-from ranks.workloads.stock_trading.training import build, trading_loss
+from ranks.workloads.stock_trading.training import build, make_collector, read_training_days, trading_loss
 from tests.simulated_device.device import DEVICE, Simulated, simulated
 from tests.simulated_device.trainings import tiny
 
@@ -101,21 +101,22 @@ def of_ppo() -> dict[str, Any]:
     """The work of a rollout, of one of its updates, and of a backtest of stock-trading with 3 LSTMs, where ruin ends
     episodes at any step."""
     cfg = tiny("stock-trading", {"n_steps": PPO_STEPS, "global_batch": 32})
+    cfg = replace(cfg, model=replace(cfg.model, kind="clstm"))
     cfg = replace(cfg, market=replace(cfg.market, ruin_fraction=0.9995, episode_days=PPO_STEPS + 7))
     with simulated() as mode:
         world = World.join(RunConfig(threads=1), device=str(DEVICE), workload="stock-trading")
         periods = load_periods(cfg.periods)
         market = partial(Market, periods.train, seed=0, config=cfg.market, device=world.device)
-        table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.float32, device=world.device)
         policy = build(cfg)
-        set_preprocessing(policy, periods.stats)
+        set_preprocessing(policy, periods)
         learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=100)
-        collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
-        loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
+        inputs = read_training_days(policy, periods.train, world)
+        collector = make_collector(policy, inputs, market, cfg, world)
+        loss = partial(trading_loss, cfg=cfg.ppo, inputs=inputs)
         found: dict[str, Any] = {"episode_ends": 0}
         for iteration in range(3):  # the first one sets things up
             moments = [work(mode)]
-            rollout = collector.collect(MarketPolicy(policy, table_DK), iteration)
+            rollout = collector.collect(MarketPolicy(policy, inputs), iteration)
             moments.append(work(mode))
             ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration)
             moments.append(work(mode))

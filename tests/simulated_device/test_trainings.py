@@ -22,6 +22,7 @@ REPOSITORY = Path(__file__).parents[2]
 SIZES = {
     "graph-coloring": {"iterations": 2},
     "stock-trading": {"iterations": 1, "n_steps": 4},
+    "stock-trading, LSTMs": {"workload": "stock-trading", "kind": "clstm", "iterations": 1, "n_steps": 4},
     "tests/toys/images.py": {"iterations": 2},
     "tests/toys/cartpole.py": {"iterations": 1, "n_steps": 4, "global_batch": 16},
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8},
@@ -29,6 +30,7 @@ SIZES = {
 LARGER = {
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
     "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
+    "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
 }
 """A larger training, and how many more times the host waits in it. (The other toys act on the CPU.)"""

@@ -27,14 +27,17 @@ from tests.simulated_device.device import simulated
 
 
 def tiny(workload: str, settings: dict[str, Any]) -> Any:
-    """A config that trains in a second on the simulated device; `settings`: what differs."""
+    """A config that trains in a second on the simulated device; `settings`: what differs, `kind` of the model too."""
     module = load(workload)
     cfg = module.PRESETS["demo"]() if hasattr(module, "PRESETS") else module.Config()
     if workload == "graph-coloring":
         cfg = replace(cfg, data=replace(cfg.data, labels="bounds", train_graphs=24, validation_graphs=4))
         cfg = replace(cfg, model=replace(cfg.model, rounds=2, encoder_rounds=2), rounds=4, eval_rounds=4)
     if workload == "stock-trading":
-        sizes = replace(cfg.model, window=4, stride=2, hidden=8, feature_hidden=8)
+        settings = dict(settings)
+        sizes = replace(
+            cfg.model, kind=settings.pop("kind", cfg.model.kind), window=4, stride=2, hidden=8, feature_hidden=8
+        )
         cfg = replace(cfg, model=sizes, data=replace(cfg.data, tickers=("AAPL", "XOM"), test_to="2016-01-29"))
         cfg = replace(cfg, global_batch=8, n_steps=4, ppo=replace(cfg.ppo, epochs=1, minibatches=2, target_kl=None))
     return replace(cfg, **settings, optim=replace(cfg.optim, schedule="constant"))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ranks.cli.main import main
+from ranks.errors import UserError
 from ranks.workloads.stock_trading.config import Config, ModelConfig, demo
 from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig
 from ranks.workloads.stock_trading.market.baselines import buy_and_hold
@@ -46,6 +47,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train_run(config(), folder / "runs", "a", seed=1)
     train_run(config(), folder / "runs", "b", seed=2)
     return folder
+
+
+def test_a_run_of_another_kind_of_policy_is_refused_by_name(tmp_path: Path) -> None:
+    """As is a run of an earlier version, whose default was clstm."""
+    cascade = replace(config(), model=replace(config().model, kind="clstm"), iterations=1)
+    train_run(cascade, tmp_path, "old")
+    with pytest.raises(UserError, match=r'config\.model\.kind was "clstm", now "shared"'):
+        train_run(replace(config(), iterations=1), tmp_path, "old")
 
 
 def test_run_can_be_evaluated_and_its_export_needs_only_torch(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ranks.rl.pytree import State as State
     from ranks.rl.pytree import Tree as Tree
     from ranks.rl.returns import gae as gae
-    from ranks.rl.rollout import Rollout as Rollout
+    from ranks.rl.rollouts.rollout import Rollout as Rollout
 
 HOMES = {
     "ranks.rl.collector": ("Collector",),
@@ -57,7 +57,7 @@ HOMES = {
     "ranks.rl.policies.policy": ("Policy",),
     "ranks.rl.pytree": ("State", "Tree"),
     "ranks.rl.returns": ("gae",),
-    "ranks.rl.rollout": ("Rollout",),
+    "ranks.rl.rollouts.rollout": ("Rollout",),
 }
 PUBLIC = {name: home for home, names in HOMES.items() for name in names}
 

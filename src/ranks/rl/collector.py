@@ -22,7 +22,8 @@ from ranks.rl.env_group import EnvGroup, RolloutBuilder
 from ranks.rl.environments import EnvironmentIds, MakeVecEnv
 from ranks.rl.episode_stats import metrics_of
 from ranks.rl.policies.policy import NormalisesObservations, Policy
-from ranks.rl.rollout import Rollout, normalised_weights
+from ranks.rl.rollouts.moments import normalised_weights
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.rl.running_mean_std import RunningMeanStd
 
 
@@ -36,16 +37,28 @@ class Collector:
     """
 
     def __init__(
-        self, policy: Policy, make_vec_env: MakeVecEnv, n_envs: int, n_steps: int, cfg: PPOConfig, world: World
+        self,
+        policy: Policy,
+        make_vec_env: MakeVecEnv,
+        n_envs: int,
+        n_steps: int,
+        cfg: PPOConfig,
+        world: World,
+        *,
+        cut_time: bool = False,
     ) -> None:
         """Make this rank's environments and reset them.
 
         `policy`: the shape of its recurrent state is needed, and the size of its observation
         normaliser if it has one (`NormalisesObservations`). `make_vec_env`: from a range of ids to
         these environments. `n_envs`: environments of all ranks together, a multiple of
-        `cfg.minibatches`. `n_steps`: T. Raises UserError if T is below 1, if `n_envs` does not
-        divide, or if a rank would have no environment.
+        `cfg.minibatches`. `n_steps`: T. `cut_time`: minibatches hold single steps from anywhere in
+        the rollout, not whole sequences (`cut_minibatches`); only for a policy without recurrent
+        state. Raises UserError if T is below 1, if `n_envs` does not divide, if a rank would have no
+        environment, or if minibatches cannot cut time.
         """
+        if cut_time:
+            _check_cut_time(policy, cfg)
         if n_steps < 1:
             raise UserError(f"--n-steps {n_steps}", "a rollout needs a step", "give --n-steps 1 or more")
         self.n_steps, self.cfg, self.world = n_steps, cfg, world
@@ -59,7 +72,7 @@ class Collector:
         self.env_steps = n_envs * n_steps
         """Environment steps of one iteration, all ranks together; steps that only reset are counted
         too."""
-        self.ids = EnvironmentIds(n_envs, cfg.minibatches, world)
+        self.ids = EnvironmentIds(n_envs, cfg.minibatches, world, cut_time=cut_time)
         device = world.device
         self.groups = [EnvGroup.start(policy, make_vec_env(ids), ids, device) for ids in self.ids.groups]
 
@@ -183,6 +196,20 @@ class Collector:
             self.observations.load_state_dict(state["observations"])
         for ids, group in zip(self.ids.groups, self.groups, strict=True):
             group.load_state_dict(self.ids.state_of(ids, state["environments"]))
+
+
+def _check_cut_time(policy: Policy, cfg: PPOConfig) -> None:
+    """Raises UserError where minibatches cannot hold single steps."""
+    if policy.start_state(1):
+        raise UserError(
+            "Collector(cut_time=True)", "the policy has a recurrent state, which needs whole sequences", "leave it out"
+        )
+    if cfg.normalize_advantage == "minibatch":
+        raise UserError(
+            "--ppo.normalize-advantage minibatch",
+            "minibatches of single steps, whose advantages are normalised over the rollout",
+            "give --ppo.normalize-advantage rollout",
+        )
 
 
 def values_to_check(builder: RolloutBuilder, rollout: Rollout) -> list[CollectedValues]:

@@ -17,7 +17,7 @@ from ranks.rl.environments import RestartsEpisodes, Transition, VecEnv
 from ranks.rl.episode_stats import EpisodeStats
 from ranks.rl.policies.policy import Policy
 from ranks.rl.pytree import State, Tree
-from ranks.rl.rollout import RolloutStep
+from ranks.rl.rollouts.rollout import RolloutStep
 
 
 @dataclass

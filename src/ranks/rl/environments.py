@@ -96,12 +96,14 @@ MakeVecEnv = Callable[[range], VecEnv]
 class EnvironmentIds:
     """The environment ids of each rank: whole blocks of `block` consecutive ids.
 
-    A minibatch takes one environment of each block. So it needs no data of another rank, and it
-    holds the same environments on any number of ranks.
+    A minibatch takes one environment of each block, or, where minibatches cut time, as many single
+    steps of the block's environments. So it needs no data of another rank, and it holds the same
+    steps on any number of ranks.
     """
 
-    def __init__(self, n_envs: int, block: int, world: World) -> None:
-        """`n_envs`: of all ranks together. `block`: the number of minibatches.
+    def __init__(self, n_envs: int, block: int, world: World, *, cut_time: bool = False) -> None:
+        """`n_envs`: of all ranks together. `block`: the number of minibatches. `cut_time`: see
+        `Collector`.
 
         Raises UserError if `n_envs` is no multiple of `block`, or if a rank would have no
         environment.
@@ -110,6 +112,7 @@ class EnvironmentIds:
         if n_envs < 1 or n_envs % block:
             raise UserError(asked, "they do not divide evenly", f"give a multiple of {block} environments")
         self.world, self.block, self.num_blocks = world, block, n_envs // block
+        self.cut_time = cut_time
         parts = [blocks for _, blocks in world.shard_items(self.num_blocks)] if world.exact else []
         self.groups = [
             range(part.start * block, part.stop * block)

@@ -24,15 +24,18 @@ from ranks.rl import ppo_terms
 from ranks.rl.config import PPOConfig
 from ranks.rl.environments import EnvironmentIds
 from ranks.rl.policies.policy import Policy
-from ranks.rl.rollout import UNSCALED, Rollout, RolloutMoments, Scaling, minibatches
+from ranks.rl.rollouts.minibatches import cut_minibatches, minibatches
+from ranks.rl.rollouts.moments import UNSCALED, RolloutMoments, Scaling
+from ranks.rl.rollouts.rollout import Rollout
 
 
 def ppo_loss(policy: Policy, part: Rollout, *, cfg: PPOConfig) -> Loss:
-    """The loss of PPO on B whole sequences, the items of the `Loss` (minus eq. 9 of the paper).
+    """The loss of PPO on B columns of T steps, the items of the `Loss` (minus eq. 9 of the paper).
 
         loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
 
-    Each term is the mean over the steps of a sequence, weighted with `Rollout.weight_TB`.
+    A column is the sequence of an environment, or T single steps (`cut_minibatches`). Each term is the mean over the
+    steps of a column, weighted with `Rollout.weight_TB`.
     `policy_loss` is minus the clipped surrogate objective. `value_loss` is the squared error
     without a factor 1/2, as in Stable-Baselines3; with `clip_range_vf` it is clipped. Metrics: the
     three terms, `approx_kl` (nats) and `clip_fraction`, the fraction of actions whose probability
@@ -77,7 +80,8 @@ def update(
 ) -> dict[str, float]:
     """Make all updates from one rollout and return the means of their metrics. Every rank calls it.
 
-    An epoch uses every environment once, in `cfg.minibatches` updates. Advantages are normalised
+    An epoch uses every step once, in `cfg.minibatches` updates of whole sequences, or of single steps
+    where `ids.cut_time` is set. Advantages are normalised
     over all ranks together. If the mean KL divergence of an epoch exceeds `cfg.target_kl`, all
     ranks end the updates after it. Besides the metrics of the loss there are `grad_norm` (before
     clipping), `num_updates`, and `explained_variance` of the rollout's values
@@ -91,7 +95,11 @@ def update(
 
     steps: list[StepStats] = []
     for epoch in range(cfg.epochs):
-        batches = minibatches(rollout, ids, iteration * cfg.epochs + epoch, scaling, moments.weight_E)
+        step = iteration * cfg.epochs + epoch
+        if ids.cut_time:
+            batches = cut_minibatches(rollout, ids, step, of_rollout)
+        else:
+            batches = minibatches(rollout, ids, step, scaling, moments.weight_E)
         steps += [learner.step(loss, batch) for batch in batches]
         if cfg.target_kl is not None:
             learner.drain()

@@ -1,4 +1,4 @@
-"""stock-trading: recurrent PPO trades a portfolio with costs and is tested on days that it never saw."""
+"""stock-trading: PPO trades a portfolio with costs and is tested on days that it never saw."""
 
 from __future__ import annotations
 

@@ -15,18 +15,19 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The policy: one LSTM extracts features of the market, then an actor and a critic with an LSTM each."""
+    """The policy: what reads the market, and an actor and a critic that also observe the account."""
 
-    kind: Literal["clstm", "lstm", "mlp"] = "clstm"
-    """clstm: an LSTM reads the lookback window, the LSTMs of actor and critic read its output (Zou et al. 2022, arXiv
-    2212.02721); lstm: the LSTMs of actor and critic read the day's features; mlp: no LSTM (the control)."""
+    kind: Literal["shared", "clstm", "lstm", "mlp"] = "shared"
+    """shared: moving averages of the market over the window, once for all accounts; actor and critic are MLPs; clstm:
+    an LSTM reads the window, the LSTMs of actor and critic read its output (Zou et al. 2022, arXiv 2212.02721); lstm:
+    the LSTMs of actor and critic read the day's features; mlp: no memory (the control)."""
     window: int = 30
-    """Lookback window: the first LSTM reads at least this many days, up to the present one."""
+    """Lookback window in days, up to the present one; with clstm at least so many."""
     stride: int = 21
-    """Consecutive days that share one pass of the first LSTM in training. It then reads `window` to
+    """Consecutive days that share one pass of clstm's first LSTM in training. It then reads `window` to
     `window + stride - 1` days. 1 is the paper's way: a pass for each day, at `stride` times the cost."""
     feature_hidden: int = 128
-    """Hidden size of the first LSTM."""
+    """Hidden size of clstm's first LSTM."""
     hidden: int = 128
     """Hidden size of actor and critic."""
     log_std: float = -0.7
@@ -55,7 +56,7 @@ class Config:
     global_batch: int = 512
     """Accounts that trade at the same time, over all ranks; a multiple of ppo.minibatches."""
     n_steps: int = 63
-    """Days of one rollout. Where an episode is a multiple of it, the LSTMs run whole sequences without masks."""
+    """Days of one rollout. Where an episode is a multiple of it, LSTMs run whole sequences without masks."""
     iterations: int = free(40)
     """Rollouts. 40 of 63 days in 512 accounts are 5,120 episodes of 252 days."""
     eval_every: int = free(10)
@@ -95,9 +96,9 @@ def demo() -> Config:
 
 
 def paper() -> Config:
-    """As in the paper: the first LSTM reads a window for each day, and all holdings are sold on turbulent days."""
+    """As in the paper: cascaded LSTMs, a window for each day, and all holdings are sold on turbulent days."""
     market = MarketConfig(turbulence_exit=0.9)
-    return replace(Config(), model=ModelConfig(stride=1), market=market)
+    return replace(Config(), model=ModelConfig(kind="clstm", stride=1), market=market)
 
 
 PRESETS: dict[str, Callable[[], Config]] = {"full": Config, "small": small, "demo": demo, "paper": paper}

@@ -1,4 +1,4 @@
-"""Training and evaluation: PPO with a recurrent policy in a market of many accounts."""
+"""Training and evaluation: PPO in a market of many accounts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.run import Run
@@ -18,7 +18,8 @@ from ranks.engine.update.loss import Loss
 from ranks.rl import ppo
 from ranks.rl.collector import Collector
 from ranks.rl.config import PPOConfig
-from ranks.rl.rollout import Rollout
+from ranks.rl.environments import MakeVecEnv
+from ranks.rl.rollouts.rollout import Rollout
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.data.config import DataConfig
 from ranks.workloads.stock_trading.data.market_days import MarketDays
@@ -27,7 +28,7 @@ from ranks.workloads.stock_trading.market.market import Market, num_account_feat
 from ranks.workloads.stock_trading.policy.backtest import backtest
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
 from ranks.workloads.stock_trading.policy.preprocessing import market_days_for, set_preprocessing
-from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
+from ranks.workloads.stock_trading.policy.trading_policy import MarketInputs, TradingPolicy
 
 
 def build(cfg: Config) -> TradingPolicy:
@@ -37,9 +38,22 @@ def build(cfg: Config) -> TradingPolicy:
     return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std, f.clip)
 
 
-def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, table_DK: Tensor) -> Loss:
-    """The PPO loss of one minibatch; one item is one account."""
-    return ppo.ppo_loss(MarketPolicy(policy, table_DK), part, cfg=cfg)
+def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, inputs: MarketInputs) -> Loss:
+    """The PPO loss of one minibatch. `inputs`: what the policy reads of the training days."""
+    return ppo.ppo_loss(MarketPolicy(policy, inputs), part, cfg=cfg)
+
+
+def read_training_days(policy: TradingPolicy, days: MarketDays, world: World) -> MarketInputs:
+    """What the policy, which is on the device already, reads of the training days."""
+    return policy.read(torch.as_tensor(days.table_DK, dtype=torch.get_default_dtype(), device=world.device))
+
+
+def make_collector(
+    policy: TradingPolicy, inputs: MarketInputs, market: MakeVecEnv, cfg: Config, world: World
+) -> Collector:
+    """The collector of a training. Minibatches hold single days where accounts carry no state."""
+    market_policy, cut_time = MarketPolicy(policy, inputs), not policy.is_recurrent
+    return Collector(market_policy, market, cfg.global_batch, cfg.n_steps, cfg.ppo, world, cut_time=cut_time)
 
 
 def train(cfg: Config, world: World) -> Summary:
@@ -48,19 +62,19 @@ def train(cfg: Config, world: World) -> Summary:
     cfg = replace(cfg, data=resolve_dates(cfg.periods, prices))
     periods = prepare_periods(cfg.periods, prices)
     market = partial(Market, periods.train, seed=world.seed, config=cfg.market, device=world.device)
-    table_DK = torch.as_tensor(periods.train.table_DK, dtype=torch.get_default_dtype(), device=world.device)
     policy = build(cfg)
-    set_preprocessing(policy, periods.stats)
+    set_preprocessing(policy, periods)
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
     learner = Learner(policy, cfg.optim, world, global_batch=cfg.global_batch, updates=updates)
-    collector = Collector(MarketPolicy(policy, table_DK), market, cfg.global_batch, cfg.n_steps, cfg.ppo, world)
-    loss = partial(trading_loss, cfg=cfg.ppo, table_DK=table_DK)
+    inputs = read_training_days(policy, periods.train, world)
+    collector = make_collector(policy, inputs, market, cfg, world)
+    loss = partial(trading_loss, cfg=cfg.ppo, inputs=inputs)
     with Run.open(cfg, world, keep=dict(learner=learner, collector=collector), data=sha256_of(periods.train)) as run:
         run.session.note(describe_periods(cfg.data))
         for note in prices.notes:
             run.session.warn(note)
         for iteration in run.iterations(cfg.iterations, long=True):
-            rollout = collector.collect(MarketPolicy(policy, table_DK), iteration)
+            rollout = collector.collect(MarketPolicy(policy, inputs), iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
             run.log(collector.statistics(), prefix="rollout")
             if run.every(cfg.eval_every) and periods.validation is not None:

@@ -24,10 +24,10 @@ def backtest(
     """The ledger of one account that trades a whole period with the policy.
 
     It takes the most likely action each day and reads exactly `window` days, as `TradingPolicy.forward` does. It starts
-    with cash and a zero LSTM state. `world` gives the precision of a run.
+    with cash and, where the policy has one, a zero LSTM state. `world` gives the precision of a run.
     """
     market = Market(days, range(1), 0, replace(config, episode_days=None), device)
-    market_policy, state = MarketPolicy(policy, market.table_DF, stride=1), policy.start_state(1)
+    market_policy, state = MarketPolicy(policy, policy.read(market.table_DF, stride=1)), policy.start_state(1)
 
     def act(obs: dict[str, Tensor]) -> Tensor:
         nonlocal state

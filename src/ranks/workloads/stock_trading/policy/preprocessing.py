@@ -11,16 +11,20 @@ from torch import Tensor
 
 from ranks.workloads.stock_trading.data.config import FeatureConfig
 from ranks.workloads.stock_trading.data.features import Scaler, features_of
-from ranks.workloads.stock_trading.data.market_days import MarketDays, PreprocessingStats, make_market_days
+from ranks.workloads.stock_trading.data.market_days import MarketDays, Periods, PreprocessingStats, make_market_days
 from ranks.workloads.stock_trading.data.prices import Floats, Prices
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 
 
-def set_preprocessing(policy: TradingPolicy, stats: PreprocessingStats) -> None:
-    """Copy the statistics into the policy's buffers, which are saved and exported with its weights."""
+def set_preprocessing(policy: TradingPolicy, periods: Periods) -> None:
+    """Set the policy's buffers, which are saved and exported with its weights, to the statistics of the training
+    days."""
+    stats = periods.stats
     policy.mean_K.copy_(torch.as_tensor(stats.scaler.mean_K))
     policy.std_K.copy_(torch.as_tensor(stats.scaler.std_K))
     policy.exit_above.fill_(stats.threshold)
+    if policy.memory is not None:
+        policy.memory.fit(torch.as_tensor(periods.train.table_DK))
 
 
 def get_preprocessing(policy: TradingPolicy) -> PreprocessingStats:

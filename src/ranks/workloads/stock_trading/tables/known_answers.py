@@ -47,7 +47,7 @@ LIMITS = tuple(np.round(np.arange(0.0, 0.085, 0.005), 3).tolist())
 """Deviations of the log price from its mean that the grid search for thresholds tries."""
 
 
-def config(source: str, kind: str = "clstm", **changes: object) -> Config:
+def config(source: str, kind: str = "shared", **changes: object) -> Config:
     """The config that all three markets share. `source`: the synthetic market; `kind`: see ModelConfig."""
     features = FeatureConfig(turbulence=False)
     market = MarketConfig(episode_days=252)
@@ -111,9 +111,9 @@ def yearly_values(days: MarketDays, config: MarketConfig, act: Act, copies: int 
 
 
 def policy_yearly_values(policy: TradingPolicy, days: MarketDays, config: MarketConfig) -> Floats:
-    """float64[Y, 253]: `yearly_values` of a policy that takes the most likely actions and starts each year with a zero
-    LSTM state."""
-    market_policy = MarketPolicy(policy, torch.as_tensor(days.table_DK), stride=1)
+    """float64[Y, 253]: `yearly_values` of a policy that takes the most likely actions and starts each
+    year without a state."""
+    market_policy = MarketPolicy(policy, policy.read(torch.as_tensor(days.table_DK), stride=1))
     state = policy.start_state(days.num_days // YEAR)
 
     def act(obs: dict[str, Tensor]) -> Tensor:

@@ -22,7 +22,7 @@ SHARPE_SHARE, MEMORY_LEAD, HALF_WIDTH = 0.8, 1.5, 0.01
 MARKETS = {
     "martingale": known_answers.martingale,
     "mean-reverting": known_answers.mean_reverting,
-    "regimes, LSTM": lambda: known_answers.two_regimes("clstm"),
+    "regimes, memory": lambda: known_answers.two_regimes("shared"),
     "regimes, MLP": lambda: known_answers.two_regimes("mlp"),
 }
 
@@ -114,7 +114,7 @@ def _regimes(policies: Policies, configs: Mapping[str, Config]) -> KnownAnswer:
         cfg = configs[name]
         return [known_answers.policy_sharpe(policy, cfg.periods, cfg.market) for policy in policies[name]]
 
-    memory, none = sharpes("regimes, LSTM"), sharpes("regimes, MLP")
+    memory, none = sharpes("regimes, memory"), sharpes("regimes, MLP")
     mean, control = float(np.mean(memory)), float(np.mean(none))
     bar = f">= {MEMORY_LEAD:g} x the MLP's {control:.2f} ({_text(none)})"
     return KnownAnswer("two regimes", "Sharpe ratio", mean, _text(memory), bar, mean >= MEMORY_LEAD * max(control, 0.0))

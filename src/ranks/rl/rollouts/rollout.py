@@ -1,24 +1,21 @@
-"""The rollout of one iteration, its advantages, and its minibatches of whole sequences.
+"""The rollout of one iteration, with its advantages.
 
-Legend: T steps, B environments of this rank, E of all ranks.
+Legend: T steps, B environments of this rank, C columns of a minibatch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from ranks.engine.sharding import rng
-from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.rl import pytree
-from ranks.rl.environments import EnvironmentIds, Transition
+from ranks.rl.environments import Transition
 from ranks.rl.pytree import State, Tree
 from ranks.rl.returns import gae, next_values
-from ranks.rl.running_mean_std import ROUNDING, sum_over_steps
 
 BY_ENVIRONMENT = ("env_B", "start_state")
 ON_CPU = ("env_B", "first_TB")
@@ -144,6 +141,23 @@ class Rollout:
             selected[f.name] = None if value is None else _columns(value, index, _environment_dim(f.name))
         return type(self)(**selected)
 
+    def take(self, place_TC: Tensor, env_C: Tensor) -> Self:
+        """Any steps of any environments, in C columns. For a policy without recurrent state.
+
+        `place_TC`: int64[T, C] on the device, t * B + b for step t of column b. `env_C`: the ids that name the new
+        columns. `first_TB` is true everywhere: no step continues the one before.
+        """
+
+        def taken(leaf: Tensor) -> Tensor:
+            return leaf.flatten(0, 1).index_select(0, place_TC.flatten()).unflatten(0, place_TC.shape)
+
+        steps: dict[str, Any] = {}
+        for f in fields(self):
+            if f.name not in (*BY_ENVIRONMENT, "first_TB"):
+                value = getattr(self, f.name)
+                steps[f.name] = None if value is None else pytree.tree_map(taken, value)
+        return type(self)(env_B=env_C, start_state={}, first_TB=torch.ones(place_TC.shape, dtype=torch.bool), **steps)
+
     @classmethod
     def cat(cls, parts: list[Rollout]) -> Self:
         """Concatenate the environments of several rollouts of T steps."""
@@ -169,124 +183,3 @@ def _columns(tree: Tree, index_B: Tensor, dim: int) -> Tree:
 def in_default_dtype(value: Tensor) -> Tensor:
     """Convert values to the dtype of the weights."""
     return value.to(torch.get_default_dtype())
-
-
-# Weights of steps, and statistics over all environments ---------------------------------------------------------------
-
-
-def normalised_weights(weight_TB: Tensor, ids: EnvironmentIds) -> Tensor:
-    """Scale the weights of this rank's steps (0 or 1) so that their mean over all ranks is 1.
-
-    Every rank calls it.
-    """
-    return weight_TB / mean_weight(ids.gather(sum_over_steps(weight_TB.double())).cpu(), len(weight_TB))
-
-
-def mean_weight(weight_B: Tensor, n_steps: int) -> float:
-    """The mean weight of a step, from the sums of some environments; 1 if all are 0."""
-    return float(weight_B.mean()) / n_steps or 1.0
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """The map (advantage - mean) / std."""
-
-    mean: float
-    std: float
-
-
-UNSCALED = Scaling(0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class RolloutMoments:
-    """Weighted sums over the steps of each environment of all ranks.
-
-    float64 on the CPU, in the order of the environment ids.
-    """
-
-    advantage_E3: Tensor
-    """Weight, advantage, advantage squared."""
-    return_E2: Tensor
-    """Return, return squared."""
-    error_E2: Tensor
-    """Error of the value (return - value), error squared."""
-
-    @classmethod
-    def of(cls, rollout: Rollout, ids: EnvironmentIds) -> RolloutMoments:
-        """Those of all ranks' rollouts. Every rank calls it and gets the same."""
-        advantage_TB, return_TB = rollout.advantage_TB.double(), rollout.return_TB.double()
-        weight_TB = torch.ones_like(advantage_TB) if rollout.weight_TB is None else rollout.weight_TB.double()
-        error_TB = return_TB - rollout.value_TB.double()
-        sums = [weight_TB]
-        for term_TB in (advantage_TB, return_TB, error_TB):
-            sums += [weight_TB * term_TB, weight_TB * term_TB.square()]
-        sums_E7 = ids.gather(sum_over_steps(torch.stack(sums, 2))).cpu()
-        return cls(sums_E7[:, :3].contiguous(), sums_E7[:, 3:5].contiguous(), sums_E7[:, 5:].contiguous())
-
-    @property
-    def weight_E(self) -> Tensor:
-        """The sum of the weights of each environment's steps."""
-        return self.advantage_E3[:, 0]
-
-    def advantage_scaling(self, env_K: Tensor | None = None) -> Scaling:
-        """How to normalise the advantages of all environments, or of the int64 ids `env_K`."""
-        moments_E3 = self.advantage_E3 if env_K is None else self.advantage_E3[env_K]
-        count, total, square = moments_E3.sum(0).tolist()
-        mean, variance = _mean_variance(count, total, square)
-        return Scaling(mean, (variance + 1e-16) ** 0.5)
-
-    def explained_variance(self) -> float:
-        """1 - Var[return - value] / Var[return] over all steps of all ranks.
-
-        Stable-Baselines3 has the same definition.
-
-        1: the value predicts the return exactly; 0: it is no better than a constant; below 0: it is
-        worse. NaN where the returns do not vary.
-        """
-        count = float(self.weight_E.sum())
-        mean, variance = _mean_variance(count, *self.return_E2.sum(0).tolist())
-        _, error_variance = _mean_variance(count, *self.error_E2.sum(0).tolist())
-        return 1.0 - error_variance / variance if variance > (ROUNDING * mean) ** 2 else float("nan")
-
-
-def _mean_variance(count: float, total: float, square: float) -> tuple[float, float]:
-    """Mean and variance from a count, a sum and a sum of squares; 0 and 0 without a count."""
-    mean = total / max(count, 1.0)
-    return mean, max(square / max(count, 1.0) - mean * mean, 0.0)
-
-
-# Minibatches ----------------------------------------------------------------------------------------------------------
-
-
-def minibatches(
-    rollout: Rollout,
-    ids: EnvironmentIds,
-    step: int,
-    scaling: Callable[[Tensor], Scaling],
-    weight_E: Tensor,
-) -> Iterator[StepBatch[Rollout]]:
-    """Split the rollout into `ids.block` random minibatches of whole sequences.
-
-    Each environment is in one of them.
-
-    A minibatch takes one environment of every block of ids. So it is local to its rank and holds
-    the same environments on any number of ranks. `step`: the key of the random order. `scaling`:
-    from the int64 ids of a minibatch's environments, of all ranks, to how its advantages are
-    scaled. `weight_E`: `RolloutMoments.weight_E`.
-    """
-    world = ids.world
-    key = rng.key(world.seed, "minibatch", step)
-    order_KM = rng.bits(key, torch.arange(ids.num_blocks), ids.block).argsort(1)
-    first = ids.local.start
-    for m in range(ids.block):
-        env_K = torch.arange(ids.num_blocks) * ids.block + order_KM[:, m]
-        scale, weight = scaling(env_K), mean_weight(weight_E[env_K], rollout.n_steps)
-        shards = Shards.assigned(env_K, world.assignment, world.rank)
-
-        def gather(env_B: Tensor, scale: Scaling = scale, weight: float = weight) -> Rollout:
-            part = rollout.select(env_B - first)
-            weight_TB = None if part.weight_TB is None else part.weight_TB / weight
-            return replace(part, advantage_TB=(part.advantage_TB - scale.mean) / scale.std, weight_TB=weight_TB)
-
-        yield StepBatch(shards, gather, item=None)

@@ -1,0 +1,1 @@
+"""Rollouts, the statistics of their advantages, and their minibatches."""
