@@ -127,8 +127,10 @@ def origin() -> dict[str, Any]:
 
 
 def arguments() -> list[str]:
-    """Of this program. Places that differ between machines have a name: a peer's interpreter is PYTHON; an absolute path
-    outside of the repository is its last name."""
+    """Of this program. Places that differ between machines have a name: a peer's interpreter is PYTHON.
+
+    An absolute path outside of the repository is its last name.
+    """
     given, names = sys.argv[1:], {"--peer": "PYTHON", "--finrl": "FOLDER"}
     shown = [Path(one).name if is_outside(Path(one)) else one for one in given]
     return [names.get(before, one) for before, one in zip(["", *given], shown, strict=False)]
