@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections import defaultdict
@@ -42,6 +43,8 @@ HERE = Path(__file__).parent
 CPU_S = pytest.StashKey[float]()
 
 gc.disable()  # until all modules are imported: their objects stay, and collections take a fifth of the time
+atexit.register(gc.freeze)  # the end of the process does not look at them either
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: idle threads wait for work in busy loops
 
 
 def pytest_collection_finish() -> None:
