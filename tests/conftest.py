@@ -33,8 +33,8 @@ BUDGETS_S: Mapping[str, int] = {
 asserted. Ten minutes of two cores are 1,200 s. This table is 795, three more workloads at 100 each are 300, and the
 rest is for ruff, pyright and the start of the workers."""
 
-LONGEST_FIRST = ("prove", "docs", "launch")
-"""Folders with few but long tests. They start first, so that no worker is left alone with one at the end."""
+LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")
+"""Folders with long files. They start first, so that no worker is left alone with one at the end."""
 
 COSTLIEST = 12
 """How many files the summary names."""
