@@ -10,8 +10,7 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/pyright --pythonpath .venv/bin/python
-	.venv/bin/pyright --pythonpath .venv/bin/python -p tests
+	.venv/bin/pyright --pythonpath .venv/bin/python --threads 2
 	.venv/bin/python -m pytest
 
 .venv/demo.stamp .venv/test.stamp: .venv/%.stamp: $(NEEDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections import defaultdict
@@ -32,8 +33,8 @@ BUDGETS_S: Mapping[str, int] = {
 asserted. Ten minutes of two cores are 1,200 s. This table is 795, three more workloads at 100 each are 300, and the
 rest is for ruff, pyright and the start of the workers."""
 
-LONGEST_FIRST = ("prove", "docs", "launch")
-"""Folders with few but long tests. They start first, so that no worker is left alone with one at the end."""
+LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")
+"""Folders with long files. They start first, so that no worker is left alone with one at the end."""
 
 COSTLIEST = 12
 """How many files the summary names."""
@@ -42,6 +43,8 @@ HERE = Path(__file__).parent
 CPU_S = pytest.StashKey[float]()
 
 gc.disable()  # until all modules are imported: their objects stay, and collections take a fifth of the time
+atexit.register(gc.freeze)  # the end of the process does not look at them either
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: idle threads wait for work in busy loops
 
 
 def pytest_collection_finish() -> None:

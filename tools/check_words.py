@@ -11,13 +11,13 @@ uses that have their ordinary meaning.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,19 +88,26 @@ class Use:
         return f"{self.path}:{self.line}: {self.word}"
 
 
+@cache
 def parts_of(identifier: str) -> str:
     """'EnvGroup_of' -> '_env_group_of_': the identifier in lower case with its parts between underscores."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", identifier)
     return f"_{snake.lower().strip('_')}_"
 
 
+@lru_cache(maxsize=1)
+def tokens_of(path: Path) -> list[tokenize.TokenInfo]:
+    """The tokens of the Python file that is read now: its names and its prose are looked at one after the other."""
+    with tokenize.open(path) as file:
+        return list(tokenize.generate_tokens(file.readline))
+
+
 def identifiers(path: Path) -> Iterator[tuple[int, str]]:
     """(line, identifier) of a Python file, the parts of its name first."""
     yield 0, path.stem
-    with tokenize.open(path) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type == tokenize.NAME:
-                yield token.start[0], token.string
+    for token in tokens_of(path):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
 
 
 def retired_names(path: str) -> Iterator[Use]:
@@ -116,15 +123,13 @@ def retired_names(path: str) -> Iterator[Use]:
 
 def retired_prose(path: str) -> Iterator[Use]:
     """The uses of retired words in a page, or in the comments and strings of a Python file."""
-    text = (ROOT / path).read_text(encoding="utf-8")
     if not path.endswith(".py"):
-        lines = list(enumerate(text.splitlines(), 1))
+        lines = list(enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1))
     else:
-        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
         lines = [
             (token.start[0] + i, line)
-            for token in tokens
+            for token in tokens_of(ROOT / path)
             if token.type in kinds
             for i, line in enumerate(token.string.splitlines())
         ]
@@ -150,8 +155,8 @@ def find_all() -> list[Use]:
     code = sorted(str(p.relative_to(ROOT)) for place in CODE for p in (ROOT / place).rglob("*.py"))
     pages = sorted(str(p.relative_to(ROOT)) for place in (".", "docs", "tests") for p in (ROOT / place).glob("*.md"))
     code = [path for path in code if path != SELF]
-    found = [use for path in code for use in retired_names(path)]
-    found += [use for path in [*code, *pages] for use in retired_prose(path)]
+    found = [use for path in code for use in (*retired_names(path), *retired_prose(path))]
+    found += [use for path in pages for use in retired_prose(path)]
     return [
         *found,
         *shared_classes([path for path in code if path.startswith(PACKAGE) and "cli/templates/" not in path]),

@@ -24,6 +24,8 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 EXTRAS = "graph-coloring,graph-coloring-proof,stock-trading,gymnasium,chess"
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 11)
+OLDEST_PIP = (25, 1)
+"""The first that reads dependency groups."""
 
 
 def main() -> None:
@@ -32,13 +34,15 @@ def main() -> None:
     os.chdir(ROOT)
     outer_torch = None if inside_venv() else torch_of(sys.executable)
     make_venv(share=outer_torch is not None)
-    pip("pip itself", "--upgrade", "pip>=25.1")  # the first that reads dependency groups
+    if pip_release() < OLDEST_PIP:
+        pip("pip itself", "--upgrade", "pip>=" + ".".join(map(str, OLDEST_PIP)))
     torch = torch_of(PYTHON) or install_torch()
     keep_torch = VENV / "keep-torch.txt"
     keep_torch.write_text(f"torch=={torch}\n")
-    pip("ranks, and what its workloads need", "-c", str(keep_torch), "-e", f".[{EXTRAS}]")
-    if "test" in sys.argv[1:]:
-        pip("the tools of the tests", "-c", str(keep_torch), "--group", "test")
+    is_test = "test" in sys.argv[1:]
+    what = "ranks, what its workloads need" + (", and the tools of the tests" if is_test else "")
+    pip(what, "-c", str(keep_torch), "-e", f".[{EXTRAS}]", *(["--group", "test"] if is_test else []))
+    compile_packages()
 
 
 def check_python() -> None:
@@ -75,6 +79,11 @@ def torch_of(python: object) -> str | None:
 def release(version: str) -> tuple[int, ...]:
     """'2.13.0+cpu' -> (2, 13)."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def pip_release() -> tuple[int, ...]:
+    """The version of pip in .venv: 'pip 25.1.1 from ...' -> (25, 1)."""
+    return release((output_of(PYTHON, "-m", "pip", "--version") or "").partition(" from ")[0])
 
 
 def make_venv(share: bool) -> None:
@@ -129,10 +138,16 @@ def reachable(url: str) -> bool:
 def pip(what: str, *arguments: str) -> None:
     """Print what is installed, then install it quietly."""
     say(what)
-    command = [str(PYTHON), "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments]
+    command = [str(PYTHON), "-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stderr=subprocess.PIPE)
     if done.returncode != 0:
         sys.exit(f"{done.stderr.decode().strip()}\nset-up: pip failed; remove the cause above and run make again")
+
+
+def compile_packages() -> None:
+    """Compile what pip has installed, on all cores, without its tests. pip would use one core."""
+    say("compile the packages")
+    output_of(PYTHON, "-m", "compileall", "-q", "-j", "0", "-x", "site-packages/.*/tests?/", VENV / "lib")
 
 
 def say(what: str) -> None:

@@ -189,7 +189,8 @@ def test_spawned_workers_load_the_users_file_and_its_imports(
     Path("helper.py").write_text("import gymnasium\n\n\nclass Wrapper(gymnasium.Wrapper):\n    pass\n")
     choice = 'import multiprocessing\nmultiprocessing.set_start_method("spawn", force=True)\nfrom helper import Wrapper'
     path = workload("spawning", "Wrapper", choice)
-    for name, argv in (("spawned", TINY), ("in-process", TINY[:-1])):
+    two = ["2" if value == "4" else value for value in TINY]  # environments; each spawned worker imports torch
+    for name, argv in (("spawned", two), ("in-process", two[:-1])):
         done = ranks("train", f"./{path}", *argv, "--ranks", "1", "--iterations", "1", "--name", name, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     capsys.readouterr()

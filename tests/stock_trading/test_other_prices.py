@@ -213,7 +213,7 @@ def test_dropped_days_and_periods_are_reported(home: Path, tmp_path: Path, capsy
 
 
 def test_export_equals_backtest(own: TrainedRun) -> None:
-    """The export gets unscaled features, and the account as fractions of the initial cash."""
+    """The export gets unscaled features, and the account's weights."""
     prices = load_prices(own.cfg.data)
     test = rows_of_test(own, prices)
     days = market_days_for(own.policy, prices, test, own.cfg.features)
@@ -238,4 +238,5 @@ def test_export_equals_backtest(own: TrainedRun) -> None:
         market.advance(action_BS)
         shares.append(market.shares_BS[0].tolist())
     assert max(map(max, shares)) > 0
-    assert shares == ledger.shares_TS[: len(shares)].tolist()
+    # an action is rounded in float32 and sizes a fraction of a share
+    np.testing.assert_allclose(shares, ledger.shares_TS[: len(shares)], rtol=1e-4, atol=1e-6)

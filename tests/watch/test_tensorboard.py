@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+from ranks.watch.records import crc32c
 from ranks.watch.tensorboard import TensorBoardWriter
 
 
@@ -38,6 +39,12 @@ def test_the_folder_holds_each_number_at_its_iteration(tmp_path: Path) -> None:
     assert not writer.refresh()
     writer.close()
     assert scalars(tmp_path / "tensorboard") == [(0, "train/loss", 2.0), (1, "train/loss", 1.5), (1, "val/loss", 1.25)]
+
+
+def test_the_checksum_has_the_values_of_rfc_3720() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
+    assert crc32c(bytes(32)) == 0x8A9136AA
+    assert crc32c(bytes(range(32))) == 0x46DD794E
 
 
 def test_the_folder_of_a_resumed_run_is_written_again(tmp_path: Path) -> None:

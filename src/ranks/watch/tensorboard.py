@@ -1,6 +1,6 @@
 """The TensorBoard files of a run, written from metrics.jsonl by a thread, so that no training step waits for them.
 
-The files are written with TensorBoard's own record writer and messages, which need neither torch nor TensorFlow. When
+The files are written with TensorBoard's own messages, which need neither torch nor TensorFlow. When
 the run resumes, metrics.jsonl is truncated, and the folder tensorboard/ is written again from the start.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from ranks.engine.files.disk import remove
 from ranks.engine.files.jsonl import number
+from ranks.watch.records import record
 from ranks.watch.tail import JsonlTail
 
 POLL_S = 2.0
@@ -82,8 +83,8 @@ class EventFile:
     def __init__(self, path: Path) -> None:
         self._event: Any = import_module("tensorboard.compat.proto.event_pb2").Event
         self._summary: Any = import_module("tensorboard.compat.proto.summary_pb2").Summary
-        self._records: Any = import_module("tensorboard.summary.writer.record_writer").RecordWriter(path.open("wb"))
-        self._records.write(self._event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+        self._file = path.open("wb")
+        self._write(wall_time=time.time(), file_version="brain.Event:2")
 
     @classmethod
     def create(cls, folder: Path) -> EventFile:
@@ -101,14 +102,16 @@ class EventFile:
         found = {name: number(row, name) for name in row if name not in ("iteration", "time_s")}
         numbers = {name: value for name, value in found.items() if value is not None}
         values = [self._summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items()]
-        summary = self._summary(value=values)
-        self._records.write(self._event(wall_time=_wall_time(row), step=iteration, summary=summary).SerializeToString())
+        self._write(wall_time=_wall_time(row), step=iteration, summary=self._summary(value=values))
+
+    def _write(self, **event: Any) -> None:
+        self._file.write(record(self._event(**event).SerializeToString()))
 
     def flush(self) -> None:
-        self._records.flush()
+        self._file.flush()
 
     def close(self) -> None:
-        self._records.close()
+        self._file.close()
 
 
 def _wall_time(row: Mapping[str, Any]) -> float:
