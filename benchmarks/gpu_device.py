@@ -20,12 +20,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ranks import Learner, RunConfig, World
 from ranks.engine.distributed.precision import autocast
-from ranks.rl import Collector, ppo
+from ranks.rl import ppo
 from ranks.workloads.stock_trading.config import Config, demo
 from ranks.workloads.stock_trading.data.periods import load_periods
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
-from ranks.workloads.stock_trading.training import build, trading_loss
+from ranks.workloads.stock_trading.training import build, make_collector, read_training_days, trading_loss
 
 LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemsetAsync")
 """How the names of CUDA's calls begin that put work into a stream."""
@@ -40,16 +40,15 @@ class Trading:
         self.world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="trading")
         days = load_periods(cfg.periods).train
         market = partial(Market, days, seed=0, config=cfg.market, device=self.world.device)
-        self.table_DK = torch.as_tensor(days.table_DK, dtype=torch.float32, device=self.world.device)
         self.policy, updates = build(cfg), 1000 * cfg.ppo.epochs * cfg.ppo.minibatches
         self.learner = Learner(self.policy, cfg.optim, self.world, global_batch=cfg.global_batch, updates=updates)
-        acting = MarketPolicy(self.policy, self.table_DK)
-        self.collector = Collector(acting, market, cfg.global_batch, cfg.n_steps, cfg.ppo, self.world)
+        self.inputs = read_training_days(self.policy, days, self.world)
+        self.collector = make_collector(self.policy, self.inputs, market, cfg, self.world)
         self.iteration = 0
 
     def iterate(self) -> None:
-        rollout = self.collector.collect(MarketPolicy(self.policy, self.table_DK), self.iteration)
-        loss = partial(trading_loss, cfg=self.cfg.ppo, table_DK=self.table_DK)
+        rollout = self.collector.collect(MarketPolicy(self.policy, self.inputs), self.iteration)
+        loss = partial(trading_loss, cfg=self.cfg.ppo, inputs=self.inputs)
         ppo.update(self.learner, loss, rollout, self.collector.ids, self.cfg.ppo, self.iteration)
         self.iteration += 1
 

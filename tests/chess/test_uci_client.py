@@ -78,6 +78,7 @@ def test_a_program_that_is_not_an_engine_is_refused(
 
 @pytest.mark.parametrize("fault", ["none", "ignores quit", "has a child"])
 def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
+    earlier = zombies()  # of other tests
     player = UciPlayer("uci:fake", command(fake, fault), {}, timeouts=TIMEOUTS)
     choice = player.choose(Board(), Limits(nodes=1))
     assert (move_to_uci(choice.move), choice.score_cp, choice.depth) == ("e2e4", 13, 1)
@@ -89,7 +90,7 @@ def test_closing_leaves_no_process(fake: Path, fault: str) -> None:
             break
         time.sleep(0.02)
     assert processes_of(fake) == []
-    assert zombies() == []
+    assert set(zombies()) <= set(earlier)
 
 
 def test_an_engine_without_a_reference_is_killed(fake: Path) -> None:

@@ -81,17 +81,21 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
 
     folder = run_folder(engine)
     folder.check_format()
-    return launch_run(
-        worker_command(argv),
-        placement,
-        folder.path,
-        lock_fd=folder.lock(),
-        deterministic=deterministic,
-        max_restarts=flags.max_restarts,
-        hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
-        progress=partial(newest_iteration, folder),
-        record=partial(record, folder),
-    )
+    lock_fd = folder.lock()
+    try:
+        return launch_run(
+            worker_command(argv),
+            placement,
+            folder.path,
+            lock_fd=lock_fd,
+            deterministic=deterministic,
+            max_restarts=flags.max_restarts,
+            hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
+            progress=partial(newest_iteration, folder),
+            record=partial(record, folder),
+        )
+    finally:
+        os.close(lock_fd)
 
 
 def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> int:
