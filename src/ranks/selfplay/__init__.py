@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ranks.selfplay.encoding import Positions as Positions
     from ranks.selfplay.encoding import expected_outcome as expected_outcome
     from ranks.selfplay.encoding import policy_and_value as policy_and_value
+    from ranks.selfplay.evaluation import score_against_random as score_against_random
     from ranks.selfplay.games import Games as Games
     from ranks.selfplay.losses import Targets as Targets
     from ranks.selfplay.losses import alphazero_loss as alphazero_loss
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
     "ranks.selfplay.encoding": ("Encoding", "Positions", "expected_outcome", "policy_and_value"),
+    "ranks.selfplay.evaluation": ("score_against_random",),
     "ranks.selfplay.games": ("Games",),
     "ranks.selfplay.losses": ("Targets", "alphazero_loss", "policy_loss", "reinforce_loss", "value_loss"),
     "ranks.selfplay.selfplay": ("SelfPlay",),

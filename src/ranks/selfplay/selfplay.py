@@ -191,7 +191,7 @@ class SelfPlay:
         ranks = gather_arrays(self.world.comm, {"number_G": self._slots.number_G, **arrays})
         names = ("number_G", *SAVED)
         whole = {name: np.concatenate([of[name] for of in ranks]) for name in names}
-        return {name: torch.from_numpy(storable(array)) for name, array in whole.items()}
+        return {name: torch.tensor(storable(array)) for name, array in whole.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` returned, on any number of ranks. Raises UserError where it does

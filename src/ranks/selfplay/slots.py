@@ -197,11 +197,12 @@ class Slots:
     def _record(
         self, result: SearchResult, slots_P: Int64Array, move_P: NDArray[np.uint16], target_PM: Float64Array
     ) -> Records:
-        is_move_PM = np.arange(target_PM.shape[1]) < result.num_moves_P[:, None]
-        share_PM = np.rint(target_PM * SHARE_ONE)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_ratio_PM = np.log(target_PM / result.priors_PM)
-        kl_P = np.where(target_PM > 0, target_PM * np.where(result.priors_PM > 0, log_ratio_PM, 0.0), 0.0).sum(1)
+        num_moves_P = result.num_moves_P
+        is_move_PM = np.arange(target_PM.shape[1]) < num_moves_P[:, None]
+        target_E, prior_E = target_PM[is_move_PM], result.priors_PM[is_move_PM]
+        is_target_E = (target_E > 0) & (prior_E > 0)
+        kl_E = target_E * np.log(np.divide(target_E, prior_E, where=is_target_E, out=np.ones_like(target_E)))
+        first_P = num_moves_P.cumsum() - num_moves_P
         return Records(
             game_P=self.game_ids(slots_P),
             ply_P=self.ply_G[slots_P].astype(np.int32),
@@ -210,10 +211,10 @@ class Slots:
             move_P=move_P,
             full_P=self.full_G[slots_P].copy(),
             value_P=result.value_P.astype(np.float32),
-            kl_P=kl_P.astype(np.float32),
-            num_moves_P=result.num_moves_P.astype(np.uint16),
+            kl_P=np.add.reduceat(kl_E, first_P).astype(np.float32),
+            num_moves_P=num_moves_P.astype(np.uint16),
             legal_E=result.moves_PM[is_move_PM],
-            share_E=share_PM[is_move_PM].astype(np.uint16),
+            share_E=np.rint(target_E * SHARE_ONE).astype(np.uint16),
         )
 
     # What a checkpoint holds ------------------------------------------------------------------------------------------
