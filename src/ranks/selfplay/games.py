@@ -17,6 +17,8 @@ from ranks.selfplay.records import SHARE_ONE, Records
 class Games:
     """Finished games, ordered by id; every rank holds the same ones."""
 
+    iteration: int
+    """The one in which they ended."""
     game_N: NDArray[np.int64]
     """Ids: slot * 2**32 + number in the slot."""
     plies_N: NDArray[np.int32]

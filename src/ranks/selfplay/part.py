@@ -1,4 +1,5 @@
-"""One part of the replay window: the positions of one iteration, never changed.
+"""One part of the replay window: the positions of one iteration, never changed. Its fields are the
+arrays of a kept file, so they may be memory-mapped.
 
 Legend: P positions, E entries (legal moves of all positions), B rows of a batch, W words of a packed
 position, M the most legal moves of a position.
@@ -6,7 +7,6 @@ position, M the most legal moves of a position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,13 +116,3 @@ class Part:
         rows.move_B[at_B] = self.move_P[index_B]
         rows.outcome_B[at_B] = self.outcome_P[index_B]
         rows.value_B[at_B] = self.value_P[index_B]
-
-    def state_dict(self) -> dict[str, Any]:
-        signed = {"uint16": np.int16, "uint64": np.int64}
-        return {n: torch.from_numpy(a.view(signed.get(a.dtype.name, a.dtype))) for n, a in vars(self).items()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Part:
-        """The part that `state_dict` returned."""
-        types = {"state_PW": np.uint64, "move_P": np.uint16, "legal_E": np.uint16, "share_E": np.uint16}
-        return cls(**{n: t.numpy().view(types.get(n, t.numpy().dtype)) for n, t in state.items()})

@@ -133,7 +133,7 @@ class SelfPlay:
         slots.times.wall_s = time.perf_counter() - started
         self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
         self._searches = games.search_statistics()
-        world.session.count("plies", sum(len(part) for part in [games.records]))
+        world.session.count("plies", len(games.records))
         return games
 
     @property
@@ -170,6 +170,7 @@ class SelfPlay:
         column = {name: np.concatenate([of[name] for of in ranks]) for name in mine if name.endswith("_N")}
         self._slots.times.gather_s += time.perf_counter() - started
         return Games(
+            self._slots.version,
             game_N=column["game_N"],
             plies_N=column["plies_N"].astype(np.int32),
             outcome_N=column["outcome_N"].astype(np.int8),

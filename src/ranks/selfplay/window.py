@@ -1,5 +1,9 @@
 """The replay window: the positions of the newest iterations, from which updates draw their batches.
 
+Each iteration's positions are a kept file, runs/NAME/kept/replay/ITERATION-SHA256.safetensors: written
+once, memory-mapped, named by the checkpoints that need it, and deleted when none does. So a save and
+the start of an iteration cost the same for any window.
+
 Legend: P positions of a part, B positions of a batch, M the most legal moves of a position.
 """
 
@@ -13,8 +17,10 @@ import torch
 from torch import Tensor
 
 from ranks.engine.distributed.world import World
+from ranks.engine.runs.kept.kept_files import KeptFiles
 from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import Shards, StepBatch
+from ranks.errors import UserError
 from ranks.search.game import Game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
@@ -33,6 +39,8 @@ class ReplayWindow:
     def __init__(self, game: Game, cfg: ReplayConfig, world: World) -> None:
         self.game, self.cfg, self.world = game, cfg, world
         self.parts: list[Part] = []
+        """In the order of the files."""
+        self._kept = KeptFiles(world, "replay")
         self.added = 0
         """Positions of all iterations so far, those that were dropped included."""
         self.updates = 0
@@ -47,12 +55,16 @@ class ReplayWindow:
         return {"window_positions": self.cfg.positions, "reuse": self.cfg.reuse}
 
     def add(self, games: Games) -> None:
-        """Add the positions with a full search as a part, and drop the oldest parts that the window does not need."""
+        """Add the positions with a full search as a part, and drop the oldest parts that the window does
+        not need. Every rank calls it inside the loop of an open run. Raises UserError where the disk is
+        full."""
         part = Part.of(games)
         if len(part):
-            self.parts.append(part)
+            file = self._kept.write(games.iteration, vars(part))
+            self.parts.append(Part(**self._kept.open(file)))
         self.added += len(part)
         while self.parts and len(self) - len(self.parts[0]) >= self.cfg.positions:
+            self._kept.drop(self._kept.files[0])
             self.parts.pop(0)
 
     def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
@@ -85,9 +97,15 @@ class ReplayWindow:
         return rows.targets(self.cfg.root_value, self.world.device)
 
     def state_dict(self) -> dict[str, Any]:
-        parts = {str(index): part.state_dict() for index, part in enumerate(self.parts)}
-        return {"added": self.added, "updates": self.updates, "num_parts": len(parts), "parts": parts}
+        """The names of the parts and the counters."""
+        return {"added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Open the parts that a checkpoint names. Raises UserError where one does not belong to this game."""
         self.added, self.updates = state["added"], state["updates"]
-        self.parts = [Part.from_state(state["parts"][str(index)]) for index in range(state["num_parts"])]
+        self._kept.load_state_dict(state["parts"])
+        self.parts = [Part(**self._kept.open(file)) for file in self._kept.files]
+        words = {part.state_PW.shape[1] for part in self.parts} - {len(self.game.initial)}
+        if words:
+            found = f"the replay window holds positions of {words.pop()} words"
+            raise UserError(f"{self.game.name}, {len(self.game.initial)} words", found, "give the run another --name")
