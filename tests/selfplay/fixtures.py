@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import RunConfig, World
-from ranks.search import CONNECT_FOUR, TICTACTOE, Game
+from ranks.search import TICTACTOE, Game
 from ranks.selfplay import Encoding, Games, Positions, SelfPlay, SelfPlayConfig
 
 
@@ -63,5 +63,3 @@ def assert_equal(games: Games, other: Games) -> None:
         np.testing.assert_array_equal(getattr(games, name), getattr(other, name), name)
     for name, array in games.records.arrays().items():
         np.testing.assert_array_equal(array, getattr(other.records, name), name)
-
-

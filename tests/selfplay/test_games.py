@@ -157,14 +157,15 @@ def test_the_longest_game_is_a_draw() -> None:
 
 def test_puct_samples_by_visits_and_then_plays_the_most_visited_move() -> None:
     with single_rank() as world:
-        games = selfplay(world, TICTACTOE, slots=32, games=200, search="puct", temperature_plies=2, simulations=24).play(
-            net_of(TICTACTOE), 0
-        )
+        games = selfplay(
+            world, TICTACTOE, slots=32, games=200, search="puct", temperature_plies=2, simulations=24
+        ).play(net_of(TICTACTOE), 0)
     records = games.records
     end_P = records.num_moves_P.cumsum()
     best_P = np.array(
         [
-            records.share_E[end - n : end][records.legal_E[end - n : end] == move][0] == records.share_E[end - n : end].max()
+            records.share_E[end - n : end][records.legal_E[end - n : end] == move][0]
+            == records.share_E[end - n : end].max()
             for end, n, move in zip(end_P, records.num_moves_P, records.move_P, strict=True)
         ]
     )
@@ -182,4 +183,3 @@ def test_without_search_moves_are_sampled_from_the_policy() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 26.1  # chi-square, 8 degrees of freedom, p = 0.001
     assert games.records.share_E.max() == SHARE_ONE
     assert games.search_statistics()["target_entropy"] == 0.0
-

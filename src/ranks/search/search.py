@@ -157,8 +157,7 @@ class Search:
                 rows = slots_P[(considered_P == considered) & (simulations_P == count)]
                 self.trees.considered_visits_GS[rows, :count] = considered_visits(considered, count)
         begin(self.trees, self.sizes, self.params, slots_P, simulations_P)
-        slots = self.trees.slots_G[slots_P]
-        self._scheduler.searching_G[slots_P] = (slots["simulations_left"] > 0) | (slots["evaluate_root"] != 0)
+        self._scheduler.searching_G[slots_P] = self._is_wanted(slots_P)
 
     def steps(self, evaluator: Evaluator) -> Iterator[Int64Array]:
         """Search until every simulation is done; yields after each step the slots whose search ended in it, if any.
@@ -193,9 +192,7 @@ class Search:
     def is_idle(self, slots: Sequence[int] | Int64Array | None = None) -> BoolArray:
         """Whether the slot of each row has no simulation left to do and no leaf out for evaluation."""
         slots_P = self._slots(slots)
-        trees = self.trees
-        left_P = (trees.slots_G["simulations_left"][slots_P] > 0) | (trees.slots_G["evaluate_root"][slots_P] != 0)
-        return ~left_P & (trees.pending_GL[slots_P] == NONE).all(axis=1)
+        return ~self._is_wanted(slots_P) & (self.trees.pending_GL[slots_P] == NONE).all(axis=1)
 
     def result(self, slots: Sequence[int] | Int64Array | None = None) -> SearchResult:
         """The results of the last searches of these slots (all if None), in new arrays."""
@@ -242,6 +239,11 @@ class Search:
 
     def _root(self, slot: int) -> int:
         return check_slot(slot, self.num_games) * self.sizes.nodes_per_game
+
+    def _is_wanted(self, slots_P: Int64Array) -> BoolArray:
+        """Whether a search has simulations left to begin, or a root to evaluate."""
+        left_G, root_G = self.trees.slots_G["simulations_left"], self.trees.slots_G["evaluate_root"]
+        return (left_G[slots_P] > 0) | (root_G[slots_P] != 0)
 
     def _idle(self, slots: Sequence[int] | Int64Array | None) -> Int64Array:
         """The slots, if none of them has leaves out for evaluation."""

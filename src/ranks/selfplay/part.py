@@ -22,8 +22,8 @@ from ranks.selfplay.records import SHARE_ONE, ragged
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a batch on the host, filled by the parts that hold them."""
+class HostBatch:
+    """HostBatch of a batch on the host, filled by the parts that hold them."""
 
     state_BW: NDArray[np.int64]
     legal_BM: NDArray[np.int32]
@@ -34,8 +34,8 @@ class Rows:
     value_B: NDArray[np.float32]
 
     @classmethod
-    def empty(cls, rows: int, game: Game) -> Rows:
-        """Rows of zeros."""
+    def empty(cls, rows: int, game: Game) -> HostBatch:
+        """HostBatch of zeros."""
         return cls(
             np.zeros((rows, len(game.initial)), np.int64),
             np.zeros((rows, game.max_moves), np.int32),
@@ -102,7 +102,7 @@ class Part:
             records.share_E,
         )
 
-    def read(self, index_B: NDArray[np.int64], rows: Rows, at_B: NDArray[np.int64]) -> None:
+    def read(self, index_B: NDArray[np.int64], rows: HostBatch, at_B: NDArray[np.int64]) -> None:
         """Write some positions to the rows `at_B` of a batch."""
         first_B = np.where(index_B > 0, self.end_P[index_B - 1], 0)
         count_B = self.end_P[index_B] - first_B

@@ -49,8 +49,9 @@ class Records:
     @classmethod
     def empty(cls, num_words: int) -> Records:
         """No positions, of a game with this many words."""
-        shapes = {"state_PW": (0, num_words)}
-        return cls(**{name: np.zeros(shapes.get(name, (0,)), dtype) for name, dtype in DTYPES.items()})
+        arrays: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
+        arrays["state_PW"] = np.zeros((0, num_words), np.uint64)
+        return cls(**arrays)
 
     @classmethod
     def cat(cls, parts: Sequence[Records]) -> Records:
@@ -91,7 +92,7 @@ DTYPES: dict[str, Any] = {
 }
 
 
-def ragged(first_P: NDArray[np.int64], count_P: NDArray[np.int64]) -> NDArray[np.int64]:
+def ragged(first_P: NDArray[Any], count_P: NDArray[Any]) -> NDArray[np.int64]:
     """first, first + 1, ... first + count - 1 of each row, one row after the other."""
     end_P = count_P.cumsum()
     total = int(end_P[-1]) if len(end_P) else 0

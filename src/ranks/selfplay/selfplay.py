@@ -5,6 +5,7 @@ Legend: G slots of all ranks.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from ranks.engine.distributed.world import World
 from ranks.engine.sharding.assignment import shard_items
 from ranks.engine.update.evaluate import eval_mode
 from ranks.errors import UserError
+from ranks.search.evaluation import Leaves
 from ranks.search.game import Game
 from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
@@ -89,11 +91,12 @@ class SelfPlay:
             return [(part, rows) for _, part in self.world.shard_items(self.num_slots) if len(part)]
         bounds = [ids.start + len(ids) * i // parts for i in range(parts + 1)]
         rows = -(-len(ids) // parts)
-        return [(range(a, b), rows) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+        return [(range(a, b), rows) for a, b in itertools.pairwise(bounds) if b > a]
 
     def _batch(self, part: range, rows: int) -> Batch:
         memory = BatchMemory(self.game, rows, self.world.device)
-        leaves = type(memory.leaves)(*(array[: len(part)] for array in memory.leaves))
+        states_BW, moves_BM, num_moves_B = memory.leaves
+        leaves = Leaves(states_BW[: len(part)], moves_BM[: len(part)], num_moves_B[: len(part)])
         return self._slots.search.group(part.start - self._slots.ids.start, leaves), memory
 
     @property
@@ -213,5 +216,5 @@ class SelfPlay:
 
 def storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same bits in a type that every torch operation knows."""
-    signed = {"uint16": np.int16, "bool": np.uint8}
-    return np.ascontiguousarray(array).view(signed.get(array.dtype.name, array.dtype))
+    known: dict[str, Any] = {"uint16": np.int16, "bool": np.uint8}
+    return np.ascontiguousarray(array).view(known.get(array.dtype.name, array.dtype))

@@ -25,15 +25,15 @@ from ranks.search.game import Game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
-from ranks.selfplay.part import Part, Rows
+from ranks.selfplay.part import HostBatch, Part
 
 
 class ReplayWindow:
     """One immutable part for each iteration; the oldest are dropped. Every rank holds the same positions.
 
-        window.add(games)
-        for batch in window.batches(global_batch):
-            stats = learner.step(loss, batch)
+    window.add(games)
+    for batch in window.batches(global_batch):
+        stats = learner.step(loss, batch)
     """
 
     def __init__(self, game: Game, cfg: ReplayConfig, world: World) -> None:
@@ -90,7 +90,7 @@ class ReplayWindow:
         start_K = np.cumsum([0, *(len(part) for part in self.parts)])
         ids = ids_B.numpy()
         part_B = np.searchsorted(start_K, ids, side="right") - 1
-        rows = Rows.empty(len(ids), self.game)
+        rows = HostBatch.empty(len(ids), self.game)
         for index in np.unique(part_B):
             at = np.flatnonzero(part_B == index)
             self.parts[index].read(ids[at] - start_K[index], rows, at)
