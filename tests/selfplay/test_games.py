@@ -145,6 +145,21 @@ def test_a_fast_search_is_no_policy_target() -> None:
         assert 0.18 < games.records.full_P.mean() < 0.32
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_random_openings_are_uniform_and_not_learned_from(search: Literal["none", "puct", "gumbel"]) -> None:
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, slots=64, games=400, search=search, opening_plies=3)
+        games = source.play(net_of(TICTACTOE, 3.0), 0)
+    records = games.records
+    opening_N = np.array([(~records.full_P[records.game_P == game]).sum() for game in games.game_N])
+    assert all(abs(count - len(games) / 4) < 3.5 * (len(games) * 3 / 16) ** 0.5 for count in np.bincount(opening_N))
+    for game, length in zip(games.game_N, opening_N, strict=True):
+        assert (records.ply_P[(records.game_P == game) & ~records.full_P] == np.arange(length)).all()
+    first = records.move_P[(records.ply_P == 0) & ~records.full_P]
+    expected = len(first) / 9
+    assert ((np.bincount(first, minlength=9) - expected) ** 2 / expected).sum() < 26.1  # chi-square, p = 0.001
+
+
 def test_the_longest_game_is_a_draw() -> None:
     with single_rank() as world:
         games = selfplay(world, CONNECT_FOUR, games=30, max_plies=9).play(net_of(CONNECT_FOUR), 0)

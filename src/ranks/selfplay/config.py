@@ -58,8 +58,8 @@ class SelfPlayConfig:
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),
             "temperature-plies": (self.temperature_plies >= 0, "0 or more"),
-            "opening-plies": (0 <= self.opening_plies < self.max_plies, "0 or more, below --selfplay.max-plies"),
             "max-plies": (1 <= self.max_plies < 2**16, "from 1 to 65,535"),
+            "opening-plies": (0 <= self.opening_plies < self.max_plies, "0 or more, below --selfplay.max-plies"),
         }
         for name, (is_valid, allowed) in limits.items():
             if not is_valid:
