@@ -144,12 +144,18 @@ class Slots:
     def _begin(self, slots_P: Int64Array) -> None:
         """Begin a search in these slots: a full one, a fast one, or none for a random move of the opening."""
         cfg, game_P, ply_P = self.cfg, self.game_ids(slots_P), self.ply_G[slots_P]
-        full_P = uniform(self.seed, game_P, ply_P, FULL_SEARCH) < cfg.full_searches
-        opening_P = ply_P < np.floor(uniform(self.seed, game_P, 0 * ply_P, OPENING) * (cfg.opening_plies + 1))
-        self.opening_G[slots_P], self.full_G[slots_P] = opening_P, full_P & ~opening_P
         most = 0 if cfg.search == "none" else cfg.simulations
-        fast = min(most, cfg.fast_simulations)
-        self.search.begin(slots_P, np.where(opening_P, 0, np.where(full_P, most, fast)))
+        simulations_P = np.full(len(slots_P), most)
+        if cfg.full_searches < 1:
+            full_P = uniform(self.seed, game_P, ply_P, FULL_SEARCH) < cfg.full_searches
+            simulations_P[~full_P] = min(most, cfg.fast_simulations)
+            self.full_G[slots_P] = full_P
+        if cfg.opening_plies:
+            length_P = np.floor(uniform(self.seed, game_P, 0 * ply_P, OPENING) * (cfg.opening_plies + 1))
+            opening_P = ply_P < length_P
+            simulations_P[opening_P] = 0
+            self.opening_G[slots_P] = opening_P
+        self.search.begin(slots_P, simulations_P)
 
     def _play(self, slots_P: Int64Array) -> None:
         """Play a move in slots whose search has ended; start a new game where one has ended."""
@@ -180,9 +186,11 @@ class Slots:
     def _choose(self, result: SearchResult, slots_P: Int64Array) -> tuple[Int64Array, Float64Array]:
         """The column of each move that is played, and the policy targets."""
         cfg = self.cfg
-        uniform_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], MOVE)
         chosen_P = (result.moves_PM == result.chosen_P[:, None]).argmax(1)
         target_PM = result.policy_PM
+        if cfg.search == "gumbel" and not cfg.opening_plies:
+            return chosen_P, target_PM
+        uniform_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], MOVE)
         if cfg.search == "none":
             chosen_P = sample(result.priors_PM.astype(np.float64), uniform_P)
         elif cfg.search == "puct":
@@ -211,7 +219,7 @@ class Slots:
             version_P=np.full(len(slots_P), self.version, np.int32),
             state_PW=self.search.states(slots_P),
             move_P=move_P,
-            full_P=self.full_G[slots_P].copy(),
+            full_P=self.full_G[slots_P] & ~self.opening_G[slots_P],
             value_P=result.value_P.astype(np.float32),
             kl_P=np.add.reduceat(kl_E, first_P).astype(np.float32),
             num_moves_P=num_moves_P.astype(np.uint16),
