@@ -17,14 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
+from ranks.errors import UserError
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Float64Array, Int64Array
 from ranks.search.game import Game
 from ranks.search.result import SearchResult
 from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
+from ranks.search.trees import tree_bytes
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
@@ -60,13 +63,23 @@ def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
     )
 
 
+def check_memory(game: Game, slots: int, config: SearchConfig) -> None:
+    """Raises UserError where the trees of a rank's slots do not fit in the memory that is free."""
+    needed, free = tree_bytes(game, config, slots), psutil.virtual_memory().available
+    if needed > free:
+        found = f"their trees need {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free"
+        raise UserError(f"{slots:,} slots on a rank", found, "give fewer slots or fewer simulations")
+
+
 class Slots:
     """All slots of one rank: their trees, games and the records of unfinished games."""
 
     def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int) -> None:
         """`ids`: the slots' numbers among those of all ranks."""
         self.game, self.ids, self.cfg, self.seed = game, ids, cfg, seed
-        self.search = Search(game, search_config(cfg, seed), len(ids), groups=1)
+        config = search_config(cfg, seed)
+        check_memory(game, len(ids), config)
+        self.search = Search(game, config, len(ids), groups=1)
         self.number_G: Int64Array = np.zeros(len(ids), np.int64)
         """Games that have ended in each slot: the number of the running one."""
         self.ply_G: Int64Array = np.zeros(len(ids), np.int64)
