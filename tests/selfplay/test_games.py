@@ -200,6 +200,29 @@ def test_without_search_moves_are_sampled_from_the_policy() -> None:
     assert games.search_statistics()["target_entropy"] == 0.0
 
 
+def test_a_side_resigns_at_a_value_and_false_resignations_are_counted() -> None:
+    with single_rank() as world:
+        source = selfplay(world, CONNECT_FOUR, slots=32, games=300, resign_value=0.3, resign_check=0.3)
+        games = source.play(net_of(CONNECT_FOUR), 0)
+    records, resigned = games.records, games.resigned_N
+    assert 0.2 < resigned.mean() < 0.9
+    hopeless_P = records.full_P & (records.value_P <= -0.3)
+    last_N = games.plies_N.cumsum() - 1
+    assert hopeless_P[last_N[resigned]].all()
+    assert (games.outcome_P()[last_N[resigned]] == -1).all()
+    earlier_P = hopeless_P.copy()
+    earlier_P[last_N] = False
+    gave_up = np.isin(records.game_P, games.game_N[resigned])
+    assert not earlier_P[gave_up].any(), "it resigns at the first chance"
+    wrong = 0
+    for game in games.game_N[~resigned]:
+        rows = np.flatnonzero((records.game_P == game) & hopeless_P)
+        wrong += len(rows) > 0 and games.outcome_P()[rows[0]] > -1
+    count = sum((hopeless_P & (records.game_P == game)).any() for game in games.game_N[~resigned])
+    assert source.statistics()["false_resignation"] == pytest.approx(wrong / count)
+    assert 0 < wrong < count
+
+
 def test_search_with_a_net_that_knows_nothing_beats_random_moves() -> None:
     scores: list[dict[str, float]] = []
     for shards in (None, 4):

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ranks.selfplay.losses import policy_loss as policy_loss
     from ranks.selfplay.losses import reinforce_loss as reinforce_loss
     from ranks.selfplay.losses import value_loss as value_loss
+    from ranks.selfplay.replay.window import ReplayWindow as ReplayWindow
     from ranks.selfplay.selfplay import SelfPlay as SelfPlay
-    from ranks.selfplay.window import ReplayWindow as ReplayWindow
 
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
@@ -46,7 +46,7 @@ HOMES = {
     "ranks.selfplay.games": ("Games",),
     "ranks.selfplay.losses": ("Targets", "alphazero_loss", "policy_loss", "reinforce_loss", "value_loss"),
     "ranks.selfplay.selfplay": ("SelfPlay",),
-    "ranks.selfplay.window": ("ReplayWindow",),
+    "ranks.selfplay.replay.window": ("ReplayWindow",),
 }
 PUBLIC = {name: home for home, names in HOMES.items() for name in names}
 

@@ -41,6 +41,11 @@ class SelfPlayConfig:
     opening_plies: int = 0
     """Each game begins with 0 to this many random legal moves, which are not learned from, so that games
     differ. (KataGo begins games with moves sampled from its policy.)"""
+    resign_value: float | None = None
+    """A side resigns after a move whose full search found a value of at most minus this; none: never.
+    (AlphaGo Zero chose a value with less than 5 % false resignations.)"""
+    resign_check: float = 0.1
+    """Share of games without resignation, in which false ones are counted (AlphaGo Zero: 0.1)."""
     max_plies: int = 512
     """A game of this many plies ends as a draw (AlphaZero: 512 for chess)."""
 
@@ -58,6 +63,8 @@ class SelfPlayConfig:
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),
             "temperature-plies": (self.temperature_plies >= 0, "0 or more"),
+            "resign-value": (self.resign_value is None or 0 < self.resign_value <= 1, "a number above 0, at most 1"),
+            "resign-check": (0 <= self.resign_check <= 1, fraction),
             "max-plies": (1 <= self.max_plies < 2**16, "from 1 to 65,535"),
             "opening-plies": (0 <= self.opening_plies < self.max_plies, "0 or more, below --selfplay.max-plies"),
         }

@@ -26,6 +26,8 @@ class Games:
     """For the player who moves first: 1 won, 0 drawn, -1 lost."""
     truncated_N: NDArray[np.bool_]
     """Whether the game ended as a draw because it had the most plies."""
+    resigned_N: NDArray[np.bool_]
+    """Whether the side that moved last gave up."""
     records: Records
     """All moves of all games, ordered by game and ply."""
 
@@ -53,6 +55,7 @@ class Games:
             "first_player_won": float((self.outcome_N > 0).sum()) / count,
             "drawn": float((self.outcome_N == 0).sum()) / count,
             "second_player_won": float((self.outcome_N < 0).sum()) / count,
+            "resigned": float(self.resigned_N.sum()) / count,
             "too_long": float(self.truncated_N.sum()) / count,
         }
 
@@ -72,3 +75,14 @@ class Games:
             "target_entropy": float(entropy_P[full_P].mean()),
             "policy_kl": float(records.kl_P[full_P].mean(dtype=np.float64)),
         }
+
+    def false_resignations(self, resign_value: float) -> dict[str, float]:
+        """Of the games without resignation in which a side would have resigned: the share that this side did not
+        lose. Empty where there is none."""
+        records = self.records
+        went_on_P = np.repeat(~self.resigned_N, self.plies_N)
+        rows = np.flatnonzero(went_on_P & records.full_P & (records.value_P <= -resign_value))
+        _, first = np.unique(records.game_P[rows], return_index=True)
+        if not len(first):
+            return {}
+        return {"false_resignation": float((self.outcome_P()[rows[first]] > -1).mean())}

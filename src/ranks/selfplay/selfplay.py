@@ -136,6 +136,8 @@ class SelfPlay:
         slots.times.wall_s = time.perf_counter() - started
         self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
         self._searches = games.search_statistics()
+        if self.cfg.resign_value is not None:
+            self._searches |= games.false_resignations(self.cfg.resign_value)
         world.session.count("plies", len(games.records))
         return games
 
@@ -178,6 +180,7 @@ class SelfPlay:
             plies_N=column["plies_N"].astype(np.int32),
             outcome_N=column["outcome_N"].astype(np.int8),
             truncated_N=column["truncated_N"].astype(np.bool_),
+            resigned_N=column["resigned_N"].astype(np.bool_),
             records=every,
         )
 

@@ -29,7 +29,7 @@ from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
 from ranks.search.trees import tree_bytes
 from ranks.selfplay.config import SelfPlayConfig
-from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, sample, uniform
+from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, RESIGNATION, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
 from ranks.selfplay.times import PlayTimes
 
@@ -46,6 +46,7 @@ class EndedGame:
     outcome: int
     """For the player who moves first."""
     truncated: bool
+    resigned: bool
 
 
 def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
@@ -177,21 +178,33 @@ class Slots:
         rows_P = np.arange(len(slots_P))
         move_P = result.moves_PM[rows_P, columns_P]
         self._new.append(self._record(result, slots_P, move_P, target_PM))
+        resigns_P = self._resigns(slots_P, result.value_P)
         self.search.play(move_P, slots_P)
         self.ply_G[slots_P] += 1
         self.times.plies += len(slots_P)
         self.times.simulations += int(result.simulations_P.sum())
-        outcome_P = self.search.outcome(slots_P)
+        outcome_P = self.search.outcome(slots_P)  # for the side to move at the end
         over_P = ~np.isnan(outcome_P)
-        truncated_P = ~over_P & (self.ply_G[slots_P] >= self.cfg.max_plies)
-        for row in np.flatnonzero(over_P | truncated_P).tolist():
-            self._end_game(int(slots_P[row]), 0.0 if truncated_P[row] else outcome_P[row], bool(truncated_P[row]))
+        resigned_P = ~over_P & resigns_P
+        truncated_P = ~over_P & ~resigned_P & (self.ply_G[slots_P] >= self.cfg.max_plies)
+        outcome_P = np.select([resigned_P, truncated_P], [1.0, 0.0], outcome_P)
+        for row in np.flatnonzero(over_P | resigned_P | truncated_P).tolist():
+            self._end_game(int(slots_P[row]), outcome_P[row], bool(truncated_P[row]), bool(resigned_P[row]))
 
-    def _end_game(self, slot: int, outcome: float, truncated: bool) -> None:
+    def _resigns(self, slots_P: Int64Array, value_P: Float64Array) -> NDArray[np.bool_]:
+        """Whether the side to move gives up after this move."""
+        cfg = self.cfg
+        if cfg.resign_value is None:
+            return np.zeros(len(slots_P), np.bool_)
+        is_checked_P = uniform(self.seed, self.game_ids(slots_P), 0 * slots_P, RESIGNATION) < cfg.resign_check
+        is_full_P = self.full_G[slots_P] & ~self.opening_G[slots_P]
+        return (value_P.astype(np.float32) <= -cfg.resign_value) & is_full_P & ~is_checked_P
+
+    def _end_game(self, slot: int, outcome: float, truncated: bool, resigned: bool) -> None:
         """`outcome`: for the side to move at the end."""
         plies, number = int(self.ply_G[slot]), int(self.number_G[slot])
         first = int(outcome) if plies % 2 == 0 else -int(outcome)
-        self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated))
+        self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated, resigned))
         self.number_G[slot] += 1
         self.ply_G[slot] = 0
         self.search.set_root(slot, game_id(self.ids.start + slot, number + 1))
@@ -265,5 +278,6 @@ def ended_arrays(ended: Sequence[EndedGame]) -> dict[str, NDArray[np.int64]]:
         "plies_N": [game.plies for game in ordered],
         "outcome_N": [game.outcome for game in ordered],
         "truncated_N": [int(game.truncated) for game in ordered],
+        "resigned_N": [int(game.resigned) for game in ordered],
     }
     return {name: np.array(column, np.int64) for name, column in columns.items()}

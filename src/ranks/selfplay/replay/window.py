@@ -25,7 +25,7 @@ from ranks.search.game import Game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
-from ranks.selfplay.part import HostBatch, Part
+from ranks.selfplay.replay.part import HostBatch, Part
 
 
 class ReplayWindow:
