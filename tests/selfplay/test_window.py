@@ -87,8 +87,11 @@ def test_batches_are_uniform_over_the_window_and_the_same_in_shards(tmp_path: Pa
         assert [len(s.ids) for s in window.batch(10, 0).shards] == [2, 3, 2, 3]
 
 
-def train(folder: Path, stop_at: int | None = None, iterations: int = ITERATIONS) -> Summary:
-    """The loop of the template. `stop_at`: the evaluation in which a signal arrives."""
+def train(
+    folder: Path, stop_at: int | None = None, iterations: int = ITERATIONS, stop_in_updates_of: int | None = None
+) -> Summary:
+    """The loop of the template. `stop_at`: the evaluation in which a signal arrives; `stop_in_updates_of`: the
+    iteration in whose first update it arrives."""
     made = 0
 
     def counted(positions: object) -> torch.Tensor:
@@ -109,6 +112,7 @@ def train(folder: Path, stop_at: int | None = None, iterations: int = ITERATIONS
                 games = source.play(net, iteration)
                 window.add(games)
                 for batch in window.batches(64):
+                    world.stop.received = 15 if iteration == stop_in_updates_of else 0
                     run.log(learner.step(loss, batch))
                 run.log(games.results(), prefix="rollout")
         return run.finish()
@@ -119,6 +123,8 @@ def test_a_stopped_and_a_continued_run_equal_one_without_a_stop(tmp_path: Path) 
     for stop_at in (7, 300):
         with pytest.raises(Stopped):
             train(tmp_path / "stopped", stop_at)
+    with pytest.raises(Stopped):
+        train(tmp_path / "stopped", stop_in_updates_of=2)
     assert train(tmp_path / "stopped").fingerprint == uninterrupted.fingerprint
     train(tmp_path / "longer", iterations=2)
     assert train(tmp_path / "longer").fingerprint == uninterrupted.fingerprint

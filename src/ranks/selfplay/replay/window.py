@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.kept.kept_files import KeptFiles
 from ranks.engine.sharding import rng
@@ -71,12 +72,16 @@ class ReplayWindow:
         """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
 
         Each position is drawn uniformly from the window, with replacement; the random numbers depend on
-        the number of the batch and the index in it.
+        the number of the batch and the index in it. Every rank takes all of them. Raises Stopped between
+        two batches, if a stop was requested.
         """
+        poll = PollInterval(self.world.comm)
         due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
         for _ in range(due):
             yield self.batch(global_batch, self.updates)
             self.updates += 1
+            if poll.due():
+                self.world.check_stop()
 
     def batch(self, global_batch: int, number: int) -> StepBatch[Targets]:
         """Batch `number` of the run, from 0: this rank's part."""
