@@ -27,6 +27,12 @@ class SelfPlayConfig:
     """gumbel: moves that sequential halving starts with (mctx: max_num_considered_actions)."""
     gumbel_scale: float = 1.0
     """gumbel: scale of the noise that makes games differ (mctx)."""
+    c_scale: float = 1.0
+    """gumbel: how sharply values turn into the policy target, which is softmax(log prior + (50 + most visits)
+    * c_scale * q) with q in [0, 1] (1.0: Danihelka et al. for Go and chess)."""
+    rescale_values: bool = False
+    """gumbel: rescale the q of each node to [0, 1] from their own range, not from -1 to 1 (mctx does, with
+    c_scale 0.1)."""
     dirichlet_alpha: float = 0.3
     """puct: noise at the root (AlphaZero: 0.3 for chess, about 10 by the number of legal moves)."""
     dirichlet_fraction: float = 0.25
@@ -59,6 +65,7 @@ class SelfPlayConfig:
             "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
             "num-considered": (self.num_considered >= 1, whole),
             "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "0 or more"),
+            "c-scale": (0 < self.c_scale < math.inf, above_0),
             "dirichlet-alpha": (0 < self.dirichlet_alpha < math.inf, above_0),
             "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
             "temperature": (0 < self.temperature < math.inf, above_0),

@@ -59,6 +59,8 @@ def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
         dirichlet_fraction=noise,
         num_considered=cfg.num_considered,
         gumbel_scale=cfg.gumbel_scale,
+        c_scale=cfg.c_scale,
+        rescale_values=cfg.rescale_values,
         reuse=cfg.reuse_tree and cfg.search != "none",
         seed=seed,
     )
