@@ -34,7 +34,7 @@ class SelfPlayConfig:
     """gumbel: rescale the q of each node to [0, 1] from their own range, not from -1 to 1 (mctx does, with
     c_scale 0.1)."""
     dirichlet_alpha: float = 0.3
-    """puct: noise at the root (AlphaZero: 0.3 for chess, about 10 by the number of legal moves)."""
+    """puct: noise at the root (AlphaZero: 0.3 for chess, about 10 / legal moves)."""
     dirichlet_fraction: float = 0.25
     """puct: share of the noise in the root's priors (AlphaZero)."""
     temperature: float = 1.0
@@ -87,8 +87,8 @@ class ReplayConfig:
 
     reuse: float = 4.0
     """How often a new position is learned from, on average: updates x batch / new positions. The most
-    important setting of self-play: a small one wastes games, a large one overfits to them. (KataGo limits
-    it to 4 by default: max-train-bucket-per-new-data.)"""
+    important setting of self-play: a small one wastes games, a large one overfits to them. (KataGo's
+    max-train-bucket-per-new-data: 4 in its instructions, 8 in its synchronous loop.)"""
     positions: int = 250_000
     """The newest positions, from which batches are drawn; whole iterations are dropped. (KataGo begins with
     250,000.)"""
