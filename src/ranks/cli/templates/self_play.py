@@ -129,7 +129,7 @@ class Config:
     """Channels of the network's layers."""
     layers: int = 3
     """Convolutions of the network."""
-    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, max_plies=42)
+    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=4, max_plies=42)
     replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=50_000)
     optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="constant")
     eval_every: int = free(10)
