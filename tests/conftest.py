@@ -16,21 +16,22 @@ BUDGETS_S: Mapping[str, int] = {
     "chess": 70,
     "cli": 70,
     "data": 5,
-    "docs": 95,
+    "docs": 120,
     "engine": 40,
     "fuzz": 5,
     "graph_coloring": 90,
     "launch": 60,
-    "prove": 140,
+    "prove": 155,
     "rl": 45,
     "search": 35,
+    "selfplay": 25,
     "simulated_device": 40,
     "stock_trading": 65,
     "tests": 15,
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not
-asserted. Ten minutes of two cores are 1,200 s. This table is 795, three more workloads at 100 each are 300, and the
+asserted. Ten minutes of two cores are 1,200 s. This table is 860, three more workloads at 100 each are 300, and the
 rest is for ruff, pyright and the start of the workers."""
 
 LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")

@@ -1,0 +1,1 @@
+"""The replay window and its parts."""
