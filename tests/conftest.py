@@ -12,7 +12,7 @@ import pytest
 
 BUDGETS_S: Mapping[str, int] = {
     "benchmarks": 15,
-    "chess": 70,
+    "chess": 55,
     "cli": 70,
     "data": 5,
     "docs": 95,
@@ -21,6 +21,7 @@ BUDGETS_S: Mapping[str, int] = {
     "graph_coloring": 90,
     "launch": 60,
     "prove": 140,
+    "rating": 15,
     "rl": 45,
     "search": 35,
     "simulated_device": 40,
