@@ -1,0 +1,24 @@
+"""chess-spiking: a spiking policy-value net for chess.
+
+It cannot be trained yet, so it is not in the list of workloads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ranks.workloads.chess_spiking.config import PRESETS, Config
+
+if TYPE_CHECKING:
+    from ranks.workloads.chess_spiking.building import build, example_inputs
+
+_HOME = {"build": "building", "example_inputs": "building"}
+
+__all__ = ["PRESETS", "Config", "build", "example_inputs"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch on its first use. No submodule may have one of these names."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
