@@ -5,15 +5,9 @@ The forward pass reads the currents and writes the spikes once; in training it a
 potentials before the reset (u), from which the backward pass gets spikes and surrogate gradients.
 The plain version, the equations and their sources: lif.py.
 
-Backward, with g_t the gradient of s_t and h_t that of v_t (h_T = 0):
-
-    hard reset    a_t = g_t - h_t u_t           b_t = h_t (1 - s_t)
-    soft reset    a_t = g_t - h_t threshold     b_t = h_t            (detached reset: a_t = g_t)
-    du_t = b_t + a_t slope(u_t - threshold)     dx_t = du_t / tau    h_{t-1} = du_t (1 - 1 / tau)
-
-Spikes equal those of lif.py bit for bit: each product and each sum is rounded, as in plain torch
-(`enable_fp_fusion=False`). Gradients may differ in the last bits, because Triton divides float32 with
-an error of up to two units in the last place.
+Spikes equal those of lif.py with tau = 2, bit for bit. With another tau a potential may differ in its
+last bit, because torch's lerp fuses a product and a sum; so may gradients, because Triton divides
+float32 with an error of up to two units in the last place.
 """
 
 # Triton is in no install, and a kernel's arguments are pointers and numbers that its compiler types.
@@ -30,6 +24,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ranks.workloads.chess_spiking.net.lif import like_steps, state_type, with_dense_steps
+
 BLOCK = 1024
 
 
@@ -44,8 +40,9 @@ def lif_forward(
     v = tl.zeros((BLOCK,), STATE)
     for _ in range(STEPS):
         x = tl.load(current + at, mask=inside, other=0.0).to(STATE)
-        u = (1 - 1 / TAU) * v + (1 / TAU) * x
-        fired = u - THRESHOLD >= 0
+        # like torch.lerp, from the end that is closer
+        u = v + (1 / TAU) * (x - v) if TAU > 2 else x - (1 - 1 / TAU) * (x - v)
+        fired = u >= THRESHOLD
         tl.store(spikes + at, fired.to(spikes.dtype.element_ty), mask=inside)
         if SAVE:
             tl.store(potential + at, u, mask=inside)
@@ -90,9 +87,9 @@ class FusedLif(torch.autograd.Function):
     ) -> Tensor:
         current_TB = with_dense_steps(current_TB)
         steps, size = current_TB.shape[0], current_TB[0].numel()
-        spikes_TB = _like_steps(current_TB, current_TB.dtype)
+        spikes_TB = like_steps(current_TB, current_TB.dtype)
         save, state = bool(ctx.needs_input_grad[0]), state_type(current_TB.dtype)
-        potential_TB = _like_steps(current_TB, state) if save else spikes_TB
+        potential_TB = like_steps(current_TB, state) if save else spikes_TB
         cast("Any", lif_forward)[(triton.cdiv(size, BLOCK),)](
             current_TB, spikes_TB, potential_TB, size, current_TB.stride(0), TAU=tau, THRESHOLD=threshold,
             STEPS=steps, SOFT=soft, SAVE=save, STATE=_triton_type(state), BLOCK=BLOCK, enable_fp_fusion=False,
@@ -108,7 +105,7 @@ class FusedLif(torch.autograd.Function):
         tau, threshold, soft, detach_reset, alpha = ctx.settings
         spike_grad_TB = grad_outputs[0]
         if spike_grad_TB.stride() != potential_TB.stride():  # the kernel reads both in the order of memory
-            spike_grad_TB = _like_steps(potential_TB, spike_grad_TB.dtype).copy_(spike_grad_TB)
+            spike_grad_TB = like_steps(potential_TB, spike_grad_TB.dtype).copy_(spike_grad_TB)
         current_grad_TB = torch.empty_like(spike_grad_TB)
         steps, size = potential_TB.shape[0], potential_TB[0].numel()
         cast("Any", lif_backward)[(triton.cdiv(size, BLOCK),)](
@@ -119,28 +116,8 @@ class FusedLif(torch.autograd.Function):
         return current_grad_TB, None, None, None, None, None
 
 
-def state_type(dtype: torch.dtype) -> torch.dtype:
-    """The type of the potentials for currents of a type."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
 def _triton_type(state: torch.dtype) -> Any:
     return tl.float64 if state == torch.float64 else tl.float32
-
-
-def _like_steps(steps_TB: Tensor, dtype: torch.dtype) -> Tensor:
-    """A new tensor with the layout of each time step, the steps one after the other in memory."""
-    strides = (steps_TB[0].numel(), *steps_TB.stride()[1:])
-    return torch.empty_strided(steps_TB.shape, strides, dtype=dtype, device=steps_TB.device)
-
-
-def with_dense_steps(current_TB: Tensor) -> Tensor:
-    """The same tensor if each time step lies in memory without gaps, in the usual order or in that of
-    channels_last; else a contiguous copy. All steps may be the same memory (a current that does not
-    change)."""
-    step_B = current_TB[0]
-    dense = step_B.is_contiguous() or (step_B.ndim == 4 and step_B.is_contiguous(memory_format=torch.channels_last))
-    return current_TB if dense and current_TB.stride(0) in (0, step_B.numel()) else current_TB.contiguous()
 
 
 def fused_lif_scan(

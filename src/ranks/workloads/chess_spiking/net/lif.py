@@ -18,9 +18,21 @@ Event-Driven Networks for Image Classification".
 The step function has no useful derivative. The backward pass uses that of a smooth step instead
 (Neftci, Mostafa and Zenke 2019, arXiv 1901.09948), here the arctangent of Fang et al. 2021:
 
-    smooth step(x) = arctan(pi/2 alpha x) / pi + 1/2      derivative: (alpha/2) / (1 + (pi/2 alpha x)^2)
+    smooth step(x) = arctan(pi/2 alpha x) / pi + 1/2      slope(x) = (alpha/2) / (1 + (pi/2 alpha x)^2)
 
-This file is the reference, and what runs where the fused kernel (fused_lif.py) cannot.
+With g_t the gradient of s_t and h_t that of v_t (zero after the last step), from the last step to
+the first:
+
+    hard reset    a_t = g_t - h_t u_t           b_t = h_t (1 - s_t)
+    soft reset    a_t = g_t - h_t threshold     b_t = h_t            (detached reset: a_t = g_t)
+    du_t = b_t + a_t slope(u_t - threshold)     dx_t = du_t / tau    h_{t-1} = du_t (1 - 1 / tau)
+
+A detached reset has no gradient of its own, which made training more reliable in Zenke and Vogels
+2021, "The Remarkable Robustness of Surrogate Gradient Learning for Instilling Complex Function in
+Spiking Neural Networks".
+
+This file runs everywhere; fused_lif.py does the same in one kernel each way. Here an operation
+writes into memory that is already there, because new memory costs more time than the arithmetic.
 """
 
 from __future__ import annotations
@@ -32,64 +44,90 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+Scan = Callable[[Tensor, float, float, str, bool, float], Tensor]
+"""A function with the arguments and the result of `lif_scan`."""
 
-class ArctanSpike(torch.autograd.Function):
-    """The step function of `x`, the potential above the threshold, with the surrogate gradient."""
+
+def lif_scan(current_TB: Tensor, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float) -> Tensor:
+    """The spikes, 0 or 1, of a layer: [T, B, ...] from input currents [T, B, ...].
+
+    `reset`: hard or soft. `alpha`: the steepness of the surrogate. Potentials have the type of the
+    currents, but float32 for half-precision ones."""
+    settings = (tau, threshold, reset == "soft", detach_reset, alpha)
+    return LifScan.apply(current_TB, *settings)  # pyright: ignore[reportReturnType]
+
+
+class LifScan(torch.autograd.Function):
+    """`lif_scan` as a differentiable function; the head of this file has the equations."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, alpha: float) -> Tensor:
-        ctx.save_for_backward(x)
-        ctx.alpha = alpha
-        return (x >= 0).to(x.dtype)
+    def forward(
+        ctx: Any, current_TB: Tensor, tau: float, threshold: float, soft: bool, detach_reset: bool, alpha: float
+    ) -> Tensor:
+        current_TB, state = with_dense_steps(current_TB), state_type(current_TB.dtype)
+        spikes_TB = like_steps(current_TB, state)
+        save = bool(ctx.needs_input_grad[0])
+        potential_TB = like_steps(current_TB, state) if save else None
+        v_B = torch.zeros_like(spikes_TB[0])
+        for step, current_B in enumerate(current_TB.unbind(0)):
+            u_B = v_B if potential_TB is None else potential_TB[step]
+            spike_B = spikes_TB[step]
+            torch.lerp(v_B, current_B.to(state), 1 / tau, out=u_B)
+            torch.ge(u_B, threshold, out=spike_B)
+            if soft:
+                torch.sub(u_B, spike_B, alpha=threshold, out=v_B)
+            else:
+                torch.addcmul(u_B, u_B, spike_B, value=-1, out=v_B)
+        if potential_TB is not None:
+            ctx.save_for_backward(potential_TB)
+        ctx.settings = tau, threshold, soft, detach_reset, alpha
+        return spikes_TB.to(current_TB.dtype)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        (x,) = ctx.saved_tensors
-        return grad_outputs[0] * arctan_slope(x, ctx.alpha), None
-
-
-def arctan_spike(x: Tensor, alpha: float) -> Tensor:
-    """1 where x >= 0, else 0; its gradient is `arctan_slope`."""
-    return ArctanSpike.apply(x, alpha)  # pyright: ignore[reportReturnType]
+    @torch.autograd.function.once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator has no types
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor, None, None, None, None, None]:
+        (potential_TB,) = ctx.saved_tensors
+        tau, threshold, soft, detach_reset, alpha = ctx.settings
+        spike_grad_TB = grad_outputs[0]
+        current_grad_TB = like_steps(potential_TB, spike_grad_TB.dtype)
+        h_B = torch.zeros_like(potential_TB[0])
+        for step in reversed(range(len(potential_TB))):
+            u_B, a_B = potential_TB[step], spike_grad_TB[step].to(potential_TB.dtype)
+            if not detach_reset:
+                a_B = a_B - h_B * (threshold if soft else u_B)
+            over_B = u_B - threshold
+            b_B = h_B if soft else h_B.masked_fill_(over_B >= 0, 0.0)
+            du_B = torch.addcmul(b_B, a_B, arctan_slope(over_B, alpha))
+            current_grad_TB[step] = du_B / tau
+            h_B = du_B.mul_(1 - 1 / tau)
+        return current_grad_TB, None, None, None, None, None
 
 
 def arctan_slope(x: Tensor, alpha: float) -> Tensor:
-    """The derivative of `arctan_step`."""
-    return (alpha / 2) / (1 + (math.pi / 2 * alpha * x).square())
+    """The surrogate gradient: the derivative of arctan(pi/2 alpha x) / pi + 1/2."""
+    return (math.pi / 2 * alpha * x).square_().add_(1).reciprocal_().mul_(alpha / 2)
 
 
-def arctan_step(x: Tensor, alpha: float) -> Tensor:
-    """The smooth step from 0 to 1 whose derivative is the surrogate gradient."""
-    return torch.arctan(math.pi / 2 * alpha * x) / math.pi + 0.5
+def state_type(dtype: torch.dtype) -> torch.dtype:
+    """The type of the potentials for currents of a type."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
-def lif_scan(
-    current_TB: Tensor,
-    tau: float,
-    threshold: float,
-    reset: str,
-    detach_reset: bool,
-    alpha: float,
-    fire: Callable[[Tensor, float], Tensor] = arctan_spike,
-) -> Tensor:
-    """The spikes, 0 or 1, of a layer: [T, B, ...] from input currents [T, B, ...].
+def with_dense_steps(current_TB: Tensor) -> Tensor:
+    """The same tensor if each time step lies in memory without gaps, in the usual order or in that of
+    channels_last; else a contiguous copy. All steps may be the same memory (a current that does not
+    change)."""
+    step_B = current_TB[0]
+    dense = step_B.is_contiguous() or (step_B.ndim == 4 and step_B.is_contiguous(memory_format=torch.channels_last))
+    return current_TB if dense and current_TB.stride(0) in (0, step_B.numel()) else current_TB.contiguous()
 
-    `reset`: hard or soft. `detach_reset`: no gradient flows through the reset, which made training
-    more reliable in Zenke and Vogels 2021, "The Remarkable Robustness of Surrogate Gradient Learning
-    for Instilling Complex Function in Spiking Neural Networks". `fire(u - threshold, alpha)` makes
-    the spikes. Potentials have the type of the currents, but float32 for half-precision ones."""
-    half = current_TB.dtype in (torch.bfloat16, torch.float16)
-    current_steps = (current_TB.float() if half else current_TB).unbind(0)
-    keep, charge = 1 - 1 / tau, 1 / tau
-    v_B = torch.zeros_like(current_steps[0])
-    spikes: list[Tensor] = []
-    for current_B in current_steps:
-        u_B = keep * v_B + charge * current_B
-        spike_B = fire(u_B - threshold, alpha)
-        spikes.append(spike_B)
-        fired_B = spike_B.detach() if detach_reset else spike_B
-        v_B = u_B * (1 - fired_B) if reset == "hard" else u_B - threshold * fired_B
-    return torch.stack(spikes).to(current_TB.dtype)
+
+def like_steps(dense_TB: Tensor, dtype: torch.dtype) -> Tensor:
+    """A new tensor of the same shape and layout of each time step, the steps one after the other."""
+    strides = (dense_TB[0].numel(), *dense_TB.stride()[1:])
+    return torch.empty_strided(dense_TB.shape, strides, dtype=dtype, device=dense_TB.device)
 
 
 class LIF(nn.Module):
@@ -101,7 +139,7 @@ class LIF(nn.Module):
         super().__init__()
         self.tau, self.threshold, self.reset = tau, threshold, reset
         self.detach_reset, self.alpha = detach_reset, alpha
-        self.scan: Callable[[Tensor, float, float, str, bool, float], Tensor] = lif_scan
+        self.scan: Scan = lif_scan
 
     def forward(self, current_TB: Tensor) -> Tensor:
         return self.scan(current_TB, self.tau, self.threshold, self.reset, self.detach_reset, self.alpha)
