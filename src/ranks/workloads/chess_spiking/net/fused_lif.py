@@ -43,10 +43,11 @@ def lif_forward(
         # like torch.lerp, from the end that is closer
         u = v + (1 / TAU) * (x - v) if TAU > 2 else x - (1 - 1 / TAU) * (x - v)
         fired = u >= THRESHOLD
-        tl.store(spikes + at, fired.to(spikes.dtype.element_ty), mask=inside)
+        spike = fired.to(STATE)
+        tl.store(spikes + at, spike.to(spikes.dtype.element_ty), mask=inside)
         if SAVE:
             tl.store(potential + at, u, mask=inside)
-        v = u - THRESHOLD * fired.to(STATE) if SOFT else tl.where(fired, 0.0, u)
+        v = u - THRESHOLD * spike if SOFT else tl.where(fired, 0.0, u)
         current += current_step
         spikes += size
         potential += size
