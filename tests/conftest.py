@@ -13,6 +13,7 @@ import pytest
 BUDGETS_S: Mapping[str, int] = {
     "benchmarks": 15,
     "chess": 55,
+    "chess_spiking": 20,
     "cli": 70,
     "data": 5,
     "docs": 95,
