@@ -136,7 +136,7 @@ def measure(net: Net, planes: Tensor) -> dict[str, Tensor]:
 
 
 def spikes_behind(net: Net, name: str) -> int:
-    """How many spikes an input of 1 stands for: layers behind a mean get their inputs' mean, but each
+    """How many spikes an input of 1 means: layers behind a mean get their inputs' mean, but each
     spike passes through the weights."""
     if name.endswith("_out"):
         return net.steps
