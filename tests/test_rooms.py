@@ -18,6 +18,7 @@ FLOORS = {
     "workloads": 3,
     "launch": 3,
     "rl": 2,
+    "selfplay": 2,
     "data": 2,
     "watch": 2,
     "chess": 2,

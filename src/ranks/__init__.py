@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ranks.engine.config import at_least as at_least
     from ranks.engine.config import free as free
     from ranks.engine.distributed.world import World as World
+    from ranks.engine.runs.kept.kept_file import KeptFile as KeptFile
+    from ranks.engine.runs.kept.kept_files import KeptFiles as KeptFiles
     from ranks.engine.runs.run import Run as Run
     from ranks.engine.runs.summary import Summary as Summary
     from ranks.engine.sharding import rng as rng
@@ -38,6 +40,8 @@ HOMES = {
     "ranks.engine.update.evaluate": ("eval_mode", "evaluate_by_shard"),
     "ranks.engine.update.learner": ("Learner",),
     "ranks.engine.update.loss": ("Loss",),
+    "ranks.engine.runs.kept.kept_file": ("KeptFile",),
+    "ranks.engine.runs.kept.kept_files": ("KeptFiles",),
     "ranks.engine.runs.run": ("Run",),
     "ranks.engine.runs.summary": ("Summary",),
     "ranks.engine.distributed.world": ("World",),

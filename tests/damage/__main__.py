@@ -74,7 +74,7 @@ def load(base: Path) -> Expected:
     by_iteration = {
         name: {int(k): v for k, v in found[name].items()} for name in ("fingerprints", "metrics", "weights")
     }
-    return Expected(found["final"], **by_iteration)
+    return Expected(found["final"], named_by=found["named_by"], **by_iteration)
 
 
 def peak_mib() -> float:
@@ -181,7 +181,7 @@ def report(found: list[dict[str, Any]], num_cases: int, num_real: int, seed: int
     verdict = "PASS" if all(check["ok"] for check in checks) else "FAIL"
     kinds = Counter(name for r in found if r["command"] == "train" and not r.get("real") for name in r["damage"])
     content = {
-        **{"proof": "damage", "workload": "images.py", "verdict": verdict},
+        **{"proof": "damage", "workload": "window.py", "verdict": verdict},
         "command": f"python -m tests.damage --cases {num_cases} --real {num_real} --seed {seed}",
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
@@ -196,7 +196,7 @@ def report(found: list[dict[str, Any]], num_cases: int, num_real: int, seed: int
         },
     }
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"damage_images_{time.strftime('%Y-%m-%d', time.gmtime())}.json"
+    path = out / f"damage_window_{time.strftime('%Y-%m-%d', time.gmtime())}.json"
     path.write_text(json.dumps(content, indent=1) + "\n")
     print(f"{verdict}: {sum(c['ok'] for c in checks)} of {len(checks)} checks hold; raw values in {path}")
     return 0 if verdict == "PASS" else 1

@@ -19,7 +19,7 @@ from ranks.engine.runs.folder import listing
 from tests.damage.targets import Target, targets
 
 COMMANDS = ("train", "evaluate", "export", "fingerprint", "runs")
-WORKLOAD = str(Path(__file__).parents[1] / "toys" / "images.py")
+WORKLOAD = str(Path(__file__).parents[1] / "toys" / "window.py")
 NAME = "damaged"
 BASE_ITERATIONS, ITERATIONS = 8, 10
 TWO_DAMAGES = 0.25
@@ -32,8 +32,8 @@ Execute = Callable[[Sequence[str]], tuple[int, str, str]]
 
 def training(runs: Path, iterations: int) -> list[str]:
     flags = ["--name", NAME, "--runs-dir", str(runs), "--gpus", "none", "--ranks", "1", "--threads", "1"]
-    flags += ["--iterations", str(iterations), "--optim.schedule-updates", str(ITERATIONS), "--eval-every", "4"]
-    return ["train", WORKLOAD, *flags, "--num-images", "48", "--shards", "8", "--save-every", "2"]
+    flags += ["--iterations", str(iterations), "--eval-every", "4", "--shards", "8", "--save-every", "2"]
+    return ["train", WORKLOAD, *flags]
 
 
 def command_line(command: str, runs: Path) -> list[str]:
@@ -62,12 +62,14 @@ def in_this_process(argv: Sequence[str]) -> tuple[int, str, str]:
 @dataclass(frozen=True)
 class Expected:
     """Of the undamaged run. `final`: the fingerprint after all iterations. By iteration of each
-    checkpoint: its fingerprint, the metrics of `evaluate`, the sha256 of the exported weights."""
+    checkpoint: its fingerprint, the metrics of `evaluate`, the sha256 of the exported weights. `named_by`:
+    the checkpoints that name a kept file."""
 
     final: str
     fingerprints: dict[int, str]
     metrics: dict[int, Any]
     weights: dict[int, str]
+    named_by: dict[str, list[int]]
 
 
 def make_base(folder: Path) -> Expected:
@@ -78,6 +80,7 @@ def make_base(folder: Path) -> Expected:
         assert code == 0, err
     final = in_this_process(["fingerprint", NAME, "--runs-dir", str(whole)])[1].strip()
     fingerprints, metrics, weights = {}, {}, {}
+    named_by: dict[str, list[int]] = {}
     for path in listing(runs / NAME / "checkpoints"):
         iteration, copy = int(path.name), folder / "copy" / "runs"
         shutil.copytree(runs / NAME, copy / NAME)
@@ -88,8 +91,11 @@ def make_base(folder: Path) -> Expected:
         assert in_this_process(["export", NAME, *at])[0] == 0
         weights[iteration] = sha256(copy / NAME / "export" / "model.safetensors")
         shutil.rmtree(copy)
+        for part in json.loads((path / "manifest.json").read_text())["kept"]:
+            named_by.setdefault(f"kept/{part}", []).append(iteration)
     assert len(fingerprints) >= 3
-    return Expected(final, fingerprints, metrics, weights)
+    assert len(named_by) > 3
+    return Expected(final, fingerprints, metrics, weights, named_by)
 
 
 def sha256(path: Path) -> str:
@@ -104,11 +110,15 @@ class Damage:
     target: str
     kind: str
 
-    @property
-    def iteration(self) -> int | None:
-        """Of the checkpoint that is damaged."""
-        parts = Path(self.target).parts
-        return int(parts[1]) if parts[0] == "checkpoints" and len(parts) > 1 else None
+    def lost(self, expected: Expected, command: str) -> set[int]:
+        """The checkpoints that the command can no longer use: only training needs kept files."""
+        target = Path(self.target)
+        if self.kind == "leftovers":
+            return set()
+        if target.parts[0] == "checkpoints":
+            return {int(target.parts[1])} if len(target.parts) > 1 else set(expected.fingerprints)
+        parts = [part for part in expected.named_by if target in (Path(part), *Path(part).parents)]
+        return {n for part in parts for n in expected.named_by[part]} if command == "train" else set()
 
     def may_refuse(self, command: str) -> bool:
         """Whether the command may end with exit code 2 although a good checkpoint is left."""
@@ -172,10 +182,8 @@ def judge(runs: Path, expected: Expected, command: str, done: Sequence[Damage], 
         return f"exit code {code}"
     if command == "runs":
         return "" if code == 0 and [run["name"] for run in json.loads(out)] == [NAME] else "the run is not listed"
-    lost = {d.iteration for d in done if d.kind != "leftovers"}
-    unsure = {d.iteration for d in done if d.kind == "odd_fact"}
-    if any(d.target == "checkpoints" and d.kind != "leftovers" for d in done):
-        lost |= set(expected.fingerprints)
+    lost = {n for d in done for n in d.lost(expected, command)}
+    unsure = {n for d in done if d.kind == "odd_fact" for n in d.lost(expected, command)}
     good = max((n for n in expected.fingerprints if n not in lost), default=None)
     allowed = {n for n in (good, *unsure) if n is not None and n >= (good or 0)}
     if code == 2:

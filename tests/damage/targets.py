@@ -33,7 +33,8 @@ def folder_is_a_link(path: Path, rng: random.Random) -> None:
 def leftovers(path: Path, rng: random.Random) -> None:
     """What killed processes leave: half-written folders, a FIFO among them."""
     run = path.parent if path.name == "checkpoints" else path.parent.parent
-    for place in (run / "checkpoints" / ".tmp-00000099-1", run.parent / f".{run.name}.tmp-7", run / ".export.tmp-3"):
+    inside = [f / ".tmp-00000099-1" for f in (run / "checkpoints", run / "kept" / "window") if f.is_dir()]
+    for place in (*inside, run.parent / f".{run.name}.tmp-7", run / ".export.tmp-3"):
         place.mkdir(exist_ok=True)
         (place / "state.json").write_text("{")
     os.mkfifo(run / ".run.json.tmp-5")

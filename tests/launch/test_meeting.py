@@ -13,10 +13,10 @@ import pytest
 import torch.distributed as dist
 
 from ranks import RunConfig, World
+from ranks.engine.distributed import agree
 from ranks.engine.distributed.meeting import LOOPBACK, Meeting, use_interface
 from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.distributed.rendezvous import store_of
-from ranks.engine.runs import resume
 from ranks.errors import UserError
 from tests.engine.group import run_ranks
 from tests.toys import images
@@ -106,7 +106,7 @@ def open_apart(world: World, folder: str) -> str:
     """Train as if the ranks were on two hosts that see different folders."""
     world.process_env = replace(world.process_env, one_host=False)
     world.config = replace(world.config, runs_dir=Path(folder) / str(world.rank))
-    resume.SEEN_S = 0.1
+    agree.SEEN_S = 0.1
     with pytest.raises(UserError) as error:
         images.train(images.Config(iterations=1), world)
     return error.value.found

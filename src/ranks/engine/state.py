@@ -69,7 +69,8 @@ def fingerprint(tensors: Mapping[str, Tensor], rest: Mapping[str, Any]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name}|{str(tensor.dtype).removeprefix('torch.')}|{tuple(tensor.shape)}|".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        if tensor.numel():  # torch does not view an empty tensor as bytes
+            digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     digest.update(canonical_json(rest))
     return digest.hexdigest()
 

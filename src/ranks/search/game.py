@@ -74,3 +74,7 @@ class Game(NamedTuple):
     """The most earlier positions that `legal_moves` ever reads; 0 where repetition does not matter."""
     play: Callable[..., None]
     legal_moves: Callable[..., int]
+    num_players: int = 2
+    has_chance: bool = False
+    """Dice or cards: such games, like those below, are for programs that refuse them with a clear message."""
+    has_hidden_information: bool = False

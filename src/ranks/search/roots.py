@@ -89,6 +89,7 @@ def reset_root(legal_moves: Any, trees: Trees, sizes: Sizes, slot: int) -> None:
     trees.slots_G[slot].num_nodes = 1
     trees.slots_G[slot].num_edges = max(num_moves, 0)
     trees.slots_G[slot].root_visits = 0
+    trees.slots_G[slot].evaluate_root = False
     trees.nodes_N[root].first_edge = first
     trees.nodes_N[root].num_edges = num_moves
     trees.nodes_N[root].num_initialized = UNEVALUATED
@@ -164,14 +165,19 @@ def set_root(
 
 @kernel(types.void(TREES, SIZES, PARAMS, vector(types.int64), vector(types.int64)), allocates=False)
 def begin(trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64Array, simulations_P: Int64Array) -> None:
-    """Start a new search in each of these slots, with its number of simulations; a finished game gets none."""
+    """Start a new search in each of these slots, with its number of simulations; a finished game gets none.
+
+    A search without simulations evaluates the root if it has no evaluation.
+    """
     for i in range(slots_P.shape[0]):
         slot = slots_P[i]
         root = slot * sizes.nodes_per_game
         trees.slots_G[slot].simulations_done = 0
         trees.slots_G[slot].out_of_nodes = False
         trees.slots_G[slot].simulations_left = simulations_P[i] if trees.nodes_N[root].num_edges > 0 else 0
+        trees.slots_G[slot].evaluate_root = trees.nodes_N[root].num_edges > 0 and simulations_P[i] == 0
         if trees.nodes_N[root].num_edges > 0 and is_evaluated(trees, root):
+            trees.slots_G[slot].evaluate_root = False
             prepare_root(trees, params, slot, root)
 
 

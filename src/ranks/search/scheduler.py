@@ -13,6 +13,7 @@ Legend: B rows of a batch, G slots, L leaves of one game, P some of the slots.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -76,17 +77,20 @@ class GameGroup:
     needs_evaluation: bool = False
     """Its leaves have not been evaluated."""
 
-    def ranges(self, threads: int, min_games: int) -> list[tuple[int, int]]:
-        """First slot and end of each thread's part: at least `min_games` games, unless there is only one part."""
-        count = self.end_slot - self.first_slot
-        parts = max(1, min(threads, count // min_games))
-        return list(itertools.pairwise(self.first_slot + count * i // parts for i in range(parts + 1)))
+    @functools.cached_property
+    def slots_P(self) -> Int64Array:
+        """All slots of the group."""
+        return np.arange(self.first_slot, self.end_slot)
 
-    def simulate(self, first_slot: int, end_slot: int) -> float:
+    def ranges(self, threads: int, min_games: int) -> list[Int64Array]:
+        """The slots of each thread's part: at least `min_games` games, unless there is only one part."""
+        parts = max(1, min(threads, len(self.slots_P) // min_games))
+        return np.array_split(self.slots_P, parts)
+
+    def simulate(self, slots_P: Int64Array) -> float:
         """One step of some of the slots: expand and back up their evaluations, select new leaves. Returns seconds."""
         started = time.perf_counter()
-        first_row = (first_slot - self.first_slot) * self.leaves_per_game
-        invalid = self.step(first_slot, end_slot, first_row, *self.leaves, *self.evaluation)
+        invalid = self.step(slots_P, self.first_slot, *self.leaves, *self.evaluation)
         if invalid != NONE:
             priors_M = self.evaluation.priors_BM[invalid, : self.leaves.num_moves_B[invalid]]
             raise UserError(
@@ -181,10 +185,10 @@ class Scheduler:
         """
         group.needs_evaluation = True
         if self._pool is None:
-            self.times.tree_s += group.simulate(group.first_slot, group.end_slot)
+            self.times.tree_s += group.simulate(group.slots_P)
         else:
             ranges = group.ranges(self._threads, self._min_games)
-            self._futures = [self._pool.submit(group.simulate, first, end) for first, end in ranges]
+            self._futures = [self._pool.submit(group.simulate, slots_P) for slots_P in ranges]
 
     def _collect(self, group: GameGroup) -> Int64Array:
         """Wait for the step of a group; return the slots whose search ended with it."""
@@ -202,9 +206,11 @@ class Scheduler:
 
     def _finish_pending_leaves(self, evaluator: Evaluator) -> None:
         """Evaluate and back up the leaves that are out for evaluation, without selecting more."""
-        simulations_left_G = self._trees.slots_G["simulations_left"].copy()
-        self._trees.slots_G["simulations_left"].fill(0)
+        wanted = {name: self._trees.slots_G[name].copy() for name in ("simulations_left", "evaluate_root")}
+        for name in wanted:
+            self._trees.slots_G[name].fill(0)
         for group in self._groups:
             group.evaluate(evaluator, self.times)
-            group.simulate(group.first_slot, group.end_slot)
-        self._trees.slots_G["simulations_left"][:] = simulations_left_G
+            group.simulate(group.slots_P)
+        for name, values_G in wanted.items():
+            self._trees.slots_G[name][:] = values_G

@@ -40,12 +40,12 @@ from ranks.search.arguments import (
     check_state,
 )
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Evaluator, Float64Array, Int64Array, Moves, Words
+from ranks.search.evaluation import BoolArray, Evaluator, Float64Array, Int64Array, Leaves, Moves, Words
 from ranks.search.game import LEGAL_MOVES, PLAY, CompiledRule, Game, outcome_of
 from ranks.search.gumbel import considered_visits
 from ranks.search.result import SearchResult, principal_variation, read_result
 from ranks.search.roots import begin, play_moves, set_root
-from ranks.search.scheduler import MIN_GAMES_PER_THREAD, Scheduler, SearchTimes
+from ranks.search.scheduler import MIN_GAMES_PER_THREAD, GameGroup, Scheduler, SearchTimes
 from ranks.search.simulate import step
 from ranks.search.trees import NONE, UNEVALUATED, allocate_trees, search_params, tree_sizes
 
@@ -91,8 +91,8 @@ class Search:
         self._legal_moves = CompiledRule(game.legal_moves, LEGAL_MOVES)
         self.sizes, self.params = tree_sizes(game, config), search_params(config)
         self.trees = allocate_trees(game, config, self.sizes, num_games)
-        step_slots = functools.partial(step, self._play, self._legal_moves, self.trees, self.sizes, self.params)
-        self._scheduler = Scheduler(step_slots, game, self.trees, threads, groups, min_games_per_thread)
+        self._step = functools.partial(step, self._play, self._legal_moves, self.trees, self.sizes, self.params)
+        self._scheduler = Scheduler(self._step, game, self.trees, threads, groups, min_games_per_thread)
         self.batch_size = self._scheduler.batch_size
 
     @property
@@ -128,6 +128,7 @@ class Search:
         self.trees.nodes_N["num_edges"][root] = 0
         self.trees.nodes_N["num_initialized"][root] = UNEVALUATED
         self.trees.slots_G["simulations_left"][slot] = 0
+        self.trees.slots_G["evaluate_root"][slot] = 0
         self.trees.pending_GL[slot] = NONE
         self._scheduler.searching_G[slot] = False
 
@@ -137,7 +138,7 @@ class Search:
         """Begin a new search in these slots (all if None); the work is done by `steps`.
 
         `simulations` is one number or one for each slot, at most the config's. A root without an evaluation gets one,
-        which does not count as a simulation.
+        which does not count as a simulation; with 0 simulations that is all.
         """
         slots_P = self._idle(slots)
         most = self.config.simulations
@@ -156,7 +157,7 @@ class Search:
                 rows = slots_P[(considered_P == considered) & (simulations_P == count)]
                 self.trees.considered_visits_GS[rows, :count] = considered_visits(considered, count)
         begin(self.trees, self.sizes, self.params, slots_P, simulations_P)
-        self._scheduler.searching_G[slots_P] = self.trees.slots_G["simulations_left"][slots_P] > 0
+        self._scheduler.searching_G[slots_P] = self._is_wanted(slots_P)
 
     def steps(self, evaluator: Evaluator) -> Iterator[Int64Array]:
         """Search until every simulation is done; yields after each step the slots whose search ended in it, if any.
@@ -179,6 +180,19 @@ class Search:
             if should_stop is not None and should_stop():
                 break
         return self.result()
+
+    def group(self, first_slot: int, leaves: Leaves) -> GameGroup:
+        """The slots from `first_slot` on, as many as `leaves` has room for, for a loop of the caller's own.
+
+        The caller evaluates the leaves into `group.evaluation` and steps slots with `group.simulate`.
+        """
+        end = min(self.num_games, first_slot + len(leaves.num_moves_B) // self.config.leaves_per_game)
+        return GameGroup(self._step, first_slot, end, self.config.leaves_per_game, leaves)
+
+    def is_idle(self, slots: Sequence[int] | Int64Array | None = None) -> BoolArray:
+        """Whether the slot of each row has no simulation left to do and no leaf out for evaluation."""
+        slots_P = self._slots(slots)
+        return ~self._is_wanted(slots_P) & (self.trees.pending_GL[slots_P] == NONE).all(axis=1)
 
     def result(self, slots: Sequence[int] | Int64Array | None = None) -> SearchResult:
         """The results of the last searches of these slots (all if None), in new arrays."""
@@ -206,6 +220,10 @@ class Search:
         """The position at the root of a slot: a copy, W words."""
         return self.trees.states_NW[self._root(slot)].copy()
 
+    def states(self, slots: Sequence[int] | Int64Array | None = None) -> Words:
+        """The positions at the roots of these slots (all if None), one row of W words each: a copy."""
+        return self.trees.states_NW[self._slots(slots) * self.sizes.nodes_per_game]
+
     def legal_moves(self, slot: int) -> Moves:
         """The legal moves at the root of a slot: a copy; none if the game is over or the slot empty."""
         root = self._root(slot)
@@ -221,6 +239,11 @@ class Search:
 
     def _root(self, slot: int) -> int:
         return check_slot(slot, self.num_games) * self.sizes.nodes_per_game
+
+    def _is_wanted(self, slots_P: Int64Array) -> BoolArray:
+        """Whether a search has simulations left to begin, or a root to evaluate."""
+        left_G, root_G = self.trees.slots_G["simulations_left"], self.trees.slots_G["evaluate_root"]
+        return (left_G[slots_P] > 0) | (root_G[slots_P] != 0)
 
     def _idle(self, slots: Sequence[int] | Int64Array | None) -> Int64Array:
         """The slots, if none of them has leaves out for evaluation."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from ranks.jit import inlined, kernel
-from ranks.search.evaluation import Float32Array, Int32Array, Moves, Words
+from ranks.search.evaluation import Float32Array, Int32Array, Int64Array, Moves, Words
 from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
 from ranks.search.gumbel import select_edge_gumbel_interior, select_edge_gumbel_root
 from ranks.search.puct import select_edge_puct
@@ -48,8 +48,9 @@ def select(play: Any, legal_moves: Any, trees: Trees, sizes: Sizes, params: Sear
     Simulations that end in a finished game are complete here: they are backed up with its outcome.
     """
     root = slot * sizes.nodes_per_game
-    if trees.slots_G[slot].simulations_left > 0 and not is_evaluated(trees, root):
-        return root if trees.pending_GL[slot, 0] == NONE else NONE
+    if not is_evaluated(trees, root):
+        wanted = trees.slots_G[slot].simulations_left > 0 or trees.slots_G[slot].evaluate_root != 0
+        return root if wanted and trees.pending_GL[slot, 0] == NONE else NONE
     finished = 0
     while trees.slots_G[slot].simulations_left > 0 and finished < MAX_FINISHED:
         node = traverse(play, legal_moves, trees, sizes, params, slot)
@@ -172,7 +173,8 @@ def add_virtual_loss(trees: Trees, slot: int, node: int) -> None:
         node = int64(trees.nodes_N[node].parent)
 
 
-STATES, MOVES, NUM_MOVES, PRIORS, VALUES = (
+SLOTS, STATES, MOVES, NUM_MOVES, PRIORS, VALUES = (
+    vector(types.int64),
     matrix(types.uint64),
     matrix(types.uint16),
     vector(types.int32),
@@ -183,7 +185,7 @@ STATES, MOVES, NUM_MOVES, PRIORS, VALUES = (
 
 @kernel(
     types.int64(
-        PLAY_TYPE, LEGAL_MOVES_TYPE, TREES, SIZES, PARAMS, *(types.int64,) * 3, STATES, MOVES, NUM_MOVES, PRIORS, VALUES
+        PLAY_TYPE, LEGAL_MOVES_TYPE, TREES, SIZES, PARAMS, SLOTS, types.int64, STATES, MOVES, NUM_MOVES, PRIORS, VALUES
     ),
     allocates=False,
 )
@@ -193,23 +195,23 @@ def step(
     trees: Trees,
     sizes: Sizes,
     params: SearchParams,
+    slots_P: Int64Array,
     first_slot: int,
-    end_slot: int,
-    first_row: int,
     states_BW: Words,
     moves_BM: Moves,
     num_moves_B: Int32Array,
     priors_BM: Float32Array,
     value_B: Float32Array,
 ) -> int:
-    """One step of the slots first_slot to end_slot - 1, whose leaves are in the batch from `first_row` on.
+    """One step of these slots. The leaves of slot `first_slot` are the first rows of the batch.
 
     Returns the first row whose evaluation is not valid, or NONE. Nothing is written for that row and the slots after.
     """
     use_virtual_loss = sizes.leaves_per_game > 1
-    for slot in range(first_slot, end_slot):
+    for i in range(slots_P.shape[0]):
+        slot = slots_P[i]
         root = slot * sizes.nodes_per_game
-        start = first_row + (slot - first_slot) * sizes.leaves_per_game
+        start = (slot - first_slot) * sizes.leaves_per_game
         # Expand and back up the leaves of this slot that came back from the evaluator.
         for leaf in range(sizes.leaves_per_game):
             node = int64(trees.pending_GL[slot, leaf])
@@ -221,6 +223,7 @@ def step(
             trees.pending_GL[slot, leaf] = NONE
             if node == root:
                 trees.slots_G[slot].root_visits = 1
+                trees.slots_G[slot].evaluate_root = False
                 prepare_root(trees, params, slot, root)
             else:
                 backup(trees, slot, node, float(trees.nodes_N[node].value), use_virtual_loss)
@@ -239,6 +242,6 @@ def step(
             num_moves_B[row] = trees.nodes_N[node].num_edges
             for word in range(states_BW.shape[1]):
                 states_BW[row, word] = trees.states_NW[node, word]
-            for i in range(trees.nodes_N[node].num_edges):
-                moves_BM[row, i] = trees.move_E[trees.nodes_N[node].first_edge + i]
+            for edge in range(trees.nodes_N[node].num_edges):
+                moves_BM[row, edge] = trees.move_E[trees.nodes_N[node].first_edge + edge]
     return NONE

@@ -57,6 +57,7 @@ SLOT = np.dtype(
         ("root_visits", np.int64),
         ("simulations_left", np.int64),
         ("simulations_done", np.int64),  # by this search
+        ("evaluate_root", np.int64),  # a search without simulations: evaluate the root, and no more
         ("noise_added", np.int64),  # to this root
         ("out_of_nodes", np.int64),  # the search ended early: no room for another node, its edges or its key
     ],

@@ -27,8 +27,8 @@ class NewFlags:
 
     name: Positional[str]
     """Its name, for example my_task."""
-    shape: Literal["supervised", "on-policy"] = "supervised"
-    """What it learns from: samples, or a gymnasium environment (PPO)."""
+    shape: Literal["supervised", "on-policy", "self-play"] = "supervised"
+    """What it learns from: samples, a gymnasium environment (PPO), or its own games of a board game."""
     env: str | None = None
     """The gymnasium environment of an on-policy workload; CartPole-v1 without it. It is made once,
     as a check."""
@@ -42,7 +42,7 @@ def new(argv: Sequence[str]) -> int:
     if not name.isidentifier() or iskeyword(name):
         raise UserError(asked, f"{name!r} is not a Python name", "use letters, digits and _, for example my_task")
     if flags.env is not None and flags.shape != "on-policy":
-        raise UserError(f"--env {flags.env}", "a supervised workload has no environment", "add --shape on-policy")
+        raise UserError(f"--env {flags.env}", f"a {flags.shape} workload has no environment", "add --shape on-policy")
     path = Path(f"{name}.py")
     text = (TEMPLATES / f"{flags.shape.replace('-', '_')}.py").read_text(encoding="utf-8")
     if is_module(name, text):

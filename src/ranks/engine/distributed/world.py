@@ -101,6 +101,11 @@ class World:
         return self.config.seed
 
     @property
+    def run_name(self) -> str:
+        """The name of the run's folder: `--name`, or that of the workload."""
+        return self.config.name or Path(self.workload).stem
+
+    @property
     def exact(self) -> bool:
         return self.config.exact
 

@@ -3,6 +3,7 @@ endless content."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from io import BufferedReader
@@ -41,9 +42,9 @@ def read_regular(path: Path, *, size: int | None = None, follow: bool = False) -
     MAX_BYTES. Raises DamagedFile, before anything is read where the size is wrong."""
     with open_regular(path, follow=follow) as file:
         found = os.fstat(file.fileno()).st_size
-        if size is not None and found != size:
-            raise DamagedFile(f"{path}: {found} bytes, the manifest says {size}")
-        if size is None and found > MAX_BYTES:
+        if size is not None:
+            check_size(file, path, size)
+        elif found > MAX_BYTES:
             raise DamagedFile(f"{path}: {found:,} bytes, more than {MAX_BYTES:,}")
         try:
             content = file.read(found + 1)
@@ -52,6 +53,24 @@ def read_regular(path: Path, *, size: int | None = None, follow: bool = False) -
     if len(content) != found:
         raise DamagedFile(f"{path}: it changed while it was read")
     return content
+
+
+def sha256_regular(path: Path, *, size: int) -> str:
+    """The sha256 of a regular file of exactly `size` bytes, which need not fit in memory. Raises
+    DamagedFile."""
+    with open_regular(path) as file:
+        check_size(file, path, size)
+        try:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise DamagedFile(f"{path}: {reason(error)}") from None
+
+
+def check_size(file: BufferedReader, path: Path, size: int) -> None:
+    """Raises DamagedFile where an open file does not have exactly `size` bytes."""
+    found = os.fstat(file.fileno()).st_size
+    if found != size:
+        raise DamagedFile(f"{path}: {found} bytes, the manifest says {size}")
 
 
 def reason(error: Exception) -> str:

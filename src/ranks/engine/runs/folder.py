@@ -32,7 +32,7 @@ METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
 SESSIONS_FILE = "sessions.jsonl"
 TEMPORARY = ".tmp-"
-"""Begins the names of folders in checkpoints/ that are being written or deleted."""
+"""Begins the names of what is being written or deleted in checkpoints/ and kept/."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class RunFolder:
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def kept(self) -> Path:
+        """Of kept files."""
+        return self.path / "kept"
 
     @property
     def exists(self) -> bool:
@@ -76,7 +81,9 @@ class RunFolder:
     def remove_temporaries(self) -> None:
         """Remove the half-written files and folders of killed processes. The lock must be held."""
         self._remove_hidden("tmp")
-        inside = [] if self.checkpoints.is_symlink() else list(self.checkpoints.glob(f"{TEMPORARY}*"))
+        kept = [] if self.kept.is_symlink() else list(self.kept.glob("*"))
+        folders = [folder for folder in (self.checkpoints, *kept) if not folder.is_symlink()]
+        inside = [left for folder in folders for left in folder.glob(f"{TEMPORARY}*")]
         for left in (*self.path.glob(".*.tmp-*"), *inside):
             remove(left)
 

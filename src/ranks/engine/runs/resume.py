@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ranks.engine.config import identity_of
+from ranks.engine.distributed.agree import check_shared, on_every_rank, on_first_rank
 from ranks.engine.distributed.world import World
 from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, write_durably, writing
 from ranks.engine.files.jsonl import last_rows
@@ -36,10 +36,6 @@ from ranks.engine.runs.folder import (
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
-
-T = TypeVar("T")
-SEEN_S = 15.0
-"""How long a host may take to see what another host has written."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def lock(folder: RunFolder, world: World) -> int | None:
     """The descriptor that holds the folder's lock, on the first rank; None where the launcher holds
     it. Every rank calls it."""
     launched = world.process_env.lock_fd is not None
-    descriptor = _first_rank(world, lambda: None if launched else folder.lock(patience_s=5.0))
+    descriptor = on_first_rank(world, lambda: None if launched else folder.lock(patience_s=5.0))
     return descriptor if world.rank == 0 else None
 
 
@@ -94,15 +90,15 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     heartbeat.enter(Phase.LOAD)
     who = identity(world, config, keep, data)
     verified: list[Checkpoint] = []  # on the first rank, which then need not read it twice
-    found = _first_rank(world, lambda: _look(folder, who, verified))
+    found = on_first_rank(world, lambda: _look(folder, who, verified))
     if found is None:
         state = HostState.of({name: kept.state_dict() for name, kept in keep.items()})
-        created = _first_rank(world, lambda: _create(folder, world, config, who, state))
+        created = on_first_rank(world, lambda: _create(folder, world, config, who, state))
         _check_shared(world, folder.checkpoints / f"{0:08d}")
         return created
     path, damaged = found
     _check_shared(world, path)
-    loaded = _every_rank(world, lambda: verified[0] if verified else _read(path))
+    loaded = on_every_rank(world, lambda: verified[0] if verified else _read(path))
     if loaded.state.keys() != keep.keys():
         raise UserError(
             f"to continue from {path}",
@@ -123,7 +119,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         finished=[r.get("event") for r in islice(last_rows(folder.path / SESSIONS_FILE), 1)] == ["finished"],
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
-        changed_code=_first_rank(world, lambda: code.update(folder, world.workload)),
+        changed_code=on_first_rank(world, lambda: code.update(folder, world.workload)),
     )
 
 
@@ -151,53 +147,11 @@ def _read(path: Path) -> Checkpoint:
         ) from damage
 
 
-def _first_rank(world: World, act: Callable[[], T]) -> T:
-    """What `act` returns on the first rank, on every rank; a UserError is raised on all ranks."""
-    outcome: tuple[T | None, UserError | None] = (None, None)
-    if world.rank == 0:
-        try:
-            outcome = (act(), None)
-        except UserError as error:
-            outcome = (None, error)
-    result, problem = world.comm.gather_objects(outcome)[0]
-    if problem is not None:
-        raise problem
-    return cast(T, result)
-
-
 def _check_shared(world: World, path: Path) -> None:
-    """Raises UserError, on all ranks, where a host does not see the first rank's checkpoint `path`.
-
-    A network file system may show a new file late, so a rank looks for a few seconds.
-    """
-    if world.process_env.one_host:
-        return
+    """Raises UserError, on all ranks, where a host does not see the first rank's checkpoint `path`."""
     manifest = path / MANIFEST
-    wanted, deadline = _first_rank(world, manifest.read_bytes), time.monotonic() + SEEN_S
-    while not (sees := manifest.is_file() and manifest.read_bytes() == wanted) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    hosts = world.comm.gather_objects((world.rank, socket.gethostname(), sees))
-    blind = ", ".join(f"rank {rank} on {host}" for rank, host, saw in hosts if not saw)
-    if blind:
-        raise UserError(
-            f"to train on several hosts in {path.parents[1]}",
-            f"not the folder that rank 0 on {hosts[0][1]} sees: {blind}",
-            "give a folder that all hosts share with --runs-dir",
-        )
-
-
-def _every_rank(world: World, act: Callable[[], T]) -> T:
-    """What `act` returns on this rank; a UserError of any rank is raised on all ranks."""
-    result: T | None = None
-    problem: UserError | None = None
-    try:
-        result = act()
-    except UserError as error:
-        problem = error
-    for found in world.comm.gather_objects(problem):
-        if found is not None:
-            raise found
-    return cast(T, result)
+    wanted = on_first_rank(world, manifest.read_bytes)
+    check_shared(world, path.parents[1], lambda: manifest.is_file() and manifest.read_bytes() == wanted)
 
 
 def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) -> tuple[Path, list[str]] | None:
@@ -213,7 +167,7 @@ def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) ->
         return None
     folder.check_identity(who)
     damaged: list[str] = []
-    newest = checkpoint.newest(folder.checkpoints, damaged)
+    newest = checkpoint.newest(folder.checkpoints, damaged, resume=True)
     if newest is None:
         none = f"{folder.checkpoints} is a link" if folder.checkpoints.is_symlink() else "the folder holds none"
         raise UserError(

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -79,7 +78,7 @@ class Run:
         lose, by name; `data`: a hash of the training data. Raises UserError: run in use, of another
         identity, no checkpoint intact.
         """
-        folder = RunFolder.of(world.config.runs_dir, world.config.name or Path(world.workload).stem)
+        folder = RunFolder.of(world.config.runs_dir, world.run_name)
         world.session = Session(attached=True)  # from now on a signal waits
         with ExitStack() as closing:
             detach = closing.enter_context(ExitStack())

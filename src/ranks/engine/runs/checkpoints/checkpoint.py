@@ -8,8 +8,8 @@ A checkpoint is written into a temporary sibling folder. Each file is fsynced an
 the folder is renamed. The newest checkpoint is found by listing the folders. Nothing is unpickled.
 
 It is read in this order: the manifest's own sha256, each file's length and sha256, the tensors, the
-fingerprint of all of them, and what events.jsonl recorded about it. Whatever goes wrong means: this
-checkpoint is damaged.
+fingerprint of all of them, and what events.jsonl recorded about it. A resume also reads the kept files
+that it names. Whatever goes wrong means: this checkpoint is damaged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from ranks.engine.files.regular import DamagedFile, read_regular
 from ranks.engine.files.strict_json import object_of
 from ranks.engine.runs.checkpoints.history import History
 from ranks.engine.runs.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_manifest, sealed
-from ranks.engine.runs.folder import EVENTS_FILE, TEMPORARY, iteration_of, listing, name_of
+from ranks.engine.runs.folder import EVENTS_FILE, TEMPORARY, RunFolder, iteration_of, listing, name_of
+from ranks.engine.runs.kept.kept_file import named_in
+from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.engine.state import all_finite, canonical_json, fingerprint, join_state, split_state
 from ranks.errors import OtherFormat
 
@@ -111,6 +113,8 @@ def _write(folder: Path, iteration: int, state: HostState, about: Mapping[str, A
         "finite": all_finite(state.flat()),
         "files": {n: {"bytes": len(b), "sha256": hashlib.sha256(b).hexdigest()} for n, b in files.items()},
     }
+    if kept := named_in(state.rest):
+        manifest["kept"] = kept
     for name, content in files.items():
         write_durably(folder / name, content)
     write_durably(folder / MANIFEST, sealed(manifest))
@@ -148,6 +152,8 @@ def _read(path: Path, history: History) -> Checkpoint:
     tensors = {n.removesuffix(TENSORS): safetensors.torch.load(_verified(path, n, manifest)) for n in names}
     if not all(isinstance(part, dict) for part in rest.values()):
         raise DamagedFile(f"{path / STATE}: a part of it is not an object")
+    if named_in(rest) != manifest.kept:
+        raise DamagedFile(f"{path / MANIFEST}: its kept files are not those that {STATE} names")
     if HostState(tensors, rest).fingerprint() != manifest.fingerprint:
         raise DamagedFile(f"{path}: the state in it does not have the fingerprint in its manifest")
     state = {name: join_state(tensors.get(name, {}), rest[name]) for name in rest}
@@ -165,13 +171,17 @@ def _verified(folder: Path, name: str, manifest: Manifest) -> bytes:
     return content
 
 
-def newest(folder: Path, on_damage: list[str]) -> Checkpoint | None:
+def newest(folder: Path, on_damage: list[str], *, resume: bool = False) -> Checkpoint | None:
     """The newest checkpoint that verifies; what is wrong with newer ones is appended to
-    `on_damage`."""
-    history = History.of(folder.parent / EVENTS_FILE)
+    `on_damage`. `resume`: the kept files that it names must verify too; only training needs them."""
+    history, kept = History.of(folder.parent / EVENTS_FILE), KeptFolder(RunFolder(folder.parent).kept)
     for path in reversed(listing(folder)):
         try:
-            return read(path, history)
+            found = read(path, history)
+            problem = kept.problem(found.manifest.kept) if resume else ""
+            if not problem:
+                return found
+            on_damage.append(f"{path}: a kept file that it names is damaged: {problem}")
         except DamagedCheckpoint as damage:
             on_damage.append(str(damage))
     return None
@@ -192,27 +202,37 @@ def manifests(folder: Path) -> dict[Path, Manifest]:
     return found
 
 
-def rotate(folder: Path) -> None:
+def rotate(folder: Path) -> list[Manifest]:
     """Delete old checkpoints, but never the newest three, the best, or the newest with finite
-    weights. Raises OSError."""
-    keep = {*list(manifests(folder))[-KEEP:], newest_finite(folder), best(folder)}
-    for path in manifests(folder):
+    weights; the manifests of those that stay. Raises OSError."""
+    found = manifests(folder)
+    keep = {*list(found)[-KEEP:], _newest_finite(found), _best(found)}
+    for path in found:
         if path not in keep:
             to_delete = path.with_name(f"{TEMPORARY}old-{path.name}")
             remove(to_delete)
             os.rename(path, to_delete)
             remove(to_delete)
+    return [manifest for path, manifest in found.items() if path in keep]
 
 
 def newest_finite(folder: Path) -> Path | None:
     """The newest checkpoint whose weights are finite, by its manifest."""
-    finite = [path for path, manifest in manifests(folder).items() if manifest.finite]
+    return _newest_finite(manifests(folder))
+
+
+def _newest_finite(found: Mapping[Path, Manifest]) -> Path | None:
+    finite = [path for path, manifest in found.items() if manifest.finite]
     return finite[-1] if finite else None
 
 
 def best(folder: Path) -> Path | None:
     """The checkpoint with the lowest score, if any has one."""
-    scored = [(manifest.score, path) for path, manifest in manifests(folder).items() if manifest.score is not None]
+    return _best(manifests(folder))
+
+
+def _best(found: Mapping[Path, Manifest]) -> Path | None:
+    scored = [(manifest.score, path) for path, manifest in found.items() if manifest.score is not None]
     return min(scored)[1] if scored else None
 
 

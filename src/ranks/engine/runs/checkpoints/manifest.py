@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from ranks.engine.files.regular import DamagedFile, read_regular
 from ranks.engine.files.strict_json import object_of
+from ranks.engine.runs.kept.kept_file import PATTERN
 from ranks.engine.state import canonical_json
 from ranks.errors import OtherFormat
 
@@ -43,6 +44,13 @@ def _are_objects(value: Any, fit: Callable[[dict[str, Any]], bool]) -> bool:
     return all(isinstance(v, dict) and fit(cast("dict[str, Any]", v)) for v in inner)
 
 
+def _are_kept(value: Any) -> bool:
+    """Whether a value is an object of kept files and their sizes."""
+    if not isinstance(value, dict):
+        return False
+    return all(PATTERN.fullmatch(path) and _is_count(size) for path, size in cast("dict[str, Any]", value).items())
+
+
 def _is_measured(value: Any) -> bool:
     """Whether a value is the shards of each rank, and what learners measured with them."""
     if not isinstance(value, dict):
@@ -58,7 +66,8 @@ class Manifest:
     `files`: name -> {"bytes", "sha256"}. `fingerprint`: of the whole state. `finite`: whether all
     weights are. `score`: lower is better. `metrics_bytes`, `events_bytes`: lengths of the two
     files at this iteration. `measured`: "assignment", the shards of each rank, and for each learner
-    what it measured with them. `sha256`: of the manifest itself.
+    what it measured with them. `sha256`: of the manifest itself. `kept`: path -> bytes of the kept
+    files that the state names; a manifest without any says nothing about them.
     """
 
     iteration: int
@@ -71,10 +80,12 @@ class Manifest:
     events_bytes: int
     measured: dict[str, Any]
     sha256: str
+    kept: dict[str, int]
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Manifest:
         """Raises ValueError naming the facts that are missing or odd."""
+        found = {"kept": {}, **found}
         wrong = [name for name, fits in CHECKS.items() if name not in found or not fits(found[name])]
         if wrong:
             raise ValueError(f"it has no valid {', '.join(wrong)}")
@@ -95,6 +106,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "events_bytes": _is_count,
     "measured": _is_measured,
     "sha256": _is_sha256,
+    "kept": _are_kept,
 }
 
 

@@ -1,0 +1,57 @@
+"""Checks that a game can be learned by self-play, and that its rules keep to their contract.
+
+Kernels do not check bounds, so rules that write too far would destroy memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranks.errors import UserError
+from ranks.search.game import DRAWN, LOST, WON, Game
+from ranks.selfplay.random import MOVE, uniform
+
+GAMES = 16
+"""Random games that are played."""
+GUARD = 512
+"""Room behind the legal moves, so that rules that write too many are noticed."""
+
+
+def check_rules(game: Game, max_plies: int) -> None:
+    """Play some random games and check each answer of the rules.
+
+    Raises UserError for chance, hidden information, more than two players, and for rules that return
+    an impossible number of moves, a move twice, or change the position that they start from.
+    """
+    what = f"self-play of {game.name}"
+    if game.num_players != 2 or game.has_chance or game.has_hidden_information:
+        found = f"it has {game.num_players} players" if game.num_players != 2 else "it has chance or hidden information"
+        raise UserError(what, found, "only games of two players without chance and hidden information can be learned")
+    for number in range(GAMES):
+        _random_game(game, what, number, min(max_plies, 200))
+
+
+def _random_game(game: Game, what: str, number: int, max_plies: int) -> None:
+    words = len(game.initial)
+    states = np.zeros((3, words), np.uint64)
+    states[0] = game.initial
+    moves = np.zeros(game.max_moves + GUARD, np.uint16)
+    keys = np.zeros(max_plies + 1, np.uint64)
+    for ply in range(max_plies):
+        count = int(game.legal_moves(states, 0, keys, max(0, ply - game.history), ply, moves, 0))
+        if count in (LOST, DRAWN, WON):
+            return
+        where = f"in random game {number} at ply {ply}"
+        if not 0 < count <= game.max_moves:
+            found = f"{where} legal_moves returned {count}"
+            raise UserError(what, found, f"return 1 to {game.max_moves} (max_moves), or LOST, DRAWN or WON")
+        legal = moves[:count]
+        if len(np.unique(legal)) != count:
+            raise UserError(what, f"{where} legal_moves wrote a move twice: {legal.tolist()}", "write each move once")
+        random = uniform(0, np.array([number]), np.array([ply]), MOVE)[0]
+        before = states[0].copy()
+        keys[ply] = before[game.key_word]
+        game.play(states, 0, states, 1, legal[int(random * count)])
+        if (states[0] != before).any() or states[2].any():
+            raise UserError(what, f"{where} play changed another state than its target", "write to to_states[to_row]")
+        states[0] = states[1]

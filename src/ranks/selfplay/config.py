@@ -1,0 +1,90 @@
+"""The settings of self-play and of its replay window. Imports no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ranks.errors import UserError
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are searched and played. Raises UserError for a value out of range."""
+
+    search: Literal["gumbel", "puct", "none"] = "gumbel"
+    """gumbel: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". puct: AlphaZero
+    (Silver et al. 2018, arXiv 1712.01815). none: moves are sampled from the net's policy."""
+    simulations: int = 32
+    """Simulations of a full search (32: the AlphaZero example of Pgx, with Gumbel search)."""
+    fast_simulations: int = 8
+    """Simulations of a fast search, whose move is no policy target."""
+    full_searches: float = 1.0
+    """Share of moves with a full search, chosen at random: playout-cap randomisation (Wu 2019, arXiv
+    1902.10565, which uses 0.25 and a sixth of the simulations); 1: every move."""
+    num_considered: int = 16
+    """gumbel: moves that sequential halving starts with (mctx: max_num_considered_actions)."""
+    gumbel_scale: float = 1.0
+    """gumbel: scale of the noise that makes games differ (mctx)."""
+    dirichlet_alpha: float = 0.3
+    """puct: noise at the root (AlphaZero: 0.3 for chess, about 10 by the number of legal moves)."""
+    dirichlet_fraction: float = 0.25
+    """puct: share of the noise in the root's priors (AlphaZero)."""
+    temperature: float = 1.0
+    """puct: a move is sampled with probability visits ** (1 / temperature)."""
+    temperature_plies: int = 30
+    """puct: plies of a game with this temperature; later the most visited move is played (AlphaGo Zero,
+    Silver et al. 2017)."""
+    reuse_tree: bool = True
+    """Keep the subtree under the move that was played."""
+    max_plies: int = 512
+    """A game of this many plies ends as a draw (AlphaZero: 512 for chess)."""
+
+    def __post_init__(self) -> None:
+        fraction, above_0, whole = "a number from 0 to 1", "a number above 0", "1 or more"
+        limits = {
+            "simulations": (self.simulations >= 1, whole),
+            "fast-simulations": (1 <= self.fast_simulations <= self.simulations, "from 1 to --simulations")
+            if self.full_searches < 1
+            else (self.fast_simulations >= 1, whole),
+            "full-searches": (0 < self.full_searches <= 1, "a number above 0, at most 1"),
+            "num-considered": (self.num_considered >= 1, whole),
+            "gumbel-scale": (0 <= self.gumbel_scale < math.inf, "0 or more"),
+            "dirichlet-alpha": (0 < self.dirichlet_alpha < math.inf, above_0),
+            "dirichlet-fraction": (0 <= self.dirichlet_fraction <= 1, fraction),
+            "temperature": (0 < self.temperature < math.inf, above_0),
+            "temperature-plies": (self.temperature_plies >= 0, "0 or more"),
+            "max-plies": (1 <= self.max_plies < 2**16, "from 1 to 65,535"),
+        }
+        for name, (is_valid, allowed) in limits.items():
+            if not is_valid:
+                value = getattr(self, name.replace("-", "_"))
+                raise UserError(f"--selfplay.{name} {value}", f"it must be {allowed}", "change it")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Which positions an update learns from. Raises UserError for a value out of range."""
+
+    reuse: float = 4.0
+    """How often a new position is learned from, on average: updates x batch / new positions. The most
+    important setting of self-play: a small one wastes games, a large one overfits to them. (KataGo limits
+    it to 4 by default: max-train-bucket-per-new-data.)"""
+    positions: int = 250_000
+    """The newest positions, from which batches are drawn; whole iterations are dropped. (KataGo begins with
+    250,000.)"""
+    root_value: float = 0.0
+    """Share of the search's root value in the value target, the rest is the outcome of the game. (0:
+    AlphaZero.)"""
+
+    def __post_init__(self) -> None:
+        limits = {
+            "reuse": (0 < self.reuse < math.inf, "a number above 0"),
+            "positions": (1 <= self.positions < 2**31, "from 1 to 2,147,483,647"),
+            "root-value": (0 <= self.root_value <= 1, "a number from 0 to 1"),
+        }
+        for name, (is_valid, allowed) in limits.items():
+            if not is_valid:
+                value = getattr(self, name.replace("-", "_"))
+                raise UserError(f"--replay.{name} {value}", f"it must be {allowed}", "change it")

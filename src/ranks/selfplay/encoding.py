@@ -1,0 +1,72 @@
+"""How positions and moves are shown to a net, on the device.
+
+Legend: B positions, W words of a packed position, M the most legal moves of a position, C planes of H x
+W squares, A moves that the policy head knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+PolicyValueNet: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""planes [B, C, H, W] -> policy logits [B, A], and the value for the side to move: [B] from -1 (lost)
+to 1 (won), or logits of win, draw and loss [B, 3]."""
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Packed positions with their legal moves, on the net's device."""
+
+    states_BW: Tensor
+    """int64: the bits of the game's words."""
+    moves_BM: Tensor
+    """int64: the game's moves, 0 to 65,535; anything behind the moves of a position."""
+    num_moves_B: Tensor
+    """int64; 0 in a row that is not used."""
+
+    def is_move(self) -> Tensor:
+        """bool[B, M]: which columns hold moves."""
+        return torch.arange(self.moves_BM.shape[1], device=self.num_moves_B.device) < self.num_moves_B[:, None]
+
+
+def moves_as_indices(positions: Positions) -> Tensor:
+    """For games whose moves are the indices of their logits."""
+    return positions.moves_BM
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What a net sees of a position, as functions that run on the device without waiting for it."""
+
+    planes: Callable[[Positions], Tensor]
+    """The net's input [B, C, H, W], of any type; it is converted to the type of the weights."""
+    move_indices: Callable[[Positions], Tensor] = moves_as_indices
+    """int64[B, M]: the index of each move among the policy logits, from 0 to A - 1; behind the moves of
+    a position anything."""
+
+
+def policy_and_value(net: Any, encoding: Encoding, positions: Positions) -> tuple[Tensor, Tensor]:
+    """Logits of the legal moves [B, M], -inf behind them, and the net's value ([B] or [B, 3])."""
+    logits_BA, value = net(encoding.planes(positions).to(dtype_of(net)))
+    is_move_BM = positions.is_move()
+    indices_BM = encoding.move_indices(positions).masked_fill(~is_move_BM, 0)
+    return logits_BA.gather(1, indices_BM).masked_fill(~is_move_BM, -torch.inf), value
+
+
+def dtype_of(net: Any) -> torch.dtype:
+    """The type of a net's weights."""
+    first = next(net.parameters(), None) if isinstance(net, nn.Module) else None
+    return torch.get_default_dtype() if first is None else first.dtype
+
+
+def expected_outcome(value: Tensor) -> Tensor:
+    """[B], -1 to 1, from a value [B] or from logits of win, draw and loss [B, 3]."""
+    if value.ndim == 1:
+        return value
+    wdl_B3 = value.softmax(1)
+    return wdl_B3[:, 0] - wdl_B3[:, 2]

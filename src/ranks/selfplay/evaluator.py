@@ -1,0 +1,86 @@
+"""Evaluates batches of leaves with a net, on the net's device.
+
+    host      packed positions, legal moves  ─►                              ─► priors of legal moves, value
+    device                                      planes ─► net ─► legal logits
+
+What is sent: W words and two bytes for each legal move. What comes back: four bytes for each. On a
+device, `launch` returns at once and `wait` waits for that batch only, so that the CPU steps the trees
+of one batch while the device evaluates others.
+
+Legend: B rows of a batch, W words of a packed position, M the most legal moves of a position.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.search.evaluation import Evaluation, Leaves
+from ranks.search.game import Game
+from ranks.selfplay.encoding import Encoding, Positions, expected_outcome, policy_and_value
+from ranks.selfplay.times import PlayTimes
+
+
+class BatchMemory:
+    """Host memory of one batch of a fixed number of rows; pinned where the net is on a device."""
+
+    def __init__(self, game: Game, rows: int, device: torch.device) -> None:
+        pinned = device.type != "cpu"
+
+        def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
+            return torch.empty(shape, dtype=dtype, pin_memory=pinned).zero_()
+
+        self.states_BW = zeros(rows, len(game.initial), dtype=torch.int64)
+        self.moves_BM = zeros(rows, game.max_moves, dtype=torch.int16)
+        self.num_moves_B = zeros(rows, dtype=torch.int32)
+        self.priors_BM = zeros(rows, game.max_moves, dtype=torch.float32)
+        self.value_B = zeros(rows, dtype=torch.float32)
+        self.leaves = Leaves(
+            self.states_BW.numpy().view(np.uint64), self.moves_BM.numpy().view(np.uint16), self.num_moves_B.numpy()
+        )
+        self.evaluation = Evaluation(self.priors_BM.numpy(), self.value_B.numpy())
+        """What the net says of the leaves; complete after `wait`."""
+        self.copied: torch.cuda.Event | None = None
+
+
+class BatchEvaluator:
+    """Calls a net on batches. The net is in evaluation mode; the caller holds `eval_mode`."""
+
+    def __init__(self, encoding: Encoding, device: torch.device, times: PlayTimes) -> None:
+        self.encoding, self.device, self.times = encoding, device, times
+
+    def launch(self, net: Any, memory: BatchMemory) -> None:
+        """Begin to evaluate a batch. On the CPU it is complete on return."""
+        started = time.perf_counter()
+        device = self.device
+        positions = Positions(
+            memory.states_BW.to(device, non_blocking=True),
+            memory.moves_BM.to(device, non_blocking=True).long() & 0xFFFF,
+            memory.num_moves_B.to(device, non_blocking=True).long(),
+        )
+        logits_BM, value = policy_and_value(net, self.encoding, positions)
+        priors_BM = logits_BM.float().softmax(1)
+        memory.priors_BM.copy_(priors_BM, non_blocking=True)
+        memory.value_B.copy_(expected_outcome(value.float()), non_blocking=True)
+        if device.type == "cuda":
+            memory.copied = torch.cuda.Event()
+            memory.copied.record()
+        self.times.net_s += time.perf_counter() - started
+        self.times.rows += len(memory.value_B)
+        self.times.evaluations += int(np.count_nonzero(memory.leaves.num_moves_B))
+
+    def wait(self, memory: BatchMemory) -> None:
+        """Wait until the evaluation of a batch is in host memory."""
+        if memory.copied is None:
+            return
+        started = time.perf_counter()
+        heartbeat.wait()
+        memory.copied.synchronize()
+        heartbeat.wait_over()
+        memory.copied = None
+        self.times.waiting_s += time.perf_counter() - started

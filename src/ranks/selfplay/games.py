@@ -1,0 +1,74 @@
+"""The games that ended in one iteration, from all ranks.
+
+Legend: N games, P positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.selfplay.records import SHARE_ONE, Records
+
+
+@dataclass(frozen=True)
+class Games:
+    """Finished games, ordered by id; every rank holds the same ones."""
+
+    iteration: int
+    """The one in which they ended."""
+    game_N: NDArray[np.int64]
+    """Ids: slot * 2**32 + number in the slot."""
+    plies_N: NDArray[np.int32]
+    outcome_N: NDArray[np.int8]
+    """For the player who moves first: 1 won, 0 drawn, -1 lost."""
+    truncated_N: NDArray[np.bool_]
+    """Whether the game ended as a draw because it had the most plies."""
+    records: Records
+    """All moves of all games, ordered by game and ply."""
+
+    def __len__(self) -> int:
+        return len(self.game_N)
+
+    def outcome_P(self) -> NDArray[np.int8]:
+        """The outcome of each position's game, for the side to move there."""
+        outcome_P = np.repeat(self.outcome_N, self.plies_N)
+        return np.where(self.records.ply_P % 2 == 0, outcome_P, -outcome_P).astype(np.int8)
+
+    def moves(self, index: int) -> list[int]:
+        """The moves of a game, by its index."""
+        end = int(self.plies_N[: index + 1].sum())
+        return self.records.move_P[end - int(self.plies_N[index]) : end].tolist()
+
+    def results(self) -> dict[str, float]:
+        """Metrics that depend on the moves alone: the number of games and positions, mean length,
+        shares of results for the player who moves first."""
+        count = max(len(self), 1)
+        return {
+            "games": float(len(self)),
+            "positions": float(len(self.records)),
+            "mean_length": float(self.plies_N.sum()) / count,
+            "first_player_won": float((self.outcome_N > 0).sum()) / count,
+            "drawn": float((self.outcome_N == 0).sum()) / count,
+            "second_player_won": float((self.outcome_N < 0).sum()) / count,
+            "too_long": float(self.truncated_N.sum()) / count,
+        }
+
+    def search_statistics(self) -> dict[str, float]:
+        """Means over the positions with a full search: the entropy of the policy target, and
+        KL(target || net's policy), both in nats."""
+        records = self.records
+        full_P = records.full_P
+        if not full_P.any():
+            return {}
+        share_E = records.share_E.astype(np.float64) / SHARE_ONE
+        term_E = -share_E * np.log(np.where(share_E > 0, share_E, 1.0))
+        sums = np.concatenate([np.zeros(1), term_E.cumsum()])
+        end_P = records.num_moves_P.cumsum(dtype=np.int64)
+        entropy_P = sums[end_P] - sums[end_P - records.num_moves_P]
+        return {
+            "target_entropy": float(entropy_P[full_P].mean()),
+            "policy_kl": float(records.kl_P[full_P].mean(dtype=np.float64)),
+        }

@@ -1,0 +1,69 @@
+"""The losses of self-play, as pure functions of a net and a batch.
+
+Legend: B positions, M the most legal moves of a position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ranks.engine.update.loss import Loss
+from ranks.selfplay.encoding import Encoding, Positions, expected_outcome, policy_and_value
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A batch from the replay window, on the device: positions, and what the net is to say of them."""
+
+    positions: Positions
+    policy_BM: Tensor
+    """float32: probabilities of the legal moves, 0 behind them."""
+    column_B: Tensor
+    """int64: the column of the move that was played."""
+    outcome_B: Tensor
+    """float32: how the game ended for the side to move, -1, 0 or 1."""
+    root_value_B: Tensor
+    """float32: the value of the root after the search, for the side to move."""
+    value_B: Tensor
+    """float32: the value target, a mixture of both (`ReplayConfig.root_value`)."""
+
+    def __len__(self) -> int:
+        return len(self.value_B)
+
+
+def policy_loss(logits_BM: Tensor, policy_BM: Tensor) -> Tensor:
+    """-sum_a target(a) log pi(a): [B], in nats. `logits_BM`: of the legal moves, -inf behind them."""
+    log_pi_BM = logits_BM.float().log_softmax(1).masked_fill(logits_BM == -torch.inf, 0.0)
+    return -(policy_BM * log_pi_BM).sum(1)
+
+
+def value_loss(value: Tensor, target_B: Tensor) -> Tensor:
+    """[B]. The squared error of a value [B]. Of logits of win, draw and loss [B, 3] the cross-entropy to
+    win max(t, 0), draw 1 - |t|, loss max(-t, 0), which has the mean t."""
+    if value.ndim == 1:
+        return (value.float() - target_B).square()
+    wdl_B3 = torch.stack([target_B.clamp(min=0), 1 - target_B.abs(), (-target_B).clamp(min=0)], 1)
+    return -(wdl_B3 * value.float().log_softmax(1)).sum(1)
+
+
+def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0) -> Loss:
+    """Policy loss + weight * value loss (Silver et al. 2018, arXiv 1712.01815; weight decay is the
+    optimizer's)."""
+    logits_BM, value = policy_and_value(net, encoding, batch.positions)
+    policy_B, value_B = policy_loss(logits_BM, batch.policy_BM), value_loss(value, batch.value_B)
+    loss_B = policy_B + value_weight * value_B
+    return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_B.detach())
+
+
+def reinforce_loss(net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0) -> Loss:
+    """REINFORCE with the value as baseline (Williams 1992): moves that led to more than was expected become
+    more likely. For games without search, each position used once (`--replay.reuse 1`)."""
+    logits_BM, value = policy_and_value(net, encoding, batch.positions)
+    advantage_B = batch.outcome_B - expected_outcome(value.float()).detach()
+    value_B = value_loss(value, batch.value_B)
+    loss_B = advantage_B * policy_loss(logits_BM, batch.policy_BM) + value_weight * value_B
+    return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach())

@@ -1,0 +1,220 @@
+"""Self-play: the source of experience of a net that learns a game from its own games.
+
+Legend: G slots of all ranks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ranks.engine.distributed.world import World
+from ranks.engine.sharding.assignment import shard_items
+from ranks.engine.update.evaluate import eval_mode
+from ranks.errors import UserError
+from ranks.search.evaluation import Leaves
+from ranks.search.game import Game
+from ranks.search.scheduler import GameGroup
+from ranks.selfplay.agreement import Agreement
+from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.encoding import Encoding
+from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.games import Games
+from ranks.selfplay.gather import gather_arrays
+from ranks.selfplay.records import DTYPES, Records
+from ranks.selfplay.slots import Slots, ended_arrays
+from ranks.selfplay.times import PlayTimes, speed
+
+Batch = tuple[GameGroup, BatchMemory]
+SAVED = {name: dtype for name, dtype in DTYPES.items() if name != "state_PW"}
+"""What a checkpoint holds of each move of an unfinished game; positions follow from the moves."""
+
+
+class SelfPlay:
+    """Plays games of a net against itself, in slots that are spread over the ranks.
+
+        selfplay = SelfPlay(CONNECT_FOUR, encoding, slots, games_per_iteration, cfg, world)
+        for iteration in run.iterations(iterations, long=True):
+            games = selfplay.play(net, iteration)
+
+    A slot starts a new game as soon as one ends, so a game's id is (slot, number in the slot). Every
+    random number is a function of (seed, game id, ply). An unfinished game continues in the next
+    iteration with the new weights and new trees.
+
+    In each tick every slot gets one evaluation. Under --exact the slots of a shard are one batch of a
+    fixed number of rows. In fast mode the slots of a rank are one batch on the CPU, and two on a device.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        encoding: Encoding,
+        slots: int,
+        games_per_iteration: int,
+        cfg: SelfPlayConfig,
+        world: World,
+    ) -> None:
+        """`slots`: games played at the same time, all ranks together. `games_per_iteration`: an
+        iteration ends soon after this many games have ended.
+
+        Raises UserError for a game that is no game of two players without chance and hidden
+        information, for rules that break their contract, and where a rank has no slot.
+        """
+        check_rules(game, cfg.max_plies)
+        fewest = min(len(world.assignment.items_of(rank, slots)) for rank in range(world.size))
+        if slots < 1 or fewest < 1:
+            ranks = f"{world.size} ranks and {world.shards} shards"
+            raise UserError(f"{slots} slots", f"with {ranks} a rank has none", f"give at least {world.shards} slots")
+        if games_per_iteration < 1:
+            raise UserError(
+                f"{games_per_iteration} games in an iteration", "an iteration plays at least one", "give 1 or more"
+            )
+        self.game, self.encoding, self.num_slots, self.cfg, self.world = game, encoding, slots, cfg, world
+        self.games_per_iteration = games_per_iteration
+        on_device = world.device.type != "cpu"
+        ids = world.items(slots)
+        self._slots = Slots(game, ids, cfg, world.seed, torch.get_num_threads() if on_device else 1)
+        self._batches = [self._batch(part, rows) for part, rows in self._parts(ids, 2 if on_device else 1)]
+        self._speed: dict[str, float] = {}
+        self._searches: dict[str, float] = {}
+
+    def _parts(self, ids: range, parts: int) -> list[tuple[range, int]]:
+        """The slots of each batch, and the rows of the batch."""
+        if self.world.exact:
+            rows = max(len(shard_items(s, self.num_slots, self.world.shards)) for s in range(self.world.shards))
+            return [(part, rows) for _, part in self.world.shard_items(self.num_slots) if len(part)]
+        bounds = [ids.start + len(ids) * i // parts for i in range(parts + 1)]
+        rows = -(-len(ids) // parts)
+        return [(range(a, b), rows) for a, b in itertools.pairwise(bounds) if b > a]
+
+    def _batch(self, part: range, rows: int) -> Batch:
+        memory = BatchMemory(self.game, rows, self.world.device)
+        states_BW, moves_BM, num_moves_B = memory.leaves
+        leaves = Leaves(states_BW[: len(part)], moves_BM[: len(part)], num_moves_B[: len(part)])
+        return self._slots.search.group(part.start - self._slots.ids.start, leaves), memory
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the plan of a run says about self-play."""
+        per_rank = [len(self.world.assignment.items_of(rank, self.num_slots)) for rank in range(self.world.size)]
+        return {
+            "slots": self.num_slots,
+            "slots_per_rank": per_rank,
+            "games_per_iteration": self.games_per_iteration,
+            "search": self.cfg.search,
+            "simulations": 0 if self.cfg.search == "none" else self.cfg.simulations,
+        }
+
+    def play(self, net: Any, iteration: int) -> Games:
+        """Play until `games_per_iteration` games have ended, and return all that ended, from all ranks.
+
+        `net`: a module from planes to policy logits and value (`encoding.PolicyValueNet`). The ranks
+        agree on the number of ended games every few ticks, while they play on; the iteration ends that
+        many ticks later. Every rank calls it. Raises Stopped where a stop was requested; UserError
+        where the net's outputs are no numbers.
+        """
+        started = time.perf_counter()
+        slots, world = self._slots, self.world
+        slots.times = PlayTimes()
+        with world.session.timed("acting"), eval_mode(net, world):
+            slots.begin_iteration(iteration)
+            evaluator = BatchEvaluator(self.encoding, world.device, slots.times)
+            agreement = Agreement(world, self.ticks_between_counts)
+            try:
+                self._play(net, evaluator, agreement)
+            finally:
+                for _, memory in self._batches:
+                    evaluator.wait(memory)
+            agreement.finish()
+            games = self._gather()
+        slots.times.wall_s = time.perf_counter() - started
+        self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
+        self._searches = games.search_statistics()
+        world.session.count("plies", len(games.records))
+        return games
+
+    @property
+    def ticks_between_counts(self) -> int:
+        """Ticks from one count of ended games to the next."""
+        return 1 if self.cfg.search == "none" else max(1, self.cfg.simulations // 8)
+
+    def _play(self, net: Any, evaluator: BatchEvaluator, agreement: Agreement) -> None:
+        slots = self._slots
+        for group, memory in self._batches:
+            slots.step(group)
+            evaluator.launch(net, memory)
+        tick, last = 0, False
+        while not last:
+            started = time.perf_counter()
+            ended = agreement.games(tick, len(slots.ended))
+            slots.times.waiting_s += time.perf_counter() - started
+            last = ended is not None and ended >= self.games_per_iteration
+            for group, memory in self._batches:
+                evaluator.wait(memory)
+                group.evaluation = memory.evaluation
+                slots.step(group)
+                if not last:
+                    evaluator.launch(net, memory)
+            tick += 1
+
+    def _gather(self) -> Games:
+        """The games that ended on all ranks."""
+        started = time.perf_counter()
+        records = self._slots.end_iteration()
+        mine = {**ended_arrays(self._slots.ended), **records.arrays()}
+        ranks = gather_arrays(self.world.comm, mine)
+        every = Records.cat([Records(**{name: of[name] for name in DTYPES}) for of in ranks])
+        column = {name: np.concatenate([of[name] for of in ranks]) for name in mine if name.endswith("_N")}
+        self._slots.times.gather_s += time.perf_counter() - started
+        return Games(
+            self._slots.version,
+            game_N=column["game_N"],
+            plies_N=column["plies_N"].astype(np.int32),
+            outcome_N=column["outcome_N"].astype(np.int8),
+            truncated_N=column["truncated_N"].astype(np.bool_),
+            records=every,
+        )
+
+    def statistics(self) -> dict[str, float]:
+        """Metrics of the last iteration: rates and shares of the time over all ranks, and what the
+        searches found."""
+        return {**self._speed, **self._searches}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The games of all slots: their numbers, and of the unfinished ones the moves with what the search said.
+
+        Every rank calls it.
+        """
+        arrays = {name: getattr(self._slots.unfinished, name) for name in SAVED}
+        ranks = gather_arrays(self.world.comm, {"number_G": self._slots.number_G, **arrays})
+        names = ("number_G", *SAVED)
+        whole = {name: np.concatenate([of[name] for of in ranks]) for name in names}
+        return {name: torch.tensor(storable(array)) for name, array in whole.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` returned, on any number of ranks. Raises UserError where it does
+        not belong to this game or number of slots."""
+        ids = self._slots.ids
+        number_G = state["number_G"].numpy()
+        if len(number_G) != self.num_slots:
+            raise UserError(
+                f"{self.num_slots} slots", f"the checkpoint has {len(number_G)}", f"give {len(number_G)} slots"
+            )
+        arrays = {name: state[name].numpy().view(dtype) for name, dtype in SAVED.items()}
+        num_words = len(self.game.initial)
+        every = Records(**arrays, state_PW=np.zeros((len(arrays["game_P"]), num_words), np.uint64))
+        slot_P = every.game_P // 2**32
+        mine = every.select(np.flatnonzero((slot_P >= ids.start) & (slot_P < ids.stop)))
+        self._slots.restore(number_G[ids.start : ids.stop], mine)
+
+
+def storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same bits in a type that every torch operation knows."""
+    known: dict[str, Any] = {"uint16": np.int16, "bool": np.uint8}
+    return np.ascontiguousarray(array).view(known.get(array.dtype.name, array.dtype))

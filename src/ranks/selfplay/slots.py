@@ -1,0 +1,246 @@
+"""The games of one batch: slots that start a new game as soon as one ends.
+
+    tick      evaluations of the net ─► trees: back up, select ─► searches that ended: choose, record, play ─► leaves
+
+Each slot takes one step a tick, so a slot's clock is the number of its own evaluations. What a slot
+does depends on its own history, the weights and the seed, and on nothing else: not on the other
+slots, the number of ranks, the size of batches (but for rounding) or threads.
+
+Legend: G slots of this rank, P some of them, M most legal moves of a position.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.search.config import SearchConfig
+from ranks.search.evaluation import Float64Array, Int64Array
+from ranks.search.game import Game
+from ranks.search.result import SearchResult
+from ranks.search.scheduler import GameGroup
+from ranks.search.search import Search
+from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.random import FULL_SEARCH, MOVE, sample, uniform
+from ranks.selfplay.records import SHARE_ONE, Records, game_id
+from ranks.selfplay.times import PlayTimes
+
+MIN_SLOTS_PER_THREAD = 64
+"""A thread steps at least this many trees, because starting its work takes 0.1 ms."""
+
+
+@dataclass(frozen=True)
+class EndedGame:
+    """How a game ended."""
+
+    game: int
+    plies: int
+    outcome: int
+    """For the player who moves first."""
+    truncated: bool
+
+
+def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
+    """The settings of the tree search."""
+    noise = cfg.dirichlet_fraction if cfg.search == "puct" else 0.0
+    return SearchConfig(
+        simulations=1 if cfg.search == "none" else cfg.simulations,
+        root="gumbel" if cfg.search == "gumbel" else "puct",
+        dirichlet_alpha=cfg.dirichlet_alpha,
+        dirichlet_fraction=noise,
+        num_considered=cfg.num_considered,
+        gumbel_scale=cfg.gumbel_scale,
+        reuse=cfg.reuse_tree and cfg.search != "none",
+        seed=seed,
+    )
+
+
+class Slots:
+    """All slots of one rank: their trees, games and the records of unfinished games."""
+
+    def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int) -> None:
+        """`ids`: the slots' numbers among those of all ranks."""
+        self.game, self.ids, self.cfg, self.seed = game, ids, cfg, seed
+        self.search = Search(game, search_config(cfg, seed), len(ids), groups=1)
+        self.number_G: Int64Array = np.zeros(len(ids), np.int64)
+        """Games that have ended in each slot: the number of the running one."""
+        self.ply_G: Int64Array = np.zeros(len(ids), np.int64)
+        self.full_G: NDArray[np.bool_] = np.ones(len(ids), np.bool_)
+        """Whether the running search is a full one."""
+        self.version = 0
+        self.ended: list[EndedGame] = []
+        """The games that ended in this iteration."""
+        self.unfinished = Records.empty(len(game.initial))
+        """The moves of running games, from the iterations before."""
+        self.times = PlayTimes()
+        self._new: list[Records] = []
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, "trees") if threads > 1 else None
+
+    def game_ids(self, slots_P: Int64Array) -> Int64Array:
+        """The ids of the running games."""
+        return game_id(self.ids.start + slots_P, self.number_G[slots_P])
+
+    # An iteration -----------------------------------------------------------------------------------------------------
+
+    def begin_iteration(self, version: int) -> None:
+        """Begin new searches in all slots, with new trees: the weights have changed."""
+        self.version, self.ended, self._new = version, [], [self.unfinished]
+        moves = self.moves_of_unfinished()
+        everyone = np.arange(len(self.ids))
+        for slot, game in zip(everyone.tolist(), self.game_ids(everyone).tolist(), strict=True):
+            self.search.set_root(slot, game, moves[slot])
+        self._begin(everyone)
+
+    def end_iteration(self) -> Records:
+        """The moves of the games that have ended, ordered; those of running games stay."""
+        records = Records.cat(self._new).sorted()
+        is_ended_P = np.isin(records.game_P, [game.game for game in self.ended])
+        self.unfinished = records.select(np.flatnonzero(~is_ended_P))
+        self._new = []
+        return records.select(np.flatnonzero(is_ended_P))
+
+    def moves_of_unfinished(self) -> list[list[int]]:
+        """The move list of each slot's running game."""
+        moves = [list[int]() for _ in self.ids]
+        slot_P = self.unfinished.game_P // 2**32 - self.ids.start
+        for slot, move in zip(slot_P.tolist(), self.unfinished.move_P.tolist(), strict=True):
+            moves[slot].append(move)
+        return moves
+
+    # A tick -----------------------------------------------------------------------------------------------------------
+
+    def step(self, group: GameGroup) -> None:
+        """One tick of a group: back up its evaluations, play where a search has ended, select the next
+        leaves."""
+        started = time.perf_counter()
+        self._simulate(group)
+        stepped = time.perf_counter()
+        self.times.trees_s += stepped - started
+        slots_P = group.slots_P
+        ended_P = slots_P[self.search.is_idle(slots_P)]
+        if len(ended_P):
+            self._play(ended_P)
+            self._begin(ended_P)
+            self.times.records_s += time.perf_counter() - stepped
+            # The new searches select their first leaf in the same tick, so that a batch is full.
+            self.times.trees_s += group.simulate(ended_P)
+
+    def _simulate(self, group: GameGroup) -> None:
+        if self._pool is None:
+            group.simulate(group.slots_P)
+        else:
+            parts = group.ranges(self._threads, MIN_SLOTS_PER_THREAD)
+            for future in [self._pool.submit(group.simulate, part) for part in parts]:
+                future.result()
+
+    def _begin(self, slots_P: Int64Array) -> None:
+        """Begin a search in these slots: a full one or a fast one."""
+        cfg = self.cfg
+        if cfg.search == "none":
+            self.search.begin(slots_P, 0)
+            return
+        if cfg.full_searches < 1:
+            chosen_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], FULL_SEARCH)
+            self.full_G[slots_P] = chosen_P < cfg.full_searches
+        self.search.begin(slots_P, np.where(self.full_G[slots_P], cfg.simulations, cfg.fast_simulations))
+
+    def _play(self, slots_P: Int64Array) -> None:
+        """Play a move in slots whose search has ended; start a new game where one has ended."""
+        result = self.search.result(slots_P)
+        columns_P, target_PM = self._choose(result, slots_P)
+        rows_P = np.arange(len(slots_P))
+        move_P = result.moves_PM[rows_P, columns_P]
+        self._new.append(self._record(result, slots_P, move_P, target_PM))
+        self.search.play(move_P, slots_P)
+        self.ply_G[slots_P] += 1
+        self.times.plies += len(slots_P)
+        self.times.simulations += int(result.simulations_P.sum())
+        outcome_P = self.search.outcome(slots_P)
+        over_P = ~np.isnan(outcome_P)
+        truncated_P = ~over_P & (self.ply_G[slots_P] >= self.cfg.max_plies)
+        for row in np.flatnonzero(over_P | truncated_P).tolist():
+            self._end_game(int(slots_P[row]), 0.0 if truncated_P[row] else outcome_P[row], bool(truncated_P[row]))
+
+    def _end_game(self, slot: int, outcome: float, truncated: bool) -> None:
+        """`outcome`: for the side to move at the end."""
+        plies, number = int(self.ply_G[slot]), int(self.number_G[slot])
+        first = int(outcome) if plies % 2 == 0 else -int(outcome)
+        self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated))
+        self.number_G[slot] += 1
+        self.ply_G[slot] = 0
+        self.search.set_root(slot, game_id(self.ids.start + slot, number + 1))
+
+    def _choose(self, result: SearchResult, slots_P: Int64Array) -> tuple[Int64Array, Float64Array]:
+        """The column of each move that is played, and the policy targets."""
+        cfg = self.cfg
+        rows_P = np.arange(len(slots_P))
+        best_P = (result.moves_PM == result.chosen_P[:, None]).argmax(1)
+        if cfg.search == "gumbel":
+            return best_P, result.policy_PM
+        uniform_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], MOVE)
+        if cfg.search == "none":
+            chosen_P = sample(result.priors_PM.astype(np.float64), uniform_P)
+            played_PM = np.zeros_like(result.policy_PM)
+            played_PM[rows_P, chosen_P] = 1.0
+            return chosen_P, played_PM
+        most_P1 = np.maximum(result.visits_PM.max(1, keepdims=True), 1)
+        weights_PM = (result.visits_PM / most_P1) ** (1 / cfg.temperature)
+        early_P = (self.ply_G[slots_P] < cfg.temperature_plies) & (result.visits_PM.max(1) > 0)
+        return np.where(early_P, sample(weights_PM, uniform_P), best_P), result.policy_PM
+
+    def _record(
+        self, result: SearchResult, slots_P: Int64Array, move_P: NDArray[np.uint16], target_PM: Float64Array
+    ) -> Records:
+        num_moves_P = result.num_moves_P
+        is_move_PM = np.arange(target_PM.shape[1]) < num_moves_P[:, None]
+        target_E, prior_E = target_PM[is_move_PM], result.priors_PM[is_move_PM]
+        is_target_E = (target_E > 0) & (prior_E > 0)
+        kl_E = target_E * np.log(np.divide(target_E, prior_E, where=is_target_E, out=np.ones_like(target_E)))
+        first_P = num_moves_P.cumsum() - num_moves_P
+        return Records(
+            game_P=self.game_ids(slots_P),
+            ply_P=self.ply_G[slots_P].astype(np.int32),
+            version_P=np.full(len(slots_P), self.version, np.int32),
+            state_PW=self.search.states(slots_P),
+            move_P=move_P,
+            full_P=self.full_G[slots_P].copy(),
+            value_P=result.value_P.astype(np.float32),
+            kl_P=np.add.reduceat(kl_E, first_P).astype(np.float32),
+            num_moves_P=num_moves_P.astype(np.uint16),
+            legal_E=result.moves_PM[is_move_PM],
+            share_E=np.rint(target_E * SHARE_ONE).astype(np.uint16),
+        )
+
+    # What a checkpoint holds ------------------------------------------------------------------------------------------
+
+    def restore(self, number_G: Int64Array, records: Records) -> None:
+        """Take over the running games: their numbers, and their records without positions, which are
+        computed from the moves. Raises UserError where a move is not legal."""
+        self.number_G[:] = number_G
+        slot_P = records.game_P // 2**32 - self.ids.start
+        self.ply_G[:] = np.bincount(slot_P, minlength=len(self.ids))
+        for slot, game in enumerate(self.game_ids(np.arange(len(self.ids))).tolist()):
+            self.search.set_root(slot, game)
+        for ply in range(int(self.ply_G.max(initial=0))):
+            rows_P = np.flatnonzero(records.ply_P == ply)
+            records.state_PW[rows_P] = self.search.states(slot_P[rows_P])
+            self.search.play(records.move_P[rows_P], slot_P[rows_P])
+        self.unfinished = records
+
+
+def ended_arrays(ended: Sequence[EndedGame]) -> dict[str, NDArray[np.int64]]:
+    """The ended games as arrays, ordered by id."""
+    ordered = sorted(ended, key=lambda game: game.game)
+    columns = {
+        "game_N": [game.game for game in ordered],
+        "plies_N": [game.plies for game in ordered],
+        "outcome_N": [game.outcome for game in ordered],
+        "truncated_N": [int(game.truncated) for game in ordered],
+    }
+    return {name: np.array(column, np.int64) for name, column in columns.items()}

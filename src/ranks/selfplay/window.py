@@ -1,0 +1,111 @@
+"""The replay window: the positions of the newest iterations, from which updates draw their batches.
+
+Each iteration's positions are a kept file, runs/NAME/kept/replay/ITERATION-SHA256.safetensors: written
+once, memory-mapped, named by the checkpoints that need it, and deleted when none does. So a save and
+the start of an iteration cost the same for any window.
+
+Legend: P positions of a part, B positions of a batch, M the most legal moves of a position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.kept.kept_files import KeptFiles
+from ranks.engine.sharding import rng
+from ranks.engine.sharding.batch import Shards, StepBatch
+from ranks.errors import UserError
+from ranks.search.game import Game
+from ranks.selfplay.config import ReplayConfig
+from ranks.selfplay.games import Games
+from ranks.selfplay.losses import Targets
+from ranks.selfplay.part import HostBatch, Part
+
+
+class ReplayWindow:
+    """One immutable part for each iteration; the oldest are dropped. Every rank holds the same positions.
+
+    window.add(games)
+    for batch in window.batches(global_batch):
+        stats = learner.step(loss, batch)
+    """
+
+    def __init__(self, game: Game, cfg: ReplayConfig, world: World) -> None:
+        self.game, self.cfg, self.world = game, cfg, world
+        self.parts: list[Part] = []
+        """In the order of the files."""
+        self._kept = KeptFiles(world, "replay")
+        self.added = 0
+        """Positions of all iterations so far, those that were dropped included."""
+        self.updates = 0
+        """Batches that were drawn so far."""
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the plan of a run says about the window."""
+        return {"window_positions": self.cfg.positions, "reuse": self.cfg.reuse}
+
+    def add(self, games: Games) -> None:
+        """Add the positions with a full search as a part, and drop the oldest parts that the window does
+        not need. Every rank calls it inside the loop of an open run. Raises UserError where the disk is
+        full."""
+        part = Part.of(games)
+        if len(part):
+            file = self._kept.write(games.iteration, vars(part))
+            self.parts.append(Part(**self._kept.open(file)))
+        self.added += len(part)
+        while self.parts and len(self) - len(self.parts[0]) >= self.cfg.positions:
+            self._kept.drop(self._kept.files[0])
+            self.parts.pop(0)
+
+    def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+        """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
+
+        Each position is drawn uniformly from the window, with replacement; the random numbers depend on
+        the number of the batch and the index in it.
+        """
+        due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
+        for _ in range(due):
+            yield self.batch(global_batch, self.updates)
+            self.updates += 1
+
+    def batch(self, global_batch: int, number: int) -> StepBatch[Targets]:
+        """Batch `number` of the run, from 0: this rank's part."""
+        key = rng.key(self.world.seed, "replay", number)
+        chosen_B = rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0]
+        shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
+        return StepBatch(shards, self.gather, item="positions")
+
+    def gather(self, ids_B: Tensor) -> Targets:
+        """The positions with these indices in the window, on the device."""
+        start_K = np.cumsum([0, *(len(part) for part in self.parts)])
+        ids = ids_B.numpy()
+        part_B = np.searchsorted(start_K, ids, side="right") - 1
+        rows = HostBatch.empty(len(ids), self.game)
+        for index in np.unique(part_B):
+            at = np.flatnonzero(part_B == index)
+            self.parts[index].read(ids[at] - start_K[index], rows, at)
+        return rows.targets(self.cfg.root_value, self.world.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The names of the parts and the counters."""
+        return {"added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Open the parts that a checkpoint names. Raises UserError where one does not belong to this game."""
+        self.added, self.updates = state["added"], state["updates"]
+        self._kept.load_state_dict(state["parts"])
+        self.parts = [Part(**self._kept.open(file)) for file in self._kept.files]
+        words = {part.state_PW.shape[1] for part in self.parts} - {len(self.game.initial)}
+        if words:
+            found = f"the replay window holds positions of {words.pop()} words"
+            raise UserError(f"{self.game.name}, {len(self.game.initial)} words", found, "give the run another --name")

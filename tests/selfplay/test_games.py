@@ -1,0 +1,185 @@
+"""The games that self-play returns: legal, complete, ordered, and the same however the slots are batched."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from ranks.search import CONNECT_FOUR, TICTACTOE, Game
+from ranks.selfplay import Games, SelfPlayConfig
+from ranks.selfplay.agreement import Agreement
+from ranks.selfplay.evaluator import BatchMemory
+from ranks.selfplay.records import SHARE_ONE
+from ranks.selfplay.slots import Slots
+from tests.selfplay.fixtures import assert_equal, net_of, selfplay, single_rank
+
+SEARCHES = ("none", "puct", "gumbel")
+
+
+def legal_moves(game: Game, state_W: Any) -> tuple[int, list[int]]:
+    """What the rules say: their number or code, and the moves."""
+    moves = np.zeros(game.max_moves, np.uint16)
+    count = game.legal_moves(state_W[None].copy(), 0, np.zeros(1, np.uint64), 0, 0, moves, 0)
+    return count, moves[: max(count, 0)].tolist()
+
+
+def check_game(game: Game, games: Games, index: int) -> None:
+    """Play a game again with the rules alone, and compare it with its records."""
+    end = int(games.plies_N[: index + 1].sum())
+    rows = slice(end - int(games.plies_N[index]), end)
+    records = games.records
+    assert records.game_P[rows].tolist() == [games.game_N[index]] * int(games.plies_N[index])
+    assert records.ply_P[rows].tolist() == list(range(int(games.plies_N[index])))
+    first_E = records.num_moves_P.cumsum() - records.num_moves_P
+    states = np.stack([game.initial, game.initial])
+    for row in range(rows.start, rows.stop):
+        entries = slice(int(first_E[row]), int(first_E[row]) + int(records.num_moves_P[row]))
+        assert (states[0] == records.state_PW[row]).all()
+        assert sorted(records.legal_E[entries].tolist()) == legal_moves(game, states[0])[1]
+        assert abs(int(records.share_E[entries].sum()) - SHARE_ONE) <= records.num_moves_P[row]
+        assert records.move_P[row] in records.legal_E[entries]
+        game.play(states, 0, states, 1, records.move_P[row])
+        states[0] = states[1]
+    count, _ = legal_moves(game, states[0])
+    outcome = {-1: -1, -2: 0, -3: 1}[count] * (1 if games.plies_N[index] % 2 == 0 else -1)
+    assert games.outcome_N[index] == outcome
+    assert games.outcome_P()[rows].tolist() == [outcome * (-1) ** ply for ply in range(int(games.plies_N[index]))]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("game", [TICTACTOE, CONNECT_FOUR], ids=lambda game: game.name)
+def test_each_game_is_legal_complete_and_in_order(game: Game, search: Literal["none", "puct", "gumbel"]) -> None:
+    with single_rank() as world:
+        source, net = selfplay(world, game, search=search), net_of(game)
+        seen = set[int]()
+        for iteration in range(3):
+            games = source.play(net, iteration)
+            assert len(games) >= 12
+            assert games.game_N.tolist() == sorted(games.game_N.tolist())
+            assert not seen & {*games.game_N.tolist()}
+            seen |= {*games.game_N.tolist()}
+            for index in range(len(games)):
+                check_game(game, games, index)
+                assert games.moves(index) == games.records.move_P[games.records.game_P == games.game_N[index]].tolist()
+        slots = {slot: [g % 2**32 for g in sorted(seen) if g // 2**32 == slot] for slot in range(8)}
+        assert all(numbers == list(range(len(numbers))) for numbers in slots.values())
+
+
+def test_a_game_that_goes_on_records_the_version_of_each_move() -> None:
+    with single_rank() as world:
+        source = selfplay(world, CONNECT_FOUR, slots=16, games=4)
+        games = [source.play(net_of(CONNECT_FOUR), iteration) for iteration in range(3)]
+        assert {*games[0].records.version_P.tolist()} == {0}
+        versions = [{*g.records.version_P[g.records.game_P == game].tolist()} for g in games for game in g.game_N]
+        assert any({1, 2} <= found for found in versions)
+        for g in games:
+            same_game = np.diff(g.records.game_P) == 0
+            assert (np.diff(g.records.version_P)[same_game] >= 0).all()
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_games_do_not_depend_on_how_slots_are_batched(search: Literal["none", "puct", "gumbel"]) -> None:
+    """With a net that always answers the same, batches of all slots, of shards of 1 or 3, and ranks that carry some of
+    the slots give equal games."""
+    settings: dict[str, Any] = {"search": search, "full_searches": 0.5, "fast_simulations": 3}
+    net = net_of(CONNECT_FOUR, scale=0.0)
+    found: list[Games] = []
+    for shards in (None, 3, 8):
+        with single_rank(exact=shards is not None, shards=shards) as world:
+            source = selfplay(world, CONNECT_FOUR, **settings)
+            source.play(net, 0)
+            found.append(source.play(net, 1))
+    assert_equal(found[0], found[1])
+    assert_equal(found[0], found[2])
+
+
+def test_a_slot_does_not_depend_on_the_other_slots() -> None:
+    cfg = SelfPlayConfig(simulations=8)
+    with single_rank() as world:
+        every = selfplay(world, CONNECT_FOUR, slots=8, games=20)
+        games = every.play(net_of(CONNECT_FOUR, 0.0), 0)
+        ticks = 400
+        few = Slots(CONNECT_FOUR, range(5, 7), cfg, world.seed, 1)
+        few.begin_iteration(0)
+        memory = BatchMemory(CONNECT_FOUR, 2, world.device)
+        group = few.search.group(0, memory.leaves)
+        for _ in range(ticks):
+            few.step(group)
+            memory.evaluation.priors_BM[:] = 1 / np.maximum(memory.leaves.num_moves_B, 1)[:, None]
+            group.evaluation = memory.evaluation
+        alone = few.end_iteration()
+    for slot in (5, 6):
+        game = slot * 2**32
+        assert game in games.game_N
+        np.testing.assert_array_equal(
+            alone.move_P[alone.game_P == game], games.records.move_P[games.records.game_P == game]
+        )
+
+
+def test_an_iteration_ends_a_fixed_number_of_ticks_after_enough_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[tuple[int, int]] = []
+    reading = Agreement.games
+
+    def games(self: Agreement, tick: int, finished: int) -> float | None:
+        counts.append((tick, finished))
+        return reading(self, tick, finished)
+
+    monkeypatch.setattr(Agreement, "games", games)
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, games=10, simulations=24)
+        every = source.ticks_between_counts
+        played = source.play(net_of(TICTACTOE), 0)
+    at = dict(counts)
+    last = max(at)
+    assert every == 3
+    assert at[last - every] >= 10 > at[last - 2 * every]
+    assert len(played) >= at[last]
+
+
+def test_a_fast_search_is_no_policy_target() -> None:
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, slots=32, games=200, full_searches=0.25, fast_simulations=2)
+        games = source.play(net_of(TICTACTOE), 0)
+        assert 0.18 < games.records.full_P.mean() < 0.32
+
+
+def test_the_longest_game_is_a_draw() -> None:
+    with single_rank() as world:
+        games = selfplay(world, CONNECT_FOUR, games=30, max_plies=9).play(net_of(CONNECT_FOUR), 0)
+    assert games.plies_N.max() == 9
+    assert games.truncated_N.any()
+    assert (games.plies_N[games.truncated_N] == 9).all()
+    assert (games.outcome_N[games.truncated_N] == 0).all()
+    assert games.results()["too_long"] == games.truncated_N.mean()
+
+
+def test_puct_samples_by_visits_and_then_plays_the_most_visited_move() -> None:
+    with single_rank() as world:
+        games = selfplay(
+            world, TICTACTOE, slots=32, games=200, search="puct", temperature_plies=2, simulations=24
+        ).play(net_of(TICTACTOE), 0)
+    records = games.records
+    end_P = records.num_moves_P.cumsum()
+    best_P = np.array(
+        [
+            records.share_E[end - n : end][records.legal_E[end - n : end] == move][0]
+            == records.share_E[end - n : end].max()
+            for end, n, move in zip(end_P, records.num_moves_P, records.move_P, strict=True)
+        ]
+    )
+    assert best_P[records.ply_P >= 2].all()
+    assert not best_P[records.ply_P < 2].all()
+
+
+def test_without_search_moves_are_sampled_from_the_policy() -> None:
+    with single_rank() as world:
+        net = net_of(TICTACTOE, 0.0)
+        games = selfplay(world, TICTACTOE, slots=64, games=3000, search="none").play(net, 0)
+    first = games.records.move_P[games.records.ply_P == 0]
+    counts = np.bincount(first, minlength=9)
+    expected = len(first) / 9
+    assert ((counts - expected) ** 2 / expected).sum() < 26.1  # chi-square, 8 degrees of freedom, p = 0.001
+    assert games.records.share_E.max() == SHARE_ONE
+    assert games.search_statistics()["target_entropy"] == 0.0
