@@ -1,6 +1,4 @@
-"""chess-spiking: a spiking policy-value net for chess.
-
-It cannot be trained yet, so it is not in the list of workloads."""
+"""chess-spiking: a spiking policy-value net that learns chess from its own games."""
 
 from __future__ import annotations
 
@@ -11,10 +9,11 @@ from ranks.workloads.chess_spiking.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
+    from ranks.workloads.chess_spiking.training import evaluate, train
 
-_HOME = {"build": "building", "example_inputs": "building"}
+_HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
 
-__all__ = ["PRESETS", "Config", "build", "example_inputs"]
+__all__ = ["PRESETS", "Config", "build", "evaluate", "example_inputs", "train"]
 
 
 def __getattr__(name: str) -> Any:

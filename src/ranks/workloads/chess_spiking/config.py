@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
+from ranks.selfplay.config import ReplayConfig, SelfPlayConfig
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,56 @@ class NetConfig:
 class Config:
     """Settings of a chess-spiking run."""
 
+    iterations: int = free(500)
+    games_per_iteration: int = 1600
+    """Games that end in one iteration, on all ranks together."""
+    slots: int = 512
+    """Games played at the same time, on all ranks together."""
+    global_batch: int = 1024
+    """Positions of one update, on all ranks together."""
+    value_weight: float = 1.0
+    """Factor of the value loss."""
+    entropy_weight: float = 0.0
+    """Factor of the policy's entropy, for games without search."""
+    eval_every: int = free(10)
+    """Iterations between evaluations."""
+    eval_games: int = free(64)
+    """Games of an evaluation against random moves."""
+    eval_simulations: int = 32
+    """Simulations of each move there."""
+    measure_positions: int = 64
+    """Positions of the window on which spikes are counted, once an iteration."""
     net: NetConfig = NetConfig()
+    selfplay: SelfPlayConfig = SelfPlayConfig()
+    replay: ReplayConfig = ReplayConfig()
+    optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
+        at_least(1, self, "eval_every", "eval_games", "eval_simulations")
+        if self.value_weight < 0 or self.entropy_weight < 0:
+            asked = f"--value-weight {self.value_weight} --entropy-weight {self.entropy_weight}"
+            raise UserError(asked, "weights are not negative", "give 0 or more")
 
 
 def demo() -> Config:
     """For five minutes on 2 CPU cores."""
-    return Config(net=NetConfig(blocks=2, width=32))
+    return replace(
+        small(), net=NetConfig(blocks=2, width=32), iterations=10, games_per_iteration=32, slots=32, eval_games=32
+    )
 
 
 def small() -> Config:
     """For half an hour on 2 CPU cores."""
-    return Config(net=NetConfig(blocks=4, width=48))
+    return Config(
+        iterations=30,
+        games_per_iteration=64,
+        slots=64,
+        global_batch=256,
+        eval_every=5,
+        net=NetConfig(blocks=4, width=48),
+        selfplay=SelfPlayConfig(simulations=32, max_plies=300),
+    )
 
 
 def full() -> Config:
@@ -85,10 +126,17 @@ def full() -> Config:
 
 
 def origin() -> Config:
-    """The net of chess-snn-rl: 16 steps, rate coding, 64-128-256 channels; group norm for batch norm, and
-    the value as win, draw and loss."""
-    net = NetConfig(kind="origin", steps=16, coding="rate", detach_reset=False)
-    return replace(Config(), net=net)
+    """The net of chess-snn-rl (16 steps, rate coding, 64-128-256 channels) and its training: no search,
+    REINFORCE, updates of 256, an entropy weight of 0.01. Group norm replaces batch norm, and the value
+    is win, draw and loss."""
+    return Config(
+        net=NetConfig(kind="origin", steps=16, coding="rate", detach_reset=False),
+        selfplay=SelfPlayConfig(search="none"),
+        replay=ReplayConfig(reuse=1.0),
+        global_batch=256,
+        entropy_weight=0.01,
+        optim=OptimConfig(lr=1e-4, weight_decay=0.0, schedule="constant"),
+    )
 
 
 PRESETS: dict[str, Callable[[], Config]] = {"full": full, "small": small, "demo": demo, "origin": origin}

@@ -63,14 +63,3 @@ def move_indices(moves_BM: Tensor, black_B: Tensor) -> Tensor:
     table = index_table(moves_BM.device)
     seen_BM = moves_BM ^ (black_B * MIRROR_RANKS)[:, None]
     return table[seen_BM.clamp(max=len(table) - 1)]
-
-
-def legal_logits(logits_BA: Tensor, moves_BM: Tensor, num_moves_B: Tensor, black_B: Tensor) -> Tensor:
-    """[B, M]: the logits of the legal moves, in their order; -inf behind them."""
-    logits_BM = logits_BA.gather(1, move_indices(moves_BM, black_B))
-    return logits_BM.masked_fill(~is_move(num_moves_B, moves_BM.shape[1]), -torch.inf)
-
-
-def is_move(num_moves_B: Tensor, columns: int) -> Tensor:
-    """bool[B, columns]: which columns hold moves."""
-    return torch.arange(columns, device=num_moves_B.device) < num_moves_B[:, None]

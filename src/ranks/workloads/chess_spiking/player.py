@@ -12,7 +12,7 @@ from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Leaves
 from ranks.workloads.chess_spiking.building import Net
 from ranks.workloads.chess_spiking.config import NetConfig
-from ranks.workloads.chess_spiking.policy_value import NetEvaluator
+from ranks.workloads.chess_spiking.evaluator import NetEvaluator
 
 
 class PolicyPlayer:
