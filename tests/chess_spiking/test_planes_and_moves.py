@@ -6,16 +6,15 @@ import torch
 from torch import Tensor
 
 from ranks.search.evaluation import Leaves
+from ranks.workloads.chess_spiking.evaluator import positions_of
 from ranks.workloads.chess_spiking.moves import (
     KNIGHT_STEPS,
     NUM_INDICES,
     index_table,
-    legal_logits,
     move_indices,
     plane_of,
 )
 from ranks.workloads.chess_spiking.planes import black_to_move, input_planes, origin_planes
-from ranks.workloads.chess_spiking.policy_value import Positions
 from tests.chess.oracle import as_ours
 from tests.chess_spiking.reference import leaves, origin_planes_of, planes_of, positions
 
@@ -33,7 +32,7 @@ def batch(rivals: list[chess.Board]) -> Leaves:
 
 
 def test_planes_are_those_of_python_chess(rivals: list[chess.Board], batch: Leaves) -> None:
-    found = input_planes(Positions.of(batch, CPU).states_BW, torch.float64)
+    found = input_planes(positions_of(batch, CPU).states_BW, torch.float64)
     wanted = torch.stack([planes_of(board) for board in rivals])
     assert torch.equal(found, wanted)
     assert {board.turn for board in rivals} == {True, False}
@@ -41,14 +40,14 @@ def test_planes_are_those_of_python_chess(rivals: list[chess.Board], batch: Leav
 
 
 def test_planes_of_the_origin(rivals: list[chess.Board], batch: Leaves) -> None:
-    p = Positions.of(batch, CPU)
+    p = positions_of(batch, CPU)
     found = origin_planes(p.states_BW, p.moves_BM, p.num_moves_B, torch.float64)
     assert torch.equal(found, torch.stack([origin_planes_of(board) for board in rivals]))
 
 
 def test_a_position_and_its_mirror_image_are_the_same_to_the_net(rivals: list[chess.Board]) -> None:
     mirrored = [board.mirror() for board in rivals]
-    here, there = (Positions.of(leaves(boards), CPU) for boards in ([b.copy(stack=False) for b in rivals], mirrored))
+    here, there = (positions_of(leaves(boards), CPU) for boards in ([b.copy(stack=False) for b in rivals], mirrored))
     assert torch.equal(input_planes(here.states_BW, torch.float32), input_planes(there.states_BW, torch.float32))
     for row in range(len(rivals)):
         indices = [
@@ -92,26 +91,15 @@ def test_known_indices(fen: str, uci: str, plane: int, square: int) -> None:
     assert move_indices(move, black).item() == 64 * plane + square
 
 
-def test_logits_of_legal_moves(batch: Leaves) -> None:
-    """In the order of the moves; what lies behind them does not matter."""
-    p = Positions.of(batch, CPU)
-    logits_BA = torch.arange(NUM_INDICES).repeat(len(p.states_BW), 1).double()
-    found = legal_logits(logits_BA, p.moves_BM, p.num_moves_B, black_to_move(p.states_BW))
-    for row, count in enumerate(p.num_moves_B.tolist()):
-        assert found[row, count:].tolist() == [-torch.inf] * (found.shape[1] - count)
-        black = 56 * int(p.states_BW[row, 8])
-        wanted = [index_of(move, black) for move in p.moves_BM[row, :count].tolist()]
-        assert found[row, :count].tolist() == wanted
+def test_rubbish_behind_the_moves_has_an_index_too(batch: Leaves) -> None:
+    moves_BM = torch.tensor([[0xFFFF, 0x7FFF, 5 << 12, 0]])
+    assert move_indices(moves_BM, torch.tensor([1])).max() < NUM_INDICES
     assert index_table(CPU).max() < NUM_INDICES
-
-
-def index_of(move: int, flip: int) -> int:
-    from_square, to_square = (move & 63) ^ flip, (move >> 6 & 63) ^ flip
-    return 64 * plane_of(from_square, to_square, move >> 12) + from_square
+    assert index_table(CPU).min() == 0
 
 
 def test_half_precision_planes_are_exact_but_for_the_clock(batch: Leaves) -> None:
-    states_BW: Tensor = Positions.of(batch, CPU).states_BW
+    states_BW: Tensor = positions_of(batch, CPU).states_BW
     half, full = input_planes(states_BW, torch.bfloat16).float(), input_planes(states_BW, torch.float32)
     others = [plane for plane in range(20) if plane != 17]
     assert torch.equal(half[:, others], full[:, others])

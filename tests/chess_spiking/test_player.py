@@ -7,11 +7,12 @@ import torch
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Limits
 from ranks.search.evaluation import Leaves
+from ranks.selfplay import expected_outcome, policy_and_value
 from ranks.workloads.chess_spiking.building import Net, build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
-from ranks.workloads.chess_spiking.losses import expected_outcome
+from ranks.workloads.chess_spiking.encoding import encoding_of
+from ranks.workloads.chess_spiking.evaluator import NetEvaluator, positions_of
 from ranks.workloads.chess_spiking.player import net_player
-from ranks.workloads.chess_spiking.policy_value import NetEvaluator, Positions, policy_and_value
 from tests.chess_spiking.reference import leaves, positions
 
 TINY = NetConfig(blocks=1, width=8, value_channels=8, value_hidden=8)
@@ -29,8 +30,8 @@ def test_an_evaluator_gives_probabilities_of_legal_moves() -> None:
     assert np.allclose(found.priors_BM.sum(1), 1, atol=1e-6)
     assert np.abs(found.value_B).max() < 1
     with torch.no_grad():
-        p = Positions.of(batch, torch.device("cpu"))
-        logits_BM, wdl_B3 = policy_and_value(model, TINY, p, 0)
+        p = positions_of(batch, torch.device("cpu"))
+        logits_BM, wdl_B3 = policy_and_value(model, encoding_of(TINY, 0), p)
     assert np.allclose(found.value_B, expected_outcome(wdl_B3).numpy(), atol=1e-6)
     for row, count in enumerate(batch.num_moves_B):
         assert (found.priors_BM[row, count:] == 0).all()
