@@ -49,9 +49,9 @@ def dead_share(spikes_TBN: Tensor) -> Tensor:
 def weights_behind(layer: nn.Conv2d | nn.Linear, like: Tensor) -> Tensor:
     """How many weights multiply each input of a layer: [8, 8] for a convolution, [] for a linear layer."""
     if isinstance(layer, nn.Linear):
-        return like.new_tensor(float(layer.out_features))
-    ones_1188 = like.new_ones(1, 1, *like.shape[-2:])
-    kernel = like.new_ones(1, 1, *layer.kernel_size)
+        return torch.full((), layer.out_features, dtype=like.dtype, device=like.device)
+    ones_1188 = torch.ones((1, 1, *like.shape[-2:]), dtype=like.dtype, device=like.device)
+    kernel = torch.ones((1, 1, *layer.kernel_size), dtype=like.dtype, device=like.device)
     assert layer.stride == (1, 1)
     assert not isinstance(layer.padding, str)
     taps_88 = functional.conv_transpose2d(ones_1188, kernel, padding=layer.padding)[0, 0]
@@ -117,7 +117,7 @@ def measure(net: Net, planes: Tensor) -> dict[str, Tensor]:
         found[f"spike_rate/{name}"] = spike_rate(spikes_TBN)
         found[f"dead/{name}"] = dead_share(spikes_TBN)
     layers = dict(net.named_modules())
-    zero = planes.new_zeros((), dtype=torch.float64)
+    zero = torch.zeros((), dtype=torch.float64, device=planes.device)
     synaptic, real, control = zero, zero, zero
     for name, inputs in recording.inputs.items():
         layer = layers[name]
