@@ -25,6 +25,7 @@ BUDGETS_S: Mapping[str, int] = {
     "rating": 15,
     "rl": 45,
     "search": 35,
+    "selfplay": 25,
     "simulated_device": 40,
     "stock_trading": 65,
     "tests": 15,

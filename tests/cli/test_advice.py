@@ -16,12 +16,15 @@ Refused = Callable[[Sequence[str]], str]
 FLAG = re.compile(r"--[a-z][a-z.-]*[a-z]")
 
 
-@pytest.mark.parametrize("workload", ["graph-coloring", "stock-trading", "./supervised.py", "./on_policy.py"])
+@pytest.mark.parametrize(
+    "workload", ["graph-coloring", "stock-trading", "./supervised.py", "./on_policy.py", "./self_play.py"]
+)
 def test_an_answer_names_only_flags_that_the_workload_has(
     workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["new", "supervised"]) == main(["new", "on_policy", "--shape", "on-policy"]) == 0
+    for shape in ("supervised", "on-policy", "self-play"):
+        assert main(["new", shape, "--shape", shape]) == 0
     with pytest.raises(SystemExit):
         main(["train", workload, "--help"])
     existing = set(FLAG.findall(capsys.readouterr().out))

@@ -82,6 +82,29 @@ def test_an_on_policy_workload_trains_on_two_ranks_resumes_on_one_and_exports(
     assert 0 < value_of(expression, tmp_path / "runs" / "swing" / "export") < 1
 
 
+def test_a_self_play_workload_trains_on_two_ranks_resumes_on_one_and_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "four", "--shape", "self-play"]) == 0
+    assert "template" not in Path("four.py").read_text().replace('"', " ").split()
+    tiny = ["--slots", "4", "--games-per-iteration", "4", "--width", "4", "--layers", "1", "--global-batch", "32"]
+    tiny += ["--selfplay.simulations", "4", "--eval-games", "2", "--eval-every", "2", "--exact", "--shards", "2"]
+    for name, num_ranks, iterations in (("four", "2", "2"), ("four", "1", "3"), ("uninterrupted", "1", "3")):
+        argv = ["train", "./four.py", *tiny, "--name", name, "--ranks", num_ranks, "--iterations", iterations]
+        done = ranks(*argv, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    found = rows(tmp_path, "four")
+    assert [row["iteration"] for row in found] == [1, 2, 3]
+    assert all(row["rollout/games"] >= 4 and row["selfplay/batch_fill"] > 0.5 for row in found)
+    assert ["val/score" in row for row in found] == [False, True, True]
+    capsys.readouterr()
+    assert main(["fingerprint", "four"]) == main(["fingerprint", "uninterrupted"]) == 0
+    assert len(set(capsys.readouterr().out.split())) == 1, "a resume on another number of ranks changed the result"
+    assert main(["export", "four"]) == 0
+    assert value_of("net(torch.ones(2, 2, 7, 6))[0].abs().sum()", tmp_path / "runs" / "four" / "export") > 0
+
+
 def test_an_unknown_environment_is_one_error_also_on_two_ranks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]
 ) -> None:

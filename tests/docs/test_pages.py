@@ -120,6 +120,21 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     assert "'safetensors'" not in imported
 
 
+def test_self_play(tmp_path: Path, shell: dict[str, str]) -> None:
+    page = ROOT / "docs" / "self-play.md"
+    for name, text in files_of(page).items():
+        (tmp_path / name).write_text(text)
+    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    best = re.search(r"^  best_move +(\S+)$", said, re.MULTILINE)
+    assert best is not None
+    assert float(best[1]) > 0.6, "a new net finds 0.22; the net has learned nothing"
+    assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == [1, 2]
+    assert (tmp_path / "runs" / "quick" / "export" / "model.py").is_file()
+    loop = page.read_text(encoding="utf-8").split("The loop, from `my_game.py`:\n\n```python\n")[1].split("```")[0]
+    lines = [line.strip() for line in (tmp_path / "my_game.py").read_text().splitlines()]
+    assert all(line.strip() in lines for line in loop.splitlines()), "the page shows another loop"
+
+
 def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     pytest.importorskip("gymnasium")
     page = ROOT / "docs" / "on-policy.md"

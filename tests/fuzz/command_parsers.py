@@ -7,15 +7,21 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+import safetensors.numpy
+
 from ranks.cli.commands.launch import LaunchFlags
 from ranks.cli.flags.parse import parse
 from ranks.cli.flags.settings import with_file
 from ranks.engine.config import RunConfig, SaveInterval, seconds
 from ranks.engine.config_file import encode
+from ranks.engine.files.mapped import map_arrays
+from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import parse_object
 from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.checkpoints.manifest import FORMAT, sealed
-from ranks.engine.state import fingerprint
+from ranks.engine.runs.kept.kept_file import KeptFile
+from ranks.engine.state import canonical_json, fingerprint
 from ranks.errors import UserError
 from ranks.launch.failures.explain import explain_exit
 from ranks.launch.gpus import Gpus
@@ -51,7 +57,8 @@ def flags(content: bytes, folder: Path) -> None:
     place(given.gpus, given.ranks, shards=64, found=Gpus(4), cores=4)
 
 
-STATE = b'{"learner":{"updates":3}}'
+KEPT = KeptFile.named("replay", 2, "0" * 64, 1000)
+STATE = canonical_json({"learner": {"updates": 3}, "window": {"files": [KEPT.as_json()]}})
 MANIFEST = {
     "format": FORMAT,
     "iteration": 3,
@@ -63,6 +70,7 @@ MANIFEST = {
     "metrics_bytes": 10,
     "events_bytes": 20,
     "measured": {"assignment": [[0, 8]], "learner": {"max_cost": None}},
+    "kept": {KEPT.path: KEPT.size},
 }
 
 
@@ -78,6 +86,11 @@ def checkpoint_manifest(content: bytes, folder: Path) -> None:
         written(path, "manifest.json", sealed(parse_object(content)))
     checkpoint.manifests(path.parent)
     checkpoint.read(path)
+
+
+@parser("kept-file", lambda: [safetensors.numpy.save({"x": np.ones((2, 3)), "y": np.arange(4)})], DamagedFile)
+def kept_file(content: bytes, folder: Path) -> None:
+    map_arrays(written(folder, "part.safetensors", content), size=len(content))
 
 
 ROWS = '{"iteration": 1, "train/loss": 0.5, "time_s": 3.0}\n{"event": "saved", "iteration": 2}\n'

@@ -39,6 +39,7 @@ def test_the_same_run_in_every_layout(outcome: Outcome, level: str) -> None:
         quick(BROKEN / "dropped_items.py", "L3", "L3 3 ranks, shares 4,3,1"),
         quick(BROKEN / "dropped_items.py", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
         quick(BROKEN / "random_numbers_by_rank.py", "L1", "L1 rollout, 3 ranks, shares 4,3,1", proved="L1"),
+        quick(BROKEN / "games_by_rank.py", "L1", "L1 rollout, 3 ranks, shares 4,3,1", proved="L1"),
     ],
 )
 def test_a_broken_workload_fails(outcome: Outcome, level: str, seen: str) -> None:

@@ -113,7 +113,7 @@ def names_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 def test_jitted_code_depends_on_no_other_file_of_the_package() -> None:
     """All jitted functions are in the folders of a group, and use nothing of ours from outside it except SHARED."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted({*SOURCE.rglob("*.py")} - {*(SOURCE / "cli" / "templates").iterdir()}):  # copied, never imported
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         group = jit.group_of(path)

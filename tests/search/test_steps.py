@@ -162,3 +162,46 @@ def test_a_search_resumes_after_an_evaluator_raised() -> None:
     assert [reference.searched_tree(search, slot) for slot in range(4)] == [
         reference.searched_tree(uninterrupted, slot) for slot in range(4)
     ]
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_search_without_simulations_evaluates_the_root(root: Literal["puct", "gumbel"]) -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=8, root=root), 3, groups=2)
+    for slot in range(3):
+        search.set_root(slot, slot, [3] * slot)
+    search.begin([0, 1], 0)
+    assert search.is_idle().tolist() == [False, False, True]
+    ended = [slot for slots_P in search.steps(uniform_evaluator) for slot in slots_P.tolist()]
+    assert sorted(ended) == [0, 1]
+    result = search.result()
+    assert result.num_moves_P.tolist() == [7, 7, 0]
+    assert result.visits_PM.sum() == result.simulations_P.sum() == 0
+    assert search.is_idle().all()
+    search.begin([0])
+    for _ in search.steps(uniform_evaluator):
+        pass
+    assert search.result([0]).simulations_P.tolist() == [8]
+
+
+def test_a_loop_of_the_callers_own_equals_steps() -> None:
+    """A group that is stepped by hand, and slots that begin again in the same tick."""
+    searches = [Search(CONNECT_FOUR, SearchConfig(simulations=20, root="gumbel"), 4, groups=1) for _ in range(2)]
+    for search in searches:
+        for slot in range(4):
+            search.set_root(slot, slot)
+    by_steps, by_hand = searches
+    by_steps.run(uniform_evaluator)
+    leaves = Leaves(np.zeros((3, 2), np.uint64), np.zeros((3, 7), np.uint16), np.zeros(3, np.int32))
+    group = by_hand.group(1, leaves)
+    assert group.slots_P.tolist() == [1, 2, 3]
+    by_hand.begin(group.slots_P)
+    group.simulate(group.slots_P)
+    while not by_hand.is_idle(group.slots_P).all():
+        group.evaluation = uniform_evaluator(group.leaves)
+        group.simulate(group.slots_P)
+    expected = by_steps.result([1, 2, 3])
+    for name, array in by_hand.result([1, 2, 3])._asdict().items():
+        np.testing.assert_array_equal(array, getattr(expected, name), name)
+    assert (by_hand.states() == by_hand.states([0])).all()
+    by_hand.play([3], [2])
+    assert by_hand.states([2]).tolist() == [by_hand.state(2).tolist()] != by_hand.states([1]).tolist()

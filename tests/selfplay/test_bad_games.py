@@ -72,6 +72,18 @@ def test_settings_out_of_range_are_refused(make: Callable[[Any], object], said: 
         make(world)
 
 
+def test_more_trees_than_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Memory:
+        available = 1_000_000
+
+    with single_rank() as world:
+        selfplay(world, TICTACTOE, slots=4)
+        monkeypatch.setattr("psutil.virtual_memory", Memory)
+        with pytest.raises(UserError, match=r"their trees need \d+\.\d GiB"):
+            selfplay(world, TICTACTOE, slots=1000, simulations=200)
+        selfplay(world, TICTACTOE, slots=4)
+
+
 def test_a_net_that_returns_no_numbers_is_named() -> None:
     with single_rank() as world:
         net = net_of(TICTACTOE)

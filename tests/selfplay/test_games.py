@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ranks.search import CONNECT_FOUR, TICTACTOE, Game
-from ranks.selfplay import Games, SelfPlayConfig
+from ranks.selfplay import Games, SelfPlayConfig, score_against_random
 from ranks.selfplay.agreement import Agreement
 from ranks.selfplay.evaluator import BatchMemory
 from ranks.selfplay.records import SHARE_ONE
 from ranks.selfplay.slots import Slots
-from tests.selfplay.fixtures import assert_equal, net_of, selfplay, single_rank
+from tests.selfplay.fixtures import ENCODING, assert_equal, net_of, selfplay, single_rank
 
 SEARCHES = ("none", "puct", "gumbel")
 
@@ -145,6 +145,21 @@ def test_a_fast_search_is_no_policy_target() -> None:
         assert 0.18 < games.records.full_P.mean() < 0.32
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_random_openings_are_uniform_and_not_learned_from(search: Literal["none", "puct", "gumbel"]) -> None:
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, slots=64, games=400, search=search, opening_plies=3)
+        games = source.play(net_of(TICTACTOE, 3.0), 0)
+    records = games.records
+    opening_N = np.array([(~records.full_P[records.game_P == game]).sum() for game in games.game_N])
+    assert all(abs(count - len(games) / 4) < 3.5 * (len(games) * 3 / 16) ** 0.5 for count in np.bincount(opening_N))
+    for game, length in zip(games.game_N, opening_N, strict=True):
+        assert (records.ply_P[(records.game_P == game) & ~records.full_P] == np.arange(length)).all()
+    first = records.move_P[(records.ply_P == 0) & ~records.full_P]
+    expected = len(first) / 9
+    assert ((np.bincount(first, minlength=9) - expected) ** 2 / expected).sum() < 26.1  # chi-square, p = 0.001
+
+
 def test_the_longest_game_is_a_draw() -> None:
     with single_rank() as world:
         games = selfplay(world, CONNECT_FOUR, games=30, max_plies=9).play(net_of(CONNECT_FOUR), 0)
@@ -183,3 +198,17 @@ def test_without_search_moves_are_sampled_from_the_policy() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 26.1  # chi-square, 8 degrees of freedom, p = 0.001
     assert games.records.share_E.max() == SHARE_ONE
     assert games.search_statistics()["target_entropy"] == 0.0
+
+
+def test_search_with_a_net_that_knows_nothing_beats_random_moves() -> None:
+    scores: list[dict[str, float]] = []
+    for shards in (None, 4):
+        with single_rank(exact=shards is not None, shards=shards) as world:
+            net = net_of(TICTACTOE, 0.0)
+            scores.append(score_against_random(net, TICTACTOE, ENCODING, 41, 100, world))
+    assert scores[0] == scores[1]
+    assert scores[0]["score"] > 0.9
+    assert scores[0]["won"] + scores[0]["drawn"] + scores[0]["lost"] == pytest.approx(1)
+    with single_rank() as world:
+        nobody = score_against_random(net_of(TICTACTOE), TICTACTOE, ENCODING, 10, 4, world, max_plies=4)
+    assert nobody == {"score": 0.5, "won": 0.0, "drawn": 1.0, "lost": 0.0}

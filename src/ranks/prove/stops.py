@@ -131,7 +131,7 @@ def check_stop(run: TrainCommand, boundary: int, code: int) -> tuple[int | None,
     if not run.folder.exists():
         return None, "; ".join(problems + ([] if code == STOPPED else [f"exit code {code}"]))
     damaged: list[str] = []
-    newest = checkpoint.newest(run.folder / "checkpoints", damaged)
+    newest = checkpoint.newest(run.folder / "checkpoints", damaged, resume=True)
     if newest is None:
         return None, "; ".join([*problems, *damaged, "no checkpoint that verifies"])
     if code != STOPPED and not (run.finished and code == 0):

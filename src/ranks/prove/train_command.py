@@ -179,7 +179,8 @@ class TrainCommand:
     def temporaries(self) -> list[str]:
         """Names of half-written files and folders inside the run folder and next to it."""
         siblings = [p for p in self.workspace.runs.glob(f".{self.name}.*") if p.name != f".{self.name}.lock"]
-        return [p.name for p in [*siblings, *(self.folder / "checkpoints").glob(f"{TEMPORARY}*")]]
+        inside = [*self.folder.glob(f"checkpoints/{TEMPORARY}*"), *self.folder.glob(f"kept/*/{TEMPORARY}*")]
+        return [p.name for p in [*siblings, *inside]]
 
     def backup(self) -> Path | None:
         """Copy the run folder; None where the run has not been started."""
@@ -218,7 +219,7 @@ class TrainCommand:
 def fingerprint(run: TrainCommand) -> str:
     """The fingerprint that `ranks fingerprint` prints: computed from the newest checkpoint. Raises ProofError."""
     damaged: list[str] = []
-    newest = checkpoint.newest(run.folder / "checkpoints", damaged)
+    newest = checkpoint.newest(run.folder / "checkpoints", damaged, resume=True)
     if newest is None or damaged:
         raise ProofError(f"{run.name}: {'; '.join(damaged) or 'no checkpoint'}")
     return newest.fingerprint

@@ -16,6 +16,7 @@ game. Node and edge numbers count through the whole array, so a child is found w
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -173,8 +174,8 @@ def search_params(config: SearchConfig) -> SearchParams:
     )
 
 
-def allocate_trees(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> Trees:
-    """Empty trees. Every page is written to now: page faults inside a search would cost more than the search."""
+def tree_shapes(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> dict[str, tuple[int, ...]]:
+    """The shape of each array of `Trees`, by name. Raises UserError for too many nodes or edges."""
     length = {
         "N": num_games * sizes.nodes_per_game,
         "E": num_games * sizes.edges_per_game,
@@ -191,9 +192,20 @@ def allocate_trees(game: Game, config: SearchConfig, sizes: Sizes, num_games: in
             f"{max(length['N'], length['E']):,} nodes or edges, and their numbers have 31 bits",
             "search fewer games at once, or give fewer simulations or edges_per_node",
         )
+    return {name: tuple(length[letter] for letter in name.rsplit("_", 1)[1]) for name in DTYPES}
+
+
+def tree_bytes(game: Game, config: SearchConfig, num_games: int) -> int:
+    """The memory that the trees of a search need. Raises UserError as `allocate_trees` does."""
+    shapes = tree_shapes(game, config, tree_sizes(game, config), num_games)
+    return sum(math.prod(shape) * np.dtype(DTYPES[name]).itemsize for name, shape in shapes.items())
+
+
+def allocate_trees(game: Game, config: SearchConfig, sizes: Sizes, num_games: int) -> Trees:
+    """Empty trees. Every page is written to now: page faults inside a search would cost more than the search."""
     arrays: dict[str, Any] = {}
-    for name, dtype in DTYPES.items():
-        arrays[name] = np.empty(tuple(length[letter] for letter in name.rsplit("_", 1)[1]), dtype)
+    for name, shape in tree_shapes(game, config, sizes, num_games).items():
+        arrays[name] = np.empty(shape, DTYPES[name])
         arrays[name].view(np.uint8).fill(0)
     arrays["pending_GL"].fill(NONE)
     arrays["nodes_N"]["num_initialized"] = UNEVALUATED

@@ -38,6 +38,9 @@ class SelfPlayConfig:
     Silver et al. 2017)."""
     reuse_tree: bool = True
     """Keep the subtree under the move that was played."""
+    opening_plies: int = 0
+    """Each game begins with 0 to this many random legal moves, which are not learned from, so that games
+    differ. (KataGo begins games with moves sampled from its policy.)"""
     max_plies: int = 512
     """A game of this many plies ends as a draw (AlphaZero: 512 for chess)."""
 
@@ -56,6 +59,7 @@ class SelfPlayConfig:
             "temperature": (0 < self.temperature < math.inf, above_0),
             "temperature-plies": (self.temperature_plies >= 0, "0 or more"),
             "max-plies": (1 <= self.max_plies < 2**16, "from 1 to 65,535"),
+            "opening-plies": (0 <= self.opening_plies < self.max_plies, "0 or more, below --selfplay.max-plies"),
         }
         for name, (is_valid, allowed) in limits.items():
             if not is_valid:

@@ -52,12 +52,19 @@ class BatchEvaluator:
     """Calls a net on batches. The net is in evaluation mode; the caller holds `eval_mode`."""
 
     def __init__(self, encoding: Encoding, device: torch.device, times: PlayTimes) -> None:
-        self.encoding, self.device, self.times = encoding, device, times
+        self.device, self.times = device, times
+
+        def planes(positions: Positions) -> Tensor:
+            started = time.perf_counter()
+            found = encoding.planes(positions)
+            times.planes_s += time.perf_counter() - started
+            return found
+
+        self.encoding = Encoding(planes, encoding.move_indices)
 
     def launch(self, net: Any, memory: BatchMemory) -> None:
         """Begin to evaluate a batch. On the CPU it is complete on return."""
-        started = time.perf_counter()
-        device = self.device
+        started, planes_s, device = time.perf_counter(), self.times.planes_s, self.device
         positions = Positions(
             memory.states_BW.to(device, non_blocking=True),
             memory.moves_BM.to(device, non_blocking=True).long() & 0xFFFF,
@@ -70,7 +77,7 @@ class BatchEvaluator:
         if device.type == "cuda":
             memory.copied = torch.cuda.Event()
             memory.copied.record()
-        self.times.net_s += time.perf_counter() - started
+        self.times.net_s += time.perf_counter() - started - (self.times.planes_s - planes_s)
         self.times.rows += len(memory.value_B)
         self.times.evaluations += int(np.count_nonzero(memory.leaves.num_moves_B))
 

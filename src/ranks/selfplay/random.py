@@ -9,7 +9,7 @@ import numpy as np
 from ranks.search.evaluation import Float64Array, Int64Array
 from ranks.splitmix64 import mix
 
-FULL_SEARCH, MOVE = 3, 4
+FULL_SEARCH, MOVE, OPENING = 3, 4, 5
 """The purposes; 1 and 2 are the search's own."""
 
 

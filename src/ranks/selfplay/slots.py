@@ -17,16 +17,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
+from ranks.errors import UserError
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Float64Array, Int64Array
 from ranks.search.game import Game
 from ranks.search.result import SearchResult
 from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
+from ranks.search.trees import tree_bytes
 from ranks.selfplay.config import SelfPlayConfig
-from ranks.selfplay.random import FULL_SEARCH, MOVE, sample, uniform
+from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
 from ranks.selfplay.times import PlayTimes
 
@@ -60,18 +63,30 @@ def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
     )
 
 
+def check_memory(game: Game, slots: int, config: SearchConfig) -> None:
+    """Raises UserError where the trees of a rank's slots do not fit in the memory that is free."""
+    needed, free = tree_bytes(game, config, slots), psutil.virtual_memory().available
+    if needed > free:
+        found = f"their trees need {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free"
+        raise UserError(f"{slots:,} slots on a rank", found, "give fewer slots or fewer simulations")
+
+
 class Slots:
     """All slots of one rank: their trees, games and the records of unfinished games."""
 
     def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int) -> None:
         """`ids`: the slots' numbers among those of all ranks."""
         self.game, self.ids, self.cfg, self.seed = game, ids, cfg, seed
-        self.search = Search(game, search_config(cfg, seed), len(ids), groups=1)
+        config = search_config(cfg, seed)
+        check_memory(game, len(ids), config)
+        self.search = Search(game, config, len(ids), groups=1)
         self.number_G: Int64Array = np.zeros(len(ids), np.int64)
         """Games that have ended in each slot: the number of the running one."""
         self.ply_G: Int64Array = np.zeros(len(ids), np.int64)
         self.full_G: NDArray[np.bool_] = np.ones(len(ids), np.bool_)
         """Whether the running search is a full one."""
+        self.opening_G: NDArray[np.bool_] = np.zeros(len(ids), np.bool_)
+        """Whether the next move is a random one of the opening, without search."""
         self.version = 0
         self.ended: list[EndedGame] = []
         """The games that ended in this iteration."""
@@ -140,15 +155,20 @@ class Slots:
                 future.result()
 
     def _begin(self, slots_P: Int64Array) -> None:
-        """Begin a search in these slots: a full one or a fast one."""
-        cfg = self.cfg
-        if cfg.search == "none":
-            self.search.begin(slots_P, 0)
-            return
+        """Begin a search in these slots: a full one, a fast one, or none for a random move of the opening."""
+        cfg, game_P, ply_P = self.cfg, self.game_ids(slots_P), self.ply_G[slots_P]
+        most = 0 if cfg.search == "none" else cfg.simulations
+        simulations_P = np.full(len(slots_P), most)
         if cfg.full_searches < 1:
-            chosen_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], FULL_SEARCH)
-            self.full_G[slots_P] = chosen_P < cfg.full_searches
-        self.search.begin(slots_P, np.where(self.full_G[slots_P], cfg.simulations, cfg.fast_simulations))
+            full_P = uniform(self.seed, game_P, ply_P, FULL_SEARCH) < cfg.full_searches
+            simulations_P[~full_P] = min(most, cfg.fast_simulations)
+            self.full_G[slots_P] = full_P
+        if cfg.opening_plies:
+            length_P = np.floor(uniform(self.seed, game_P, 0 * ply_P, OPENING) * (cfg.opening_plies + 1))
+            opening_P = ply_P < length_P
+            simulations_P[opening_P] = 0
+            self.opening_G[slots_P] = opening_P
+        self.search.begin(slots_P, simulations_P)
 
     def _play(self, slots_P: Int64Array) -> None:
         """Play a move in slots whose search has ended; start a new game where one has ended."""
@@ -179,20 +199,23 @@ class Slots:
     def _choose(self, result: SearchResult, slots_P: Int64Array) -> tuple[Int64Array, Float64Array]:
         """The column of each move that is played, and the policy targets."""
         cfg = self.cfg
-        rows_P = np.arange(len(slots_P))
-        best_P = (result.moves_PM == result.chosen_P[:, None]).argmax(1)
-        if cfg.search == "gumbel":
-            return best_P, result.policy_PM
+        chosen_P = (result.moves_PM == result.chosen_P[:, None]).argmax(1)
+        target_PM = result.policy_PM
+        if cfg.search == "gumbel" and not cfg.opening_plies:
+            return chosen_P, target_PM
         uniform_P = uniform(self.seed, self.game_ids(slots_P), self.ply_G[slots_P], MOVE)
         if cfg.search == "none":
             chosen_P = sample(result.priors_PM.astype(np.float64), uniform_P)
-            played_PM = np.zeros_like(result.policy_PM)
-            played_PM[rows_P, chosen_P] = 1.0
-            return chosen_P, played_PM
-        most_P1 = np.maximum(result.visits_PM.max(1, keepdims=True), 1)
-        weights_PM = (result.visits_PM / most_P1) ** (1 / cfg.temperature)
-        early_P = (self.ply_G[slots_P] < cfg.temperature_plies) & (result.visits_PM.max(1) > 0)
-        return np.where(early_P, sample(weights_PM, uniform_P), best_P), result.policy_PM
+        elif cfg.search == "puct":
+            most_P1 = np.maximum(result.visits_PM.max(1, keepdims=True), 1)
+            weights_PM = (result.visits_PM / most_P1) ** (1 / cfg.temperature)
+            early_P = (self.ply_G[slots_P] < cfg.temperature_plies) & (result.visits_PM.max(1) > 0)
+            chosen_P = np.where(early_P, sample(weights_PM, uniform_P), chosen_P)
+        opening_P = self.opening_G[slots_P]
+        chosen_P = np.where(opening_P, (uniform_P * result.num_moves_P).astype(np.int64), chosen_P)
+        if cfg.search == "none":
+            target_PM = (np.arange(target_PM.shape[1]) == chosen_P[:, None]).astype(np.float64)
+        return chosen_P, target_PM
 
     def _record(
         self, result: SearchResult, slots_P: Int64Array, move_P: NDArray[np.uint16], target_PM: Float64Array
@@ -209,7 +232,7 @@ class Slots:
             version_P=np.full(len(slots_P), self.version, np.int32),
             state_PW=self.search.states(slots_P),
             move_P=move_P,
-            full_P=self.full_G[slots_P].copy(),
+            full_P=self.full_G[slots_P] & ~self.opening_G[slots_P],
             value_P=result.value_P.astype(np.float32),
             kl_P=np.add.reduceat(kl_E, first_P).astype(np.float32),
             num_moves_P=num_moves_P.astype(np.uint16),

@@ -11,7 +11,9 @@ class PlayTimes:
 
     wall_s: float = 0.0
     net_s: float = 0.0
-    """Planes, net and legal logits. On a device: to queue them."""
+    """Net and legal logits. On a device: to queue them."""
+    planes_s: float = 0.0
+    """The net's input. On a device: to queue it."""
     trees_s: float = 0.0
     """Steps of the trees and rules; with several threads, until the last one is done."""
     records_s: float = 0.0
@@ -41,7 +43,7 @@ def speed(ranks: list[list[float]]) -> dict[str, float]:
         for name in ("plies", "simulations", "evaluations")
     }
     found["batch_fill"] = sum(time.evaluations for time in times) / max(sum(time.rows for time in times), 1.0)
-    for name in ("net", "trees", "records", "waiting", "gather"):
+    for name in ("net", "planes", "trees", "records", "waiting", "gather"):
         shares = [getattr(time, f"{name}_s") / max(time.wall_s, 1e-9) for time in times]
         found[f"{name}_share"] = sum(shares) / len(shares)
     return found

@@ -29,7 +29,7 @@ def plan_lines(plan: JsonRow) -> list[str]:
     rows = [
         ("ranks", _join(_number(plan.get("ranks")), _on(devices), _counted(plan.get("threads"), "thread", " each"))),
         ("hint", _threads_hint(plan, devices)),
-        *(_rollout(plan) or [("global batch", _batch(plan))]),
+        *(_rollout(plan) or [*_self_play(plan), ("global batch", _batch(plan))]),
         ("shards", _number(plan.get("shards")) if exact else ""),
         ("parameters", _number(plan.get("parameters"))),
         ("learning rate", _join(_number(plan.get("lr")), *_schedule(plan))),
@@ -218,6 +218,23 @@ def _rollout(plan: JsonRow) -> list[tuple[str, str]]:
             f"{updates:,} a rollout = {epochs:,} epochs (n_epochs) x {minibatches:,} minibatches "
             f"of {steps // minibatches:,} steps (batch_size)",
         ),
+    ]
+
+
+def _self_play(plan: JsonRow) -> list[tuple[str, str]]:
+    """The games, the search and the replay window of self-play; empty for other runs."""
+    slots, search = plan.get("slots"), plan.get("search")
+    if not isinstance(slots, int) or not isinstance(search, str):
+        return []
+    per_rank = _per_rank(cast("list[int]", plan.get("slots_per_rank") or []))
+    games = _counted(plan.get("games_per_iteration"), "game", " or more an iteration")
+    simulations = _counted(plan.get("simulations"), "simulation", "") if plan.get("simulations") else ""
+    positions = _counted(plan.get("window_positions"), "position", "")
+    reuse = f"each new one used {plan['reuse']:g} times" if isinstance(plan.get("reuse"), int | float) else ""
+    return [
+        ("self-play", _join(f"{slots:,} games at a time", per_rank, games)),
+        ("search", _join(clean(search), simulations)),
+        ("replay window", _join(positions, reuse)),
     ]
 
 

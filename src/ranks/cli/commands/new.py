@@ -67,6 +67,8 @@ def new(argv: Sequence[str]) -> int:
     print(f"wrote {path}{renamed}; it trains as it is")
     if flags.shape == "on-policy" and not has_gymnasium:
         print("  pip install 'ranks[gymnasium]'")
+    if flags.shape == "self-play" and importlib.util.find_spec("numba") is None:
+        print("  pip install 'ranks[selfplay]'")
     print(f"  ranks train ./{path}")
     print(f"  ranks train ./{path} --help")
     return 0

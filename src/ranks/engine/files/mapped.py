@@ -34,9 +34,11 @@ def map_arrays(path: Path, *, size: int) -> dict[str, NDArray[Any]]:
     content.flags.writeable = False
     try:
         start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+        if start > size:
+            raise ValueError("its header is cut off")
         header = parse_object(content[8:start].tobytes())
         return {name: _array(content[start:], about) for name, about in header.items() if name != "__metadata__"}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise DamagedFile(f"{path}: not a safetensors file ({error})"[:300]) from None
 
 

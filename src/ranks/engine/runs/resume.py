@@ -177,6 +177,7 @@ def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) ->
         )
     with writing(f"to continue {folder.path}", folder.checkpoints):
         checkpoint.quarantine(folder.checkpoints, newest.iteration)
+        checkpoint.delete_unnamed_files(folder.checkpoints, before=newest.iteration)
     verified.append(newest)
     return newest.path, damaged
 

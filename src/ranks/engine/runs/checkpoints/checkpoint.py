@@ -174,7 +174,7 @@ def _verified(folder: Path, name: str, manifest: Manifest) -> bytes:
 def newest(folder: Path, on_damage: list[str], *, resume: bool = False) -> Checkpoint | None:
     """The newest checkpoint that verifies; what is wrong with newer ones is appended to
     `on_damage`. `resume`: the kept files that it names must verify too; only training needs them."""
-    history, kept = History.of(folder.parent / EVENTS_FILE), KeptFolder(RunFolder(folder.parent).kept)
+    history, kept = History.of(folder.parent / EVENTS_FILE), _kept(folder)
     for path in reversed(listing(folder)):
         try:
             found = read(path, history)
@@ -202,9 +202,9 @@ def manifests(folder: Path) -> dict[Path, Manifest]:
     return found
 
 
-def rotate(folder: Path) -> list[Manifest]:
+def rotate(folder: Path) -> None:
     """Delete old checkpoints, but never the newest three, the best, or the newest with finite
-    weights; the manifests of those that stay. Raises OSError."""
+    weights. Raises OSError."""
     found = manifests(folder)
     keep = {*list(found)[-KEEP:], _newest_finite(found), _best(found)}
     for path in found:
@@ -213,7 +213,17 @@ def rotate(folder: Path) -> list[Manifest]:
             remove(to_delete)
             os.rename(path, to_delete)
             remove(to_delete)
-    return [manifest for path, manifest in found.items() if path in keep]
+
+
+def delete_unnamed_files(folder: Path, before: int) -> None:
+    """Delete the kept files that no checkpoint names and that were written before an iteration.
+    Raises OSError."""
+    named = {path for manifest in manifests(folder).values() for path in manifest.kept}
+    _kept(folder).delete_unnamed(named, before)
+
+
+def _kept(folder: Path) -> KeptFolder:
+    return KeptFolder(RunFolder(folder.parent).kept)
 
 
 def newest_finite(folder: Path) -> Path | None:

@@ -15,7 +15,6 @@ from ranks.engine.runs.checkpoints.checkpoint import HostState
 from ranks.engine.runs.checkpoints.history import record
 from ranks.engine.runs.checkpoints.manifest import Manifest
 from ranks.engine.runs.folder import RunFolder, name_of
-from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
@@ -55,8 +54,8 @@ class CheckpointWriter:
         with writing(f"to save a checkpoint in {folder}", folder):
             self.manifest = checkpoint.write(folder, iteration, state, about)
         with writing(f"to delete old checkpoints in {folder}", folder):
-            named = {path for manifest in checkpoint.rotate(folder) for path in manifest.kept}
-            KeptFolder(self.folder.kept).delete_unnamed(named, before=iteration)
+            checkpoint.rotate(folder)
+            checkpoint.delete_unnamed_files(folder, before=iteration)
         seconds = time.perf_counter() - start
         path = str(folder / name_of(iteration))
         return {"event": "saved", "checkpoint": path, "seconds": seconds, **record(self.manifest)}

@@ -24,6 +24,8 @@ from ranks.engine.distributed.agree import check_shared, on_first_rank
 from ranks.engine.distributed.world import World
 from ranks.engine.files.disk import writing
 from ranks.engine.files.regular import DamagedFile
+from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
@@ -57,7 +59,8 @@ class KeptFiles:
         assert self._world.session.attached, "write belongs inside the loop of an open run"
 
         def act() -> KeptFile:
-            with writing(f"to write a file in {self._run.kept / self.name}", self._run.path):
+            asked = f"to write a file in {self._run.kept / self.name}"
+            with heartbeat.during(Phase.SAVE), writing(asked, self._run.path):
                 return self._folder.write(self.name, iteration, arrays)
 
         file = on_first_rank(self._world, act)
