@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
     from ranks.workloads.chess_spiking.training import evaluate, train
 
+COMMANDS: dict[str, str] = {}
+
 _HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
 
-__all__ = ["PRESETS", "Config", "build", "evaluate", "example_inputs", "train"]
+__all__ = ["COMMANDS", "PRESETS", "Config", "build", "evaluate", "example_inputs", "train"]
 
 
 def __getattr__(name: str) -> Any:
