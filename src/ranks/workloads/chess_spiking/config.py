@@ -103,7 +103,14 @@ class Config:
 def demo() -> Config:
     """For five minutes on 2 CPU cores."""
     return replace(
-        small(), net=NetConfig(blocks=2, width=32), iterations=10, games_per_iteration=32, slots=32, eval_games=32
+        small(),
+        net=NetConfig(blocks=2, width=32),
+        selfplay=SelfPlayConfig(simulations=8, max_plies=200),
+        iterations=5,
+        games_per_iteration=32,
+        slots=32,
+        eval_games=32,
+        eval_simulations=8,
     )
 
 
