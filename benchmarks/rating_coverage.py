@@ -26,9 +26,9 @@ import numpy as np
 from measure import origin, write_result
 
 from ranks.chess.match.standings import rate
-from ranks.chess.rating.crosstable import Crosstable, Points
-from ranks.chess.rating.davidson import outcome_probabilities
-from ranks.chess.rating.elo import ELO_PER_NAT
+from ranks.rating.crosstable import Crosstable, Points
+from ranks.rating.davidson import outcome_probabilities
+from ranks.rating.elo import ELO_PER_NAT
 
 ELO = {"A": 0.0, "B": 150.0, "C": 220.0, "D": 400.0, "E": 480.0, "F": 600.0, "G": 900.0}
 FIRST_MOVE_ELO = 35.0

@@ -13,7 +13,8 @@ import pytest
 
 BUDGETS_S: Mapping[str, int] = {
     "benchmarks": 15,
-    "chess": 70,
+    "chess": 55,
+    "chess_spiking": 20,
     "cli": 70,
     "data": 5,
     "docs": 120,
@@ -22,6 +23,7 @@ BUDGETS_S: Mapping[str, int] = {
     "graph_coloring": 90,
     "launch": 60,
     "prove": 155,
+    "rating": 15,
     "rl": 45,
     "search": 35,
     "selfplay": 25,

@@ -23,9 +23,10 @@ FLOORS = {
     "watch": 2,
     "chess": 2,
     "engine": 1,
+    "rating": 1,
     "search": 1,
 }
-ONLY = {"engine": {"torch", "numpy", "safetensors"}, "search": {"numba", "numpy"}}
+ONLY = {"engine": {"torch", "numpy", "safetensors"}, "search": {"numba", "numpy"}, "rating": {"numpy"}}
 """Rooms that may use no other packages than these and the standard library."""
 FILES = sorted(SOURCE.rglob("*.py"))
 MODULES = {

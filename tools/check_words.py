@@ -64,7 +64,7 @@ NAMES = (
     Retired(("tests/",), "known", whole=True),
 )
 ALLOWED = {
-    "draws": (*CHESS, PACKAGE + "search/games/", "tests/chess/", "benchmarks/"),  # drawn games
+    "draws": (*CHESS, PACKAGE + "rating/", PACKAGE + "search/games/", "tests/chess/", "tests/rating/", "benchmarks/"),
     "opening": CHESS,
     "full": (PACKAGE + "search/arguments.py",),  # numpy.full
 }

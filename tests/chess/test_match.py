@@ -15,8 +15,8 @@ from ranks.chess.match.openings import Opening, repetition_lines, seeded_opening
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import GameClock, TimeControl
 from ranks.chess.players.player import Choice, Forfeit, Limits
-from ranks.chess.rating.sprt import Sprt
 from ranks.errors import UserError
+from ranks.rating.sprt import Sprt
 
 from .fake_clock import FakeClock
 

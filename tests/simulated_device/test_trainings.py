@@ -20,6 +20,7 @@ from ranks.jit import JITTED, cache_folder
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = {
+    "chess-spiking": {"iterations": 1},
     "graph-coloring": {"iterations": 2},
     "stock-trading": {"iterations": 1, "n_steps": 4},
     "stock-trading, LSTMs": {"workload": "stock-trading", "kind": "clstm", "iterations": 1, "n_steps": 4},

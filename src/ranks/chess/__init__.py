@@ -1,4 +1,4 @@
-"""The chess core: rules, notation, players, matches, rating and UCI."""
+"""The chess core: rules, notation, players, matches and UCI."""
 
 from __future__ import annotations
 

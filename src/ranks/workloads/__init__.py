@@ -13,6 +13,7 @@ from ranks.engine.user_file import load_file
 from ranks.errors import UserError
 
 WORKLOADS: dict[str, str] = {
+    "chess-spiking": "ranks.workloads.chess_spiking",
     "graph-coloring": "ranks.workloads.graph_coloring",
     "stock-trading": "ranks.workloads.stock_trading",
 }

@@ -55,7 +55,7 @@ def match(
     from ranks.chess.match.game_pgn import write_record
     from ranks.chess.match.match import MatchPlan, play_match
     from ranks.chess.pgn import open_pgn
-    from ranks.chess.rating.sprt import parse_sprt
+    from ranks.rating.sprt import parse_sprt
 
     if len(player) != 2:
         found = f"{len(player)} players"

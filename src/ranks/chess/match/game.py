@@ -12,7 +12,7 @@ from ranks.chess.match import MAX_PLIES
 from ranks.chess.match.openings import Opening
 from ranks.chess.match.time_control import GameClock, TimeControl
 from ranks.chess.players.player import Choice, Clock, Forfeit, Limits, Player
-from ranks.chess.rating.crosstable import Points
+from ranks.rating.crosstable import Points
 
 COLOURS = ("White", "Black")
 REASONS = {

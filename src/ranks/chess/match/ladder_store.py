@@ -26,8 +26,8 @@ from typing import Any, TextIO
 from ranks.chess.match.game import GameRecord
 from ranks.chess.match.match import points
 from ranks.chess.match.schedule import PairRecord
-from ranks.chess.rating.crosstable import Crosstable
 from ranks.errors import UserError
+from ranks.rating.crosstable import Crosstable
 
 LINE = {"first": str, "second": str, "number": int, "points": list, "forfeits": list, "pgn_bytes": int}
 """The keys of a line of pairs.jsonl that are read, and their types."""

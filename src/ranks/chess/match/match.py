@@ -11,11 +11,11 @@ from ranks.chess.match import MAX_PLIES
 from ranks.chess.match.game import Conditions, GameRecord
 from ranks.chess.match.openings import Opening, repetition_lines
 from ranks.chess.match.schedule import PairRecord, Participant, pair_tasks, play_pairs
-from ranks.chess.rating.crosstable import Crosstable, Points
-from ranks.chess.rating.report import report, score_line
-from ranks.chess.rating.sprt import Sprt
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
+from ranks.rating.crosstable import Crosstable, Points
+from ranks.rating.report import report, score_line
+from ranks.rating.sprt import Sprt
 
 
 @dataclass(frozen=True)

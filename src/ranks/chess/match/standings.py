@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ranks.chess.rating.bradley_terry import Ratings, fit
-from ranks.chess.rating.crosstable import Crosstable
-from ranks.chess.rating.elo import Interval
 from ranks.errors import UserError
+from ranks.rating.bradley_terry import Ratings, fit
+from ranks.rating.crosstable import Crosstable
+from ranks.rating.elo import Interval
 
 SURE = 0.95
 """The confidence that two neighbours called separated are in the right order, for each two

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from ranks.chess.match.standings import rate
-from ranks.chess.rating import bradley_terry
-from ranks.chess.rating.bradley_terry import MODEL_PAIRS, fit
-from ranks.chess.rating.crosstable import Crosstable, Points
-from ranks.chess.rating.davidson import log_slopes, outcome_probabilities
-from ranks.chess.rating.elo import ELO_PER_NAT, Z95, elo_of
 from ranks.errors import UserError
+from ranks.rating import bradley_terry
+from ranks.rating.bradley_terry import MODEL_PAIRS, fit
+from ranks.rating.crosstable import Crosstable, Points
+from ranks.rating.davidson import log_slopes, outcome_probabilities
+from ranks.rating.elo import ELO_PER_NAT, Z95, elo_of
 
 
 def simulated(elo: dict[str, float], pairs: int, seed: int, shared: float = 0.0) -> Crosstable:

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ranks.chess.rating.elo import score_of
 from ranks.errors import UserError
+from ranks.rating.elo import score_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 NEVER_SEEN = 1e-3

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ranks.chess.rating.crosstable import Crosstable
-from ranks.chess.rating.davidson import log_slopes, outcome_probabilities
-from ranks.chess.rating.elo import ELO_PER_NAT
+from ranks.rating.crosstable import Crosstable
+from ranks.rating.davidson import log_slopes, outcome_probabilities
+from ranks.rating.elo import ELO_PER_NAT
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ranks.chess.rating.report import WinsLossesDraws
+from ranks.rating.report import WinsLossesDraws
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Points = Literal[0, 1, 2]

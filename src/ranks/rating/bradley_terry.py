@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from ranks.chess.rating.crosstable import Crosstable
-from ranks.chess.rating.elo import ELO_PER_NAT, Interval
-from ranks.chess.rating.pool_model import Floats, PoolModel
 from ranks.errors import UserError
+from ranks.rating.crosstable import Crosstable
+from ranks.rating.elo import ELO_PER_NAT, Interval
+from ranks.rating.pool_model import Floats, PoolModel
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 MODEL_PAIRS = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ranks.chess.rating.elo import estimate
-from ranks.chess.rating.sprt import Sprt
+from ranks.rating.elo import estimate
+from ranks.rating.sprt import Sprt
 
 
 class WinsLossesDraws(NamedTuple):

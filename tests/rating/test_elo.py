@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from ranks.chess.rating.elo import elo_of, estimate, score_of
-from ranks.chess.rating.report import WinsLossesDraws, report
-from ranks.chess.rating.sprt import Sprt, log_likelihood_ratio, parse_sprt
 from ranks.errors import UserError
+from ranks.rating.elo import elo_of, estimate, score_of
+from ranks.rating.report import WinsLossesDraws, report
+from ranks.rating.sprt import Sprt, log_likelihood_ratio, parse_sprt
 
 
 def test_elo_and_score_are_inverse_and_known_values_hold() -> None:

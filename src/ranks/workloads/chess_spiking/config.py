@@ -1,0 +1,149 @@
+"""Settings of chess-spiking. This module imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ranks.engine.config import OptimConfig, at_least, free
+from ranks.errors import UserError
+from ranks.selfplay.config import ReplayConfig, SelfPlayConfig
+
+
+@dataclass(frozen=True)
+class NetConfig:
+    """The net and its neurons."""
+
+    kind: Literal["residual", "origin"] = "residual"
+    """residual: blocks of width channels. origin: the net of chess-snn-rl, 64-128-256 channels."""
+    neuron: Literal["lif", "relu"] = "lif"
+    """lif: leaky integrate-and-fire. relu: the same net without spikes, the control; one step."""
+    blocks: int = 6
+    """Residual blocks."""
+    width: int = 64
+    """Channels of each block."""
+    steps: int = 4
+    """Time steps of an evaluation."""
+    coding: Literal["direct", "rate"] = "direct"
+    """direct: the planes are a constant current. rate: random spikes, more often where a plane is 1."""
+    tau: float = 2.0
+    """Membrane time constant, in steps; 1 means no memory."""
+    threshold: float = 1.0
+    """A neuron fires when its potential reaches this."""
+    reset: Literal["hard", "soft"] = "hard"
+    """hard: the potential is 0 after a spike. soft: it is lowered by the threshold."""
+    detach_reset: bool = True
+    """No gradient through the reset."""
+    alpha: float = 2.0
+    """Steepness of the surrogate gradient."""
+    groups: int = 8
+    """Groups of each group norm; 0: no norm (only the origin's net)."""
+    value_channels: int = 16
+    """Channels of the value head (residual)."""
+    value_hidden: int = 128
+    """Neurons of the value head."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "steps", "value_channels", "value_hidden"):
+            if getattr(self, name) < 1:
+                flag = f"--net.{name.replace('_', '-')}"
+                raise UserError(f"{flag} {getattr(self, name)}", "a size below 1", f"give {flag} 1 or more")
+        if self.blocks < 0:
+            raise UserError(f"--net.blocks {self.blocks}", "a negative number of blocks", "give 0 or more")
+        if self.tau < 1 or self.threshold <= 0 or self.alpha <= 0:
+            asked = f"--net.tau {self.tau} --net.threshold {self.threshold} --net.alpha {self.alpha}"
+            raise UserError(asked, "tau is 1 or more, threshold and alpha are above 0", "raise them")
+        if self.neuron == "relu" and self.coding == "rate":
+            asked = "--net.neuron relu --net.coding rate"
+            raise UserError(asked, "the control has no time steps, so nothing to code", "leave --net.coding direct")
+        least = 1 if self.kind == "residual" else 0
+        sizes = (self.width, self.value_channels) if self.kind == "residual" else ()
+        if self.groups < least or any(size % min(self.groups, size) for size in sizes):
+            asked = f"--net.groups {self.groups} --net.width {self.width} --net.value-channels {self.value_channels}"
+            raise UserError(asked, "the groups do not divide the channels", "give sizes that are multiples of groups")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a chess-spiking run."""
+
+    iterations: int = free(500)
+    games_per_iteration: int = 1600
+    """Games that end in one iteration, on all ranks together."""
+    slots: int = 512
+    """Games played at the same time, on all ranks together."""
+    global_batch: int = 1024
+    """Positions of one update, on all ranks together."""
+    value_weight: float = 1.0
+    """Factor of the value loss."""
+    entropy_weight: float = 0.0
+    """Factor of the policy's entropy, for games without search."""
+    eval_every: int = free(10)
+    """Iterations between evaluations."""
+    eval_games: int = free(64)
+    """Games of an evaluation against random moves."""
+    eval_simulations: int = 32
+    """Simulations of each move there."""
+    measure_positions: int = 64
+    """Positions of the window on which spikes are counted, once an iteration."""
+    net: NetConfig = NetConfig()
+    selfplay: SelfPlayConfig = SelfPlayConfig()
+    replay: ReplayConfig = ReplayConfig()
+    optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
+        at_least(1, self, "eval_every", "eval_games", "eval_simulations")
+        if self.value_weight < 0 or self.entropy_weight < 0:
+            asked = f"--value-weight {self.value_weight} --entropy-weight {self.entropy_weight}"
+            raise UserError(asked, "weights are not negative", "give 0 or more")
+
+
+def demo() -> Config:
+    """For five minutes on 2 CPU cores."""
+    return replace(
+        small(),
+        net=NetConfig(blocks=2, width=32),
+        selfplay=SelfPlayConfig(simulations=8, max_plies=200),
+        iterations=5,
+        games_per_iteration=32,
+        slots=32,
+        eval_games=32,
+        eval_simulations=8,
+    )
+
+
+def small() -> Config:
+    """For half an hour on 2 CPU cores."""
+    return Config(
+        iterations=30,
+        games_per_iteration=64,
+        slots=64,
+        global_batch=256,
+        eval_every=5,
+        net=NetConfig(blocks=4, width=48),
+        selfplay=SelfPlayConfig(simulations=32, max_plies=300),
+    )
+
+
+def full() -> Config:
+    """For a GPU."""
+    return Config(net=NetConfig(blocks=10, width=128))
+
+
+def origin() -> Config:
+    """The net of chess-snn-rl (16 steps, rate coding, 64-128-256 channels) and its training: no search,
+    REINFORCE, updates of 256, an entropy weight of 0.01. Group norm replaces batch norm, and the value
+    is win, draw and loss."""
+    return Config(
+        net=NetConfig(kind="origin", steps=16, coding="rate", detach_reset=False),
+        selfplay=SelfPlayConfig(search="none"),
+        replay=ReplayConfig(reuse=1.0),
+        global_batch=256,
+        entropy_weight=0.01,
+        optim=OptimConfig(lr=1e-4, weight_decay=0.0, schedule="constant"),
+    )
+
+
+PRESETS: dict[str, Callable[[], Config]] = {"full": full, "small": small, "demo": demo, "origin": origin}

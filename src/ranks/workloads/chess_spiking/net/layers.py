@@ -1,0 +1,30 @@
+"""What both nets are made of.
+
+Legend: T time steps, B positions, C channels, H ranks, W files.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from ranks.workloads.chess_spiking.net.lif import LIF
+
+
+def neurons(neuron: str, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float) -> nn.Module:
+    """A layer of spiking neurons (`lif`), or of ReLUs (`relu`, the control)."""
+    return LIF(tau, threshold, reset, detach_reset, alpha) if neuron == "lif" else nn.ReLU()
+
+
+def group_norm(groups: int, channels: int, gain: float) -> nn.GroupNorm:
+    """Group norm (Wu and He 2018) whose output has the standard deviation `gain` before training.
+
+    Unlike batch norm it looks at one position at one time step, so that a result does not depend
+    on the other positions of a batch."""
+    norm = nn.GroupNorm(min(groups, channels), channels)
+    nn.init.constant_(norm.weight, gain)
+    return norm
+
+
+def each_step(layer: nn.Module, x_TB: Tensor) -> Tensor:
+    """Apply a layer without memory to each time step: [T, B, ...] to [T, B, ...]."""
+    return layer(x_TB.flatten(0, 1)).unflatten(0, x_TB.shape[:2])

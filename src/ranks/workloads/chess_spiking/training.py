@@ -1,0 +1,74 @@
+"""Training: the net plays against itself on all ranks, and all ranks learn from the games."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from ranks.chess.core.rules import CHESS
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.run import Run
+from ranks.engine.runs.summary import Summary
+from ranks.engine.update.evaluate import eval_mode
+from ranks.engine.update.learner import Learner
+from ranks.selfplay import Encoding, ReplayWindow, SelfPlay, alphazero_loss, score_against_random
+from ranks.workloads.chess_spiking.building import Net, build
+from ranks.workloads.chess_spiking.config import Config
+from ranks.workloads.chess_spiking.encoding import encoding_of
+from ranks.workloads.chess_spiking.losses import reinforce_loss
+from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from ranks.workloads.chess_spiking.net.measures import measure
+
+
+def loss_of(cfg: Config, encoding: Encoding) -> Any:
+    """The loss of a batch: AlphaZero's with search, REINFORCE without."""
+    if cfg.selfplay.search == "none":
+        weights = {"value_weight": cfg.value_weight, "entropy_weight": cfg.entropy_weight}
+        return partial(reinforce_loss, encoding=encoding, **weights)
+    return partial(alphazero_loss, encoding=encoding, value_weight=cfg.value_weight)
+
+
+def train(cfg: Config, world: World) -> Summary:
+    """Train a net by self-play."""
+    net, encoding = build(cfg), encoding_of(cfg.net, world.seed)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
+    use_fused_kernel(net, world.device)
+    loss = loss_of(cfg, encoding)
+    selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
+    window = ReplayWindow(CHESS, cfg.replay, world)
+    with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
+        for iteration in run.iterations(cfg.iterations, long=True):
+            games = selfplay.play(net, iteration)
+            window.add(games)
+            for batch in window.batches(cfg.global_batch):
+                run.log(learner.step(loss, batch))
+            run.log(games.results(), prefix="rollout")
+            run.log(selfplay.statistics(), prefix="selfplay")
+            run.log(spikes(net, encoding, window, cfg.measure_positions, world), prefix="spikes")
+            if run.every(cfg.eval_every):
+                scores = evaluate(net, cfg, world)
+                run.log(scores, prefix="val")
+                run.save(score=-scores["score"])
+    return run.finish(export=net)
+
+
+def spikes(net: Net, encoding: Encoding, window: ReplayWindow, positions: int, world: World) -> dict[str, float]:
+    """Spike rates, dead neurons and operations of an evaluation, over the oldest positions of the window."""
+    if not len(window):
+        return {}
+    with eval_mode(net, world):
+        batch = window.gather(torch.arange(min(positions, len(window))))
+        found = measure(net, encoding.planes(batch.positions))
+    values = torch.stack([value.double() for value in found.values()]).tolist()
+    return dict(zip(found, values, strict=True))
+
+
+def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
+    """Games with search against random moves."""
+    encoding = encoding_of(cfg.net, world.seed)
+    return score_against_random(
+        model, CHESS, encoding, cfg.eval_games, cfg.eval_simulations, world, cfg.selfplay.max_plies
+    )
