@@ -76,8 +76,10 @@ def learned(training: dict[str, Any]) -> list[dict[str, float]]:
 def test_it_learns_as_on_the_cpu_and_from_a_checkpoint(trained: Any, workload: str, mode: str) -> None:
     cpu, device = trained[workload]["cpu"], trained[workload][mode]
     assert len(cpu["rows"]) == len(device["rows"]) >= 2
+    # a rounding difference can add or remove a spike, which is a whole 1 for the next layer
+    rel = 2e-2 if workload == "chess-spiking" else 1e-3
     for row, other in zip(learned(cpu), learned(device), strict=True):
-        assert row == pytest.approx(other, rel=1e-3, abs=1e-6)
+        assert row == pytest.approx(other, rel=rel, abs=1e-6)
     assert device["evaluation"].keys() == cpu["evaluation"].keys()
     assert (sum(cpu["waits"].values()), device["waits"]["state.py walk"] > 0) == (0, True)
 
