@@ -12,8 +12,8 @@ Three sides trade the 20 shipped stocks of the training days, each on one core: 
 memory of the market), RecurrentPPO on the same batched market, and RecurrentPPO on FinRL's own environment. All have
 hidden sizes of 128, the same learning rate, and 10 epochs of 4 minibatches from each rollout. A setting is a number of
 accounts and a number of days of a rollout. These differ: minibatches of ranks hold single days, so it can take short
-rollouts of many accounts, which leave more rollouts from equal samples; RecurrentPPO has rollouts of 63 days. Sides take
-turns, and the first rollout of each run is not measured. The fastest setting of each peer counts.
+rollouts of many accounts, which leave more rollouts from equal samples; RecurrentPPO has rollouts of 63 days. The sides
+take turns, and the first rollout of each run is not measured. The fastest setting of each peer counts.
 
 Then ranks, with each of its settings, and RecurrentPPO on the batched market, with 64 accounts and 63 days, train on
 markets with a known optimal policy from equal samples (environment steps), each used 10 times, and are evaluated on one
