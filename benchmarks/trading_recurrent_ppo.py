@@ -1,6 +1,7 @@
 """Compare stock-trading's PPO with RecurrentPPO of sb3-contrib: environment steps a CPU second, and Sharpe ratios.
 
     python benchmarks/trading_recurrent_ppo.py --peer PYTHON --finrl FOLDER [--rounds 3] [--seeds 5] [--quick]
+        [--resume FILE]
 
 on an idle machine. PYTHON is the interpreter of a virtual environment, FOLDER holds FinRL's environment:
 
@@ -21,7 +22,8 @@ with another seed. (FinRL trades at the close that it observes, so its returns c
 counts only with a setting whose mean Sharpe ratio on both markets is not below the interval of the peer's: its mean
 plus and minus 2 standard deviations of its seeds.
 
-Writes benchmarks/results/trading_recurrent_ppo_DATE.json, again after each round of speeds and each seed.
+Writes benchmarks/results/trading_recurrent_ppo_DATE.json, again after each round of speeds and each seed; an
+interrupted run goes on from that file with `--resume`.
 """
 
 from __future__ import annotations
@@ -213,6 +215,7 @@ def main() -> int:
     parser.add_argument("--finrl", required=True, type=Path, help=f"folder with FinRL's {FINRL_FILE}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=5, help="seeds of each market with a known optimal policy")
+    parser.add_argument("--resume", type=Path, help="result file of an interrupted run; what it has is not repeated")
     parser.add_argument(
         "--quick", action="store_true", help="one round and seed, into a temporary folder, as a smoke test"
     )
@@ -221,16 +224,27 @@ def main() -> int:
         args.rounds = args.seeds = 1
     if min(args.rounds, args.seeds) < 1:
         parser.error("--rounds and --seeds must be 1 or more")
+    if args.resume and not args.resume.is_file():
+        parser.error(f"--resume {args.resume}: no such file")
     pythons = {"ours": sys.executable, "sb3": args.peer, "finrl": args.peer}
     finrl = str(finrl_file(args.finrl).resolve())
     folder = Path(tempfile.mkdtemp(prefix="ranks-trading-")) if args.quick else RESULTS
-    found: list[Result] = []
-    trained: list[Result] = []
+    earlier = json.loads(args.resume.read_text())["raw"] if args.resume else []
+    found: list[Result] = [one for one in earlier if "per_cpu_s" in one]
+    trained: list[Result] = [one for one in earlier if "market" in one]
+
+    def save() -> Path:
+        return write_result(f"trading_recurrent_ppo_{time.strftime('%Y-%m-%d')}", summary(found, trained), folder)
+
     for number in range(max(args.rounds, args.seeds)):
-        found += measure_speed(pythons, finrl, number) if number < args.rounds else []
-        trained += measure_sharpe(pythons, number) if number < args.seeds else []
-        result = summary(found, trained)
-        path = write_result(f"trading_recurrent_ppo_{time.strftime('%Y-%m-%d')}", result, folder)
+        if number < args.rounds and number not in {one["seed"] for one in found}:
+            found += measure_speed(pythons, finrl, number)
+            if trained:
+                save()
+        if number < args.seeds and number not in {one["seed"] for one in trained}:
+            trained += measure_sharpe(pythons, number)
+            save()
+    result, path = summary(found, trained), save()
     for side, one in result["ratios"].items():
         print(describe_ratio(side, one, result["best_settings"]))
     print(f"share of the peak of matrix products: {result['peak_share']['median']:.0%}\n{path}")

@@ -65,7 +65,11 @@ def known(found: Mapping[str, Any]) -> Iterator[str]:
 
 def speed(found: Mapping[str, Any]) -> Iterator[str]:
     """Environment steps a CPU second of all sides, and Sharpe ratios after the same number of samples."""
-    yield from ["**Speed, compared with sb3-contrib's RecurrentPPO** (one core; medians with quartiles)", ""]
+    rounds = found["peak_share"]["n"]
+    yield from [
+        f"**Speed, compared with sb3-contrib's RecurrentPPO** (one core; medians with quartiles, n = {rounds})",
+        "",
+    ]
     settings = list(dict.fromkeys(n for rates in found["steps_per_cpu_s"].values() for n in rates))
     yield from ["| environment steps a CPU second, accounts x days of a rollout | " + " | ".join(settings) + " |"]
     yield "|" + "---|" * (len(settings) + 1)
