@@ -1,6 +1,7 @@
 """Compare stock-trading's PPO with RecurrentPPO of sb3-contrib: environment steps a CPU second, and Sharpe ratios.
 
     python benchmarks/trading_recurrent_ppo.py --peer PYTHON --finrl FOLDER [--rounds 3] [--seeds 5] [--quick]
+        [--resume FILE]
 
 on an idle machine. PYTHON is the interpreter of a virtual environment, FOLDER holds FinRL's environment:
 
@@ -10,17 +11,19 @@ on an idle machine. PYTHON is the interpreter of a virtual environment, FOLDER h
 
 Three sides trade the 20 shipped stocks of the training days, each on one core: ranks (the default policy, with a shared
 memory of the market), RecurrentPPO on the same batched market, and RecurrentPPO on FinRL's own environment. All have
-hidden sizes of 128, rollouts of 63 days, 10 epochs of 4 minibatches, so as many updates from a rollout. A side is
-measured with several numbers of accounts, sides take turns, and the first rollout of each run is not measured. The best
-number of each peer counts.
+hidden sizes of 128, the same learning rate, and 10 epochs of 4 minibatches from each rollout. A setting is a number of
+accounts and a number of days of a rollout. These differ: minibatches of ranks hold single days, so it can take short
+rollouts of many accounts, which leave more rollouts from equal samples; RecurrentPPO has rollouts of 63 days. The sides
+take turns, and the first rollout of each run is not measured. The fastest setting of each peer counts.
 
-Then ranks, with each number of accounts, and RecurrentPPO on the batched market, with the best number of either peer,
-train on markets with a known optimal policy from equal samples, and are evaluated on one with another seed. (FinRL
-trades at the close that it observes, so its returns cannot be compared; RecurrentPPO with the same number of accounts
-is used in its place.) A ratio of speeds counts only with a number of accounts whose mean Sharpe ratio on both markets
-is not below the interval of the peer's: its mean plus and minus 2 standard deviations of its seeds.
+Then ranks, with each of its settings, and RecurrentPPO on the batched market, with 64 accounts and 63 days, train on
+markets with a known optimal policy from equal samples (environment steps), each used 10 times, and are evaluated on one
+with another seed. (FinRL trades at the close that it observes, so its returns cannot be compared.) A ratio of speeds
+counts only with a setting whose mean Sharpe ratio on both markets is not below the interval of the peer's: its mean
+plus and minus 2 standard deviations of its seeds.
 
-Writes benchmarks/results/trading_recurrent_ppo_DATE.json.
+Writes benchmarks/results/trading_recurrent_ppo_DATE.json, again after each round of speeds and each seed; an
+interrupted run goes on from that file with `--resume`.
 """
 
 from __future__ import annotations
@@ -42,18 +45,26 @@ from measure import RESULTS, environment, origin, spread, write_result
 PEERS = Path(__file__).resolve().parent / "trading_peers"
 sys.path.insert(0, str(PEERS))
 import task  # noqa: E402
-from task import HORIZON, KNOWN, SP500, Task  # noqa: E402
+from task import KNOWN, SP500, Task  # noqa: E402
 
 FINRL_FILE, FINRL_COMMIT = "env_stocktrading.py", "220f9e490996a6e5c84cfad914ff14f2e0c42d22"
 FINRL_SHA256 = "f49e6639126f40371e1271a668dedc661060afa95b6399eac9bafbe9bbbb6fae"
-ACCOUNTS = {"ours": (64, 128, 256, 512), "sb3": (8, 64, 512), "finrl": (8, 64)}
+Setting = tuple[int, int]
+"""Accounts, days of a rollout."""
+SETTINGS: dict[str, tuple[Setting, ...]] = {
+    "ours": ((512, 21), (512, 27), (512, 63)),
+    "sb3": ((8, 63), (64, 63), (512, 63)),
+    "finrl": ((8, 63), (64, 63)),
+}
+SHARPE: dict[str, tuple[Setting, ...]] = {"ours": ((512, 21), (512, 27)), "sb3": ((64, 63),)}
+"""Settings that are trained for a Sharpe ratio."""
 GOALS = {"finrl": 25.0, "sb3": 2.5}
-MEASURED = {"ours": 3, "sb3": 1, "finrl": 1}
+MEASURED = {"ours": 2, "sb3": 1, "finrl": 1}
 """Rollouts that are measured in a run."""
-LR = {"ours": 1e-3, "sb3": 3e-4, "finrl": 3e-4}
-"""RecurrentPPO has the default of Stable-Baselines3."""
-SAMPLES, SAMPLES_QUICK = 512 * HORIZON * 5, 512 * HORIZON * 2
-"""Environment steps of a training for a Sharpe ratio; a multiple of every side's rollouts."""
+LR = 3e-4
+"""The default of both."""
+SAMPLES = 512 * 63 * 3
+"""Environment steps of a training for a Sharpe ratio; a multiple of the rollouts of all settings in `SHARPE`."""
 
 Result = dict[str, Any]
 
@@ -65,25 +76,29 @@ def run(python: str, side: str, one: Task) -> Result:
     if done.returncode:
         raise RuntimeError(f"{side}: {done.stderr[-3000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    return found | {"side": side, "accounts": one.environments, "source": one.source, "seed": one.seed}
+    return found | {"side": side, "setting": label((one.environments, one.horizon)), "seed": one.seed}
 
 
-def measure_speed(pythons: Mapping[str, str], finrl: str, rounds: int) -> list[Result]:
-    """Every side with every number of accounts, in turn."""
+def label(setting: Setting) -> str:
+    """For example 512x21."""
+    return f"{setting[0]}x{setting[1]}"
+
+
+def measure_speed(pythons: Mapping[str, str], finrl: str, seed: int) -> list[Result]:
+    """Every side with every setting once."""
     found: list[Result] = []
-    for seed in range(rounds):
-        for side, python in pythons.items():
-            for accounts in ACCOUNTS[side]:
-                found.append(run(python, side, Task(accounts, MEASURED[side], seed, SP500, LR[side], finrl)))
-                found[-1]["per_cpu_s"] = found[-1]["steps"] / found[-1]["cpu_s"]
-                print(described(found[-1]), flush=True)
+    for side, python in pythons.items():
+        for accounts, horizon in SETTINGS[side]:
+            found.append(run(python, side, Task(accounts, horizon, MEASURED[side], seed, SP500, LR, finrl)))
+            found[-1]["per_cpu_s"] = found[-1]["steps"] / found[-1]["cpu_s"]
+            print(described(found[-1]), flush=True)
     return found
 
 
 def described(one: Result) -> str:
     """One line about a run of `measure_speed`."""
     text = (
-        f"{one['side']}, {one['accounts']} accounts: {one['per_cpu_s']:,.0f} steps a CPU second, {one['updates']} "
+        f"{one['side']}, {one['setting']}: {one['per_cpu_s']:,.0f} steps a CPU second, {one['updates']} "
         f"updates, {one['parameters']:,} parameters, environment {one['environment_s'] / one['cpu_s']:.1%}"
     )
     return f"{text}, {peak_share(one):.0%} of the peak" if "product_flops" in one else text
@@ -94,57 +109,95 @@ def peak_share(one: Result) -> float:
     return one["product_flops"] / one["cpu_s"] / one["peak_flops_per_s"]
 
 
-def measure_sharpe(pythons: Mapping[str, str], best: Mapping[str, int], seeds: int, samples: int) -> dict[str, Any]:
-    """For each known market: Sharpe ratios by seed, ours for each number of accounts, and those of RecurrentPPO on the
-    batched market with the best number of either peer, with its interval."""
-    found: dict[str, Any] = {}
-
-    def scores(side: str, accounts: int, market: str) -> list[float]:
-        values: list[float] = []
-        for seed in range(seeds):
-            rollouts = samples // (accounts * HORIZON)
-            values.append(run(pythons[side], side, Task(accounts, rollouts - 1, seed, market, LR[side]))["score"])
-            print(f"{market}, seed {seed}, {side}, {accounts} accounts: Sharpe ratio {values[-1]:.3f}", flush=True)
-        return values
-
+def measure_sharpe(pythons: Mapping[str, str], seed: int) -> list[Result]:
+    """One training of each setting in `SHARPE` on each known market."""
+    found: list[Result] = []
     for market in KNOWN:
-        ours = {str(accounts): scores("ours", accounts, market) for accounts in ACCOUNTS["ours"]}
-        peers: dict[str, Any] = {}
-        for accounts in sorted({best["sb3"], best["finrl"]}):
-            theirs = scores("sb3", accounts, market)
-            mean, deviation = statistics.fmean(theirs), statistics.stdev(theirs) if seeds > 1 else 0.0
-            peers[str(accounts)] = {"scores": theirs, "interval": [mean - 2 * deviation, mean + 2 * deviation]}
-        found[market] = {"ours": ours, "peers": peers}
+        for side, settings in SHARPE.items():
+            for accounts, horizon in settings:
+                one = Task(accounts, horizon, SAMPLES // (accounts * horizon) - 1, seed, market, LR)
+                found.append(run(pythons[side], side, one) | {"market": market})
+                where = f"{market}, seed {seed}, {side}, {found[-1]['setting']}"
+                print(f"{where}: Sharpe ratio {found[-1]['score']:.3f}", flush=True)
     return found
 
 
-def compare(rates: Mapping[str, Any], best: Mapping[str, int], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Our speed by each peer's, with the fastest number of accounts whose Sharpe ratios reach the peer's interval on
-    all known markets; where none does, the fastest of all, which does not count."""
+def sharpe_ratios(found: Sequence[Result]) -> dict[str, Any]:
+    """For each known market: Sharpe ratios by setting, one for each seed, and the interval of the peer's."""
+    rows: dict[str, Any] = {}
+    for market in KNOWN:
+        scores = {
+            side: {
+                label(one): [
+                    f["score"] for f in found if (f["market"], f["side"], f["setting"]) == (market, side, label(one))
+                ]
+                for one in settings
+            }
+            for side, settings in SHARPE.items()
+        }
+        peers: dict[str, Any] = {}
+        for name, theirs in scores["sb3"].items():
+            mean, deviation = statistics.fmean(theirs), statistics.stdev(theirs) if len(theirs) > 1 else 0.0
+            peers[name] = {"scores": theirs, "interval": [mean - 2 * deviation, mean + 2 * deviation]}
+        rows[market] = {"ours": scores["ours"], "peers": peers}
+    return rows
+
+
+def compare(rates: Mapping[str, Any], best: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Our speed by each peer's, with each setting, and with the fastest one whose Sharpe ratios reach the peer's
+    interval on all known markets; where none does, the fastest of all, which does not count."""
+
+    def reaches(setting: str) -> bool:
+        lows = {market: max(peer["interval"][0] for peer in one["peers"].values()) for market, one in known.items()}
+        return all(statistics.fmean(known[market]["ours"][setting]) >= low for market, low in lows.items())
+
+    ours = {label(setting): rates["ours"][label(setting)]["median"] for setting in SHARPE["ours"]}
+    reached = [setting for setting in ours if reaches(setting)]
+    fastest = max(reached or ours, key=lambda setting: ours[setting])
     ratios: dict[str, Any] = {}
     for side, goal in GOALS.items():
-
-        def reaches(accounts: str, side: str = side) -> bool:
-            lows = {market: one["peers"][str(best[side])]["interval"][0] for market, one in known.items()}
-            return all(statistics.fmean(known[market]["ours"][accounts]) >= low for market, low in lows.items())
-
-        ours = rates["ours"]
-        reached = [accounts for accounts in ours if reaches(accounts)]
-        fastest = max(reached or ours, key=lambda accounts: ours[accounts]["median"])
-        ratio = ours[fastest]["median"] / rates[side][str(best[side])]["median"]
-        ratios[side] = {"ratio": ratio, "accounts": int(fastest), "goal": goal, "counts": bool(reached)}
-        low = "" if reached else ", but our Sharpe ratios are below the peer's interval"
-        print(f"ours with {fastest} accounts by {side} with {best[side]}: {ratio:.1f}x (goal {goal:g}x){low}")
+        by_setting = {setting: rate / rates[side][best[side]]["median"] for setting, rate in ours.items()}
+        ratios[side] = {"ratio": by_setting[fastest], "setting": fastest, "goal": goal, "counts": bool(reached)}
+        ratios[side] |= {"by_setting": by_setting, "reached": reached}
     return ratios
 
 
+def describe_ratio(side: str, one: Mapping[str, Any], best: Mapping[str, str]) -> str:
+    """One line about a ratio of `compare`."""
+    low = "" if one["counts"] else ", but our Sharpe ratios are below the peer's interval"
+    return f"ours, {one['setting']}, by {side}, {best[side]}: {one['ratio']:.1f}x (goal {one['goal']:g}x){low}"
+
+
 def speeds(found: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """Steps a CPU second by side and number of accounts."""
+    """Steps a CPU second by side and setting."""
     return {
         side: {
-            str(n): spread([f["per_cpu_s"] for f in found if (f["side"], f["accounts"]) == (side, n)], 1) for n in all_n
+            label(n): spread([f["per_cpu_s"] for f in found if (f["side"], f["setting"]) == (side, label(n))], 1)
+            for n in settings
         }
-        for side, all_n in ACCOUNTS.items()
+        for side, settings in SETTINGS.items()
+    }
+
+
+def summary(found: Sequence[Result], trained: Sequence[Result]) -> Result:
+    """The result file, from all runs so far."""
+    rates = speeds(found)
+    best = {side: max(rows, key=lambda n: rows[n]["median"]) for side, rows in rates.items()}
+    known = sharpe_ratios(trained)
+    ratios = compare(rates, best, known)
+    shares = [peak_share(f) for f in found if (f["side"], f["setting"]) == ("ours", ratios["finrl"]["setting"])]
+    return {
+        "origin": origin(),
+        "finrl": {"commit": FINRL_COMMIT, "file": FINRL_FILE, "sha256": FINRL_SHA256},
+        "settings": {n.lower(): v for n, v in vars(task).items() if n.isupper() and isinstance(v, int | float)},
+        "lr": LR,
+        "samples": SAMPLES,
+        "steps_per_cpu_s": rates,
+        "best_settings": best,
+        "ratios": ratios,
+        "peak_share": spread(shares),
+        "sharpe": known,
+        "raw": [*found, *trained],
     }
 
 
@@ -162,31 +215,39 @@ def main() -> int:
     parser.add_argument("--finrl", required=True, type=Path, help=f"folder with FinRL's {FINRL_FILE}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=5, help="seeds of each market with a known optimal policy")
-    parser.add_argument("--quick", action="store_true", help="few samples, into a temporary folder, as a smoke test")
+    parser.add_argument("--resume", type=Path, help="result file of an interrupted run; what it has is not repeated")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round and seed, into a temporary folder, as a smoke test"
+    )
     args = parser.parse_args()
+    if args.quick:
+        args.rounds = args.seeds = 1
+    if min(args.rounds, args.seeds) < 1:
+        parser.error("--rounds and --seeds must be 1 or more")
+    if args.resume and not args.resume.is_file():
+        parser.error(f"--resume {args.resume}: no such file")
     pythons = {"ours": sys.executable, "sb3": args.peer, "finrl": args.peer}
-    found = measure_speed(pythons, str(finrl_file(args.finrl).resolve()), args.rounds)
-    rates = speeds(found)
-    best = {side: int(max(rows, key=lambda n: rows[n]["median"])) for side, rows in rates.items()}
-    known = measure_sharpe(pythons, best, args.seeds, SAMPLES_QUICK if args.quick else SAMPLES)
-    ratios = compare(rates, best, known)
-    shares = [peak_share(f) for f in found if (f["side"], f["accounts"]) == ("ours", ratios["finrl"]["accounts"])]
-    print(f"share of the peak of matrix products: {statistics.median(shares):.0%}")
-    result = {
-        "origin": origin(),
-        "finrl": {"commit": FINRL_COMMIT, "file": FINRL_FILE, "sha256": FINRL_SHA256},
-        "settings": {n.lower(): v for n, v in vars(task).items() if n.isupper() and isinstance(v, int | float)},
-        "lr": LR,
-        "samples": SAMPLES_QUICK if args.quick else SAMPLES,
-        "steps_per_cpu_s": rates,
-        "best_accounts": best,
-        "ratios": ratios,
-        "peak_share": spread(shares),
-        "sharpe": known,
-        "raw": found,
-    }
+    finrl = str(finrl_file(args.finrl).resolve())
     folder = Path(tempfile.mkdtemp(prefix="ranks-trading-")) if args.quick else RESULTS
-    print(write_result(f"trading_recurrent_ppo_{time.strftime('%Y-%m-%d')}", result, folder))
+    earlier = json.loads(args.resume.read_text())["raw"] if args.resume else []
+    found: list[Result] = [one for one in earlier if "per_cpu_s" in one]
+    trained: list[Result] = [one for one in earlier if "market" in one]
+
+    def save() -> Path:
+        return write_result(f"trading_recurrent_ppo_{time.strftime('%Y-%m-%d')}", summary(found, trained), folder)
+
+    for number in range(max(args.rounds, args.seeds)):
+        if number < args.rounds and number not in {one["seed"] for one in found}:
+            found += measure_speed(pythons, finrl, number)
+            if trained:
+                save()
+        if number < args.seeds and number not in {one["seed"] for one in trained}:
+            trained += measure_sharpe(pythons, number)
+            save()
+    result, path = summary(found, trained), save()
+    for side, one in result["ratios"].items():
+        print(describe_ratio(side, one, result["best_settings"]))
+    print(f"share of the peak of matrix products: {result['peak_share']['median']:.0%}\n{path}")
     return 0
 
 

@@ -65,30 +65,34 @@ def known(found: Mapping[str, Any]) -> Iterator[str]:
 
 def speed(found: Mapping[str, Any]) -> Iterator[str]:
     """Environment steps a CPU second of all sides, and Sharpe ratios after the same number of samples."""
-    yield from ["**Speed, compared with sb3-contrib's RecurrentPPO** (one core; medians with quartiles)", ""]
-    accounts = sorted({n for rates in found["steps_per_cpu_s"].values() for n in rates}, key=int)
-    yield from ["| environment steps a CPU second | " + " | ".join(f"{n} accounts" for n in accounts) + " |"]
-    yield "|" + "---|" * (len(accounts) + 1)
+    rounds = found["peak_share"]["n"]
+    yield from [
+        f"**Speed, compared with sb3-contrib's RecurrentPPO** (one core; medians with quartiles, n = {rounds})",
+        "",
+    ]
+    settings = list(dict.fromkeys(n for rates in found["steps_per_cpu_s"].values() for n in rates))
+    yield from ["| environment steps a CPU second, accounts x days of a rollout | " + " | ".join(settings) + " |"]
+    yield "|" + "---|" * (len(settings) + 1)
     for side, rates in found["steps_per_cpu_s"].items():
-        yield f"| {SIDES[side]} | " + " | ".join(rate(rates.get(n)) for n in accounts) + " |"
+        yield f"| {SIDES[side]} | " + " | ".join(rate(rates.get(n)) for n in settings) + " |"
     yield ""
     for side, one in found["ratios"].items():
         verdict = "met" if one["ratio"] >= one["goal"] and one["counts"] else "not met"
         text = f"{one['ratio']:.1f}x the best of {SIDES[side]}; goal {one['goal']:g}x, {verdict}."
-        yield f"- ranks with {one['accounts']} accounts: {text}"
+        yield f"- ranks with {one['setting']}: {text}"
     yield f"- ranks reaches {found['peak_share']['median']:.0%} of the speed of large matrix products on this core."
     yield from [
         "",
-        f"| Sharpe ratios after {found['samples']:,} samples | accounts | one for each seed |",
+        f"| Sharpe ratios after {found['samples']:,} samples | accounts x days | one for each seed |",
         "|---|---|---|",
     ]
     for market, one in found["sharpe"].items():
-        for accounts, scores in one["ours"].items():
-            yield f"| {market}, ranks | {accounts} | {', '.join(f'{score:.2f}' for score in scores)} |"
-        for accounts, peer in one["peers"].items():
+        for setting, scores in one["ours"].items():
+            yield f"| {market}, ranks | {setting} | {', '.join(f'{score:.2f}' for score in scores)} |"
+        for setting, peer in one["peers"].items():
             low, high = peer["interval"]
             theirs = ", ".join(f"{score:.2f}" for score in peer["scores"])
-            yield f"| {market}, RecurrentPPO | {accounts} | {theirs}; interval {low:.2f} to {high:.2f} |"
+            yield f"| {market}, RecurrentPPO | {setting} | {theirs}; interval {low:.2f} to {high:.2f} |"
     yield from ["", *wrapped(where(found))]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
-from task import CLIP, DISCOUNT, EPOCHS, HIDDEN, HORIZON, LAMBDA, MINIBATCHES, NORM, VALUE_WEIGHT, Task
+from task import CLIP, DISCOUNT, EPOCHS, HIDDEN, LAMBDA, MINIBATCHES, NORM, VALUE_WEIGHT, Task
 
 
 class Clock(BaseCallback):
@@ -33,7 +33,7 @@ def learn(task: Task, environments: Any) -> tuple[RecurrentPPO, dict[str, Any]]:
         "MlpLstmPolicy",
         environments,
         learning_rate=task.lr,
-        n_steps=HORIZON,
+        n_steps=task.horizon,
         batch_size=task.samples // MINIBATCHES,
         n_epochs=EPOCHS,
         gamma=DISCOUNT,

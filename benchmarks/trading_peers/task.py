@@ -14,7 +14,7 @@ from ranks.workloads.stock_trading.config import Config, ModelConfig
 from ranks.workloads.stock_trading.data.config import DataConfig, FeatureConfig
 from ranks.workloads.stock_trading.market.config import MarketConfig
 
-HORIZON, EPOCHS, MINIBATCHES, HIDDEN = 63, 10, 4, 128
+EPISODE_DAYS, EPOCHS, MINIBATCHES, HIDDEN = 252, 10, 4, 128
 CLIP, NORM, DISCOUNT, LAMBDA, VALUE_WEIGHT = 0.2, 0.5, 0.99, 0.95, 0.5
 SP500, KNOWN = "sp500", ("mean-reverting", "two-regimes")
 """The shipped stocks, for speed; markets with a known optimal policy, for Sharpe ratios."""
@@ -22,9 +22,11 @@ SP500, KNOWN = "sp500", ("mean-reverting", "two-regimes")
 
 @dataclass(frozen=True)
 class Task:
-    """`iterations`: rollouts after the first, which is not measured. `finrl`: the file of FinRL's environment."""
+    """`horizon`: days of a rollout. `iterations`: rollouts after the first, which is not measured. `finrl`: the file of
+    FinRL's environment."""
 
     environments: int
+    horizon: int
     iterations: int
     seed: int
     source: str
@@ -34,7 +36,7 @@ class Task:
     @property
     def samples(self) -> int:
         """Environment steps of one rollout."""
-        return self.environments * HORIZON
+        return self.environments * self.horizon
 
     @property
     def updates(self) -> int:
@@ -50,12 +52,12 @@ class Task:
             base,
             data=DataConfig(source=self.source, synthetic_days=4_000, synthetic_stocks=2),
             features=FeatureConfig(names=names, turbulence=not is_known),
-            market=MarketConfig(episode_days=4 * HORIZON),
+            market=MarketConfig(episode_days=EPISODE_DAYS),
             model=ModelConfig(hidden=HIDDEN),
             ppo=replace(ppo, clip_range=CLIP, gamma=DISCOUNT, gae_lambda=LAMBDA, vf_coef=VALUE_WEIGHT),
             optim=replace(base.optim, lr=self.lr, clip_norm=NORM, schedule="constant"),
             global_batch=self.environments,
-            n_steps=HORIZON,
+            n_steps=self.horizon,
             iterations=self.iterations + 1,
         )
 
