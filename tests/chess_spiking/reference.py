@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ranks.chess.board import Board
 from ranks.search.evaluation import Leaves
+from ranks.selfplay import Positions
 from tests.chess.oracle import as_ours
 
 MAX_MOVES = 218
@@ -143,3 +144,11 @@ def neuron_by_neuron(
             v = u * (1 - fired) if reset == "hard" else u - threshold * fired
         columns.append(torch.stack(spikes))
     return torch.stack(columns, 1).view(current_TB.shape)
+
+
+def positions_of(batch: Leaves) -> Positions:
+    """A batch of the search as the net's encoding gets it, with as many columns as the longest list of moves."""
+    moves_BM = torch.from_numpy(batch.moves_BM[:, : int(batch.num_moves_B.max())].astype(np.int64))
+    return Positions(
+        torch.from_numpy(batch.states_BW.view(np.int64)), moves_BM, torch.from_numpy(batch.num_moves_B).long()
+    )

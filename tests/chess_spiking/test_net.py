@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -150,8 +151,10 @@ def test_presets(preset: str) -> None:
         ({"width": 0}, "--net.width 0"),
         ({"steps": 0}, "--net.steps 0"),
         ({"tau": 0.5}, "--net.tau 0.5"),
+        ({"alpha": math.nan}, "--net.alpha nan"),
         ({"groups": 5}, "--net.groups 5"),
         ({"groups": 0}, "--net.groups 0"),
+        ({"kind": "origin", "groups": 5}, "--net.groups 5"),
         ({"blocks": -1}, "--net.blocks -1"),
         ({"neuron": "relu", "coding": "rate"}, "--net.neuron relu"),
     ],

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from ranks.search.evaluation import Leaves
-from ranks.workloads.chess_spiking.evaluator import positions_of
 from ranks.workloads.chess_spiking.moves import (
     KNIGHT_STEPS,
     NUM_INDICES,
@@ -16,7 +15,7 @@ from ranks.workloads.chess_spiking.moves import (
 )
 from ranks.workloads.chess_spiking.planes import black_to_move, input_planes, origin_planes
 from tests.chess.oracle import as_ours
-from tests.chess_spiking.reference import leaves, origin_planes_of, planes_of, positions
+from tests.chess_spiking.reference import leaves, origin_planes_of, planes_of, positions, positions_of
 
 CPU = torch.device("cpu")
 
@@ -32,7 +31,7 @@ def batch(rivals: list[chess.Board]) -> Leaves:
 
 
 def test_planes_are_those_of_python_chess(rivals: list[chess.Board], batch: Leaves) -> None:
-    found = input_planes(positions_of(batch, CPU).states_BW, torch.float64)
+    found = input_planes(positions_of(batch).states_BW, torch.float64)
     wanted = torch.stack([planes_of(board) for board in rivals])
     assert torch.equal(found, wanted)
     assert {board.turn for board in rivals} == {True, False}
@@ -40,14 +39,14 @@ def test_planes_are_those_of_python_chess(rivals: list[chess.Board], batch: Leav
 
 
 def test_planes_of_the_origin(rivals: list[chess.Board], batch: Leaves) -> None:
-    p = positions_of(batch, CPU)
+    p = positions_of(batch)
     found = origin_planes(p.states_BW, p.moves_BM, p.num_moves_B, torch.float64)
     assert torch.equal(found, torch.stack([origin_planes_of(board) for board in rivals]))
 
 
 def test_a_position_and_its_mirror_image_are_the_same_to_the_net(rivals: list[chess.Board]) -> None:
     mirrored = [board.mirror() for board in rivals]
-    here, there = (positions_of(leaves(boards), CPU) for boards in ([b.copy(stack=False) for b in rivals], mirrored))
+    here, there = (positions_of(leaves(boards)) for boards in ([b.copy(stack=False) for b in rivals], mirrored))
     assert torch.equal(input_planes(here.states_BW, torch.float32), input_planes(there.states_BW, torch.float32))
     for row in range(len(rivals)):
         indices = [
@@ -99,7 +98,7 @@ def test_rubbish_behind_the_moves_has_an_index_too(batch: Leaves) -> None:
 
 
 def test_half_precision_planes_are_exact_but_for_the_clock(batch: Leaves) -> None:
-    states_BW: Tensor = positions_of(batch, CPU).states_BW
+    states_BW: Tensor = positions_of(batch).states_BW
     half, full = input_planes(states_BW, torch.bfloat16).float(), input_planes(states_BW, torch.float32)
     others = [plane for plane in range(20) if plane != 17]
     assert torch.equal(half[:, others], full[:, others])

@@ -51,7 +51,12 @@ def test_without_gymnasium_the_message_asks_for_it(
 
 
 @pytest.mark.parametrize(
-    ("package", "said"), [("gymnasium", "pip install 'ranks[gymnasium]'"), ("lacking", "pip install lacking")]
+    ("package", "said"),
+    [
+        ("gymnasium", "pip install 'ranks[gymnasium]'"),
+        ("numba", "pip install 'ranks[selfplay]'"),
+        ("lacking", "pip install lacking"),
+    ],
 )
 def test_a_missing_package_is_named(
     package: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Sequence[str]], str]

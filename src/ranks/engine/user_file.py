@@ -14,7 +14,7 @@ from ranks.bounded_file import open_file
 from ranks.errors import UserError
 
 PREFIX = "ranks_user_"
-EXTRAS = {"gymnasium": "gymnasium"}
+EXTRAS = {"gymnasium": "gymnasium", "numba": "selfplay"}
 """Package -> the extra of ranks that installs it."""
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ranks.selfplay.games import Games as Games
     from ranks.selfplay.losses import Targets as Targets
     from ranks.selfplay.losses import alphazero_loss as alphazero_loss
+    from ranks.selfplay.losses import policy_entropy as policy_entropy
     from ranks.selfplay.losses import policy_loss as policy_loss
     from ranks.selfplay.losses import reinforce_loss as reinforce_loss
     from ranks.selfplay.losses import value_loss as value_loss
@@ -44,7 +45,14 @@ HOMES = {
     "ranks.selfplay.encoding": ("Encoding", "Positions", "expected_outcome", "policy_and_value"),
     "ranks.selfplay.evaluation": ("score_against_random",),
     "ranks.selfplay.games": ("Games",),
-    "ranks.selfplay.losses": ("Targets", "alphazero_loss", "policy_loss", "reinforce_loss", "value_loss"),
+    "ranks.selfplay.losses": (
+        "Targets",
+        "alphazero_loss",
+        "policy_entropy",
+        "policy_loss",
+        "reinforce_loss",
+        "value_loss",
+    ),
     "ranks.selfplay.selfplay": ("SelfPlay",),
     "ranks.selfplay.replay.window": ("ReplayWindow",),
 }

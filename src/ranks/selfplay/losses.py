@@ -41,6 +41,12 @@ def policy_loss(logits_BM: Tensor, policy_BM: Tensor) -> Tensor:
     return -(policy_BM * log_pi_BM).sum(1)
 
 
+def policy_entropy(logits_BM: Tensor) -> Tensor:
+    """The entropy of the policy over legal moves: [B], in nats. `logits_BM`: -inf behind the moves."""
+    log_pi_BM = logits_BM.log_softmax(1).masked_fill(logits_BM == -torch.inf, 0.0)
+    return -(logits_BM.softmax(1) * log_pi_BM).sum(1)
+
+
 def value_loss(value: Tensor, target_B: Tensor) -> Tensor:
     """[B]. The squared error of a value [B]. Of logits of win, draw and loss [B, 3] the cross-entropy to
     win max(t, 0), draw 1 - |t|, loss max(-t, 0), which has the mean t."""
@@ -59,11 +65,17 @@ def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, value_weight
     return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_B.detach())
 
 
-def reinforce_loss(net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0) -> Loss:
-    """REINFORCE with the value as baseline (Williams 1992): moves that led to more than was expected become
-    more likely. For games without search, each position used once (`--replay.reuse 1`)."""
+def reinforce_loss(
+    net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0, entropy_weight: float = 0.0
+) -> Loss:
+    """REINFORCE with the value as baseline (Williams 1992, "Simple Statistical Gradient-Following Algorithms
+    for Connectionist Reinforcement Learning"): moves that led to more than was expected become more likely.
+    For games without search, each position used once (`--replay.reuse 1`).
+
+    `entropy_weight`: factor of the policy's entropy over legal moves, which is subtracted."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
     advantage_B = batch.outcome_B - expected_outcome(value.float()).detach()
-    value_B = value_loss(value, batch.value_B)
-    loss_B = advantage_B * policy_loss(logits_BM, batch.policy_BM) + value_weight * value_B
-    return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach())
+    value_B, entropy_B = value_loss(value, batch.value_B), policy_entropy(logits_BM.float())
+    policy_B = advantage_B * policy_loss(logits_BM, batch.policy_BM)
+    loss_B = policy_B + value_weight * value_B - entropy_weight * entropy_B
+    return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach(), entropy=entropy_B.detach())

@@ -5,21 +5,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ranks.errors import UserError
 from ranks.workloads.chess_spiking.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
     from ranks.workloads.chess_spiking.training import evaluate, train
 
+SHAPE = "self-play"
 COMMANDS: dict[str, str] = {}
 
 _HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
 
-__all__ = ["COMMANDS", "PRESETS", "Config", "build", "evaluate", "example_inputs", "train"]
+__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "example_inputs", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch on its first use. No submodule may have one of these names."""
+    """Import what needs torch or Numba on its first use. No submodule may have one of these names.
+
+    Raises UserError where Numba is not installed."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != "numba":
+            raise
+        found = "the package numba is not installed"
+        raise UserError("chess-spiking", found, "pip install 'ranks[chess-spiking]'") from missing

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ranks.workloads.chess_spiking.config import Config, NetConfig
+from ranks.workloads.chess_spiking.config import ORIGIN_CHANNELS, Config, NetConfig
 from ranks.workloads.chess_spiking.net.origin_net import OriginNet
 from ranks.workloads.chess_spiking.net.spiking_net import SpikingNet
 from ranks.workloads.chess_spiking.planes import ORIGIN_PLANES, PLANES
 
-ORIGIN_CHANNELS, ORIGIN_POLICY_HIDDEN = (64, 128, 256), 1024
+ORIGIN_POLICY_HIDDEN = 1024
 
 Net = SpikingNet | OriginNet
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,6 +10,9 @@ from typing import Literal
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 from ranks.selfplay.config import ReplayConfig, SelfPlayConfig
+
+ORIGIN_CHANNELS = (64, 128, 256)
+"""Channels of the three convolutions of chess-snn-rl."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,17 @@ class NetConfig:
                 raise UserError(f"{flag} {getattr(self, name)}", "a size below 1", f"give {flag} 1 or more")
         if self.blocks < 0:
             raise UserError(f"--net.blocks {self.blocks}", "a negative number of blocks", "give 0 or more")
-        if self.tau < 1 or self.threshold <= 0 or self.alpha <= 0:
+        if not (1 <= self.tau < math.inf and 0 < self.threshold < math.inf and 0 < self.alpha < math.inf):
             asked = f"--net.tau {self.tau} --net.threshold {self.threshold} --net.alpha {self.alpha}"
-            raise UserError(asked, "tau is 1 or more, threshold and alpha are above 0", "raise them")
+            raise UserError(asked, "tau is 1 or more, threshold and alpha are above 0, all finite", "change them")
         if self.neuron == "relu" and self.coding == "rate":
             asked = "--net.neuron relu --net.coding rate"
             raise UserError(asked, "the control has no time steps, so nothing to code", "leave --net.coding direct")
         least = 1 if self.kind == "residual" else 0
-        sizes = (self.width, self.value_channels) if self.kind == "residual" else ()
-        if self.groups < least or any(size % min(self.groups, size) for size in sizes):
-            asked = f"--net.groups {self.groups} --net.width {self.width} --net.value-channels {self.value_channels}"
-            raise UserError(asked, "the groups do not divide the channels", "give sizes that are multiples of groups")
+        sizes = (self.width, self.value_channels) if self.kind == "residual" else ORIGIN_CHANNELS
+        if self.groups < least or (self.groups and any(size % min(self.groups, size) for size in sizes)):
+            found = f"it must be {least} or more, and divide the channels {', '.join(map(str, sizes))}"
+            raise UserError(f"--net.groups {self.groups}", found, "give 8 groups, or channels that are multiples")
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,13 @@ class Config:
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
         at_least(1, self, "eval_every", "eval_games", "eval_simulations")
-        if self.value_weight < 0 or self.entropy_weight < 0:
+        if not (0 <= self.value_weight < math.inf and 0 <= self.entropy_weight < math.inf):
             asked = f"--value-weight {self.value_weight} --entropy-weight {self.entropy_weight}"
-            raise UserError(asked, "weights are not negative", "give 0 or more")
+            raise UserError(asked, "weights are finite and not negative", "give 0 or more")
 
 
 def demo() -> Config:
-    """For five minutes on 2 CPU cores."""
+    """A small net and few games. Meant for five minutes on 2 CPU cores; its time was not measured."""
     return replace(
         small(),
         net=NetConfig(blocks=2, width=32),
@@ -115,7 +119,7 @@ def demo() -> Config:
 
 
 def small() -> Config:
-    """For half an hour on 2 CPU cores."""
+    """Meant for half an hour on 2 CPU cores; its time was not measured."""
     return Config(
         iterations=30,
         games_per_iteration=64,
@@ -128,7 +132,7 @@ def small() -> Config:
 
 
 def full() -> Config:
-    """For a GPU."""
+    """For a GPU. It has not run on one."""
     return Config(net=NetConfig(blocks=10, width=128))
 
 

@@ -14,11 +14,10 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.learner import Learner
-from ranks.selfplay import Encoding, ReplayWindow, SelfPlay, alphazero_loss, score_against_random
+from ranks.selfplay import Encoding, ReplayWindow, SelfPlay, alphazero_loss, reinforce_loss, score_against_random
 from ranks.workloads.chess_spiking.building import Net, build
 from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.losses import reinforce_loss
 from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
 from ranks.workloads.chess_spiking.net.measures import measure
 

@@ -1,0 +1,104 @@
+"""Whole trainings with a tiny net: equal on one and two ranks, exported, and refused without Numba."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ranks import RunConfig, World
+from ranks.selfplay import SelfPlayConfig
+from ranks.workloads import chess_spiking
+from ranks.workloads.chess_spiking import PRESETS, Config
+from ranks.workloads.chess_spiking.config import NetConfig
+from tests.engine.group import run_ranks
+
+TINY = Config(
+    iterations=1,
+    games_per_iteration=4,
+    slots=4,
+    global_batch=16,
+    eval_games=2,
+    eval_simulations=1,
+    measure_positions=8,
+    net=NetConfig(blocks=1, width=8, value_channels=8, value_hidden=8),
+    selfplay=SelfPlayConfig(simulations=2, max_plies=12),
+)
+ORIGIN = PRESETS["origin"]()
+TINY_ORIGIN = replace(
+    TINY,
+    net=replace(ORIGIN.net, steps=2),
+    selfplay=replace(ORIGIN.selfplay, max_plies=12),
+    replay=ORIGIN.replay,
+    entropy_weight=ORIGIN.entropy_weight,
+)
+
+
+def settings(folder: Path, name: str) -> RunConfig:
+    return RunConfig(name=name, runs_dir=folder / "runs", exact=True, shards=2)
+
+
+def fingerprints(world: World, *cfgs: Config) -> list[str]:
+    """Of trainings one after the other."""
+    found: list[str] = []
+    for cfg in cfgs:
+        name = f"{world.config.name}-{cfg.net.kind}"
+        torch.manual_seed(world.seed)  # as at a start
+        other = World(replace(world.config, name=name), world.process_env, world.device, world.comm, "chess-spiking")
+        found.append(chess_spiking.train(cfg, other).fingerprint)
+    return found
+
+
+def rows(folder: Path, run: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "runs" / run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_two_ranks_train_the_same_net_as_one_and_the_export_needs_only_torch(tmp_path: Path) -> None:
+    found = [
+        run_ranks(size, fingerprints, TINY, TINY_ORIGIN, config=settings(tmp_path, f"on-{size}"), tmp_path=tmp_path)
+        for size in (1, 2)
+    ]
+    assert found[0][0] == found[1][0] == found[1][1]
+    assert found[0][0][0] != found[0][0][1]
+    for kind in ("residual", "origin"):
+        (row,) = rows(tmp_path, f"on-2-{kind}")
+        assert row["rollout/games"] >= 4
+        assert 0 < row["rollout/mean_length"] <= 12
+        assert row["selfplay/evaluations_per_second"] > 0
+        assert row["spikes/control_multiply_accumulates"] > 0
+        assert {"val/score", "train/value_loss"} <= row.keys()
+    assert "train/entropy" in rows(tmp_path, "on-1-origin")[0]
+
+    export = tmp_path / "runs" / "on-2-residual" / "export"
+    use = (
+        "import sys, torch; from model import load; net = load('.'); logits, wdl = net(torch.zeros(2, 20, 8, 8)); "
+        "print(*logits.shape, *wdl.shape, 'ranks' in sys.modules, float(logits.abs().sum()) > 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", use], cwd=export, capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["2", "4672", "2", "3", "False", "True"]
+
+
+def test_without_numba_one_error_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["numba"] = None  # as if it were not installed
+from ranks.errors import UserError
+from ranks.workloads import load
+workload = load("chess-spiking")
+workload.build(workload.PRESETS["demo"]())
+try:
+    workload.train
+except UserError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "asked: chess-spiking",
+        "found: the package numba is not installed",
+        "   do: pip install 'ranks[chess-spiking]'",
+    ]
