@@ -27,7 +27,7 @@ BUDGETS_S: Mapping[str, int] = {
     "rl": 45,
     "search": 35,
     "selfplay": 25,
-    "simulated_device": 40,
+    "simulated_device": 65,
     "stock_trading": 65,
     "tests": 15,
     "watch": 5,
