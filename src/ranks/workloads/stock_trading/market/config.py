@@ -19,8 +19,9 @@ class MarketConfig:
     weight_step: float | None = None
     """How much an action of 1 raises the weight of a stock in the account in a day, and an action of -1 lowers it;
     none: 1 / number of stocks."""
-    no_trade_band: float = 0.01
-    """A stock whose weight would change by less than this is not traded."""
+    no_trade_band: float | None = None
+    """An action that would change the weight of a stock by less than this does not trade it, except that a weight of 0
+    sells the whole holding; none: 0.2 / number of stocks, at most 0.01. Below the step of a day."""
     commission_bps: float = 10.0
     """Commission on purchases and on sales, in basis points of the traded value."""
     slippage_bps: float = 0.0
@@ -43,6 +44,18 @@ class MarketConfig:
         """`weight_step`, or its default for this number of stocks."""
         return 1 / num_stocks if self.weight_step is None else self.weight_step
 
+    def band_of(self, num_stocks: int) -> float:
+        """`no_trade_band`, or its default for this number of stocks. Raises UserError if it is the step or more, with
+        which no action could trade."""
+        band, step = self.no_trade_band, self.step_of(num_stocks)
+        if band is None:
+            band = min(0.01, 0.2 / num_stocks)
+        if band >= step:
+            found = f"a step of {step:g} a day for {num_stocks} stocks, so that nothing would ever be traded"
+            do = "give a band below the step, or a larger step (--market.weight-step)"
+            raise UserError(f"a no-trade band of {band:g} (--market.no-trade-band)", found, do)
+        return band
+
     @property
     def commission(self) -> float:
         """As a fraction of the traded value."""
@@ -60,7 +73,8 @@ class MarketConfig:
             self._check(name, lambda value: 0 <= value <= 1_000, "0 to 1,000 basis points")
         if self.weight_step is not None:
             self._check("weight_step", lambda value: 0 < value <= 1, "a weight above 0, at most 1")
-        self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
+        if self.no_trade_band is not None:
+            self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
         self._check("recovery", lambda value: 0 <= value <= 1, "a fraction from 0 to 1")
         self._check("ruin_fraction", lambda value: 0 <= value < 1, "a fraction from 0 to less than 1")
         if self.episode_days is not None:
