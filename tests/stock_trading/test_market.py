@@ -354,6 +354,7 @@ def test_pairwise_sum_of_any_number_of_stocks() -> None:
         {"weight_step": 0.0},
         {"no_trade_band": -0.01},
         {"recovery": 1.1},
+        {"delisted_after": 0},
         {"commission_bps": -1.0},
         {"slippage_bps": 10_000.0},
         {"episode_days": 0},

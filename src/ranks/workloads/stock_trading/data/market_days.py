@@ -39,8 +39,6 @@ class MarketDays:
     window: int
     is_traded_DS: npt.NDArray[np.bool_] | None = None
     """See `Prices.is_traded_DS`; None if all stocks are traded on all days."""
-    is_gone_DS: npt.NDArray[np.bool_] | None = None
-    """See `Prices.is_gone_DS`; None like the field above."""
 
     @property
     def num_days(self) -> int:
@@ -137,5 +135,4 @@ def _market_days(
         is_turbulent_D[cut],
         window,
         prices.is_traded_DS[cut] if prices.has_gaps else None,
-        prices.is_gone_DS()[cut] if prices.has_gaps else None,
     )

@@ -28,8 +28,10 @@ class MarketConfig:
     """How much worse than the market price an order is filled, in basis points."""
     whole_shares: bool = False
     """Buy and sell whole shares only. Adjusted prices do not tell how many shares a sum bought on its day."""
+    delisted_after: int = 20
+    """A stock without a price on this many days in a row is taken as delisted: its holders are sold out by force."""
     recovery: float = 0.7
-    """A stock that leaves the market for good is sold by force, at this fraction of its last price."""
+    """The fraction of its last price at which a delisted stock is sold by force."""
     episode_days: int | None = 252
     """Trading days of an episode; none: the whole period."""
     reward_scale: float = 1e-4
@@ -77,6 +79,7 @@ class MarketConfig:
             self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
         self._check("recovery", lambda value: 0 <= value <= 1, "a fraction from 0 to 1")
         self._check("ruin_fraction", lambda value: 0 <= value < 1, "a fraction from 0 to less than 1")
+        self._check("delisted_after", lambda value: value >= 1, "1 day or more")
         if self.episode_days is not None:
             self._check("episode_days", lambda value: value >= 1, "1 or more")
         if self.turbulence_exit is not None:
