@@ -68,6 +68,8 @@ class Periods:
     validation: MarketDays | None
     test: MarketDays
     stats: PreprocessingStats
+    num_market: int
+    """M: the last columns of the tables are features of the market."""
 
 
 def make_periods(
@@ -81,7 +83,7 @@ def make_periods(
         return make_market_days(prices, features, stats, rows, window)
 
     validation = None if split.validation is None else days(split.validation)
-    return Periods(days(split.train), validation, days(split.test), stats)
+    return Periods(days(split.train), validation, days(split.test), stats, len(features.market_names))
 
 
 def turbulence_threshold(features: Features, train: range, quantile: float | None) -> float:
