@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from ranks.workloads.stock_trading.runs.trained_run import load_run
 
 from .fixtures import bars, simulate_actions, train_run, with_gaps
 
+PAGE = Path(__file__).parents[2] / "docs" / "stock-trading.md"
 UNIVERSE = """date,A,B,C
 2020-01-01,10,,10
 2020-01-02,10,,10
@@ -233,6 +237,18 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Config]:
     )
     train_run(cfg, folder / "runs", "own")
     return folder, cfg
+
+
+def test_the_export_is_used_with_the_features_of_the_run(masked: tuple[Path, Config]) -> None:
+    """The example of the page, for a run whose features have `traded` added."""
+    folder, _ = masked
+    code = PAGE.read_text(encoding="utf-8").split("```python use.py\n")[1].split("```")[0]
+    used = [sys.executable, "-c", code.replace("demo", "own")]
+    done = subprocess.run(used, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    weights = ast.literal_eval(done.stdout)
+    assert list(weights) == ["S0", "S1", "S2", "S3"]
+    assert all(0 <= weight <= 1 for weight in weights.values())
 
 
 def test_a_policy_trains_and_is_tested_on_stocks_that_come_and_go(masked: tuple[Path, Config]) -> None:
