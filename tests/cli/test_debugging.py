@@ -111,6 +111,17 @@ def test_a_debugger_in_a_rank_says_how_to_debug(trained: Path) -> None:
     assert [line.partition(":")[0].strip() for line in done.stderr.splitlines()] == ["asked", "found", "do"]
 
 
+def test_a_workload_that_exits_ends_the_command_as_in_its_own_process(trained: Path) -> None:
+    """With its exit code and all that it has printed, after a handled exception too."""
+    with_line(
+        trained, "import sys, traceback; e = KeyError('handled'); traceback.print_exception(e); sys.exit('no data')"
+    )
+    watched, here = run(trained), run(trained, "--hang-timeout", "none")
+    assert (
+        (watched.returncode, watched.stderr) == (here.returncode, here.stderr) == (1, "KeyError: 'handled'\nno data\n")
+    )
+
+
 def test_input_in_a_rank_says_how_to_type() -> None:
     note = debugging.explained(EOFError("EOF when reading a line")).__notes__
     assert "--hang-timeout none" in note[0]

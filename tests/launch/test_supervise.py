@@ -138,6 +138,48 @@ def test_a_rank_that_gives_up_ends_the_run_with_exit_3(start: Any) -> None:
     assert "three losses were not finite" in err
 
 
+EXIT = """
+import traceback
+from ranks.launch.failures.report import report_exit
+def leave(code):
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        traceback.print_exc()
+    print("the last line", file=sys.stderr)
+    try:
+        sys.exit(code)
+    except SystemExit as end:
+        report_exit(end, Path(os.environ["RANKS_ERROR_FILE"]))
+        raise
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"), [("5", 5, ""), ("'no data here'", 1, "no data here\n"), ("-1", 255, "")]
+)
+def test_the_only_rank_ends_the_command_by_its_own_exit(start: Any, given: str, code: int, said: str) -> None:
+    launcher = start(EXIT + f"leave({given})\n", ranks=1)
+    ended, out, err = launcher.end()
+    assert (ended, out) == (code, "")
+    assert err.startswith("Traceback (most recent call last)")
+    assert err.endswith(f"\nZeroDivisionError: division by zero\nthe last line\n{said}")
+    assert [(fact["kind"], fact["type"]) for fact in sessions(launcher)] == [("exit", "exit")]
+
+
+def test_one_of_several_ranks_that_exits_is_named_with_its_message(start: Any) -> None:
+    code, _, err = start(EXIT + "leave('no data here') if rank == 1 else time.sleep(60)\n").end()
+    assert code == 1
+    assert err.splitlines()[0] == "rank 1 ended with exit code 1: no data here"
+
+
+def test_an_exit_with_0_is_no_failure(start: Any) -> None:
+    launcher = start(EXIT + "leave(None)\n", ranks=1)
+    code, _, err = launcher.end()
+    assert (code, sessions(launcher)) == (0, [])
+    assert err.endswith("the last line\n")
+
+
 def test_an_exit_without_a_message_is_reported(start: Any) -> None:
     code, _, err = start("os._exit(7) if rank == 1 else time.sleep(60)\n").end()
     assert code == 1

@@ -60,10 +60,13 @@ class Output:
             self._held_since = None
             self._flush(len(self._pending))
 
-    def close(self, *, failed: bool) -> None:
-        """Show the rest, except the traceback that the failure report shows."""
-        if not (failed and self._held_since is not None):
-            self._flush(len(self._pending))
+    def close(self, reported: str | None = None) -> None:
+        """Show the rest. `reported`: the traceback that the failure report shows, which is left out; empty where its
+        text is not known, and all that is held back is left out."""
+        if reported is not None and self._held_since is not None:
+            before, found, after = self._pending.rpartition(reported.encode(errors="replace") or self._pending)
+            self._pending = before + after if found else bytearray()
+        self._flush(len(self._pending))
         os.close(self.pipe)
 
     def _show_lines(self, now_s: float) -> None:

@@ -75,8 +75,8 @@ class RankProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def end(self, *, failed: bool, deadline_s: float) -> bool:
-        """Kill the process group, wait until all of it has ended, close the output.
+    def end(self, *, reported: str | None, deadline_s: float) -> bool:
+        """Kill the process group, wait until all of it has ended, close the output. `reported`: see `Output.close`.
 
         False where the rank has not ended by `deadline_s` (of `time.monotonic`). SIGKILL then ends it as soon as
         the kernel returns from what it does for the rank.
@@ -91,7 +91,7 @@ class RankProcess:
             time.sleep(0.01)
         for output in self.outputs:
             output.pump(time.monotonic())
-            output.close(failed=failed)
+            output.close(reported)
         self.outputs.clear()
         if self._log is not None:
             self._log.close()

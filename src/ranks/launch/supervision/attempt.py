@@ -96,6 +96,17 @@ class Attempt:
             return self._left_early() or min(self.failures.values(), key=lambda f: f.time_s)
         return self._clean_exit(stopped, now_s) or self._hang(now_s)
 
+    def reported(self, rank: int) -> str | None:
+        """What of a rank's output the report of a failed attempt stands for, as in `Output.close`.
+
+        Nothing where the rank exited or a signal ended it: a traceback in its output is then of a handled exception. A
+        rank that was killed because another one failed may have begun to print that it lost the other.
+        """
+        failure = self.failures.get(rank)
+        if failure is not None and failure.kind in ("exit", "signal"):
+            return None
+        return failure.traceback if failure is not None else ""
+
     def _clean_exit(self, stopped: list[RankProcess], now_s: float) -> End | None:
         """The end once all ranks have ended without a failure; None before.
 

@@ -102,7 +102,7 @@ class Supervisor:
             self._explain(result)
             if self.stop.signum or not restarts.allows(result):
                 self._say_where_to_resume(result)
-                return EXIT_CODES.get(result.kind, 1)
+                return self._exit_code(result)
             if not self.config.max_restarts:
                 self._say_where_to_resume(result)
                 return 1
@@ -149,7 +149,8 @@ class Supervisor:
                     for output in process.outputs:
                         with contextlib.suppress(KeyError):
                             self.selector.unregister(output.pipe)
-                    if process.end(failed=isinstance(result, Failure), deadline_s=deadline_s):
+                    reported = attempt.reported(process.rank) if isinstance(result, Failure) else None
+                    if process.end(reported=reported, deadline_s=deadline_s):
                         self.reaper.remove_group(process.pid)
                     else:
                         self.say(
@@ -247,12 +248,21 @@ class Supervisor:
             self.say(line)
         if failure.kind == "hang":
             self.say(NO_HANG)
-        shown = self.alone and failure.kind in ("user", "gave_up")
+        shown = self._exited(failure) or (self.alone and failure.kind in ("user", "gave_up"))
         if logs is not None and logged and not shown and failure.kind != "user_error":
             self.say(f"  log: {logs.of_rank(failure.rank)}")
 
+    def _exit_code(self, failure: Failure) -> int:
+        if self._exited(failure):
+            return failure.exit_code or 1
+        return EXIT_CODES.get(failure.kind, 1)
+
+    def _exited(self, failure: Failure) -> bool:
+        """Whether the only rank has called `sys.exit`. Then nothing is said: Python has printed the message."""
+        return self.alone and failure.exit_code is not None
+
     def _say_where_to_resume(self, failure: Failure) -> None:
-        if self.config.resume_line is not None and failure.kind != "user_error":
+        if self.config.resume_line is not None and failure.kind != "user_error" and not self._exited(failure):
             with contextlib.suppress(OSError):
                 self.say(self.config.resume_line())
 
