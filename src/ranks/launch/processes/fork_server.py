@@ -21,8 +21,10 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
@@ -32,6 +34,8 @@ REPLY_S = 30.0
 """How long the launcher waits for a process id."""
 KILLED_S = 10.0
 """How long to wait for the killed server. One that takes longer is stuck in the kernel, and is left to it."""
+DIE_WITH_PARENT = (sys.executable, "-I", "-S", str(Path(__file__).with_name("die_with_parent.py")))
+"""Start a command, after the process id of its parent, such that the kernel kills it when the parent dies."""
 READY = b"ready"
 MESSAGE_BYTES = 1 << 20
 ID_BYTES = 32
@@ -47,7 +51,14 @@ class ForkServer:
         self._is_ready, self._ready_by_s = False, time.monotonic() + READY_S
         with theirs:
             self._process = subprocess.Popen(
-                [*python, "-m", "ranks.launch.processes.forked_rank", str(theirs.fileno())],
+                [
+                    *DIE_WITH_PARENT,
+                    str(os.getpid()),
+                    *python,
+                    "-m",
+                    "ranks.launch.processes.forked_rank",
+                    str(theirs.fileno()),
+                ],
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -119,7 +130,6 @@ def serve(connection: socket.socket) -> list[str] | None:
 
     Returns None in the server, and in each rank the module to run with its arguments.
     """
-    die_with(os.getppid())
     connection.send(READY)
     while True:
         message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, 2)
@@ -129,11 +139,12 @@ def serve(connection: socket.socket) -> list[str] | None:
         reader, writer = os.pipe()
         middle = os.fork()
         if not middle:
+            parent = os.getpid()
             rank = os.fork()
             if not rank:
                 for fd in (reader, writer, connection.detach()):
                     os.close(fd)
-                become_rank(request, fds)
+                become_rank(request, fds, parent)
                 return list(request["module"])
             os.setpgid(rank, rank)  # before the launcher knows the id, so that it can always kill the group
             os.write(writer, str(rank).encode())
@@ -144,9 +155,9 @@ def serve(connection: socket.socket) -> list[str] | None:
             os.close(fd)
 
 
-def become_rank(request: Mapping[str, Any], fds: Sequence[int]) -> None:
-    """Give this new process its parent, output, variables, random state and name."""
-    while os.getppid() not in (request["launcher"], 1):  # until the middle process has ended
+def become_rank(request: Mapping[str, Any], fds: Sequence[int], middle: int) -> None:
+    """Give this new process its parent, output, variables, random state and name, once the middle process has ended."""
+    while os.getppid() == middle:
         os.sched_yield()
     die_with(request["launcher"])
     for fd, number in zip(fds, (1, 2), strict=True):

@@ -7,11 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
-from ranks.launch.processes.fork_server import ForkedProcess, ForkServer
+from ranks.launch.processes.fork_server import DIE_WITH_PARENT, ForkedProcess, ForkServer
 
-DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 Start = Callable[[Mapping[str, str], int, int], "ForkedProcess | subprocess.Popen[bytes]"]
 """(variables, stdout, stderr) -> a new process, the leader of its own process group. Raises OSError."""
 
@@ -38,7 +36,7 @@ class Starter:
             with contextlib.suppress(OSError):  # where the server could not import torch, the rank says why
                 return self._server.fork(self._module, env, stdout, stderr)
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *self._argv],
+            [*DIE_WITH_PARENT, str(os.getpid()), *self._argv],
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
