@@ -122,6 +122,12 @@ def test_a_workload_that_exits_ends_the_command_as_in_its_own_process(trained: P
     )
 
 
+def test_the_only_rank_reads_what_comes_through_a_pipe(trained: Path) -> None:
+    with_line(trained, "import sys; sys.exit(repr((input(), sys.stdin.readline(), sys.stdin.buffer.read())))")
+    done = run(trained, typed="one\ntwo é\nthree\n")
+    assert done.stderr == "('one', 'two é\\n', b'')\n"
+
+
 def test_input_in_a_rank_says_how_to_type() -> None:
     note = debugging.explained(EOFError("EOF when reading a line")).__notes__
     assert "--hang-timeout none" in note[0]

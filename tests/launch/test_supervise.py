@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -171,6 +172,16 @@ def test_one_of_several_ranks_that_exits_is_named_with_its_message(start: Any) -
     code, _, err = start(EXIT + "leave('no data here') if rank == 1 else time.sleep(60)\n").end()
     assert code == 1
     assert err.splitlines()[0] == "rank 1 ended with exit code 1: no data here"
+
+
+@pytest.mark.parametrize(("ranks", "read"), [(1, "typed"), (2, "")])
+def test_only_a_rank_without_others_reads_standard_input(start: Any, tmp_path: Path, ranks: int, read: str) -> None:
+    """From a file. `tests/cli/test_debugging.py` has a pipe to a rank that is forked."""
+    (tmp_path / "input").write_text("typed")
+    with_input = ["sh", "-c", f'exec "$@" < {tmp_path / "input"}', "sh"]
+    launcher = start("(folder / f'read{rank}').write_text(sys.stdin.read())\n", ranks=ranks, before=with_input)
+    assert launcher.end()[0] == 0
+    assert (tmp_path / "read0").read_text() == read
 
 
 def test_an_exit_with_0_is_no_failure(start: Any) -> None:

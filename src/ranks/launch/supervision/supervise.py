@@ -86,7 +86,7 @@ class Supervisor:
                 stack.callback(self.config.logs.close)
             self.selector = stack.enter_context(selectors.DefaultSelector())
             self.selector.register(self.signals.reader, selectors.EVENT_READ)
-            starter = Starter(self.config.argv, self.config.env, self.config.pass_fds)
+            starter = Starter(self.config.argv, self.config.env, self.config.pass_fds, self.config.stdin)
             self.start = stack.enter_context(contextlib.closing(starter))
             return self._attempts()
 
