@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,39 @@ def test_ranks_that_got_a_signal_from_elsewhere_end_the_run_as_stopped(start: An
     )
     assert launcher.end()[0] == 143
     assert sessions(launcher) == []
+
+
+def test_ctrl_z_stops_the_ranks_with_the_launcher_and_is_no_hang(start: Any) -> None:
+    """The launcher gets a process group of its own, whose parent could continue it, as from a shell."""
+    own_group = [sys.executable, "-c", "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"]
+    script = (
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "(folder / f'child{rank}').write_text(str(child.pid))\n"
+        "(folder / f'pid{rank}').write_text(str(os.getpid()))\n"
+        "touch(f'ready{rank}')\n"
+        "wait_for('continue')\n"
+        "child.kill()\n"
+    )
+    launcher = start(script, before=own_group)
+    launcher.wait_for("ready0", "ready1")
+    pids = [int((launcher.folder / f"{name}{rank}").read_text()) for name in ("pid", "child") for rank in (0, 1)]
+    processes = [psutil.Process(pid) for pid in (launcher.process.pid, *pids)]
+    for _ in range(2):
+        launcher.process.send_signal(signal.SIGTSTP)
+        wait_for_states(processes, stopped=True)
+        launcher.process.send_signal(signal.SIGCONT)
+        wait_for_states(processes, stopped=False)
+    (launcher.folder / "continue").touch()
+    assert launcher.end()[0] == 0
+    assert sessions(launcher) == []
+
+
+def wait_for_states(processes: list[psutil.Process], *, stopped: bool) -> None:
+    deadline = time.monotonic() + 60
+    while any((process.status() == psutil.STATUS_STOPPED) is not stopped for process in processes):
+        assert time.monotonic() < deadline, [process.status() for process in processes]
+        time.sleep(0.01)
 
 
 def test_a_stop_before_the_ranks_can_save_ends_as_stopped(start: Any) -> None:

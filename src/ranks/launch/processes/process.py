@@ -72,8 +72,12 @@ class RankProcess:
 
     def kill(self) -> None:
         """Send SIGKILL to the whole process group."""
+        self.send_group(signal.SIGKILL)
+
+    def send_group(self, signum: int) -> None:
+        """Send a signal to the whole process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signum)
 
     def end(self, *, reported: str | None, deadline_s: float) -> bool:
         """Kill the process group, wait until all of it has ended, close the output. `reported`: see `Output.close`.

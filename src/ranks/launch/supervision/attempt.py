@@ -71,6 +71,17 @@ class Attempt:
         for process in self.running:
             process.send(signum)
 
+    def pause(self, until_continued: Callable[[], None]) -> None:
+        """Stop the ranks and their children while `until_continued` stops this process. No limit counts that time."""
+        paused, began_s = self.running, time.monotonic()
+        for process in paused:
+            process.send_group(signal.SIGSTOP)
+        until_continued()
+        for process in paused:
+            process.send_group(signal.SIGCONT)
+        self.stop.asked_s += time.monotonic() - began_s
+        self.watchdog.restart_clocks()
+
     def result(self) -> End | Failure | None:
         """How the attempt ended; None while the ranks run."""
         now_s = time.monotonic()

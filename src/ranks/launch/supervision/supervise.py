@@ -214,7 +214,9 @@ class Supervisor:
 
     def _forward_signals(self, attempt: Attempt) -> None:
         for signum in self.signals.read():
-            if self.stop.signum:
+            if signum == signal.SIGTSTP:
+                attempt.pause(self.signals.pause)
+            elif self.stop.signum:
                 if signum == signal.SIGINT:
                     self.stop.kill_now = True
             else:
