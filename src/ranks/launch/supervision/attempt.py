@@ -108,7 +108,7 @@ class Attempt:
         return self._clean_exit(stopped, now_s) or self._hang(now_s)
 
     def reported(self, rank: int) -> str | None:
-        """What of a rank's output the report of a failed attempt stands for, as in `Output.close`.
+        """The traceback in a rank's output that the report of a failed attempt shows, as in `Output.close`.
 
         Nothing where the rank exited or a signal ended it: a traceback in its output is then of a handled exception. A
         rank that was killed because another one failed may have begun to print that it lost the other.
