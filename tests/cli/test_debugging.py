@@ -27,7 +27,6 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
 
     def launch_run(argv: Any, placement: Any, run_dir: Path, *, lock_fd: int, **asked: Any) -> int:
-        os.close(lock_fd)
         calls.append({"placement": placement, **asked})
         return 0
 
