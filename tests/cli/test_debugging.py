@@ -27,7 +27,6 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
 
     def launch_run(argv: Any, placement: Any, run_dir: Path, *, lock_fd: int, **asked: Any) -> int:
-        os.close(lock_fd)
         calls.append({"placement": placement, **asked})
         return 0
 
@@ -109,6 +108,23 @@ def test_a_debugger_in_a_rank_says_how_to_debug(trained: Path) -> None:
     done = run(trained)
     assert done.returncode == 2
     assert [line.partition(":")[0].strip() for line in done.stderr.splitlines()] == ["asked", "found", "do"]
+
+
+def test_a_workload_that_exits_ends_the_command_as_in_its_own_process(trained: Path) -> None:
+    """With its exit code and all that it has printed, after a handled exception too."""
+    with_line(
+        trained, "import sys, traceback; e = KeyError('handled'); traceback.print_exception(e); sys.exit('no data')"
+    )
+    watched, here = run(trained), run(trained, "--hang-timeout", "none")
+    assert (
+        (watched.returncode, watched.stderr) == (here.returncode, here.stderr) == (1, "KeyError: 'handled'\nno data\n")
+    )
+
+
+def test_the_only_rank_reads_what_comes_through_a_pipe(trained: Path) -> None:
+    with_line(trained, "import sys; sys.exit(repr((input(), sys.stdin.readline(), sys.stdin.buffer.read())))")
+    done = run(trained, typed="one\ntwo é\nthree\n")
+    assert done.stderr == "('one', 'two é\\n', b'')\n"
 
 
 def test_input_in_a_rank_says_how_to_type() -> None:

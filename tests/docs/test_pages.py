@@ -165,9 +165,9 @@ def test_stock_trading_exported(tmp_path: Path, shell: dict[str, str]) -> None:
     (tmp_path / "use.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["use.py"])
     tiny = "--iterations 2 --global-batch 8 --ppo.minibatches 2 --ppo.epochs 1 --optim.lr 0.05 --gpus none --ranks 1"
     run(f"ranks train stock-trading --preset demo --name demo {tiny}", tmp_path, shell)
-    orders = ast.literal_eval(run("python use.py", tmp_path, shell))
-    assert orders
-    assert all(abs(shares) <= 100 for shares in orders.values())
+    weights = ast.literal_eval(run("python use.py", tmp_path, shell))
+    assert weights
+    assert all(0 <= weight <= 1 for weight in weights.values())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -120,6 +120,62 @@ def test_forked_ranks_die_with_their_launcher(tmp_path: Path) -> None:
     assert alive == []
 
 
+def test_the_server_dies_with_a_launcher_that_is_killed_during_the_import_of_torch(tmp_path: Path) -> None:
+    """It holds the lock of the run."""
+    (tmp_path / "torch.py").write_text("import time\nopen('importing', 'w').close()\ntime.sleep(600)\n")
+    launcher = launch(tmp_path)
+    while not (tmp_path / "importing").exists():
+        assert launcher.poll() is None, launcher.communicate()[1]
+        time.sleep(0.01)
+    children = psutil.Process(launcher.pid).children(recursive=True)
+    assert children
+    launcher.send_signal(signal.SIGKILL)
+    launcher.communicate()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    for process in alive:
+        process.kill()
+    assert alive == []
+
+
+FORKED_WITHOUT_LAUNCHER = """
+import json, os, socket, sys
+from ranks.launch.processes.fork_server import serve
+from ranks.launch.processes.orphan_reaper import become_subreaper
+
+become_subreaper()  # as an init process of a container that is not process 1
+launcher = os.fork()
+if not launcher:
+    os._exit(0)
+os.waitpid(launcher, 0)
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server = os.fork()
+if not server:
+    ours.close()
+    serve(theirs)
+    os._exit(0)
+theirs.close()
+assert ours.recv(32) == b"ready"
+socket.send_fds(ours, [json.dumps({"module": [], "env": {}, "launcher": launcher}).encode()], [1, 2])
+rank = int(ours.recv(32))
+print(rank, flush=True)
+assert os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) == 137
+ours.close()
+os.waitpid(server, 0)
+"""
+
+
+def test_a_rank_whose_launcher_is_gone_ends_under_any_subreaper() -> None:
+    argv = [sys.executable, "-c", FORKED_WITHOUT_LAUNCHER]
+    with subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as parent:
+        try:
+            _, err = parent.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            for process in psutil.Process(parent.pid).children(recursive=True):
+                process.kill()
+            raise
+    assert parent.returncode == 0, err
+
+
 @pytest.mark.parametrize(
     ("argv", "parts"),
     [

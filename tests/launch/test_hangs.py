@@ -15,7 +15,7 @@ from ranks.engine.liveness.beats import ROW, Beat, BeatsFile, Collective, Field,
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
 from ranks.engine.liveness.phases import ALLOWANCE, FIRST_FACTOR, MOST, SLOWEST_FACTOR, Phase, limit_s
 from ranks.engine.liveness.stacks import frames_of
-from ranks.launch.supervision.watchdog import Evidence, guilty_of, holding_up, loops_differ
+from ranks.launch.supervision.watchdog import Evidence, Watchdog, guilty_of, holding_up, loops_differ
 
 LIVE = """
 import ctypes, subprocess
@@ -192,6 +192,17 @@ def test_the_clock_of_a_rank_begins_when_it_connects(tmp_path: Path) -> None:
     (beat,) = beats.read()
     assert beat.connected
     assert beat.numbers[Field.SLOWEST_NS + Phase.START] <= beat[Field.BEAT_NS] - before_ns
+
+
+def test_the_clocks_of_the_watchdog_begin_again_after_a_pause(tmp_path: Path) -> None:
+    watchdog = Watchdog(BeatsFile(tmp_path / "beats", 1, create=True), {}, 0.5, foreign=False)
+    now_s = time.monotonic()
+    for later_s in (3.0, 6.0):
+        assert watchdog.look({0: os.getpid()}, now_s + later_s) is None
+    assert watchdog.quiet_s([0]) > limit_s(Phase.START, 0.5, 0.0) - 1.0
+    watchdog.restart_clocks()
+    assert watchdog.look({0: os.getpid()}, now_s + 9.0) is None
+    assert watchdog.quiet_s([0]) <= 3.0
 
 
 def test_a_run_with_slow_steps_has_a_longer_limit() -> None:

@@ -40,20 +40,47 @@ def pipe() -> Iterator[Pipe]:
 TRACEBACK = "Traceback (most recent call last):\n  File 'x'\nValueError: x\n"
 
 
-def test_whole_lines_pass_at_once_and_a_part_after_a_tick(pipe: Pipe) -> None:
+def test_whole_lines_pass_at_once_and_a_part_after_two_ticks(pipe: Pipe) -> None:
     pipe.write("one\ntw")
     assert pipe.shown == "one\n"
     pipe.output.tick(1.0)
+    assert pipe.shown == "one\n", "the line may end at once"
+    pipe.write("o")
+    pipe.output.tick(2.0)
     assert pipe.shown == "one\ntw"
-    pipe.output.close(failed=False)
-    assert pipe.log.getvalue() == b"one\ntw"
+    pipe.output.tick(3.0)
+    assert pipe.shown == "one\ntwo"
+    pipe.output.close()
+    assert pipe.log.getvalue() == b"one\ntwo"
+
+
+def test_a_line_that_ends_between_two_ticks_is_not_torn(pipe: Pipe) -> None:
+    pipe.output.tick(1.0)
+    for part in ("first", "second"):
+        pipe.write('{"a": ')
+        pipe.output.tick(2.0)
+        pipe.write(f'"{part}"}}\n')
+        assert pipe.shown.endswith(f'{{"a": "{part}"}}\n')
+        assert not pipe.shown.endswith('{"a": ')
+    pipe.output.close()
+
+
+def test_a_character_of_several_bytes_is_not_torn(pipe: Pipe) -> None:
+    first, second = "é".encode()
+    for part in (first, second):
+        os.write(pipe.writer, bytes([part]))
+        assert pipe.output.pump(0.0)
+        for now_s in (1.0, 2.0):
+            pipe.output.tick(now_s)
+    assert pipe.shown == "é"
+    pipe.output.close()
 
 
 @pytest.mark.parametrize("prefix", ["", "[rank0]: "])
 def test_the_traceback_of_a_rank_that_ends_is_not_shown(pipe: Pipe, prefix: str) -> None:
     pipe.write("before\n" + prefix + TRACEBACK[:20])
     pipe.write(TRACEBACK[20:])
-    pipe.output.close(failed=True)
+    pipe.output.close("")
     assert pipe.shown == "before\n"
     assert pipe.log.getvalue().endswith(TRACEBACK.encode())
     assert TRACEBACK.encode() in pipe.output.tail
@@ -66,8 +93,21 @@ def test_the_traceback_of_a_rank_that_lives_on_is_shown(pipe: Pipe) -> None:
     pipe.output.tick(HELD_S * 2)
     assert pipe.shown == TRACEBACK
     pipe.write("after\n")
-    pipe.output.close(failed=False)
+    pipe.output.close()
     assert pipe.shown == TRACEBACK + "after\n"
+
+
+def test_only_the_reported_traceback_is_left_out(pipe: Pipe) -> None:
+    handled = TRACEBACK.replace("ValueError", "KeyError")
+    pipe.write(handled + "a last line\n" + TRACEBACK + "after\n")
+    pipe.output.close(TRACEBACK)
+    assert pipe.shown == handled + "a last line\nafter\n"
+
+
+def test_a_traceback_that_was_printed_in_another_form_is_left_out(pipe: Pipe) -> None:
+    pipe.write("before\n" + TRACEBACK)
+    pipe.output.close(TRACEBACK.upper())
+    assert pipe.shown == "before\n"
 
 
 class CountingPattern:

@@ -34,7 +34,7 @@ def test_the_end_of_a_process_that_is_stuck_in_the_kernel_is_not_awaited_for_eve
 
     rank = RankProcess(1, start, {}, error_file=tmp_path / "error", log=tmp_path / "log", show=None)
     started[0].stuck = stuck
-    ended = rank.end(failed=True, deadline_s=time.monotonic() + (0 if stuck else 600))
+    ended = rank.end(reported="", deadline_s=time.monotonic() + (0 if stuck else 600))
     assert ended is not stuck
     assert rank.code == -signal.SIGKILL
     started[0].stuck = False

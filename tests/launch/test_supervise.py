@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -138,6 +140,58 @@ def test_a_rank_that_gives_up_ends_the_run_with_exit_3(start: Any) -> None:
     assert "three losses were not finite" in err
 
 
+EXIT = """
+import traceback
+from ranks.launch.failures.report import report_exit
+def leave(code):
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        traceback.print_exc()
+    print("the last line", file=sys.stderr)
+    try:
+        sys.exit(code)
+    except SystemExit as end:
+        report_exit(end, Path(os.environ["RANKS_ERROR_FILE"]))
+        raise
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"), [("5", 5, ""), ("'no data here'", 1, "no data here\n"), ("-1", 255, "")]
+)
+def test_the_only_rank_ends_the_command_by_its_own_exit(start: Any, given: str, code: int, said: str) -> None:
+    launcher = start(EXIT + f"leave({given})\n", ranks=1)
+    ended, out, err = launcher.end()
+    assert (ended, out) == (code, "")
+    assert err.startswith("Traceback (most recent call last)")
+    assert err.endswith(f"\nZeroDivisionError: division by zero\nthe last line\n{said}")
+    assert [(fact["kind"], fact["type"]) for fact in sessions(launcher)] == [("exit", "exit")]
+
+
+def test_one_of_several_ranks_that_exits_is_named_with_its_message(start: Any) -> None:
+    code, _, err = start(EXIT + "leave('no data here') if rank == 1 else time.sleep(60)\n").end()
+    assert code == 1
+    assert err.splitlines()[0] == "rank 1 ended with exit code 1: no data here"
+
+
+@pytest.mark.parametrize(("ranks", "read"), [(1, "typed"), (2, "")])
+def test_only_a_rank_without_others_reads_standard_input(start: Any, tmp_path: Path, ranks: int, read: str) -> None:
+    """From a file. `tests/cli/test_debugging.py` has a pipe to a rank that is forked."""
+    (tmp_path / "input").write_text("typed")
+    with_input = ["sh", "-c", f'exec "$@" < {tmp_path / "input"}', "sh"]
+    launcher = start("(folder / f'read{rank}').write_text(sys.stdin.read())\n", ranks=ranks, before=with_input)
+    assert launcher.end()[0] == 0
+    assert (tmp_path / "read0").read_text() == read
+
+
+def test_an_exit_with_0_is_no_failure(start: Any) -> None:
+    launcher = start(EXIT + "leave(None)\n", ranks=1)
+    code, _, err = launcher.end()
+    assert (code, sessions(launcher)) == (0, [])
+    assert err.endswith("the last line\n")
+
+
 def test_an_exit_without_a_message_is_reported(start: Any) -> None:
     code, _, err = start("os._exit(7) if rank == 1 else time.sleep(60)\n").end()
     assert code == 1
@@ -202,6 +256,39 @@ def test_ranks_that_got_a_signal_from_elsewhere_end_the_run_as_stopped(start: An
     )
     assert launcher.end()[0] == 143
     assert sessions(launcher) == []
+
+
+def test_ctrl_z_stops_the_ranks_with_the_launcher_and_is_no_hang(start: Any) -> None:
+    """The launcher gets a process group of its own, whose parent could continue it, as from a shell."""
+    own_group = [sys.executable, "-c", "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"]
+    script = (
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "(folder / f'child{rank}').write_text(str(child.pid))\n"
+        "(folder / f'pid{rank}').write_text(str(os.getpid()))\n"
+        "touch(f'ready{rank}')\n"
+        "wait_for('continue')\n"
+        "child.kill()\n"
+    )
+    launcher = start(script, before=own_group)
+    launcher.wait_for("ready0", "ready1")
+    pids = [int((launcher.folder / f"{name}{rank}").read_text()) for name in ("pid", "child") for rank in (0, 1)]
+    processes = [psutil.Process(pid) for pid in (launcher.process.pid, *pids)]
+    for _ in range(2):
+        launcher.process.send_signal(signal.SIGTSTP)
+        wait_for_states(processes, stopped=True)
+        launcher.process.send_signal(signal.SIGCONT)
+        wait_for_states(processes, stopped=False)
+    (launcher.folder / "continue").touch()
+    assert launcher.end()[0] == 0
+    assert sessions(launcher) == []
+
+
+def wait_for_states(processes: list[psutil.Process], *, stopped: bool) -> None:
+    deadline = time.monotonic() + 60
+    while any((process.status() == psutil.STATUS_STOPPED) is not stopped for process in processes):
+        assert time.monotonic() < deadline, [process.status() for process in processes]
+        time.sleep(0.01)
 
 
 def test_a_stop_before_the_ranks_can_save_ends_as_stopped(start: Any) -> None:

@@ -97,9 +97,17 @@ class ReferenceAccount:
         value = self.value(close)
         weight = [n * p / value for n, p in zip(self.shares, close, strict=True)]
         target = [max(0.0, w + step * min(1.0, max(-1.0, a))) for w, a in zip(weight, action, strict=True)]
+        band = self.config.no_trade_band
+        band = max(min(0.01, 0.2 / self.num_stocks) if band is None else band, 1e-9)
+        for stock, w in enumerate(weight):
+            is_sold_out = target[stock] <= 1e-9 and target[stock] < w
+            if is_sold_out:
+                target[stock] = 0.0
+            elif abs(target[stock] - w) < band:
+                target[stock] = w
         too_much = max(1.0, math.fsum(target))
         change = [t / too_much - w for t, w in zip(target, weight, strict=True)]
-        change = [c if abs(c) >= max(self.config.no_trade_band, 1e-9) else 0.0 for c in change]
+        change = [0.0 if abs(c) < 1e-9 and t > 0 else c for c, t in zip(change, target, strict=True)]
         if is_exit:
             change = [-w for w in weight]
         for stock, (c, w) in enumerate(zip(change, weight, strict=True)):

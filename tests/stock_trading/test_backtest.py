@@ -194,6 +194,17 @@ def test_momentum_holds_the_best_stocks_of_a_year_ago_to_a_month_ago() -> None:
     assert set(np.flatnonzero(ledger.shares_TS[1])) == set(np.argsort(gain_S)[-6:])
 
 
+def test_momentum_keeps_no_dust_of_former_winners() -> None:
+    """Its target of most stocks is 0, and a rest below the no-trade band is sold too."""
+    prices = stocks().take(range(6000, 6600))
+    ledger = baselines.momentum(prices, range(300, 600), MarketConfig())
+    for month in range(2, 14):
+        row = month * 21 + 1 + 8  # after the 8 days of orders from the first day of that month on
+        gain_S = prices.close_DS[299 + month * 21 - 21] / prices.close_DS[299 + month * 21 - 252]
+        losers_S = np.argsort(-gain_S)[6:]
+        assert not ledger.shares_TS[row, losers_S].any(), month
+
+
 def test_minimum_variance_weights_satisfy_the_kkt_conditions() -> None:
     """Karush-Kuhn-Tucker: all held stocks have the same marginal variance, and the other stocks no lower one."""
     close_DS = stocks().close_DS[6000:6253]

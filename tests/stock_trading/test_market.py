@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -77,6 +78,13 @@ def test_close_only_orders_are_filled_at_the_next_close() -> None:
     assert market.cash_B.item() == pytest.approx(1000 - 10 * 20)
 
 
+def of_many(num_days: int, num_stocks: int) -> Prices:
+    """Constant prices of many stocks."""
+    dates_D = np.busday_offset("2020-01-01", np.arange(num_days), roll="forward")
+    tickers = tuple(f"S{number}" for number in range(num_stocks))
+    return Prices.of(dates_D, tickers, {"close": np.full((num_days, num_stocks), 10.0)}, "many")
+
+
 FLAT = of_closes([10.0, 20.0], [10.0, 20.0], [10.0, 20.0], [10.0, 20.0])
 
 
@@ -120,6 +128,47 @@ def test_small_changes_of_a_weight_do_not_trade() -> None:
     assert market.weights_BS().tolist() == [[0, pytest.approx(0.0101)]]
     market.advance(torch.tensor([[0.0, -1.0]]))
     assert market.shares_BS.tolist() == [[0, 0]]
+
+
+def test_a_weight_of_0_sells_a_holding_smaller_than_the_band() -> None:
+    market = Market(days(FLAT), range(1), 0, replace(NO_COSTS, weight_step=0.1))
+    market.advance(torch.tensor([[0.15, 0.2]]))  # weights of 0.015 and 0.02
+    market.advance(torch.tensor([[-0.1, -0.12]]))  # 0.01 would change, then 0.012
+    assert market.weights_BS().tolist() == [[pytest.approx(0.005), pytest.approx(0.008)]]
+    market.advance(torch.tensor([[-0.07, -0.07]]))  # 0, and a change of 0.007 to 0.001
+    assert market.weights_BS().tolist() == [[0, pytest.approx(0.008)]]
+
+
+@pytest.mark.parametrize("num_stocks", [20, 150])
+def test_a_fully_invested_account_can_raise_one_weight(num_stocks: int) -> None:
+    prices = of_many(12, num_stocks)
+    for config in (NO_COSTS, replace(NO_COSTS, commission_bps=10)):
+        market = Market(days(prices), range(1), 0, config)
+        market.advance(torch.ones(1, num_stocks))
+        assert market.cash_B.item() == pytest.approx(0, abs=1e-6)
+        weights = [market.weights_BS()[0, 0].item()]
+        for _ in range(10):
+            market.advance(torch.nn.functional.one_hot(torch.tensor([0]), num_stocks))
+            weights.append(market.weights_BS()[0, 0].item())
+        assert all(after > before + 0.5 / num_stocks for before, after in itertools.pairwise(weights))
+        assert weights[-1] > 7 / num_stocks
+        others_S = market.weights_BS()[0, 1:]
+        assert others_S.max().item() == pytest.approx(others_S.min().item())
+
+
+def test_many_stocks_are_traded_with_the_default_band() -> None:
+    """With 100 stocks or more, a band of 1 % would not be below the step of 1 / 100."""
+    market = Market(days(of_many(3, 150)), range(1), 0, NO_COSTS)
+    market.advance(torch.ones(1, 150) * 0.5)
+    assert market.weights_BS().tolist() == [pytest.approx([0.5 / 150] * 150)]
+    assert [MarketConfig().band_of(num) for num in (1, 20, 40)] == [0.01, 0.01, 0.005]
+
+
+@pytest.mark.parametrize(("step", "band"), [(None, 0.01), (0.1, 0.1), (0.001, None)])
+def test_a_band_that_is_not_below_the_step_is_rejected(step: float | None, band: float | None) -> None:
+    config = replace(NO_COSTS, weight_step=step, no_trade_band=band)
+    with pytest.raises(UserError, match="nothing would ever be traded"):
+        Market(days(of_many(3, 100)), range(1), 0, config)
 
 
 def test_any_weights_are_reached_within_a_few_days() -> None:
@@ -305,6 +354,7 @@ def test_pairwise_sum_of_any_number_of_stocks() -> None:
         {"weight_step": 0.0},
         {"no_trade_band": -0.01},
         {"recovery": 1.1},
+        {"delisted_after": 0},
         {"commission_bps": -1.0},
         {"slippage_bps": 10_000.0},
         {"episode_days": 0},

@@ -21,11 +21,12 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.policy.branches import MLPBranch
 from ranks.workloads.stock_trading.policy.market_policy import MarketPolicy
+from ranks.workloads.stock_trading.policy.preprocessing import set_preprocessing
 from ranks.workloads.stock_trading.policy.shared_memory import HALF_LIVES, SharedMemory, consecutive
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
 from ranks.workloads.stock_trading.training import build
 
-from .fixtures import bars
+from .fixtures import bars, with_gaps
 from .look_ahead import find_leaks
 from .rollouts import collected
 
@@ -97,7 +98,7 @@ def test_forward_equals_acting_with_stride_1(kind: str) -> None:
     policy.std_K.fill_(7.0)
     table_DK = ((raw_DK - 3) / 7).clamp(-1.5, 1.5)
     if policy.memory is not None:
-        policy.memory.fit(table_DK)
+        policy.memory.fit(table_DK, 2, 0)
     account_BA, day_B = torch.rand(3, 4), torch.tensor([9, 20, 59])
     market_policy = MarketPolicy(policy, policy.read(table_DK, stride=1))
     inside, value_B, _ = market_policy.act({"day": day_B, "account": account_BA}, policy.start_state(3))
@@ -111,8 +112,11 @@ def test_forward_equals_acting_with_stride_1(kind: str) -> None:
 # The shared memory ----------------------------------------------------------------------------------------------------
 
 
-def slow_memory(table_DK: Floats, day: int, window: int, clip: float, train_DK: Floats) -> Floats:
-    """The features of one day and its averages, day by day; scaled by the deviation of the averages of `train_DK`."""
+def slow_memory(
+    table_DK: Floats, day: int, window: int, clip: float, train_DK: Floats, groups: list[list[int]]
+) -> Floats:
+    """The features of one day and its averages, day by day; scaled by the deviation of the averages of `train_DK`, one
+    for each group of columns."""
 
     def average(of_DK: Floats, last: int, half_life: float) -> Floats:
         total_K, weights = np.zeros(of_DK.shape[1]), 0.0
@@ -124,22 +128,55 @@ def slow_memory(table_DK: Floats, day: int, window: int, clip: float, train_DK: 
     parts = [table_DK[day]]
     for half_life in HALF_LIVES:
         train_NK = np.array([average(train_DK, d, half_life) for d in range(window - 1, len(train_DK))])
-        deviation_K = np.where(train_NK.std(0) > 0, train_NK.std(0), 1.0)
+        deviation_K = np.ones(table_DK.shape[1])
+        for columns in groups:
+            deviation_K[columns] = train_NK[:, columns].std() or 1.0
         parts.append(np.clip(average(table_DK, day, half_life) / deviation_K, -clip, clip))
     return np.concatenate(parts)
 
 
 def test_the_memory_is_that_of_a_loop_over_days() -> None:
+    """Two stocks with two features each, and one feature of the market."""
     rng = np.random.default_rng(0)
-    train_DK, table_DK = rng.standard_normal((80, 3)), 3 * rng.standard_normal((50, 3))
-    train_DK[:, 1] = 0.25  # constant in training
-    memory = SharedMemory(3, WINDOW, clip=2.0).double()
-    memory.fit(torch.as_tensor(train_DK))
+    train_DK, table_DK = rng.standard_normal((80, 5)), 3 * rng.standard_normal((50, 5))
+    train_DK[:, [1, 3]] = 0.25  # constant in training
+    train_DK[:, 2] *= 4
+    memory = SharedMemory(5, WINDOW, clip=2.0).double()
+    memory.fit(torch.as_tensor(train_DK), 2, 1)
+    groups = [[0, 2], [1, 3], [4]]
     rows_NF = memory(consecutive(torch.as_tensor(table_DK), WINDOW)).numpy()
     assert rows_NF.shape == (50 - WINDOW + 1, memory.num_features)
     for n, row_F in enumerate(rows_NF):
-        np.testing.assert_allclose(row_F, slow_memory(table_DK, n + WINDOW - 1, WINDOW, 2.0, train_DK), atol=1e-12)
-    assert (np.abs(rows_NF[:, 3:]) == 2.0).any(), "some averages are clipped"
+        slow_F = slow_memory(table_DK, n + WINDOW - 1, WINDOW, 2.0, train_DK, groups)
+        np.testing.assert_allclose(row_F, slow_F, atol=1e-12)
+    assert (np.abs(rows_NF[:, 5:]) == 2.0).any(), "some averages are clipped"
+
+
+@pytest.mark.parametrize("turbulence", [True, False])
+def test_a_stock_listed_shortly_before_the_end_of_training_is_scaled_like_the_others(turbulence: bool) -> None:
+    prices = with_gaps(bars(640, 3, 5), (1, 0, SPLIT.train.stop - 3))
+    features = replace(FEATURES, turbulence=turbulence)
+    made = make_periods(prices, SPLIT, features, WINDOW)
+    cfg = replace(config("shared"), features=features)
+    policy = build(replace(cfg, data=replace(cfg.data, tickers=prices.tickers)))
+    set_preprocessing(policy, made)
+    assert policy.memory is not None
+    num_features = len(features.names)
+    std_MSF = policy.memory.std_MK[:, : 3 * num_features].unflatten(1, (3, num_features))
+    assert (std_MSF == std_MSF[:, :1]).all()
+    rows_PF = policy.read(torch.as_tensor(made.test.table_DK)).rows_P
+    averages_PMK = rows_PF[:, made.test.table_DK.shape[1] :].unflatten(1, (3, -1))
+    is_clipped_PK = (averages_PMK.abs() >= policy.clip).any(1)
+    assert is_clipped_PK[:, num_features : 2 * num_features].double().mean() < 0.05
+    if turbulence:
+        assert (policy.memory.std_MK[:, -1] != std_MSF[:, 0, 0]).all()
+
+
+def test_the_market_features_have_their_own_deviation() -> None:
+    table_DK = torch.tensor([[1.0, 3.0, 100.0], [-1.0, -3.0, -100.0]]).repeat(40, 1)
+    memory = SharedMemory(3, 1, clip=5.0)
+    memory.fit(table_DK, 2, 1)
+    assert memory.std_MK[0].tolist() == pytest.approx([5**0.5, 5**0.5, 100.0])
 
 
 def slow_mlp(branch: MLPBranch, features_F: Floats, account_A: Floats) -> list[float]:
@@ -175,11 +212,11 @@ def test_actor_and_critic_are_mlps_on_features_and_account(num_accounts: int) ->
     assert policy.memory is not None
     assert isinstance(policy.actor, MLPBranch)
     assert isinstance(policy.critic, MLPBranch)
-    policy.memory.fit(torch.as_tensor(ones_DK))
+    policy.memory.fit(torch.as_tensor(ones_DK), 1, 0)
     market_policy = MarketPolicy(policy, policy.read(table_DK))
     acted, value_B, _ = market_policy.act({"day": day_B, "account": account_BA}, {})
     for b in range(3):
-        features_F = slow_memory(table_DK.numpy(), int(day_B[b]), WINDOW, policy.clip, ones_DK)
+        features_F = slow_memory(table_DK.numpy(), int(day_B[b]), WINDOW, policy.clip, ones_DK, [[0], [1], [2]])
         account_A = account_BA[b].numpy()
         np.testing.assert_allclose(acted.mean_A[b].detach(), slow_mlp(policy.actor, features_F, account_A), atol=1e-10)
         np.testing.assert_allclose(value_B[b].detach(), slow_mlp(policy.critic, features_F, account_A)[0], atol=1e-10)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from ranks.workloads.stock_trading.runs.trained_run import load_run
 
 from .fixtures import bars, simulate_actions, train_run, with_gaps
 
+PAGE = Path(__file__).parents[2] / "docs" / "stock-trading.md"
 UNIVERSE = """date,A,B,C
 2020-01-01,10,,10
 2020-01-02,10,,10
@@ -34,9 +38,12 @@ UNIVERSE = """date,A,B,C
 2020-01-07,20,10,20
 2020-01-08,20,10,
 2020-01-09,20,10,
+2020-01-10,20,10,
+2020-01-13,20,10,30
+2020-01-14,20,10,40
 """
-"""B is listed on the third day. C is suspended on the third and fourth, and the fifth is its last."""
-CONFIG = MarketConfig(1000, weight_step=0.5, commission_bps=0, episode_days=None)
+"""B is listed on the third day. C has no price on two days, and then on three, after which it is taken as delisted."""
+CONFIG = MarketConfig(1000, weight_step=0.5, commission_bps=0, episode_days=None, delisted_after=3)
 
 
 @pytest.fixture
@@ -57,8 +64,11 @@ def test_book_worked_out_by_hand(universe: Prices) -> None:
             [0.0, 1.0, -1.0],  # B is not listed yet; the sale of C is not filled, as C is suspended
             [0.0, 0.4, -1.0],  # 20 % of B: 20 at 10, cash 300. No order for C, which is suspended
             [0.0, 0.0, -1.0],  # C is still suspended, so there is no order to fill when it returns
-            [-1.0, 0.0, 0.2],  # A is sold: 20 at 20. C cannot be bought: it leaves at 70 % of 20. Cash 300 + 400 + 420
-            [0.0, 0.0, 1.0],  # C is gone
+            [-1.0, 0.0, 0.2],  # A is sold: 20 at 20. C cannot be bought: it has no price again. Cash 300 + 400
+            [0.0, 0.0, -1.0],  # C has no price on the second day
+            [0.0, 0.0, -1.0],  # ... and on the third: it is taken as delisted, at 70 % of 20. Cash 700 + 420
+            [0.0, 0.0, 1.0],  # C returns, but there was no order, as it was not traded at the close
+            [0.0, 0.0, 0.4],  # 20 % of C can be bought again: 264 at 40. Cash 1120 - 264
         ]
     )
     ledger = simulate_actions(whole(universe), actions, CONFIG)
@@ -68,25 +78,50 @@ def test_book_worked_out_by_hand(universe: Prices) -> None:
         [20, 0, 30],
         [20, 20, 30],
         [20, 20, 30],
+        [0, 20, 30],
+        [0, 20, 30],
         [0, 20, 0],
         [0, 20, 0],
+        [0, 20, pytest.approx(6.6)],
     ]
-    assert ledger.cash_T.tolist() == pytest.approx([1000, 500, 500, 300, 300, 1120, 1120])
+    assert ledger.cash_T.tolist() == pytest.approx([1000, 500, 500, 300, 300, 700, 700, 1120, 1120, 856])
     # C is valued at its last price while it is suspended
-    assert ledger.value_T.tolist() == pytest.approx([1000, 1000, 1000, 1200, 1500, 1320, 1320])
+    value_T = [1000, 1000, 1000, 1200, 1500, 1500, 1500, 1320, 1320, 1320]
+    assert ledger.value_T.tolist() == pytest.approx(value_T)
     assert ledger.inconsistencies() == []
     forced = next(trade for trade in ledger.trades() if trade.ticker == "C" and trade.shares < 0)
-    assert (str(forced.date), forced.shares, forced.price) == ("2020-01-08", -30, pytest.approx(14))
+    assert (str(forced.date), forced.shares, forced.price) == ("2020-01-10", -30, pytest.approx(14))
 
 
 def test_forced_sales_pay_costs_and_recover_the_stated_fraction(universe: Prices) -> None:
-    actions = np.zeros((6, 3))
+    actions = np.zeros((9, 3))
     actions[0, 2] = 1.0  # 50 % of C: 50 at 10
     config = replace(CONFIG, commission_bps=100, recovery=0.4)
     ledger = simulate_actions(whole(universe), actions, config)
-    assert ledger.cash_T.tolist() == pytest.approx([1000, 495, 495, 495, 495, 495 + 50 * 8 * 0.99, 495 + 50 * 8 * 0.99])
+    assert ledger.cash_T.tolist() == pytest.approx([1000, *[495] * 6, *[495 + 50 * 8 * 0.99] * 3])
     nothing = simulate_actions(whole(universe), np.sign(actions) * [[0, 0, 2]], replace(config, recovery=0.0))
     assert nothing.value_T[-1] == pytest.approx(495)
+
+
+def test_a_stock_is_held_until_it_is_taken_as_delisted(universe: Prices) -> None:
+    actions = np.zeros((9, 3))
+    actions[0, 2] = 1.0  # 50 at 10
+    for delisted_after, price in {1: 7.0, 2: 7.0, 3: 14.0}.items():
+        ledger = simulate_actions(whole(universe), actions, replace(CONFIG, delisted_after=delisted_after))
+        assert [trade.price for trade in ledger.trades()] == pytest.approx([10, price])
+    held = simulate_actions(whole(universe), actions, replace(CONFIG, delisted_after=4))
+    assert [trade.price for trade in held.trades()] == [10]
+    assert held.value_T[-1] == pytest.approx(500 + 50 * 40)
+
+
+def test_what_a_stock_does_later_changes_no_book_before(universe: Prices) -> None:
+    """Whether it returns or not: the account of each day is that of the prices up to that day."""
+    actions = np.random.default_rng(0).uniform(-1, 1, (9, 3))
+    book = simulate_actions(whole(universe), actions, CONFIG)
+    for num in range(3, 10):
+        before = simulate_actions(whole(universe.take(range(num))), actions[: num - 1], CONFIG)
+        np.testing.assert_array_equal(before.shares_TS, book.shares_TS[:num])
+        np.testing.assert_array_equal(before.value_T, book.value_T[:num])
 
 
 def test_an_account_that_lost_all_stays_at_zero() -> None:
@@ -97,21 +132,24 @@ def test_an_account_that_lost_all_stays_at_zero() -> None:
         "by hand",
         has_gaps=True,
     )
-    market = Market(whole(prices), range(1), 0, replace(CONFIG, weight_step=1.0, recovery=0.0))
+    config = replace(CONFIG, weight_step=1.0, recovery=0.0, delisted_after=1)
+    market = Market(whole(prices), range(1), 0, config)
     rewards = [market.step(torch.tensor([[0.0, 1.0]])).reward_B.item() for _ in range(3)]
     assert rewards == [0, pytest.approx(-1000 * CONFIG.reward_scale), 0]
 
 
-def test_turbulent_days_sell_what_is_traded(universe: Prices) -> None:
-    days = replace(whole(universe), is_turbulent_D=np.array([False, True, False, False, False, False, False]))
-    actions = np.zeros((6, 3))
+def test_turbulent_days_sell_what_is_traded_at_the_close_and_on_the_next_day(universe: Prices) -> None:
+    actions = np.zeros((9, 3))
     actions[0] = [0.4, 0.0, 0.6]
-    ledger = simulate_actions(days, actions, CONFIG)
-    assert ledger.shares_TS[:3].tolist() == [[0, 0, 0], [20, 0, 30], [0, 0, 30]]
+    for turbulent, held in {1: [0, 0, 30], 2: [0, 0, 30], 3: [0, 0, 30], 8: [0, 0, 0]}.items():
+        days = replace(whole(universe), is_turbulent_D=np.arange(10) == turbulent)
+        ledger = simulate_actions(days, actions, replace(CONFIG, delisted_after=4))
+        assert ledger.shares_TS[turbulent].tolist() == [20, 0, 30]
+        assert ledger.shares_TS[turbulent + 1].tolist() == held
 
 
 def test_baselines_hold_what_is_traded(universe: Prices) -> None:
-    ledger = baselines.buy_and_hold(universe, range(1, 7), CONFIG)
+    ledger = baselines.buy_and_hold(universe, range(1, 10), CONFIG)
     assert ledger.shares_TS[1].tolist() == [50, 0, 50]
     assert ledger.value_T[-1] == pytest.approx(50 * 20 + 50 * 14)
     assert ledger.inconsistencies() == []
@@ -201,6 +239,18 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Config]:
     return folder, cfg
 
 
+def test_the_export_is_used_with_the_features_of_the_run(masked: tuple[Path, Config]) -> None:
+    """The example of the page, for a run whose features have `traded` added."""
+    folder, _ = masked
+    code = PAGE.read_text(encoding="utf-8").split("```python use.py\n")[1].split("```")[0]
+    used = [sys.executable, "-c", code.replace("demo", "own")]
+    done = subprocess.run(used, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    weights = ast.literal_eval(done.stdout)
+    assert list(weights) == ["S0", "S1", "S2", "S3"]
+    assert all(0 <= weight <= 1 for weight in weights.values())
+
+
 def test_a_policy_trains_and_is_tested_on_stocks_that_come_and_go(masked: tuple[Path, Config]) -> None:
     folder, cfg = masked
     run = load_run("own", folder / "runs")
@@ -211,10 +261,10 @@ def test_a_policy_trains_and_is_tested_on_stocks_that_come_and_go(masked: tuple[
     assert ledger.inconsistencies() == []
     assert ledger.trades_T.sum() > 100
     is_traded_TS = load_prices(run.cfg.data).is_traded_DS[-len(ledger.dates_T) :].copy()
-    assert test.is_gone_DS is not None
-    gone = int(test.is_gone_DS[-len(ledger.dates_T) :, 1].argmax()) + 1
-    assert gone > 1
-    assert ledger.shares_TS[gone - 1, 1] > 0
-    assert not ledger.shares_TS[gone:, 1].any()
-    is_traded_TS[gone, 1] = True  # the forced sale
+    for stock, last in ((1, 599), (2, 559)):
+        forced = last + 20 - (700 - len(ledger.dates_T))
+        assert ledger.shares_TS[forced - 1, stock] > 0
+        assert not ledger.shares_TS[forced, stock]
+        is_traded_TS[forced, stock] = True
     assert not ledger.traded_TS[~is_traded_TS].any()
+    assert ledger.shares_TS[-59:, 2].any(), "it can be bought again"

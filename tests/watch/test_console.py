@@ -195,6 +195,35 @@ def test_it_follows_in_a_thread_and_passes_output_on(recorded: Recorded, capsys:
     assert capsys.readouterr().err == "note?[2J\nto err\n"
 
 
+def test_no_line_end_is_added_to_output_without_a_bar(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    with recorded.view() as view:
+        for text in ('{"a": ', "1}\n", ".", ".", "50%\r", "."):
+            view.show(0, "out", text)
+        view.show(0, "err", "asked ")
+        view.say("note")
+        assert recorded.stream.getvalue() == '{"a": 1}\n..50%\r.'
+    assert capsys.readouterr().err == "asked \nnote\n", "a line of the view starts at the left"
+
+
+class Terminal(Stream):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_unfinished_line_is_a_line_above_the_bar(recorded: Recorded) -> None:
+    recorded.stream, recorded.width = Terminal(), 80
+    recorded.append("events.jsonl", PLAN)
+    view = recorded.view()
+    recorded.append("metrics.jsonl", row(0))
+    view.show(0, "out", "loading ...")
+    view.refresh()
+    assert recorded.taken()[0] == "loading ...", "the bar begins on a line of its own"
+    view.show(0, "out", "thinking ...")
+    assert "thinking ..." in [line.strip() for line in recorded.taken()]
+    with view:
+        pass
+
+
 def test_a_view_that_fails_says_so_once_and_the_run_continues(
     recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:

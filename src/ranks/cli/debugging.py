@@ -18,7 +18,7 @@ TOOLS = 6
 """Numbers of tools that `sys.monitoring` has: debugger, coverage, profiler, optimizer and two others."""
 READ_NOTHING = "EOF when reading a line"
 """What `input()` says where nothing can be read."""
-FOUND = "a rank runs in a process of its own, without a terminal or standard input"
+FOUND = "a rank runs in a process of its own, without a terminal"
 DO = "give --ranks 1 --hang-timeout none: then the run is in the process of the command, and not watched for hangs"
 
 

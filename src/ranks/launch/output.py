@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -11,7 +12,7 @@ from typing import IO, Literal
 Channel = Literal["out", "err"]
 CHANNELS: tuple[Channel, Channel] = ("out", "err")
 Show = Callable[[int, Channel, str], None]
-"""Called with the rank, the channel and text with its line ends."""
+"""Called with the rank, the channel and text with its line ends. The last line may continue in the next call."""
 
 TRACEBACK = re.compile(rb"(?:^|(?<=[\r\n]))(?:\[rank\d+\]:\s?)?Traceback \(most recent call last\)")
 TRACEBACK_BYTES = 64
@@ -34,6 +35,9 @@ class Output:
         self._pending = bytearray()
         self._searched = 0
         """How many of the pending bytes were searched for line ends and tracebacks."""
+        self._old = 0
+        """How many of the pending bytes were there at the last tick. An unfinished line is given the time to end."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._held_since: float | None = None
         os.set_blocking(pipe, False)
 
@@ -55,15 +59,21 @@ class Output:
         return True
 
     def tick(self, now_s: float) -> None:
-        """Show a traceback that did not end its rank, and an unfinished line."""
-        if self._held_since is None or now_s - self._held_since > HELD_S:
+        """Show a traceback that did not end its rank, and what was there of an unfinished line at the last tick."""
+        if self._held_since is not None and now_s - self._held_since > HELD_S:
             self._held_since = None
             self._flush(len(self._pending))
+        if self._held_since is None:
+            self._flush(self._old)
+            self._old = len(self._pending)
 
-    def close(self, *, failed: bool) -> None:
-        """Show the rest, except the traceback that the failure report shows."""
-        if not (failed and self._held_since is not None):
-            self._flush(len(self._pending))
+    def close(self, reported: str | None = None) -> None:
+        """Show the rest. `reported`: the traceback that the failure report shows, which is left out; empty where its
+        text is not known, and all that is held back is left out."""
+        if reported is not None and self._held_since is not None:
+            before, found, after = self._pending.rpartition(reported.encode(errors="replace") or self._pending)
+            self._pending = before + after if found else bytearray()
+        self._flush(len(self._pending), final=True)
         os.close(self.pipe)
 
     def _show_lines(self, now_s: float) -> None:
@@ -78,9 +88,9 @@ class Output:
         else:
             self._flush(max(self._pending.rfind(b"\n", start), self._pending.rfind(b"\r", start)) + 1)
 
-    def _flush(self, size: int) -> None:
-        text = bytes(self._pending[:size])
+    def _flush(self, size: int, *, final: bool = False) -> None:
+        text = self._decoder.decode(bytes(self._pending[:size]), final)
         del self._pending[:size]
-        self._searched = max(0, self._searched - size)
+        self._searched, self._old = max(0, self._searched - size), max(0, self._old - size)
         if text:
-            self.show(self.rank, self.channel, text.decode("utf-8", errors="replace"))
+            self.show(self.rank, self.channel, text)

@@ -11,6 +11,7 @@ from typing import Any
 from ranks.launch.env_vars import check_loopback, rank_env_vars, set_allocator_defaults
 from ranks.launch.logs import LogFolder
 from ranks.launch.placement import Placement
+from ranks.launch.processes.start import piped_input
 from ranks.launch.supervision.config import HangRules, LaunchConfig
 from ranks.launch.supervision.supervise import Supervisor
 from ranks.watch.console import ConsoleView
@@ -49,6 +50,7 @@ def launch_run(
         _file_store,
         own_env=tuple({"CUDA_VISIBLE_DEVICES": entry} for entry in placement.only),
         logs=LogFolder(run_dir),
+        stdin=piped_input() if placement.ranks == 1 else None,
         pass_fds=() if lock_fd is None else (lock_fd,),
         max_restarts=max_restarts,
         resume_line=lambda: resume_line(run_dir, progress()),

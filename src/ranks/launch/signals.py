@@ -11,9 +11,10 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalPipe:
-    """While entered (main thread only), SIGTERM, SIGINT, SIGHUP and SIGCHLD are written to a pipe and do nothing else.
+    """While entered (main thread only), these signals, SIGTSTP (Ctrl-Z) and SIGCHLD are written to a pipe and do
+    nothing else.
 
-    A SIGHUP that was ignored before (`nohup`) stays ignored.
+    A SIGHUP or SIGTSTP that was ignored before (`nohup`, a shell without job control) stays ignored.
     """
 
     def __enter__(self) -> SignalPipe:
@@ -21,18 +22,25 @@ class SignalPipe:
         os.set_blocking(self.reader, False)
         os.set_blocking(self._writer, False)
         self._handlers: dict[signal.Signals, Any] = {}
-        for signum in (*STOP_SIGNALS, signal.SIGCHLD):
-            if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):
+        for signum in (*STOP_SIGNALS, signal.SIGTSTP, signal.SIGCHLD):
+            if not (signum in (signal.SIGHUP, signal.SIGTSTP) and signal.getsignal(signum) is signal.SIG_IGN):
                 self._handlers[signum] = signal.signal(signum, _do_nothing)
         self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
     def read(self) -> list[int]:
-        """The stop signals that arrived since the last call, in order."""
+        """The stop signals, and SIGTSTP, that arrived since the last call, in order."""
         try:
-            return [number for number in os.read(self.reader, 4096) if number in STOP_SIGNALS]
+            return [number for number in os.read(self.reader, 4096) if number in (*STOP_SIGNALS, signal.SIGTSTP)]
         except BlockingIOError:
             return []
+
+    def pause(self) -> None:
+        """Do what SIGTSTP does by default: stop until SIGCONT. The kernel leaves it out where no shell would continue
+        this process."""
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, _do_nothing)
 
     def __exit__(self, *error: object) -> None:
         signal.set_wakeup_fd(self._wakeup)

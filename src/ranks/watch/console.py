@@ -60,6 +60,8 @@ class ConsoleView:
         self._line_s = -LOG_S
         self._finished: dict[str, Any] | None = None
         self._bar: ProgressBar | None = None
+        self._unfinished: set[TextIO] = set()
+        """Where the output of a rank has not ended its last line."""
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="ranks-console", daemon=True)
@@ -81,17 +83,40 @@ class ConsoleView:
         self._print("\n".join(clean(line) for line in text.splitlines()), sys.stderr)
 
     def show(self, rank: int, channel: Literal["out", "err"], text: str) -> None:
-        """Print the output of a rank. Of a line with carriage returns only the last part is printed."""
-        for line in text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"):
-            self._print(line.rpartition("\r")[2], sys.stderr if channel == "err" else self._stream)
+        """Print the output of a rank, as it is where no bar is drawn on the same terminal.
+
+        Above a bar, an unfinished line gets a line end. Of a line with carriage returns only the last part is printed.
+        """
+        stream = sys.stderr if channel == "err" else self._stream
+        with self._lock:
+            if self._above_bar(stream):
+                for line in text.removesuffix("\n").split("\n"):
+                    self._print(line.rpartition("\r")[2], stream)
+                return
+            with contextlib.suppress(OSError, ValueError):  # the reader of the output has closed it
+                stream.write(text)
+                stream.flush()
+            self._unfinished.discard(stream)
+            if not text.endswith("\n"):
+                self._unfinished.add(stream)
 
     def _print(self, text: str, stream: TextIO) -> None:
         with self._lock:
-            if self._bar is not None and not self._failed and stream.isatty():
+            if self._above_bar(stream):
                 self._try(lambda: self._line(text))
             else:
-                with contextlib.suppress(OSError, ValueError):  # the reader of the output has closed it
+                with contextlib.suppress(OSError, ValueError):
+                    self._end_line(stream)
                     print(text, file=stream, flush=True)
+
+    def _above_bar(self, stream: TextIO) -> bool:
+        return self._bar is not None and not self._failed and stream.isatty()
+
+    def _end_line(self, stream: TextIO) -> None:
+        """End the unfinished line of a rank, so that a line of the view starts at the left."""
+        for other in [s for s in self._unfinished if s is stream or (s.isatty() and stream.isatty())]:
+            self._unfinished.discard(other)
+            print(file=other, flush=True)
 
     def refresh(self) -> None:
         """Read the files and show what is new."""
@@ -173,6 +198,7 @@ class ConsoleView:
         remaining_s = self._time_left.seconds(self._iterations)
         if self._terminal:
             if self._bar is None:
+                self._end_line(self._stream)
                 self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
             parts = progress_parts(self._last, self._iterations, remaining_s)
             self._bar.update(iterations_done(self._last) or 0, parts, self._iterations)
@@ -199,4 +225,5 @@ class ConsoleView:
         if self._bar is not None:
             self._bar.line(text)
         else:
+            self._end_line(self._stream)
             print(text, file=self._stream, flush=True)

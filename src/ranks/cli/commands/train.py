@@ -115,6 +115,12 @@ def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> in
         return run_here(argv, device, shows=not ours and environment.rank == 0)
     except Stopped as end:
         return end.exit_code
+    except SystemExit as end:
+        if environment.error_file is not None:
+            from ranks.launch.failures.report import report_exit
+
+            report_exit(end, environment.error_file)
+        raise
     except Exception as error:
         from ranks.launch.failures.report import report_exception, show_exception
 

@@ -12,9 +12,13 @@ from typing import Any, cast
 
 from ranks.engine.distributed.device_errors import device_error
 from ranks.engine.liveness.stacks import frames_of
+from ranks.errors import GaveUp, UserError
 from ranks.launch.failures.classify import MISMATCH, kind_of_text
 from ranks.launch.failures.failure import FRAME, Failure, Kind
 from ranks.launch.failures.report import is_own_code
+
+PYTHON_CODES = (1, UserError.exit_code, GaveUp.exit_code)
+"""Exit codes of a rank that an exception ended. With another code, a traceback in its output is of a handled one."""
 
 
 def explain_exit(rank: int, code: int, error_file: Path, tail: str, *, memory_ran_out: str = "") -> Failure:
@@ -25,7 +29,7 @@ def explain_exit(rank: int, code: int, error_file: Path, tail: str, *, memory_ra
     ends a rank after an error.
     """
     written = _read(error_file, rank)
-    if written is not None and code in (1, 2, 3, -signal.SIGABRT):
+    if written is not None and code in (*PYTHON_CODES, -signal.SIGABRT, written.exit_code):
         return written
     printed = parse_traceback(rank, tail)
     if code < 0:
@@ -34,7 +38,7 @@ def explain_exit(rank: int, code: int, error_file: Path, tail: str, *, memory_ra
         return aborted or Failure(
             rank, "signal", signal_name(-code), describe_signal(-code, hint), _faulted_at(tail), time_s=time.time()
         )
-    if printed is not None:
+    if printed is not None and code in PYTHON_CODES:
         return printed
     return Failure(rank, "exit", "exit", f"ended with exit code {code} and without a message", time_s=time.time())
 
@@ -94,7 +98,7 @@ def _read(path: Path, rank: int) -> Failure | None:
         report = cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
         known = {
             name: report[name]
-            for name in ("kind", "type", "message", "where", "time_s", "traceback", "asked", "found", "do")
+            for name in ("kind", "type", "message", "where", "time_s", "traceback", "asked", "found", "do", "exit_code")
             if name in report
         }
         return _with_frames(Failure(rank=rank, **known), str(known.get("traceback", "")).splitlines())

@@ -40,6 +40,8 @@ class Failure:
     asked: str = ""
     found: str = ""
     do: str = ""
+    exit_code: int | None = None
+    """Of a rank that ended by `sys.exit`, which is no error of this package: one rank ends the command with it."""
     at_start: bool = False
     """The ranks had only just been started."""
 
@@ -57,6 +59,8 @@ class Failure:
         """
         if self.kind == "user_error":
             return [f"asked: {self.asked}", f"found: {self.found}", f"   do: {self.do}"]
+        if alone and self.exit_code is not None:
+            return []  # Python has printed the message of `sys.exit`
         if alone and self.kind == "gave_up":
             return [f"gave up: {self.message}"]
         if alone and self.kind == "user" and self.traceback:

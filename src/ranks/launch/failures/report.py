@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from ranks.errors import UserError
@@ -35,13 +36,34 @@ def report_exception(error: Exception, rank: int, path: Path) -> int:
     }
     if isinstance(error, UserError):
         report |= {"asked": error.asked, "found": error.found, "do": error.do}
+    _write(report, path)  # where that fails, the launcher reads the printed traceback instead
+    return EXIT_CODES.get(str(report["kind"]), 1)
+
+
+def report_exit(end: SystemExit, path: Path) -> None:
+    """Write the exit code and message of a `sys.exit` to the error file. Python prints the message."""
+    code, message = exit_code_of(end)
+    if code:
+        said = f"ended with exit code {code}" + (f": {message}" if message else " and without a message")
+        report = {"time_s": time.time(), "kind": "exit", "type": "exit", "message": said, "exit_code": code}
+        _write(report, path)
+
+
+def exit_code_of(end: SystemExit) -> tuple[int, str]:
+    """The exit code that Python gives a process for this SystemExit, and the message that it prints."""
+    value: object = end.code
+    if value is None:
+        return 0, ""
+    return (value & 0xFF, "") if isinstance(value, int) else (1, str(value))
+
+
+def _write(report: Mapping[str, object], path: Path) -> None:
     try:
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(report), encoding="utf-8")
         temporary.replace(path)
-    except OSError as problem:  # the launcher reads the printed traceback instead
+    except OSError as problem:
         print(f"could not write {path}: {problem}", file=sys.stderr)
-    return EXIT_CODES.get(str(report["kind"]), 1)
 
 
 def show_exception(error: Exception, rank: int) -> int:

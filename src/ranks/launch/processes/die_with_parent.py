@@ -1,4 +1,4 @@
-"""Start a rank that the kernel kills when its launcher dies (PR_SET_PDEATHSIG), then exec the rank's program.
+"""Start a rank, or the fork server, that the kernel kills when its launcher dies (PR_SET_PDEATHSIG): exec a program.
 
 Run as a file by a bare interpreter: `python -I -S die_with_parent.py LAUNCHER_PID PROGRAM ARGS...`. The signal is set
 here and not between fork and exec, because the launcher has threads and Python code must not run in its forked child.

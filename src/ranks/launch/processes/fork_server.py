@@ -1,7 +1,7 @@
 """Start ranks by fork from a process that has imported torch, so that no rank spends two seconds on the import.
 
     launcher <- ready, once torch is imported -------- fork server
-             -- arguments, variables, stdout, stderr -> fork server -- fork --> middle -- fork --> rank
+             -- arguments, variables, streams ------> fork server -- fork --> middle -- fork --> rank
              <- process id ----------------------------
 
 The middle process ends at once. The kernel then makes the rank a child of the launcher (a subreaper), which waits for
@@ -21,8 +21,10 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
@@ -32,6 +34,10 @@ REPLY_S = 30.0
 """How long the launcher waits for a process id."""
 KILLED_S = 10.0
 """How long to wait for the killed server. One that takes longer is stuck in the kernel, and is left to it."""
+DIE_WITH_PARENT = (sys.executable, "-I", "-S", str(Path(__file__).with_name("die_with_parent.py")))
+"""Start a command, after the process id of its parent, such that the kernel kills it when the parent dies."""
+STREAMS = (1, 2, 0)
+"""The descriptors of the standard streams of a rank, in the order of a request. Without the last it is /dev/null."""
 READY = b"ready"
 MESSAGE_BYTES = 1 << 20
 ID_BYTES = 32
@@ -47,7 +53,14 @@ class ForkServer:
         self._is_ready, self._ready_by_s = False, time.monotonic() + READY_S
         with theirs:
             self._process = subprocess.Popen(
-                [*python, "-m", "ranks.launch.processes.forked_rank", str(theirs.fileno())],
+                [
+                    *DIE_WITH_PARENT,
+                    str(os.getpid()),
+                    *python,
+                    "-m",
+                    "ranks.launch.processes.forked_rank",
+                    str(theirs.fileno()),
+                ],
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -70,13 +83,16 @@ class ForkServer:
             self.close()
         return self._is_ready or self._socket.fileno() < 0
 
-    def fork(self, module: Sequence[str], env: Mapping[str, str], stdout: int, stderr: int) -> ForkedProcess:
-        """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start or died."""
+    def fork(self, module: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> ForkedProcess:
+        """Start `python -m MODULE ARGUMENTS`, given as `module`. Raises OSError if the server cannot start or died.
+
+        `streams`: the descriptors of its standard output, its error output and, where it has one, its standard input.
+        """
         while not self.ready(REPLY_S):
             pass
         request = {"module": list(module), "env": dict(env), "launcher": os.getpid()}
         try:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr])
+            socket.send_fds(self._socket, [json.dumps(request).encode()], streams)
             reply = self._socket.recv(ID_BYTES)
         except OSError:
             self.close()  # a late answer would be a second process for the same rank
@@ -119,21 +135,21 @@ def serve(connection: socket.socket) -> list[str] | None:
 
     Returns None in the server, and in each rank the module to run with its arguments.
     """
-    die_with(os.getppid())
     connection.send(READY)
     while True:
-        message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, 2)
+        message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, len(STREAMS))
         if not message:
             return None
         request: dict[str, Any] = json.loads(message)
         reader, writer = os.pipe()
         middle = os.fork()
         if not middle:
+            parent = os.getpid()
             rank = os.fork()
             if not rank:
                 for fd in (reader, writer, connection.detach()):
                     os.close(fd)
-                become_rank(request, fds)
+                become_rank(request, fds, parent)
                 return list(request["module"])
             os.setpgid(rank, rank)  # before the launcher knows the id, so that it can always kill the group
             os.write(writer, str(rank).encode())
@@ -144,12 +160,12 @@ def serve(connection: socket.socket) -> list[str] | None:
             os.close(fd)
 
 
-def become_rank(request: Mapping[str, Any], fds: Sequence[int]) -> None:
-    """Give this new process its parent, output, variables, random state and name."""
-    while os.getppid() not in (request["launcher"], 1):  # until the middle process has ended
+def become_rank(request: Mapping[str, Any], fds: Sequence[int], middle: int) -> None:
+    """Give this new process its parent, streams, variables, random state and name, once the middle one has ended."""
+    while os.getppid() == middle:
         os.sched_yield()
     die_with(request["launcher"])
-    for fd, number in zip(fds, (1, 2), strict=True):
+    for fd, number in zip(fds, STREAMS, strict=False):
         os.dup2(fd, number)
         os.close(fd)
     os.environ.clear()

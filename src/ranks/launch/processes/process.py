@@ -72,11 +72,15 @@ class RankProcess:
 
     def kill(self) -> None:
         """Send SIGKILL to the whole process group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.send_group(signal.SIGKILL)
 
-    def end(self, *, failed: bool, deadline_s: float) -> bool:
-        """Kill the process group, wait until all of it has ended, close the output.
+    def send_group(self, signum: int) -> None:
+        """Send a signal to the whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signum)
+
+    def end(self, *, reported: str | None, deadline_s: float) -> bool:
+        """Kill the process group, wait until all of it has ended, close the output. `reported`: see `Output.close`.
 
         False where the rank has not ended by `deadline_s` (of `time.monotonic`). SIGKILL then ends it as soon as
         the kernel returns from what it does for the rank.
@@ -91,7 +95,7 @@ class RankProcess:
             time.sleep(0.01)
         for output in self.outputs:
             output.pump(time.monotonic())
-            output.close(failed=failed)
+            output.close(reported)
         self.outputs.clear()
         if self._log is not None:
             self._log.close()

@@ -71,6 +71,17 @@ class Attempt:
         for process in self.running:
             process.send(signum)
 
+    def pause(self, until_continued: Callable[[], None]) -> None:
+        """Stop the ranks and their children while `until_continued` stops this process. No limit counts that time."""
+        paused, began_s = self.running, time.monotonic()
+        for process in paused:
+            process.send_group(signal.SIGSTOP)
+        until_continued()
+        for process in paused:
+            process.send_group(signal.SIGCONT)
+        self.stop.asked_s += time.monotonic() - began_s
+        self.watchdog.restart_clocks()
+
     def result(self) -> End | Failure | None:
         """How the attempt ended; None while the ranks run."""
         now_s = time.monotonic()
@@ -95,6 +106,17 @@ class Attempt:
                 return None
             return self._left_early() or min(self.failures.values(), key=lambda f: f.time_s)
         return self._clean_exit(stopped, now_s) or self._hang(now_s)
+
+    def reported(self, rank: int) -> str | None:
+        """The traceback in a rank's output that the report of a failed attempt shows, as in `Output.close`.
+
+        Nothing where the rank exited or a signal ended it: a traceback in its output is then of a handled exception. A
+        rank that was killed because another one failed may have begun to print that it lost the other.
+        """
+        failure = self.failures.get(rank)
+        if failure is not None and failure.kind in ("exit", "signal"):
+            return None
+        return failure.traceback if failure is not None else ""
 
     def _clean_exit(self, stopped: list[RankProcess], now_s: float) -> End | None:
         """The end once all ranks have ended without a failure; None before.

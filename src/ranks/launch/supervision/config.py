@@ -41,6 +41,8 @@ class LaunchConfig:
     shown: frozenset[int] = frozenset({0})
     """Ranks whose output goes through `show`."""
     pass_fds: tuple[int, ...] = ()
+    stdin: int | None = None
+    """The standard input of the ranks, which is /dev/null without it."""
     max_restarts: int = 3
     """Restarts in a row without progress."""
     foreign: bool = False

@@ -86,7 +86,7 @@ class Supervisor:
                 stack.callback(self.config.logs.close)
             self.selector = stack.enter_context(selectors.DefaultSelector())
             self.selector.register(self.signals.reader, selectors.EVENT_READ)
-            starter = Starter(self.config.argv, self.config.env, self.config.pass_fds)
+            starter = Starter(self.config.argv, self.config.env, self.config.pass_fds, self.config.stdin)
             self.start = stack.enter_context(contextlib.closing(starter))
             return self._attempts()
 
@@ -102,7 +102,7 @@ class Supervisor:
             self._explain(result)
             if self.stop.signum or not restarts.allows(result):
                 self._say_where_to_resume(result)
-                return EXIT_CODES.get(result.kind, 1)
+                return self._exit_code(result)
             if not self.config.max_restarts:
                 self._say_where_to_resume(result)
                 return 1
@@ -149,7 +149,8 @@ class Supervisor:
                     for output in process.outputs:
                         with contextlib.suppress(KeyError):
                             self.selector.unregister(output.pipe)
-                    if process.end(failed=isinstance(result, Failure), deadline_s=deadline_s):
+                    reported = attempt.reported(process.rank) if isinstance(result, Failure) else None
+                    if process.end(reported=reported, deadline_s=deadline_s):
                         self.reaper.remove_group(process.pid)
                     else:
                         self.say(
@@ -213,7 +214,9 @@ class Supervisor:
 
     def _forward_signals(self, attempt: Attempt) -> None:
         for signum in self.signals.read():
-            if self.stop.signum:
+            if signum == signal.SIGTSTP:
+                attempt.pause(self.signals.pause)
+            elif self.stop.signum:
                 if signum == signal.SIGINT:
                     self.stop.kill_now = True
             else:
@@ -247,12 +250,21 @@ class Supervisor:
             self.say(line)
         if failure.kind == "hang":
             self.say(NO_HANG)
-        shown = self.alone and failure.kind in ("user", "gave_up")
+        shown = self._exited(failure) or (self.alone and failure.kind in ("user", "gave_up"))
         if logs is not None and logged and not shown and failure.kind != "user_error":
             self.say(f"  log: {logs.of_rank(failure.rank)}")
 
+    def _exit_code(self, failure: Failure) -> int:
+        if self._exited(failure):
+            return failure.exit_code or 1
+        return EXIT_CODES.get(failure.kind, 1)
+
+    def _exited(self, failure: Failure) -> bool:
+        """Whether the only rank has called `sys.exit`. Then nothing is said: Python has printed the message."""
+        return self.alone and failure.exit_code is not None
+
     def _say_where_to_resume(self, failure: Failure) -> None:
-        if self.config.resume_line is not None and failure.kind != "user_error":
+        if self.config.resume_line is not None and failure.kind != "user_error" and not self._exited(failure):
             with contextlib.suppress(OSError):
                 self.say(self.config.resume_line())
 

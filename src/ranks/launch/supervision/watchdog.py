@@ -91,6 +91,11 @@ class Watchdog:
             return None
         return self._explain(hanging, running, pids)
 
+    def restart_clocks(self) -> None:
+        """Forget all silence so far: the ranks were stopped, and continue now."""
+        self._silence_s = [0.0] * len(self._silence_s)
+        self._looked_s = time.monotonic()
+
     def quiet_s(self, ranks: Sequence[int]) -> float:
         """Seconds since any of these ranks showed progress."""
         return min((self._silence_s[rank] for rank in ranks), default=0.0)

@@ -103,7 +103,7 @@ def sha256_of(days: MarketDays) -> str:
     """SHA-256 of everything that a policy can learn from a period."""
     digest = hashlib.sha256("\n".join(days.tickers).encode())
     arrays: list[Any] = [days.close_DS, days.fill_DS, days.table_DK, days.is_turbulent_D]
-    arrays += [array for array in (days.is_traded_DS, days.is_gone_DS) if array is not None]
+    arrays += [] if days.is_traded_DS is None else [days.is_traded_DS]
     for array in arrays:
         digest.update(array.tobytes())
     return digest.hexdigest()

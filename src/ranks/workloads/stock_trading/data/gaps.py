@@ -37,9 +37,9 @@ def without_gaps(table: Table, missing: Missing, reject: Callable[[str, str], No
     if missing == "not-traded":
         if gap_DS.all(0).any():
             reject(f"{tickers[int(gap_DS.all(0).argmax())]} has no price on any day", "leave out that stock")
-        gone = [ticker for ticker, is_gap in zip(tickers, gap_DS[-1], strict=True) if is_gap]
+        ended = [ticker for ticker, is_gap in zip(tickers, gap_DS[-1], strict=True) if is_gap]
         notes.append(f"prices missing, taken as not traded: {int(gap_DS.sum())}, the first of {tickers[stock]}")
-        notes.extend([f"no price up to the last day, sold by force: {', '.join(gone)}"] if gone else [])
+        notes.extend([f"without a price on the last day: {', '.join(ended)}"] if ended else [])
         return dates_D, tickers, {name: np.where(gap_DS, np.nan, values) for name, values in fields.items()}
     days, stocks = list(range(len(dates_D))), list(range(len(tickers)))
     if missing == "drop-stocks":

@@ -39,8 +39,6 @@ class MarketDays:
     window: int
     is_traded_DS: npt.NDArray[np.bool_] | None = None
     """See `Prices.is_traded_DS`; None if all stocks are traded on all days."""
-    is_gone_DS: npt.NDArray[np.bool_] | None = None
-    """See `Prices.is_gone_DS`; None like the field above."""
 
     @property
     def num_days(self) -> int:
@@ -70,6 +68,8 @@ class Periods:
     validation: MarketDays | None
     test: MarketDays
     stats: PreprocessingStats
+    num_market: int
+    """M: the last columns of the tables are features of the market."""
 
 
 def make_periods(
@@ -83,7 +83,7 @@ def make_periods(
         return make_market_days(prices, features, stats, rows, window)
 
     validation = None if split.validation is None else days(split.validation)
-    return Periods(days(split.train), validation, days(split.test), stats)
+    return Periods(days(split.train), validation, days(split.test), stats, len(features.market_names))
 
 
 def turbulence_threshold(features: Features, train: range, quantile: float | None) -> float:
@@ -137,5 +137,4 @@ def _market_days(
         is_turbulent_D[cut],
         window,
         prices.is_traded_DS[cut] if prices.has_gaps else None,
-        prices.is_gone_DS()[cut] if prices.has_gaps else None,
     )

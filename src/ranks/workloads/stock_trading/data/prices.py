@@ -152,13 +152,6 @@ class Prices:
         row_DS = np.maximum.accumulate(np.where(self.is_traded_DS, np.arange(self.num_days)[:, None], 0), axis=0)
         return np.take_along_axis(self.close_DS, row_DS, axis=0)
 
-    def is_gone_DS(self) -> npt.NDArray[np.bool_]:
-        """bool[D, S]: that day is the last of the stock, and others are traded later."""
-        is_traded_DS = self.is_traded_DS
-        is_gone_DS = is_traded_DS & (np.cumsum(is_traded_DS[::-1], axis=0)[::-1] == 1)
-        is_gone_DS[-1] = False
-        return is_gone_DS
-
     def fill_DS(self) -> Floats:
         """float64[D, S]: the fill price of an order given at close t: the open of day t + 1, or its close for
         close-only prices. NaN where nothing is filled: on the last day, and before a day without trade."""

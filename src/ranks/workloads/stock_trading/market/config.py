@@ -19,16 +19,19 @@ class MarketConfig:
     weight_step: float | None = None
     """How much an action of 1 raises the weight of a stock in the account in a day, and an action of -1 lowers it;
     none: 1 / number of stocks."""
-    no_trade_band: float = 0.01
-    """A stock whose weight would change by less than this is not traded."""
+    no_trade_band: float | None = None
+    """An action that would change the weight of a stock by less than this does not trade it, except that a weight of 0
+    sells the whole holding; none: 0.2 / number of stocks, at most 0.01. Below the step of a day."""
     commission_bps: float = 10.0
     """Commission on purchases and on sales, in basis points of the traded value."""
     slippage_bps: float = 0.0
     """How much worse than the market price an order is filled, in basis points."""
     whole_shares: bool = False
     """Buy and sell whole shares only. Adjusted prices do not tell how many shares a sum bought on its day."""
+    delisted_after: int = 20
+    """A stock without a price on this many days in a row is taken as delisted: its holders are sold out by force."""
     recovery: float = 0.7
-    """A stock that leaves the market for good is sold by force, at this fraction of its last price."""
+    """The fraction of its last price at which a delisted stock is sold by force."""
     episode_days: int | None = 252
     """Trading days of an episode; none: the whole period."""
     reward_scale: float = 1e-4
@@ -42,6 +45,18 @@ class MarketConfig:
     def step_of(self, num_stocks: int) -> float:
         """`weight_step`, or its default for this number of stocks."""
         return 1 / num_stocks if self.weight_step is None else self.weight_step
+
+    def band_of(self, num_stocks: int) -> float:
+        """`no_trade_band`, or its default for this number of stocks. Raises UserError if it is the step or more, with
+        which no action could trade."""
+        band, step = self.no_trade_band, self.step_of(num_stocks)
+        if band is None:
+            band = min(0.01, 0.2 / num_stocks)
+        if band >= step:
+            found = f"a step of {step:g} a day for {num_stocks} stocks, so that nothing would ever be traded"
+            do = "give a band below the step, or a larger step (--market.weight-step)"
+            raise UserError(f"a no-trade band of {band:g} (--market.no-trade-band)", found, do)
+        return band
 
     @property
     def commission(self) -> float:
@@ -60,9 +75,11 @@ class MarketConfig:
             self._check(name, lambda value: 0 <= value <= 1_000, "0 to 1,000 basis points")
         if self.weight_step is not None:
             self._check("weight_step", lambda value: 0 < value <= 1, "a weight above 0, at most 1")
-        self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
+        if self.no_trade_band is not None:
+            self._check("no_trade_band", lambda value: 0 <= value < 1, "a weight from 0 to less than 1")
         self._check("recovery", lambda value: 0 <= value <= 1, "a fraction from 0 to 1")
         self._check("ruin_fraction", lambda value: 0 <= value < 1, "a fraction from 0 to less than 1")
+        self._check("delisted_after", lambda value: value >= 1, "1 day or more")
         if self.episode_days is not None:
             self._check("episode_days", lambda value: value >= 1, "1 or more")
         if self.turbulence_exit is not None:

@@ -52,9 +52,10 @@ class Market:
     def __init__(
         self, days: MarketDays, ids: range, seed: int, config: MarketConfig, device: torch.device | str = "cpu"
     ) -> None:
-        """Raises UserError if the period is shorter than an episode."""
+        """Raises UserError if the period is shorter than an episode, or the no-trade band is not below the step."""
         self.days, self.config = days, config
         self.num_environments, self.num_stocks = len(ids), len(days.tickers)
+        config.band_of(self.num_stocks)
         self.episode_days = config.episode_days or days.num_days
         """Length of an episode without ruin."""
         if days.num_days < self.episode_days or days.num_days < 1:
@@ -67,7 +68,7 @@ class Market:
         self._close_DS = torch.as_tensor(days.close_DS, dtype=torch.float64, device=device)
         self.fill_DS = torch.as_tensor(days.fill_DS, dtype=torch.float64, device=device)
         """float64[D, S]: price at which the orders of a day are filled, forced sales of delisted stocks included."""
-        self._tradability = Tradability.of(days, device)
+        self._tradability = Tradability.of(days, config.delisted_after, device)
         if self._tradability is not None:
             self.fill_DS = self._tradability.fill_DS(self.fill_DS, self._close_DS, config.recovery)
         self._is_turbulent_D1 = torch.as_tensor(days.is_turbulent_D, device=device)[:, None]
@@ -135,13 +136,16 @@ class Market:
         self._steps += 1
 
     def _orders(self, action_BS: Tensor) -> Orders:
-        """The orders of the actions that the next day fills. On turbulent days all holdings are sold instead."""
+        """The orders of the actions that the next day fills. On turbulent days all holdings are sold instead, except
+        those of stocks that are suspended today."""
         config, tradability, weight_BS = self.config, self._tradability, self.weights_BS()
         is_traded_BS = None if tradability is None else tradability.is_traded_DS.index_select(0, self.day_B)
-        target_BS = target_weights(action_BS, weight_BS, config.step_of(self.num_stocks), is_traded_BS)
-        orders = orders_to(target_BS, weight_BS, self.value_B, config.no_trade_band)
+        step, band = config.step_of(self.num_stocks), config.band_of(self.num_stocks)
+        target_BS = target_weights(action_BS, weight_BS, step, band, is_traded_BS)
+        orders = orders_to(target_BS, weight_BS, self.value_B)
         is_exit_B1 = self._is_turbulent_D1.index_select(0, self.day_B)
-        orders = Orders(torch.where(is_exit_B1, 1.0, orders.sell_BS), torch.where(is_exit_B1, 0.0, orders.buy_BS))
+        sold_BS = 1.0 if is_traded_BS is None else is_traded_BS.double()
+        orders = Orders(torch.where(is_exit_B1, sold_BS, orders.sell_BS), torch.where(is_exit_B1, 0.0, orders.buy_BS))
         return orders if tradability is None else tradability.filled(orders, self.day_B)
 
     def step(self, action_BS: Tensor) -> Transition:

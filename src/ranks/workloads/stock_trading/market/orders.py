@@ -40,15 +40,22 @@ def weights_of(held_BS: Tensor, value_B: Tensor) -> Tensor:
     return held_BS / value_B.clamp(min=torch.finfo(torch.float64).tiny)[:, None]
 
 
-def target_weights(action_BS: Tensor, weight_BS: Tensor, step: float, is_traded_BS: Tensor | None = None) -> Tensor:
+def target_weights(
+    action_BS: Tensor, weight_BS: Tensor, step: float, band: float, is_traded_BS: Tensor | None = None
+) -> Tensor:
     """float64[B, S]: the weights that the actions ask for,
 
         w' = max(0, w + step * a),  a in -1..1,
 
-    divided by their sum where it is above 1; the rest is cash. A stock that is not traded today keeps its weight, and
-    the others share what it leaves.
+    divided by their sum where it is above 1; the rest is cash. A stock whose w' differs from w by less than `band`
+    keeps w, except that a w' of 0 stays 0. The division comes after the band: a purchase of a fully invested account is
+    paid by all other stocks, however little of each. A stock that is not traded today keeps its weight, and the others
+    share what it leaves.
     """
     wanted_BS = (weight_BS + step * action_BS.detach().double().clamp(-1.0, 1.0)).clamp(min=0.0)
+    is_sold_out_BS = (wanted_BS < weight_BS) & (wanted_BS <= ROUNDING)
+    is_kept_BS = (wanted_BS - weight_BS).abs() < max(band, ROUNDING)
+    wanted_BS = torch.where(is_sold_out_BS, 0.0, torch.where(is_kept_BS, weight_BS, wanted_BS))
     if is_traded_BS is None:
         return wanted_BS / sum_stocks(wanted_BS).clamp(min=1.0)[:, None]
     free_B = 1.0 - sum_stocks(torch.where(is_traded_BS, 0.0, weight_BS))
@@ -57,13 +64,11 @@ def target_weights(action_BS: Tensor, weight_BS: Tensor, step: float, is_traded_
     return torch.where(is_traded_BS, wanted_BS * factor_B[:, None], weight_BS)
 
 
-def orders_to(target_BS: Tensor, weight_BS: Tensor, value_B: Tensor, band: float) -> Orders:
-    """The orders that lead from the present weights to the target weights at the present prices.
-
-    A stock whose weight would change by less than `band` is not traded. A target of 0 sells the whole holding.
-    """
+def orders_to(target_BS: Tensor, weight_BS: Tensor, value_B: Tensor) -> Orders:
+    """The orders that lead from the present weights to the target weights at the present prices. A target of 0 sells
+    the whole holding."""
     change_BS = target_BS - weight_BS
-    is_kept_BS, is_sale_BS = change_BS.abs() < max(band, ROUNDING), change_BS < 0
-    sell_BS = torch.where(is_sale_BS & ~is_kept_BS, -change_BS / weight_BS, 0.0)
-    buy_BS = torch.where(is_sale_BS | is_kept_BS, 0.0, change_BS * value_B[:, None])  # NaN stays NaN
+    is_rounding_BS, is_sale_BS = (change_BS.abs() < ROUNDING) & (target_BS > 0), change_BS < 0
+    sell_BS = torch.where(is_sale_BS & ~is_rounding_BS, -change_BS / weight_BS, 0.0)
+    buy_BS = torch.where(is_sale_BS | is_rounding_BS, 0.0, change_BS * value_B[:, None])  # NaN stays NaN
     return Orders(sell_BS, buy_BS)

@@ -1,5 +1,8 @@
 """Which stocks can be traded on which day: listed later, delisted, suspended.
 
+On a day without a price nobody knows whether a stock will come back. So it counts as suspended, until it had no price
+on `delisted_after` days in a row.
+
 Legend: D rows of days, B accounts, S stocks.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,25 +30,31 @@ class Tradability:
     """The stock is traded on day d."""
     is_filled_DS: Tensor
     """It is traded on day d + 1."""
-    is_gone_DS: Tensor
-    """Day d is its last: on day d + 1 it leaves the market for good, and its holders are paid off."""
+    is_delisted_DS: Tensor
+    """On day d + 1 it has had no price for `delisted_after` days or more in a row: its holders are sold out by
+    force."""
 
     @classmethod
-    def of(cls, days: MarketDays, device: torch.device | str) -> Tradability | None:
-        """None if all stocks are traded on all days."""
-        if days.is_traded_DS is None or days.is_gone_DS is None:
+    def of(cls, days: MarketDays, delisted_after: int, device: torch.device | str) -> Tradability | None:
+        """None if all stocks are traded on all days. Days are counted from the first row on: who holds a stock has
+        bought it within the rows."""
+        if days.is_traded_DS is None:
             return None
-        is_filled_DS = torch.as_tensor(days.fill_DS, device=device).isfinite()
-        is_traded_DS, is_gone_DS = (torch.as_tensor(a, device=device) for a in (days.is_traded_DS, days.is_gone_DS))
-        return cls(is_traded_DS, is_filled_DS, is_gone_DS)
+        row_D1 = np.arange(len(days.is_traded_DS))[:, None]
+        last_DS = np.maximum.accumulate(np.where(days.is_traded_DS, row_D1, -1), axis=0)
+        is_delisted_DS = np.zeros_like(days.is_traded_DS)
+        is_delisted_DS[:-1] = (row_D1 - last_DS >= delisted_after)[1:]
+        is_filled_DS = np.isfinite(days.fill_DS)
+        return cls(*(torch.as_tensor(a, device=device) for a in (days.is_traded_DS, is_filled_DS, is_delisted_DS)))
 
     def fill_DS(self, fill_DS: Tensor, close_DS: Tensor, recovery: float) -> Tensor:
-        """The fill prices, with last price times `recovery` for a stock that is gone, and 1 where nothing is filled."""
-        forced_DS = torch.where(self.is_gone_DS, close_DS * recovery, 1.0)
+        """The fill prices, with last price times `recovery` for a delisted stock, and 1 where nothing is filled."""
+        forced_DS = torch.where(self.is_delisted_DS, close_DS * recovery, 1.0)
         return torch.where(self.is_filled_DS, fill_DS, forced_DS)
 
     def filled(self, orders: Orders, day_B: Tensor) -> Orders:
-        """The orders that are filled on the next day, with the forced sales of what is gone."""
-        is_filled_BS, is_gone_BS = self.is_filled_DS.index_select(0, day_B), self.is_gone_DS.index_select(0, day_B)
-        sell_BS = torch.where(is_filled_BS, orders.sell_BS, is_gone_BS.double())
+        """The orders that are filled on the next day, with the forced sales of what is delisted."""
+        is_filled_BS = self.is_filled_DS.index_select(0, day_B)
+        is_delisted_BS = self.is_delisted_DS.index_select(0, day_B)
+        sell_BS = torch.where(is_filled_BS, orders.sell_BS, is_delisted_BS.double())
         return Orders(sell_BS, torch.where(is_filled_BS, orders.buy_BS, 0.0))

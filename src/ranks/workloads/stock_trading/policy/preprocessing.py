@@ -24,7 +24,7 @@ def set_preprocessing(policy: TradingPolicy, periods: Periods) -> None:
     policy.std_K.copy_(torch.as_tensor(stats.scaler.std_K))
     policy.exit_above.fill_(stats.threshold)
     if policy.memory is not None:
-        policy.memory.fit(torch.as_tensor(periods.train.table_DK))
+        policy.memory.fit(torch.as_tensor(periods.train.table_DK), policy.num_stocks, periods.num_market)
 
 
 def get_preprocessing(policy: TradingPolicy) -> PreprocessingStats:

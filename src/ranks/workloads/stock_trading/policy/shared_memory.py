@@ -4,7 +4,7 @@ Cash and holdings are fully observed, so only the market must be remembered, and
 memory of a day is a function of the `window` days up to it. So it has no state that is carried through an episode, it
 is computed for all days at once, and a minibatch may hold single days from anywhere.
 
-Legend: N days, K columns of the feature table, M half-lives, W days of a window.
+Legend: N days, S stocks, K columns of the feature table, F of each stock, M half-lives, W days of a window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def average_weights(window: int) -> list[list[float]]:
 
 
 class SharedMemory(nn.Module):
-    """The features of the day and their M moving averages, each divided by its deviation over the training days."""
+    """The features of the day and their M moving averages, divided by their deviations over the training days."""
 
     def __init__(self, num_columns: int, window: int, clip: float) -> None:
         """`clip`: in standard deviations, as for the features."""
@@ -61,10 +61,17 @@ class SharedMemory(nn.Module):
         scaled_NMK = (self.averages(days_WNK) / self.std_MK).clamp(-self.clip, self.clip)
         return torch.cat([days_WNK[-1], scaled_NMK.flatten(1)], 1)
 
-    def fit(self, table_DK: Tensor) -> None:
-        """Measure the deviations on the table of the training days; 1 for an average that does not vary."""
+    def fit(self, table_DK: Tensor, num_stocks: int, num_market: int) -> None:
+        """Measure the deviations on the table of the training days; 1 for an average that does not vary.
+
+        The average of a feature has one deviation over all stocks, as the feature itself has (`Scaler`): one of its own
+        would be tiny for a stock that was listed shortly before the end. The last `num_market` columns are of no
+        stock."""
         averages_NMK = self.averages(consecutive(table_DK.double(), self.window))
         std_MK = averages_NMK.std(0, correction=0)
+        num_of_stocks = std_MK.shape[1] - num_market
+        stocks_NMSF = averages_NMK[..., :num_of_stocks].unflatten(2, (num_stocks, -1))
+        std_MK[:, :num_of_stocks] = stocks_NMSF.std((0, 2), correction=0).repeat(1, num_stocks)
         self.std_MK.copy_(torch.where(std_MK > 0, std_MK, 1.0))
 
 

@@ -136,9 +136,11 @@ class TradingPolicy(nn.Module):
         return DiagonalGaussian.from_log_std(mean_TBS, self.log_std_S), value_TB1[..., 0], after
 
     def forward(self, window_BWK: Tensor, account_BA: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
-        """One day, for the exported model: unscaled features of the last W days, and the account as fractions of its
-        initial cash (cash, each holding, their sum) -> (actions [B, S] in -1..1, value [B], the state to pass in on the
-        next day). Start with `start_state`."""
+        """One day, for the exported model: unscaled features of the last W days, and the account -> (actions [B, S] in
+        -1..1, value [B], the state to pass in on the next day). Start with `start_state`.
+
+        The account: cash and the value of each holding as fractions of the account's value, then that value as a
+        fraction of the initial cash."""
         scaled_BWK = ((window_BWK - self.mean_K) / self.std_K).clamp(-self.clip, self.clip).to(account_BA.dtype)
         days_WBK = scaled_BWK.unbind(1)
         if self.reader is not None:

@@ -79,7 +79,8 @@ class EquityCurve:
         """Join the ledgers of consecutive folds into one account.
 
         Each fold was traded from the same initial cash. The joined account sells all holdings at the close of the last
-        day of a fold, with commission and slippage. It starts the next fold with that cash and trades as the ledger of
+        day of a fold, with commission and slippage; those of stocks suspended on that day count as sold at their last
+        price. It starts the next fold with that cash and trades as the ledger of
         that fold, in proportion.
         """
         before, parts = 1.0, list[tuple[Dates, Floats, Floats, Floats, Floats]]()

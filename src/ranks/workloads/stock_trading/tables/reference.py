@@ -23,8 +23,8 @@ EXPECTED = {
     "equal weights every 21 days, 10 bp": (0.8948, 0.1586, 0.1970, 0.8459, -0.3150),
     "the S&P 500": (0.4557, 0.0903, 0.1924, 0.5463, -0.3392),
 }
-"""Return, CAGR, volatility, Sharpe ratio, maximum drawdown to four digits, computed by other code. Orders
-are sized at the close of the day before."""
+"""Return, CAGR, volatility, Sharpe ratio, maximum drawdown to four digits, computed by other code. Orders are sized at
+the close of the day before, and filled at the close of the day."""
 TURBULENT = {0.9: (42.18, 153), 0.99: (91.70, 41), 1.0: (267.57, 5)}
 """Quantile of the training days -> (turbulence at that quantile, number of test days above it)."""
 
