@@ -87,6 +87,18 @@ def test_batches_are_uniform_over_the_window_and_the_same_in_shards(tmp_path: Pa
         assert [len(s.ids) for s in window.batch(10, 0).shards] == [2, 3, 2, 3]
 
 
+def test_a_batch_counts_as_drawn_where_the_loop_is_left_in_it(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source, window = selfplay(world), ReplayWindow(TICTACTOE, ReplayConfig(), world)
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(1, long=True):
+                window.add(source.play(net_of(TICTACTOE), iteration))
+                first = next(window.batches(16))
+                assert window.updates == 1
+                second = next(window.batches(16))
+                assert not torch.equal(first.shards.ids, second.shards.ids)
+
+
 def train(
     folder: Path, stop_at: int | None = None, iterations: int = ITERATIONS, stop_in_updates_of: int | None = None
 ) -> Summary:

@@ -78,8 +78,8 @@ class ReplayWindow:
         poll = PollInterval(self.world.comm)
         due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
         for _ in range(due):
-            yield self.batch(global_batch, self.updates)
-            self.updates += 1
+            number, self.updates = self.updates, self.updates + 1
+            yield self.batch(global_batch, number)
             if poll.due():
                 self.world.check_stop()
 
