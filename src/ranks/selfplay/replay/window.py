@@ -84,13 +84,13 @@ class ReplayWindow:
         requested; UserError where on_policy has never had enough positions for a batch.
         """
         poll = PollInterval(self.world.comm)
-        for batch in self._passes(global_batch) if self.cfg.on_policy else self._draws(global_batch):
+        for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
             self.updates += 1
             yield batch
             if poll.due():
                 self.world.check_stop()
 
-    def _draws(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+    def _with_replacement(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
         due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
         for number in range(self.updates, self.updates + due):
             yield self.batch(global_batch, number)
