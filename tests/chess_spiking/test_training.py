@@ -35,7 +35,7 @@ TINY_ORIGIN = replace(
     net=replace(ORIGIN.net, steps=2),
     selfplay=replace(ORIGIN.selfplay, max_plies=12),
     replay=ORIGIN.replay,
-    entropy_weight=ORIGIN.entropy_weight,
+    ent_coef=ORIGIN.ent_coef,
 )
 
 

@@ -205,3 +205,29 @@ def test_a_loop_of_the_callers_own_equals_steps() -> None:
     assert (by_hand.states() == by_hand.states([0])).all()
     by_hand.play([3], [2])
     assert by_hand.states([2]).tolist() == [by_hand.state(2).tolist()] != by_hand.states([1]).tolist()
+
+
+def test_without_simulations_every_root_is_evaluated_also_in_the_second_group() -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=8), 4, groups=2)
+    for slot in range(4):
+        search.set_root(slot, slot)
+    ended: list[int] = []
+    for slots in ([0, 1], [2, 3]):
+        search.begin(slots, 0)
+        for slots_P in search.steps(uniform_evaluator):
+            ended += slots_P.tolist()
+    assert search.result().num_moves_P.tolist() == [7] * 4
+    assert search.is_idle().all()
+    assert ended == [0, 1, 2, 3]
+
+
+def test_a_search_without_simulations_that_was_left_early_is_complete() -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=8), 4, groups=1)
+    for slot in range(4):
+        search.set_root(slot, slot)
+    search.begin(simulations=0)
+    for _ in search.steps(uniform_evaluator):
+        break
+    assert search.result().num_moves_P.tolist() == [7] * 4
+    assert search.is_idle().all()
+    assert [slot for slots_P in search.steps(uniform_evaluator) for slot in slots_P.tolist()] == [0, 1, 2, 3]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+import torch
+from torch import nn
 
 from ranks import UserError
 from ranks.search import TICTACTOE
-from ranks.selfplay import ReplayConfig, SelfPlayConfig
+from ranks.search.trees import tree_bytes
+from ranks.selfplay import ReplayConfig, SelfPlayConfig, value_loss
 from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.slots import check_memory, search_config
 from tests.selfplay.fixtures import net_of, selfplay, single_rank
 
 
@@ -49,6 +55,49 @@ def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, mov
 def test_a_game_that_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         check_rules(TICTACTOE._replace(**changes), 100)
+
+
+class WrongNet(nn.Module):
+    """Outputs of other shapes than self-play takes."""
+
+    def __init__(self, moves: int, value: tuple[int, ...]) -> None:
+        super().__init__()
+        self.weight, self.moves, self.value = nn.Parameter(torch.zeros(1)), moves, value
+
+    def forward(self, planes_B288: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = len(planes_B288)
+        return self.weight.expand(rows, self.moves), self.weight.expand(rows, *self.value)
+
+
+@pytest.mark.parametrize(
+    ("moves", "value", "said"),
+    [
+        (9, (1,), r"the value of 8 positions(.|\n)*\[8, 1\](.|\n)*value\[:, 0\]"),
+        (9, (2,), r"the value of 8 positions(.|\n)*\[8, 2\]"),
+        (5, (), r"indices up to 8(.|\n)*\[8, 5\](.|\n)*an A of 9 or more"),
+    ],
+)
+def test_a_net_with_outputs_of_wrong_shapes_is_refused(moves: int, value: tuple[int, ...], said: str) -> None:
+    with single_rank() as world, pytest.raises(UserError, match=said):
+        selfplay(world, TICTACTOE).play(WrongNet(moves, value), 0)
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (4, 2), (3,)])
+def test_a_value_loss_does_not_broadcast(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match="the value of 4 positions"):
+        value_loss(torch.zeros(shape), torch.zeros(4))
+
+
+def test_the_memory_of_all_ranks_of_this_host_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg = SelfPlayConfig(simulations=8)
+    with single_rank() as world:
+        needed = tree_bytes(TICTACTOE, search_config(cfg, world.seed), 8)
+        free = psutil.virtual_memory()._replace(available=3 * needed)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+        for ranks, fits in ((3, True), (4, False)):
+            monkeypatch.setattr(world.comm, "gather_objects", lambda mine, ranks=ranks: [mine] * ranks)
+            with nullcontext() if fits else pytest.raises(UserError, match="4 ranks on"):
+                check_memory(TICTACTOE, 8, cfg, world)
 
 
 def test_a_game_that_fits_is_accepted() -> None:

@@ -99,7 +99,7 @@ def test_the_value_loss_of_a_number_and_of_win_draw_and_loss() -> None:
 
 def test_losses_are_sums_and_their_gradients_reach_policy_and_value() -> None:
     net = net_of(TICTACTOE, 0.1)
-    found = alphazero_loss(net, targets(), encoding=ENCODING, value_weight=0.5)
+    found = alphazero_loss(net, targets(), encoding=ENCODING, vf_coef=0.5)
     logits_BM, value_B = policy_and_value(net, ENCODING, POSITIONS)
     by_hand = policy_loss(logits_BM, targets().policy_BM).sum() + 0.5 * (value_B - targets().value_B).square().sum()
     torch.testing.assert_close(found.sum, by_hand)
@@ -113,7 +113,7 @@ def test_losses_are_sums_and_their_gradients_reach_policy_and_value() -> None:
 def test_reinforce_makes_moves_likelier_that_won(outcome: float, sign: int) -> None:
     net = net_of(TICTACTOE, 0.0)
     batch = targets(policy_BM=torch.tensor([[0, 1.0, 0, 0], [0, 0, 0, 0]]), outcome_B=torch.tensor([outcome, 0.0]))
-    reinforce_loss(net, batch, encoding=ENCODING, value_weight=0.0).sum.backward()
+    reinforce_loss(net, batch, encoding=ENCODING, vf_coef=0.0).sum.backward()
     gradient = net.weight.grad
     assert gradient is not None
     first_square = gradient[[3, 8, 5], 0]

@@ -167,7 +167,7 @@ def test_the_longest_game_is_a_draw() -> None:
     assert games.truncated_N.any()
     assert (games.plies_N[games.truncated_N] == 9).all()
     assert (games.outcome_N[games.truncated_N] == 0).all()
-    assert games.results()["too_long"] == games.truncated_N.mean()
+    assert games.results()["truncated"] == games.truncated_N.mean()
 
 
 def test_puct_samples_by_visits_and_then_plays_the_most_visited_move() -> None:
@@ -186,6 +186,19 @@ def test_puct_samples_by_visits_and_then_plays_the_most_visited_move() -> None:
     )
     assert best_P[records.ply_P >= 2].all()
     assert not best_P[records.ply_P < 2].all()
+
+
+@pytest.mark.parametrize("search", ["puct", "gumbel"])
+def test_a_fast_search_has_no_noise_and_plays_the_most_visited_move(search: Literal["puct", "gumbel"]) -> None:
+    """With a net that knows nothing all games are then equal, up to the first full search."""
+    settings: dict[str, Any] = {"full_searches": 0.3, "fast_simulations": 4, "simulations": 12, "c_scale": 1e-6}
+    with single_rank() as world:
+        source = selfplay(world, CONNECT_FOUR, slots=64, games=64, search=search, **settings)
+        records = source.play(net_of(CONNECT_FOUR, 0.0), 0).records
+    first_P = records.ply_P == 0
+    fast_P, full_P = first_P & ~records.full_P, first_P & records.full_P
+    assert len({*records.move_P[fast_P].tolist()}) == 1
+    assert len({*records.move_P[full_P].tolist()}) > 1
 
 
 def test_without_search_moves_are_sampled_from_the_policy() -> None:

@@ -77,7 +77,7 @@ def test_reinforce_by_hand() -> None:
     net = Outputs()
     with torch.no_grad():
         net.value.copy_(torch.tensor([0.5, 0.5, -1.0]))
-    found = reinforce_loss(net, TARGETS, encoding=ENCODING, value_weight=0.0)
+    found = reinforce_loss(net, TARGETS, encoding=ENCODING, vf_coef=0.0)
     log_pi = -3 - math.log1p(math.exp(-3))  # logits 1 and -2
     assert math.isclose(float(found.sum.detach()), 0.5 * math.log(2) - log_pi, rel_tol=1e-6)
     found.sum.backward()
@@ -89,8 +89,8 @@ def test_reinforce_by_hand() -> None:
 
 
 def test_reinforce_adds_the_value_loss_and_subtracts_the_entropy() -> None:
-    def loss(value_weight: float, entropy_weight: float) -> float:
-        weights = {"value_weight": value_weight, "entropy_weight": entropy_weight}
+    def loss(vf_coef: float, ent_coef: float) -> float:
+        weights = {"vf_coef": vf_coef, "ent_coef": ent_coef}
         return float(reinforce_loss(Outputs(), TARGETS, encoding=ENCODING, **weights).sum.detach())
 
     entropy = float(policy_entropy(logits()).sum())
@@ -111,6 +111,6 @@ def test_reinforce_is_unbiased_and_a_baseline_changes_only_the_variance() -> Non
         with torch.no_grad():
             net.logits.copy_(logits_M.expand(3, 3))
             net.value.fill_(baseline)
-        reinforce_loss(net, batch, encoding=ENCODING, value_weight=0.0).sum.backward()
+        reinforce_loss(net, batch, encoding=ENCODING, vf_coef=0.0).sum.backward()
         assert net.logits.grad is not None
         assert torch.allclose(pi_M.detach() @ net.logits.grad, -wanted, atol=1e-6)

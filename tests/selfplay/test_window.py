@@ -87,6 +87,51 @@ def test_batches_are_uniform_over_the_window_and_the_same_in_shards(tmp_path: Pa
         assert [len(s.ids) for s in window.batch(10, 0).shards] == [2, 3, 2, 3]
 
 
+def test_on_policy_each_position_of_the_newest_iteration_is_used_at_most_once_a_pass(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, search="none", games=30)
+        window = ReplayWindow(TICTACTOE, ReplayConfig(reuse=2.0, on_policy=True), world)
+        orders: list[list[int]] = []
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(3, long=True):
+                games = source.play(net_of(TICTACTOE), iteration)
+                window.add(games)
+                assert len(window) == len(games.records), "the older iterations are dropped"
+                ids = [batch.shards.ids.tolist() for batch in window.batches(32)]
+                assert {len(batch) for batch in ids} == {32}
+                assert len(ids) == 2 * len(window) // 32
+                order = [i for batch in ids for i in batch]
+                first, second = order[: len(window)], order[len(window) :]
+                assert sorted(first) == list(range(len(window)))
+                assert len({*second}) == len(second) > len(window) - 32
+                assert first[: len(second)] != second
+                orders.append(first)
+        assert orders[0][:20] != orders[1][:20]
+
+
+def test_on_policy_an_iteration_without_a_whole_batch_is_an_error(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, search="none")
+        window = ReplayWindow(TICTACTOE, ReplayConfig(reuse=1.0, on_policy=True), world)
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(1, long=True):
+                window.add(source.play(net_of(TICTACTOE), iteration))
+                with pytest.raises(UserError, match="a smaller batch"):
+                    list(window.batches(5_000))
+
+
+def test_a_batch_counts_as_drawn_where_the_loop_is_left_in_it(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source, window = selfplay(world), ReplayWindow(TICTACTOE, ReplayConfig(), world)
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(1, long=True):
+                window.add(source.play(net_of(TICTACTOE), iteration))
+                first = next(window.batches(16))
+                assert window.updates == 1
+                second = next(window.batches(16))
+                assert not torch.equal(first.shards.ids, second.shards.ids)
+
+
 def train(
     folder: Path, stop_at: int | None = None, iterations: int = ITERATIONS, stop_in_updates_of: int | None = None
 ) -> Summary:

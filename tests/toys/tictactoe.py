@@ -27,7 +27,7 @@ class Config:
     games_per_iteration: int = 48
     width: int = 32
     selfplay: SelfPlayConfig = SelfPlayConfig(search="none", max_plies=9)
-    replay: ReplayConfig = ReplayConfig(reuse=1.0, positions=2_000)
+    replay: ReplayConfig = ReplayConfig(reuse=1.0, on_policy=True)
     optim: OptimConfig = OptimConfig(lr=3e-3, schedule="constant")
 
 

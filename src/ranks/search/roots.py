@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from ranks.jit import inlined, kernel
-from ranks.search.evaluation import Int64Array, Moves, Words
+from ranks.search.evaluation import BoolArray, Int64Array, Moves, Words
 from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
 from ranks.search.puct import initialize_edge
 from ranks.search.rng import DIRICHLET, GUMBEL, gumbel, log_gamma_sample, mix, stream_key
@@ -31,7 +31,8 @@ from ranks.search.trees import (
 
 @inlined
 def prepare_root(trees: Trees, params: SearchParams, slot: int, root: int) -> None:
-    """Add noise to an evaluated root, once; for a `gumbel` root also record the visits that this search starts from."""
+    """Add noise to an evaluated root, if this search wants it; a `puct` root gets it once. For a `gumbel` root also
+    record the visits that this search starts from."""
     first, num_edges = int64(trees.nodes_N[root].first_edge), int64(trees.nodes_N[root].num_edges)
     # Sequential halving scores all edges of the root, so all need statistics; it counts the visits of this search only.
     if params.gumbel:
@@ -40,15 +41,16 @@ def prepare_root(trees: Trees, params: SearchParams, slot: int, root: int) -> No
         trees.nodes_N[root].num_initialized = num_edges
         for i in range(num_edges):
             trees.root_edges_GM[slot, i].visits_before = trees.edges_E[first + i].visits
-    if trees.slots_G[slot].noise_added:
-        return
-    trees.slots_G[slot].noise_added = True
+    wants_noise = trees.slots_G[slot].wants_noise != 0
     if params.gumbel:
+        trees.slots_G[slot].noise_added = True
+        scale = params.gumbel_scale if wants_noise else 0.0
         key = stream_key(params.seed, trees.slots_G[slot].game_id, trees.slots_G[slot].ply, GUMBEL)
         for i in range(num_edges):
-            noise = params.gumbel_scale * gumbel(key, int64(trees.move_E[first + i]))
+            noise = scale * gumbel(key, int64(trees.move_E[first + i]))
             trees.root_edges_GM[slot, i].noise = math.log(trees.prior_E[first + i]) + noise
-    elif params.dirichlet_fraction > 0.0:
+    elif wants_noise and not trees.slots_G[slot].noise_added and params.dirichlet_fraction > 0.0:
+        trees.slots_G[slot].noise_added = True
         add_dirichlet_noise(trees, params, slot, root)
 
 
@@ -163,8 +165,17 @@ def set_root(
     return NONE
 
 
-@kernel(types.void(TREES, SIZES, PARAMS, vector(types.int64), vector(types.int64)), allocates=False)
-def begin(trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64Array, simulations_P: Int64Array) -> None:
+@kernel(
+    types.void(TREES, SIZES, PARAMS, vector(types.int64), vector(types.int64), vector(types.boolean)), allocates=False
+)
+def begin(
+    trees: Trees,
+    sizes: Sizes,
+    params: SearchParams,
+    slots_P: Int64Array,
+    simulations_P: Int64Array,
+    noise_P: BoolArray,
+) -> None:
     """Start a new search in each of these slots, with its number of simulations; a finished game gets none.
 
     A search without simulations evaluates the root if it has no evaluation.
@@ -172,6 +183,7 @@ def begin(trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64Array,
     for i in range(slots_P.shape[0]):
         slot = slots_P[i]
         root = slot * sizes.nodes_per_game
+        trees.slots_G[slot].wants_noise = noise_P[i]
         trees.slots_G[slot].simulations_done = 0
         trees.slots_G[slot].out_of_nodes = False
         trees.slots_G[slot].simulations_left = simulations_P[i] if trees.nodes_N[root].num_edges > 0 else 0

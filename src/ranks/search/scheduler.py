@@ -25,7 +25,7 @@ import numpy as np
 from ranks.errors import UserError
 from ranks.search.evaluation import BoolArray, Evaluation, Evaluator, Int64Array, Leaves
 from ranks.search.game import Game
-from ranks.search.trees import NONE, Trees
+from ranks.search.trees import NONE, UNEVALUATED, Trees
 
 MIN_GAMES_PER_THREAD = 256
 """Starting a thread's work takes 0.1 ms, and a step of this many trees about as long."""
@@ -162,7 +162,9 @@ class Scheduler:
             self._start(self._groups[0])
             for group, following in itertools.cycle(zip(self._groups, self._groups[::-1], strict=True)):
                 yield self._collect(group)
-                if not (self._trees.slots_G["simulations_left"].any() or (self._trees.pending_GL != NONE).any()):
+                slots_G = self._trees.slots_G
+                is_wanted = slots_G["simulations_left"].any() or slots_G["evaluate_root"].any()
+                if not (is_wanted or (self._trees.pending_GL != NONE).any()):
                     return
                 # With two groups, the trees of the other one are stepped during this evaluation.
                 if following is not group:
@@ -206,11 +208,12 @@ class Scheduler:
 
     def _finish_pending_leaves(self, evaluator: Evaluator) -> None:
         """Evaluate and back up the leaves that are out for evaluation, without selecting more."""
-        wanted = {name: self._trees.slots_G[name].copy() for name in ("simulations_left", "evaluate_root")}
-        for name in wanted:
-            self._trees.slots_G[name].fill(0)
+        slots_G, nodes_N = self._trees.slots_G, self._trees.nodes_N
+        simulations_left_G, evaluate_root_G = slots_G["simulations_left"].copy(), slots_G["evaluate_root"].copy()
+        slots_G["simulations_left"], slots_G["evaluate_root"] = 0, 0
         for group in self._groups:
             group.evaluate(evaluator, self.times)
             group.simulate(group.slots_P)
-        for name, values_G in wanted.items():
-            self._trees.slots_G[name][:] = values_G
+        is_evaluated_G = nodes_N["num_initialized"][:: len(nodes_N) // len(slots_G)] != UNEVALUATED
+        slots_G["simulations_left"] = simulations_left_G
+        slots_G["evaluate_root"] = np.where(is_evaluated_G, 0, evaluate_root_G)

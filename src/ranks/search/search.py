@@ -133,12 +133,16 @@ class Search:
         self._scheduler.searching_G[slot] = False
 
     def begin(
-        self, slots: Sequence[int] | Int64Array | None = None, simulations: int | Int64Array | None = None
+        self,
+        slots: Sequence[int] | Int64Array | None = None,
+        simulations: int | Int64Array | None = None,
+        noise: bool | BoolArray = True,
     ) -> None:
         """Begin a new search in these slots (all if None); the work is done by `steps`.
 
         `simulations` is one number or one for each slot, at most the config's. A root without an evaluation gets one,
-        which does not count as a simulation; with 0 simulations that is all.
+        which does not count as a simulation; with 0 simulations that is all. `noise` is one flag or one for each slot:
+        whether the search has the config's noise at the root. Noise that a `puct` root has stays.
         """
         slots_P = self._idle(slots)
         most = self.config.simulations
@@ -156,7 +160,8 @@ class Search:
             for considered, count in {*zip(considered_P.tolist(), simulations_P.tolist(), strict=True)}:
                 rows = slots_P[(considered_P == considered) & (simulations_P == count)]
                 self.trees.considered_visits_GS[rows, :count] = considered_visits(considered, count)
-        begin(self.trees, self.sizes, self.params, slots_P, simulations_P)
+        noise_P = np.broadcast_to(np.asarray(noise, np.bool_), slots_P.shape).copy()
+        begin(self.trees, self.sizes, self.params, slots_P, simulations_P, noise_P)
         self._scheduler.searching_G[slots_P] = self._is_wanted(slots_P)
 
     def steps(self, evaluator: Evaluator) -> Iterator[Int64Array]:

@@ -59,6 +59,7 @@ SLOT = np.dtype(
         ("simulations_left", np.int64),
         ("simulations_done", np.int64),  # by this search
         ("evaluate_root", np.int64),  # a search without simulations: evaluate the root, and no more
+        ("wants_noise", np.int64),  # whether this search has noise at the root
         ("noise_added", np.int64),  # to this root
         ("out_of_nodes", np.int64),  # the search ended early: no room for another node, its edges or its key
     ],

@@ -5,9 +5,12 @@ Kernels do not check bounds, so rules that write too far would destroy memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ranks.errors import UserError
+from ranks.search.evaluation import Leaves, Moves, Words
 from ranks.search.game import DRAWN, LOST, WON, Game
 from ranks.selfplay.random import MOVE, uniform
 
@@ -17,8 +20,8 @@ GUARD = 512
 """Room behind the legal moves, so that rules that write too many are noticed."""
 
 
-def check_rules(game: Game, max_plies: int) -> None:
-    """Play some random games and check each answer of the rules.
+def check_rules(game: Game, max_plies: int) -> Leaves:
+    """Play some random games and check each answer of the rules. Returns the positions that were seen.
 
     Raises UserError for chance, hidden information, more than two players, and for rules that return
     an impossible number of moves, a move twice, or change the position that they start from.
@@ -27,11 +30,15 @@ def check_rules(game: Game, max_plies: int) -> None:
     if game.num_players != 2 or game.has_chance or game.has_hidden_information:
         found = f"it has {game.num_players} players" if game.num_players != 2 else "it has chance or hidden information"
         raise UserError(what, found, "only games of two players without chance and hidden information can be learned")
-    for number in range(GAMES):
-        _random_game(game, what, number, min(max_plies, 200))
+    seen = [leaf for number in range(GAMES) for leaf in _random_game(game, what, number, min(max_plies, 200))]
+    if not seen:
+        raise UserError(what, "the game is over in its first position", "return its legal moves")
+    states, moves, num_moves = zip(*seen, strict=True)
+    return Leaves(np.stack(states), np.stack(moves), np.array(num_moves, np.int32))
 
 
-def _random_game(game: Game, what: str, number: int, max_plies: int) -> None:
+def _random_game(game: Game, what: str, number: int, max_plies: int) -> Iterator[tuple[Words, Moves, int]]:
+    """Yields the state, the legal moves and their number of each position."""
     words = len(game.initial)
     states = np.zeros((3, words), np.uint64)
     states[0] = game.initial
@@ -48,6 +55,7 @@ def _random_game(game: Game, what: str, number: int, max_plies: int) -> None:
         legal = moves[:count]
         if len(np.unique(legal)) != count:
             raise UserError(what, f"{where} legal_moves wrote a move twice: {legal.tolist()}", "write each move once")
+        yield states[0].copy(), moves[: game.max_moves].copy(), count
         random = uniform(0, np.array([number]), np.array([ply]), MOVE)[0]
         before = states[0].copy()
         keys[ply] = before[game.key_word]

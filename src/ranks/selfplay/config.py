@@ -22,7 +22,8 @@ class SelfPlayConfig:
     """Simulations of a fast search, whose move is no policy target."""
     full_searches: float = 1.0
     """Share of moves with a full search, chosen at random: playout-cap randomisation (Wu 2019, arXiv
-    1902.10565, which uses 0.25 and a sixth of the simulations); 1: every move."""
+    1902.10565, which uses 0.25 and a sixth of the simulations); 1: every move. A fast search has no noise at
+    the root, and with puct its most visited move is played."""
     num_considered: int = 16
     """gumbel: moves that sequential halving starts with (mctx: max_num_considered_actions)."""
     gumbel_scale: float = 1.0
@@ -86,12 +87,16 @@ class ReplayConfig:
     """Which positions an update learns from. Raises UserError for a value out of range."""
 
     reuse: float = 4.0
-    """How often a new position is learned from, on average: updates x batch / new positions. The most
+    """How often a new position is learned from, on average: updates x batch / new positions (the replay
+    ratio). The most
     important setting of self-play: a small one wastes games, a large one overfits to them. (KataGo's
     max-train-bucket-per-new-data: 4 in its instructions, 8 in its synchronous loop.)"""
     positions: int = 250_000
     """The newest positions, from which batches are drawn; whole iterations are dropped. (KataGo begins with
     250,000.)"""
+    on_policy: bool = False
+    """Learn from the newest iteration only, in `reuse` passes over its positions in random order, without
+    replacement: for search none with `reuse` 1. `positions` is then not used."""
     root_value: float = 0.0
     """Share of the search's root value in the value target, the rest is the outcome of the game. (0:
     AlphaZero.)"""

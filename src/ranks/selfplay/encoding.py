@@ -10,8 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from ranks.errors import UserError
+from ranks.search.evaluation import Leaves
 
 PolicyValueNet: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 """planes [B, C, H, W] -> policy logits [B, A], and the value for the side to move: [B] from -1 (lost)
@@ -50,12 +54,44 @@ class Encoding:
     a position anything."""
 
 
-def policy_and_value(net: Any, encoding: Encoding, positions: Positions) -> tuple[Tensor, Tensor]:
-    """Logits of the legal moves [B, M], -inf behind them, and the net's value ([B] or [B, 3])."""
+def policy_and_value(net: Any, encoding: Encoding, positions: Positions, num_logits: int = 1) -> tuple[Tensor, Tensor]:
+    """Logits of the legal moves [B, M], -inf behind them, and the net's value ([B] or [B, 3]).
+
+    `num_logits`: the fewest that the net may return. Raises UserError for outputs of other shapes.
+    """
     logits_BA, value = net(encoding.planes(positions).to(dtype_of(net)))
     is_move_BM = positions.is_move()
+    rows = len(is_move_BM)
+    if logits_BA.ndim != 2 or len(logits_BA) != rows or logits_BA.shape[1] < num_logits:
+        raise UserError(
+            f"policy logits of {rows} positions, and of moves with indices up to {num_logits - 1}",
+            f"the net returned the shape {list(logits_BA.shape)}",
+            f"return [B, A] with an A of {num_logits} or more, or give other indices (Encoding.move_indices)",
+        )
+    check_value(value, rows)
     indices_BM = encoding.move_indices(positions).masked_fill(~is_move_BM, 0)
     return logits_BA.gather(1, indices_BM).masked_fill(~is_move_BM, -torch.inf), value
+
+
+def check_value(value: Tensor, rows: int) -> None:
+    """Raises UserError for a value whose shape is not [B] or [B, 3]."""
+    if tuple(value.shape) not in ((rows,), (rows, 3)):
+        raise UserError(
+            f"the value of {rows} positions",
+            f"the net returned the shape {list(value.shape)}",
+            "return [B], for example value[:, 0], or logits of win, draw and loss [B, 3]",
+        )
+
+
+def largest_move_index(encoding: Encoding, leaves: Leaves, device: torch.device) -> int:
+    """The largest index among the policy logits of any legal move in these positions. It waits for the
+    device."""
+    positions = Positions(
+        torch.from_numpy(leaves.states_BW.view(np.int64)).to(device),
+        torch.from_numpy(leaves.moves_BM.astype(np.int64)).to(device),
+        torch.from_numpy(leaves.num_moves_B.astype(np.int64)).to(device),
+    )
+    return int(encoding.move_indices(positions).masked_fill(~positions.is_move(), 0).max())
 
 
 def dtype_of(net: Any) -> torch.dtype:

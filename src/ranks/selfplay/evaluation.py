@@ -1,6 +1,6 @@
 """How well a net plays against random moves: the first thing to know of a game of one's own.
 
-Legend: P some of the games of this rank.
+Legend: P the games of one batch, or some of them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
+from ranks.engine.sharding.assignment import shard_items
 from ranks.engine.update.evaluate import eval_mode
+from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import Evaluation, Leaves
+from ranks.search.evaluation import BoolArray, Evaluation, Float64Array, Leaves
 from ranks.search.game import Game
 from ranks.search.search import Search
 from ranks.selfplay.encoding import Encoding
@@ -30,54 +33,84 @@ def score_against_random(
     """The net with `simulations` of Gumbel search without noise against uniformly random moves.
 
     It begins in every second game. Returns `score` (won 1, drawn 1/2, lost 0; a game of `max_plies`
-    counts as drawn), and the shares won, drawn and lost. Every rank calls it.
+    counts as drawn), and the shares won, drawn and lost. With --exact the games of each shard are one
+    batch, so the result has the same bits on any number of ranks. Every rank calls it. Raises Stopped
+    inside a long iteration if a stop was requested; UserError where `games` is below 1.
     """
-    ids = world.items(games)
-    config = SearchConfig(simulations=simulations, root="gumbel", gumbel_scale=0.0, reuse=False)
-    outcomes = list[float]()
+    if games < 1:
+        raise UserError(f"{games} games of an evaluation", "an evaluation plays at least one", "give 1 or more")
     with world.session.timed("evaluation"), eval_mode(net, world):
-        if len(ids):
-            outcomes = _outcomes(net, game, encoding, ids, Search(game, config, len(ids), groups=1), world, max_plies)
-        every = np.array([outcome for of in world.comm.gather_objects(outcomes) for outcome in of])
+        batches = [
+            GamesAgainstRandom(game, encoding, ids, rows, simulations, world) for ids, rows in _parts(games, world)
+        ]
+        poll = PollInterval(world.comm)
+        for ply in range(max_plies):
+            for batch in batches:
+                batch.play(net, ply)
+            # All ranks make the same number of rounds, so all of them poll at the same ones.
+            if not world.any(any(batch.is_running().any() for batch in batches)):
+                break
+            if poll.due():
+                world.check_stop()
+        outcomes = np.concatenate([np.zeros(0), *(batch.outcomes() for batch in batches)])
+        every = np.concatenate(world.comm.gather_objects(outcomes))
     world.check_stop()
     won, drawn = float((every > 0).mean()), float((every == 0).mean())
     return {"score": won + drawn / 2, "won": won, "drawn": drawn, "lost": 1 - won - drawn}
 
 
-def _outcomes(
-    net: Any, game: Game, encoding: Encoding, ids: range, search: Search, world: World, max_plies: int
-) -> list[float]:
-    """For the net, by game."""
-    memory = BatchMemory(game, search.batch_size, world.device)
-    evaluator = BatchEvaluator(encoding, world.device, PlayTimes())
+def _parts(games: int, world: World) -> list[tuple[range, int]]:
+    """This rank's batches: their games, and the rows of the batch."""
+    if world.exact:
+        rows = max(len(shard_items(shard, games, world.shards)) for shard in range(world.shards))
+        return [(ids, rows) for _, ids in world.shard_items(games) if len(ids)]
+    ids = world.items(games)
+    return [(ids, len(ids))] if len(ids) else []
 
-    def evaluate(leaves: Leaves) -> Evaluation:
-        for into, array in zip(memory.leaves, leaves, strict=True):
-            into[:] = array
-        evaluator.launch(net, memory)
-        evaluator.wait(memory)
-        return memory.evaluation
 
-    game_P = np.arange(ids.start, ids.stop)
-    for slot, number in enumerate(ids):
-        search.set_root(slot, number)
-    for ply in range(max_plies):
-        world.beat()
-        running_P = np.isnan(search.outcome())
-        if not running_P.any():
-            break
-        is_net_P = (game_P + ply) % 2 == 0
+class GamesAgainstRandom:
+    """Games whose positions are evaluated in one batch of a fixed number of rows."""
+
+    def __init__(self, game: Game, encoding: Encoding, ids: range, rows: int, simulations: int, world: World) -> None:
+        config = SearchConfig(simulations=simulations, root="gumbel", gumbel_scale=0.0, reuse=False)
+        self.search = Search(game, config, len(ids), groups=1)
+        self.seed, self.game_P = world.seed + OTHER_SEED, np.arange(ids.start, ids.stop)
+        self.memory = BatchMemory(game, rows, world.device)
+        self.evaluator = BatchEvaluator(encoding, world.device, PlayTimes())
+        for slot, number in enumerate(ids):
+            self.search.set_root(slot, number)
+
+    def play(self, net: Any, ply: int) -> None:
+        """Play move number `ply` in each game that is not over."""
+        running_P, is_net_P = self.is_running(), (self.game_P + ply) % 2 == 0
         searching_P = np.flatnonzero(running_P & is_net_P)
         if len(searching_P):
-            search.begin(searching_P)
-            for _ in search.steps(evaluate):
+            self.search.begin(searching_P)
+            for _ in self.search.steps(lambda leaves: self._evaluate(net, leaves)):
                 pass
-            search.play(search.result(searching_P).chosen_P, searching_P)
+            self.search.play(self.search.result(searching_P).chosen_P, searching_P)
         random_P = np.flatnonzero(running_P & ~is_net_P)
-        chosen_P = uniform(world.seed + OTHER_SEED, game_P[random_P], np.full(len(random_P), ply), MOVE)
+        chosen_P = uniform(self.seed, self.game_P[random_P], np.full(len(random_P), ply), MOVE)
         for slot, chosen in zip(random_P.tolist(), chosen_P.tolist(), strict=True):
-            legal = search.legal_moves(slot)
-            search.play([int(legal[int(chosen * len(legal))])], [slot])
-    plies_P = search.trees.slots_G["ply"]
-    to_move_P = np.where((game_P + plies_P) % 2 == 0, 1.0, -1.0)
-    return np.nan_to_num(search.outcome() * to_move_P).tolist()
+            legal = self.search.legal_moves(slot)
+            self.search.play([int(legal[int(chosen * len(legal))])], [slot])
+
+    def is_running(self) -> BoolArray:
+        """Which games are not over."""
+        return np.isnan(self.search.outcome())
+
+    def outcomes(self) -> Float64Array:
+        """How each game ended for the net; 0 where it is not over."""
+        plies_P = self.search.trees.slots_G["ply"]
+        to_move_P = np.where((self.game_P + plies_P) % 2 == 0, 1.0, -1.0)
+        return np.nan_to_num(self.search.outcome() * to_move_P)
+
+    def _evaluate(self, net: Any, leaves: Leaves) -> Evaluation:
+        """All rows go to the net; those behind the leaves hold no position."""
+        count = len(leaves.num_moves_B)
+        for into, array in zip(self.memory.leaves, leaves, strict=True):
+            into[:count] = array
+        self.evaluator.launch(net, self.memory)
+        self.evaluator.wait(self.memory)
+        priors_BM, value_B = self.memory.evaluation
+        return Evaluation(priors_BM[:count], value_B[:count])

@@ -51,8 +51,9 @@ class BatchMemory:
 class BatchEvaluator:
     """Calls a net on batches. The net is in evaluation mode; the caller holds `eval_mode`."""
 
-    def __init__(self, encoding: Encoding, device: torch.device, times: PlayTimes) -> None:
-        self.device, self.times = device, times
+    def __init__(self, encoding: Encoding, device: torch.device, times: PlayTimes, num_logits: int = 1) -> None:
+        """`num_logits`: the fewest policy logits that the net may return."""
+        self.device, self.times, self.num_logits = device, times, num_logits
 
         def planes(positions: Positions) -> Tensor:
             started = time.perf_counter()
@@ -70,7 +71,7 @@ class BatchEvaluator:
             memory.moves_BM.to(device, non_blocking=True).long() & 0xFFFF,
             memory.num_moves_B.to(device, non_blocking=True).long(),
         )
-        logits_BM, value = policy_and_value(net, self.encoding, positions)
+        logits_BM, value = policy_and_value(net, self.encoding, positions, self.num_logits)
         priors_BM = logits_BM.float().softmax(1)
         memory.priors_BM.copy_(priors_BM, non_blocking=True)
         memory.value_B.copy_(expected_outcome(value.float()), non_blocking=True)

@@ -56,12 +56,12 @@ class Games:
             "drawn": float((self.outcome_N == 0).sum()) / count,
             "second_player_won": float((self.outcome_N < 0).sum()) / count,
             "resigned": float(self.resigned_N.sum()) / count,
-            "too_long": float(self.truncated_N.sum()) / count,
+            "truncated": float(self.truncated_N.sum()) / count,
         }
 
     def search_statistics(self) -> dict[str, float]:
         """Means over the positions with a full search: the entropy of the policy target, and
-        KL(target || net's policy), both in nats."""
+        KL(target || net's policy), both in nats. With puct the net's policy has the root's noise mixed in."""
         records = self.records
         full_P = records.full_P
         if not full_P.any():

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.update.loss import Loss
-from ranks.selfplay.encoding import Encoding, Positions, expected_outcome, policy_and_value
+from ranks.selfplay.encoding import Encoding, Positions, check_value, expected_outcome, policy_and_value
 
 
 @dataclass(frozen=True)
@@ -49,33 +49,36 @@ def policy_entropy(logits_BM: Tensor) -> Tensor:
 
 def value_loss(value: Tensor, target_B: Tensor) -> Tensor:
     """[B]. The squared error of a value [B]. Of logits of win, draw and loss [B, 3] the cross-entropy to
-    win max(t, 0), draw 1 - |t|, loss max(-t, 0), which has the mean t."""
+    win max(t, 0), draw 1 - |t|, loss max(-t, 0), which has the mean t. Raises UserError for another shape."""
+    check_value(value, len(target_B))
     if value.ndim == 1:
         return (value.float() - target_B).square()
     wdl_B3 = torch.stack([target_B.clamp(min=0), 1 - target_B.abs(), (-target_B).clamp(min=0)], 1)
     return -(wdl_B3 * value.float().log_softmax(1)).sum(1)
 
 
-def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0) -> Loss:
-    """Policy loss + weight * value loss (Silver et al. 2018, arXiv 1712.01815; weight decay is the
+def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, vf_coef: float = 1.0) -> Loss:
+    """Policy loss + vf_coef * value loss (Silver et al. 2018, arXiv 1712.01815; weight decay is the
     optimizer's)."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
     policy_B, value_B = policy_loss(logits_BM, batch.policy_BM), value_loss(value, batch.value_B)
-    loss_B = policy_B + value_weight * value_B
+    loss_B = policy_B + vf_coef * value_B
     return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_B.detach())
 
 
 def reinforce_loss(
-    net: Any, batch: Targets, *, encoding: Encoding, value_weight: float = 1.0, entropy_weight: float = 0.0
+    net: Any, batch: Targets, *, encoding: Encoding, vf_coef: float = 1.0, ent_coef: float = 0.0
 ) -> Loss:
     """REINFORCE with the value as baseline (Williams 1992, "Simple Statistical Gradient-Following Algorithms
     for Connectionist Reinforcement Learning"): moves that led to more than was expected become more likely.
-    For games without search, each position used once (`--replay.reuse 1`).
+    For games without search, from a window with `ReplayConfig(reuse=1, on_policy=True)`, which gives each
+    position of the newest iteration at most once. A game that goes on from the iteration before has moves
+    that the weights before have sampled; they are not corrected.
 
-    `entropy_weight`: factor of the policy's entropy over legal moves, which is subtracted."""
+    `ent_coef`: factor of the policy's entropy over legal moves, which is subtracted."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
     advantage_B = batch.outcome_B - expected_outcome(value.float()).detach()
     value_B, entropy_B = value_loss(value, batch.value_B), policy_entropy(logits_BM.float())
     policy_B = advantage_B * policy_loss(logits_BM, batch.policy_BM)
-    loss_B = policy_B + value_weight * value_B - entropy_weight * entropy_B
+    loss_B = policy_B + vf_coef * value_B - ent_coef * entropy_B
     return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach(), entropy=entropy_B.detach())

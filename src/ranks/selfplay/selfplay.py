@@ -23,12 +23,12 @@ from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
 from ranks.selfplay.check_rules import check_rules
 from ranks.selfplay.config import SelfPlayConfig
-from ranks.selfplay.encoding import Encoding
+from ranks.selfplay.encoding import Encoding, largest_move_index
 from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.games import Games
 from ranks.selfplay.gather import gather_arrays
 from ranks.selfplay.records import DTYPES, Records
-from ranks.selfplay.slots import Slots, ended_arrays
+from ranks.selfplay.slots import Slots, check_memory, ended_arrays
 from ranks.selfplay.times import PlayTimes, speed
 
 Batch = tuple[GameGroup, BatchMemory]
@@ -64,9 +64,10 @@ class SelfPlay:
         iteration ends soon after this many games have ended.
 
         Raises UserError for a game that is no game of two players without chance and hidden
-        information, for rules that break their contract, and where a rank has no slot.
+        information, for rules that break their contract, where a rank has no slot, and where the trees
+        do not fit in memory. Every rank calls it.
         """
-        check_rules(game, cfg.max_plies)
+        seen = check_rules(game, cfg.max_plies)
         fewest = min(len(world.assignment.items_of(rank, slots)) for rank in range(world.size))
         if slots < 1 or fewest < 1:
             ranks = f"{world.size} ranks and {world.shards} shards"
@@ -78,7 +79,9 @@ class SelfPlay:
         self.game, self.encoding, self.num_slots, self.cfg, self.world = game, encoding, slots, cfg, world
         self.games_per_iteration = games_per_iteration
         on_device = world.device.type != "cpu"
+        self._num_logits = 1 + largest_move_index(encoding, seen, world.device)
         ids = world.items(slots)
+        check_memory(game, len(ids), cfg, world)
         self._slots = Slots(game, ids, cfg, world.seed, torch.get_num_threads() if on_device else 1)
         self._batches = [self._batch(part, rows) for part, rows in self._parts(ids, 2 if on_device else 1)]
         self._speed: dict[str, float] = {}
@@ -117,14 +120,14 @@ class SelfPlay:
         `net`: a module from planes to policy logits and value (`encoding.PolicyValueNet`). The ranks
         agree on the number of ended games every few ticks, while they play on; the iteration ends that
         many ticks later. Every rank calls it. Raises Stopped where a stop was requested; UserError
-        where the net's outputs are no numbers.
+        where the net's outputs have wrong shapes or are no numbers.
         """
         started = time.perf_counter()
         slots, world = self._slots, self.world
         slots.times = PlayTimes()
         with world.session.timed("acting"), eval_mode(net, world):
             slots.begin_iteration(iteration)
-            evaluator = BatchEvaluator(self.encoding, world.device, slots.times)
+            evaluator = BatchEvaluator(self.encoding, world.device, slots.times, self._num_logits)
             agreement = Agreement(world, self.ticks_between_counts)
             try:
                 self._play(net, evaluator, agreement)

@@ -1,4 +1,4 @@
-"""The games of one batch: slots that start a new game as soon as one ends.
+"""The games of one rank: slots that start a new game as soon as one ends.
 
     tick      evaluations of the net ─► trees: back up, select ─► searches that ended: choose, record, play ─► leaves
 
@@ -11,6 +11,7 @@ Legend: G slots of this rank, P some of them, M most legal moves of a position.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Float64Array, Int64Array
@@ -66,12 +68,21 @@ def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
     )
 
 
-def check_memory(game: Game, slots: int, config: SearchConfig) -> None:
-    """Raises UserError where the trees of a rank's slots do not fit in the memory that is free."""
-    needed, free = tree_bytes(game, config, slots), psutil.virtual_memory().available
-    if needed > free:
-        found = f"their trees need {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free"
-        raise UserError(f"{slots:,} slots on a rank", found, "give fewer slots or fewer simulations")
+def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> None:
+    """Raises UserError on all ranks where the trees of a host's ranks do not fit in its free memory.
+
+    `slots`: of this rank. Every rank calls it, before any of them allocates trees.
+    """
+    mine = tree_bytes(game, search_config(cfg, world.seed), slots)
+    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, psutil.virtual_memory().available))
+    for host in sorted({host for host, _, _ in of_ranks}):
+        needed = sum(bytes_ for on, bytes_, _ in of_ranks if on == host)
+        free = min(free for on, _, free in of_ranks if on == host)
+        if needed > free:
+            count = sum(on == host for on, _, _ in of_ranks)
+            found = f"their trees need {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free"
+            asked = f"{slots:,} slots on a rank, and {count} ranks on {host}"
+            raise UserError(asked, found, "give fewer slots or fewer simulations")
 
 
 class Slots:
@@ -80,9 +91,7 @@ class Slots:
     def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int) -> None:
         """`ids`: the slots' numbers among those of all ranks."""
         self.game, self.ids, self.cfg, self.seed = game, ids, cfg, seed
-        config = search_config(cfg, seed)
-        check_memory(game, len(ids), config)
-        self.search = Search(game, config, len(ids), groups=1)
+        self.search = Search(game, search_config(cfg, seed), len(ids), groups=1)
         self.number_G: Int64Array = np.zeros(len(ids), np.int64)
         """Games that have ended in each slot: the number of the running one."""
         self.ply_G: Int64Array = np.zeros(len(ids), np.int64)
@@ -171,7 +180,8 @@ class Slots:
             opening_P = ply_P < length_P
             simulations_P[opening_P] = 0
             self.opening_G[slots_P] = opening_P
-        self.search.begin(slots_P, simulations_P)
+        # A fast search is to find a strong move, not to explore (Wu 2019, section 3.1).
+        self.search.begin(slots_P, simulations_P, noise=self.full_G[slots_P])
 
     def _play(self, slots_P: Int64Array) -> None:
         """Play a move in slots whose search has ended; start a new game where one has ended."""
@@ -225,6 +235,7 @@ class Slots:
             most_P1 = np.maximum(result.visits_PM.max(1, keepdims=True), 1)
             weights_PM = (result.visits_PM / most_P1) ** (1 / cfg.temperature)
             early_P = (self.ply_G[slots_P] < cfg.temperature_plies) & (result.visits_PM.max(1) > 0)
+            early_P &= self.full_G[slots_P]
             chosen_P = np.where(early_P, sample(weights_PM, uniform_P), chosen_P)
         opening_P = self.opening_G[slots_P]
         chosen_P = np.where(opening_P, (uniform_P * result.num_moves_P).astype(np.int64), chosen_P)

@@ -23,7 +23,7 @@ from ranks.selfplay.records import SHARE_ONE, ragged
 
 @dataclass(frozen=True)
 class HostBatch:
-    """HostBatch of a batch on the host, filled by the parts that hold them."""
+    """A batch of positions on the host, filled by the parts that hold them."""
 
     state_BW: NDArray[np.int64]
     legal_BM: NDArray[np.int32]
@@ -35,7 +35,7 @@ class HostBatch:
 
     @classmethod
     def empty(cls, rows: int, game: Game) -> HostBatch:
-        """HostBatch of zeros."""
+        """A batch of zeros."""
         return cls(
             np.zeros((rows, len(game.initial)), np.int64),
             np.zeros((rows, game.max_moves), np.int32),
@@ -47,7 +47,7 @@ class HostBatch:
         )
 
     def targets(self, root_value: float, device: torch.device) -> Targets:
-        """Copy them to the device. `root_value`: the root value's share of the value target."""
+        """Copy the batch to the device. `root_value`: the root value's share of the value target."""
         is_played_BM = self.legal_BM == self.move_B[:, None]
         is_played_BM &= np.arange(self.legal_BM.shape[1]) < self.num_moves_B[:, None]
         share_BM = self.share_BM / np.maximum(self.share_BM.sum(1, keepdims=True), 1e-9)

@@ -9,6 +9,7 @@ Legend: P positions of a part, B positions of a batch, M the most legal moves of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -53,7 +54,8 @@ class ReplayWindow:
     @property
     def plan(self) -> dict[str, Any]:
         """What the plan of a run says about the window."""
-        return {"window_positions": self.cfg.positions, "reuse": self.cfg.reuse}
+        window = "newest iteration" if self.cfg.on_policy else self.cfg.positions
+        return {"window_positions": window, "reuse": self.cfg.reuse}
 
     def add(self, games: Games) -> None:
         """Add the positions with a full search as a part, and drop the oldest parts that the window does
@@ -64,29 +66,57 @@ class ReplayWindow:
             file = self._kept.write(games.iteration, vars(part))
             self.parts.append(Part(**self._kept.open(file)))
         self.added += len(part)
-        while self.parts and len(self) - len(self.parts[0]) >= self.cfg.positions:
+        while self.parts and self._is_first_dropped(is_newest_empty=not len(part)):
             self._kept.drop(self._kept.files[0])
             self.parts.pop(0)
+
+    def _is_first_dropped(self, is_newest_empty: bool) -> bool:
+        if self.cfg.on_policy:
+            return is_newest_empty or len(self.parts) > 1
+        return len(self) - len(self.parts[0]) >= self.cfg.positions
 
     def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
         """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
 
         Each position is drawn uniformly from the window, with replacement; the random numbers depend on
-        the number of the batch and the index in it. Every rank takes all of them. Raises Stopped between
-        two batches, if a stop was requested.
+        the number of the batch and the index in it. With `ReplayConfig.on_policy` see `_passes`; call it
+        once an iteration. Every rank takes all of them. Raises Stopped between two batches, if a stop was
+        requested; UserError where on_policy has never had enough positions for a batch.
         """
         poll = PollInterval(self.world.comm)
-        due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
-        for _ in range(due):
-            yield self.batch(global_batch, self.updates)
+        for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
             self.updates += 1
+            yield batch
             if poll.due():
                 self.world.check_stop()
+
+    def _with_replacement(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+        due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
+        for number in range(self.updates, self.updates + due):
+            yield self.batch(global_batch, number)
+
+    def _passes(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+        """Passes over the positions of the newest iteration, each in a random order; what is left behind
+        the last full batch is not used."""
+        due = int(self.cfg.reuse * len(self) / global_batch)
+        if not due and len(self) and not self.updates:
+            found = f"with --replay.on-policy an iteration has {len(self):,} positions"
+            do = "give more games an iteration, or a smaller batch"
+            raise UserError(f"a batch of {global_batch:,} positions", found, do)
+        keys = [
+            rng.key(self.world.seed, f"replay/pass/{number}", self.added) for number in range(math.ceil(self.cfg.reuse))
+        ]
+        order = torch.cat([rng.permutation(key, len(self)) for key in keys])
+        for chosen_B in order.split(global_batch)[:due]:
+            yield self._of(chosen_B)
 
     def batch(self, global_batch: int, number: int) -> StepBatch[Targets]:
         """Batch `number` of the run, from 0: this rank's part."""
         key = rng.key(self.world.seed, "replay", number)
-        chosen_B = rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0]
+        return self._of(rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0])
+
+    def _of(self, chosen_B: Tensor) -> StepBatch[Targets]:
+        """This rank's part of a batch of these positions of the window."""
         shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
         return StepBatch(shards, self.gather, item="positions")
 

@@ -79,9 +79,9 @@ class Config:
     """Games played at the same time, on all ranks together."""
     global_batch: int = 1024
     """Positions of one update, on all ranks together."""
-    value_weight: float = 1.0
+    vf_coef: float = 1.0
     """Factor of the value loss."""
-    entropy_weight: float = 0.0
+    ent_coef: float = 0.0
     """Factor of the policy's entropy, for games without search."""
     eval_every: int = free(10)
     """Iterations between evaluations."""
@@ -99,9 +99,9 @@ class Config:
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
         at_least(1, self, "eval_every", "eval_games", "eval_simulations")
-        if not (0 <= self.value_weight < math.inf and 0 <= self.entropy_weight < math.inf):
-            asked = f"--value-weight {self.value_weight} --entropy-weight {self.entropy_weight}"
-            raise UserError(asked, "weights are finite and not negative", "give 0 or more")
+        if not (0 <= self.vf_coef < math.inf and 0 <= self.ent_coef < math.inf):
+            asked = f"--vf-coef {self.vf_coef} --ent-coef {self.ent_coef}"
+            raise UserError(asked, "factors are finite and not negative", "give 0 or more")
 
 
 def demo() -> Config:
@@ -143,9 +143,9 @@ def origin() -> Config:
     return Config(
         net=NetConfig(kind="origin", steps=16, coding="rate", detach_reset=False),
         selfplay=SelfPlayConfig(search="none"),
-        replay=ReplayConfig(reuse=1.0),
+        replay=ReplayConfig(reuse=1.0, on_policy=True),
         global_batch=256,
-        entropy_weight=0.01,
+        ent_coef=0.01,
         optim=OptimConfig(lr=1e-4, weight_decay=0.0, schedule="constant"),
     )
 

@@ -25,9 +25,9 @@ from ranks.workloads.chess_spiking.net.measures import measure
 def loss_of(cfg: Config, encoding: Encoding) -> Any:
     """The loss of a batch: AlphaZero's with search, REINFORCE without."""
     if cfg.selfplay.search == "none":
-        weights = {"value_weight": cfg.value_weight, "entropy_weight": cfg.entropy_weight}
+        weights = {"vf_coef": cfg.vf_coef, "ent_coef": cfg.ent_coef}
         return partial(reinforce_loss, encoding=encoding, **weights)
-    return partial(alphazero_loss, encoding=encoding, value_weight=cfg.value_weight)
+    return partial(alphazero_loss, encoding=encoding, vf_coef=cfg.vf_coef)
 
 
 def train(cfg: Config, world: World) -> Summary:
