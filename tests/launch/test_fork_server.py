@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -14,16 +15,18 @@ from typing import Any
 import psutil
 import pytest
 
+from ranks.launch.processes.orphan_reaper import PR_GET_CHILD_SUBREAPER, subreaper
 from ranks.launch.processes.start import split_module_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux only")
 
 LAUNCHER = """
 import contextlib, os, sys, time
-from ranks.launch.processes.orphan_reaper import become_subreaper
+from ranks.launch.processes.orphan_reaper import subreaper
 from ranks.launch.processes.start import Starter
 
-become_subreaper()
+parent = subreaper()
+parent.__enter__()
 with contextlib.closing(Starter([sys.executable, "-m", "rank_module", "argument"], dict(os.environ), ())) as start:
     ranks = [start({**os.environ, "RANK": str(rank), "LAUNCHER": str(os.getpid())}, 1, 2) for rank in range(2)]
     while None in (codes := [rank.poll() for rank in ranks]):
@@ -140,9 +143,10 @@ def test_the_server_dies_with_a_launcher_that_is_killed_during_the_import_of_tor
 FORKED_WITHOUT_LAUNCHER = """
 import json, os, socket, sys
 from ranks.launch.processes.fork_server import serve
-from ranks.launch.processes.orphan_reaper import become_subreaper
+from ranks.launch.processes.orphan_reaper import subreaper
 
-become_subreaper()  # as an init process of a container that is not process 1
+parent = subreaper()
+parent.__enter__()  # as an init process of a container that is not process 1
 launcher = os.fork()
 if not launcher:
     os._exit(0)
@@ -162,6 +166,16 @@ assert os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1]) == 137
 ours.close()
 os.waitpid(server, 0)
 """
+
+
+def test_a_launcher_in_a_process_leaves_it_without_orphans_of_others() -> None:
+    libc, now, before = ctypes.CDLL(None), ctypes.c_int(-1), ctypes.c_int(-1)
+    libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+    with subreaper():
+        libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(now))
+        assert now.value == 1
+    libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(now))
+    assert now.value == before.value
 
 
 def test_a_rank_whose_launcher_is_gone_ends_under_any_subreaper() -> None:

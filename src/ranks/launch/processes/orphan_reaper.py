@@ -6,9 +6,10 @@ import contextlib
 import ctypes
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 REMOVED_S = 30.0
 """How long the removal of folders may take at the end. On a file system that does not answer, nobody waits longer."""
 
@@ -50,7 +51,17 @@ class OrphanReaper:
             self._process.communicate(timeout=REMOVED_S)
 
 
-def become_subreaper() -> None:
-    """Make orphans of killed ranks children of this process, so that it can wait for them (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+@contextlib.contextmanager
+def subreaper() -> Iterator[None]:
+    """Make orphans of killed ranks children of this process, so that it can wait for them (Linux). Afterwards it is as
+    before: a program that trains in its own process keeps no duty for the orphans of others."""
+    if sys.platform != "linux":
+        yield
+        return
+    libc, before = ctypes.CDLL(None), ctypes.c_int()
+    libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, before.value)

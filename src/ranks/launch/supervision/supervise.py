@@ -31,7 +31,7 @@ from ranks.launch.failures.explain import signal_name
 from ranks.launch.failures.failure import EXIT_CODES, Failure
 from ranks.launch.output import Show
 from ranks.launch.private_folder import private_folder
-from ranks.launch.processes.orphan_reaper import OrphanReaper, become_subreaper
+from ranks.launch.processes.orphan_reaper import OrphanReaper, subreaper
 from ranks.launch.processes.process import ENDED_S, RankProcess
 from ranks.launch.processes.start import Starter
 from ranks.launch.signals import SignalPipe
@@ -75,8 +75,8 @@ class Supervisor:
         self.ticked_s = time.monotonic()
 
     def run(self) -> int:
-        become_subreaper()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(subreaper())
             self.signals = stack.enter_context(SignalPipe())
             self.reaper = stack.enter_context(OrphanReaper())
             self.private = stack.enter_context(private_folder())
