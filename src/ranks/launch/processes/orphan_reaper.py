@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
@@ -52,7 +52,7 @@ class OrphanReaper:
 
 
 @contextlib.contextmanager
-def subreaper() -> Iterator[None]:
+def subreaper() -> Generator[None]:
     """Make orphans of killed ranks children of this process, so that it can wait for them (Linux). Afterwards it is as
     before: a program that trains in its own process keeps no duty for the orphans of others."""
     if sys.platform != "linux":
