@@ -154,3 +154,8 @@ class CountReads(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += getattr(func, "__name__", "") in self.NAMES
         return func(*args, **(kwargs or {}))
+
+
+DEFAULT = MarketConfig(initial_cash=10_000, episode_days=None)
+NO_COSTS = MarketConfig(initial_cash=1000, commission_bps=0, episode_days=None, reward_scale=1.0)
+FLAT = of_closes([10.0, 20.0], [10.0, 20.0], [10.0, 20.0], [10.0, 20.0])
