@@ -6,8 +6,8 @@ PYTHON is the interpreter of a virtual environment:
 
     python3 -m venv peers && peers/bin/pip install torch numpy gymnasium sb3-contrib==2.9.2
 
-Both sides train on CartPole-v1, Acrobot-v1, and CartPole-v1 without velocities, which needs memory
-(RecurrentPPO of sb3-contrib), with equal samples, updates and settings: gymnasium_peers/task.py. Two
+Both sides train on CartPole-v1, Acrobot-v1, Pendulum-v1, and CartPole-v1 without velocities, which
+needs memory (RecurrentPPO of sb3-contrib), with equal samples, updates and settings: gymnasium_peers/task.py. Two
 trainings run at a time, with one thread each. A curve is the mean reward of the last 100 training
 episodes.
 
@@ -77,7 +77,7 @@ def on_grid(curve: list[list[float]], grid_G: np.ndarray) -> np.ndarray:
 def draw(path: Path, games: dict[str, Game], found: list[dict[str, Any]]) -> None:
     """Draw median and range over the seeds, one panel for each game."""
     rcParams["svg.hashsalt"] = "ranks"
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    figure = Figure(figsize=(15, 3.8), layout="constrained")
     for axes, (name, game) in zip(figure.subplots(1, len(games)), games.items(), strict=True):
         grid_G = np.linspace(0, game.samples, POINTS + 1)
         for side, (called, colour) in SIDES.items():

@@ -23,12 +23,12 @@ def learn(game: Game, record: Record, seed: int) -> nn.Module:
     }
     model = (RecurrentPPO if game.recurrent else PPO)(
         "MlpLstmPolicy" if game.recurrent else "MlpPolicy",
-        VecNormalize(environments, clip_obs=10.0, gamma=task.GAMMA),
-        learning_rate=lambda remaining: task.LR * remaining,
+        VecNormalize(environments, clip_obs=10.0, gamma=game.gamma),
+        learning_rate=lambda remaining: game.lr * remaining,
         n_steps=game.n_steps,
         batch_size=game.n_envs * game.n_steps // task.MINIBATCHES,
         n_epochs=task.EPOCHS,
-        gamma=task.GAMMA,
+        gamma=game.gamma,
         gae_lambda=task.GAE_LAMBDA,
         clip_range=task.CLIP_RANGE,
         ent_coef=task.ENT_COEF,

@@ -20,9 +20,9 @@ PACKAGES = ("torch", "numpy", "gymnasium", "stable-baselines3", "sb3-contrib")
 HIDDEN, MEMORY = 64, 64
 """Two layers of 64 each for actor and critic; a recurrent policy has an LSTM of 64."""
 EPOCHS, MINIBATCHES = 10, 4
-CLIP_RANGE, NORM, GAMMA, GAE_LAMBDA, VF_COEF, ENT_COEF = 0.2, 0.5, 0.99, 0.95, 0.5, 0.0
-LR, EPS = 3e-4, 1e-5
-"""Of Adam; the learning rate falls linearly to zero over the samples."""
+CLIP_RANGE, NORM, GAE_LAMBDA, VF_COEF, ENT_COEF = 0.2, 0.5, 0.95, 0.5, 0.0
+EPS = 1e-5
+"""Of Adam."""
 SOLVED = 475.0
 """Mean reward of WINDOW episodes at which gymnasium calls CartPole-v1 solved."""
 WINDOW, POINTS = 100, 60
@@ -39,6 +39,9 @@ class Game:
     n_steps: int
     recurrent: bool = False
     """Velocities are hidden, and the policy is recurrent."""
+    lr: float = 3e-4
+    """Of Adam; it falls linearly to zero over the samples."""
+    gamma: float = 0.99
 
     @property
     def rollouts(self) -> int:
@@ -53,6 +56,7 @@ GAMES = {
     "CartPole-v1, velocities hidden": Game("CartPole-v1", 143_360, n_envs=32, n_steps=64, recurrent=True),
     "CartPole-v1": Game("CartPole-v1", 100_352, n_envs=8, n_steps=128),
     "Acrobot-v1": Game("Acrobot-v1", 102_400, n_envs=16, n_steps=128),
+    "Pendulum-v1": Game("Pendulum-v1", 204_800, n_envs=32, n_steps=64, lr=1e-3, gamma=0.9),
 }
 
 

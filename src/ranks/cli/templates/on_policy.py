@@ -71,7 +71,8 @@ def train(cfg: Config, world: World) -> Summary:
     updates = cfg.iterations * cfg.ppo.epochs * cfg.ppo.minibatches
     learner = Learner(policy, cfg.optim, world, global_batch=cfg.n_envs, updates=updates)
     make_vec_env = from_gymnasium(partial(make, cfg), world.seed, world.device, workers=cfg.workers)
-    collector = Collector(policy, make_vec_env, cfg.n_envs, cfg.n_steps, cfg.ppo, world)
+    cut_time = not cfg.lstm_hidden  # minibatches of single steps; an LSTM needs whole sequences
+    collector = Collector(policy, make_vec_env, cfg.n_envs, cfg.n_steps, cfg.ppo, world, cut_time=cut_time)
     keep = dict(learner=learner, collector=collector)
     with closing(collector), Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):

@@ -42,8 +42,8 @@ def cpu_name() -> str:
 
 
 def git_commit() -> str | None:
-    """The commit of the current folder, with `+changes` where it has uncommitted changes; None
-    outside git."""
+    """The commit of the current folder, with `+changes` where it has uncommitted changes outside of
+    folders named `results`; None outside git."""
     return _commit(Path.cwd())
 
 
@@ -56,7 +56,7 @@ def source_commit() -> str | None:
 
 def _commit(folder: Path) -> str | None:
     commit = _git(folder, "rev-parse", "HEAD")
-    changes = _git(folder, "status", "--porcelain", "-uno")
+    changes = _git(folder, "status", "--porcelain", "-uno", "--", ":(top)", ":(top,exclude,glob)**/results/**")
     return None if commit is None else commit + ("+changes" if changes else "")
 
 
