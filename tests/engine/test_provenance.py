@@ -25,7 +25,8 @@ def test_a_new_result_is_no_change_of_the_code(tmp_path: Path, monkeypatch: pyte
     git(tmp_path, "commit", "-q", "-m", "first")
     monkeypatch.chdir(result.parent)
     clean = provenance.git_commit()
-    assert clean is not None and len(clean) == 40
+    assert clean is not None
+    assert len(clean) == 40
     result.write_text('{"speed": 2}')
     assert provenance.git_commit() == clean
     code.write_text("a = 2\n")
