@@ -10,17 +10,17 @@ on an idle machine. PYTHON is the interpreter of a virtual environment, FOLDER h
     python benchmarks/trading_recurrent_ppo.py --peer peers/bin/python --finrl FinRL/finrl/meta/env_stock_trading
 
 Three sides trade the 20 shipped stocks of the training days, each on one core: ranks (the default policy, with a shared
-memory of the market), RecurrentPPO on the same batched market, and RecurrentPPO on FinRL's own environment. All have
-hidden sizes of 128, the same learning rate, and 10 epochs of 4 minibatches from each rollout. A setting is a number of
-accounts and a number of days of a rollout. These differ: minibatches of ranks hold single days, so it can take short
-rollouts of many accounts, which leave more rollouts from equal samples; RecurrentPPO has rollouts of 63 days. The sides
-take turns, and the first rollout of each run is not measured. The fastest setting of each peer counts.
+memory of the market, but hardtanh in place of tanh), RecurrentPPO on the same batched market, and RecurrentPPO on
+FinRL's own environment. All have hidden sizes of 128, the same learning rate, and 10 epochs of 4 minibatches from each
+rollout. A setting is a number of accounts and a number of days of a rollout. The sides take turns, and the first
+rollout of each run is not measured. The fastest setting of each peer counts.
 
 Then ranks, with each of its settings, and RecurrentPPO on the batched market, with 64 accounts and 63 days, train on
 markets with a known optimal policy from equal samples (environment steps), each used 10 times, and are evaluated on one
-with another seed. (FinRL trades at the close that it observes, so its returns cannot be compared.) A ratio of speeds
-counts only with a setting whose mean Sharpe ratio on both markets is not below the interval of the peer's: its mean
-plus and minus 2 standard deviations of its seeds.
+with another seed. Wide actions make a rollout teach more, so RecurrentPPO trains with the initial standard deviation
+of ranks too, besides the workload's default. (FinRL trades at the close that it observes, so its returns cannot be
+compared.) A ratio of speeds counts only with a setting whose mean Sharpe ratio on both markets is not below any
+interval of the peer's: its mean plus and minus 2 standard deviations of its seeds.
 
 Writes benchmarks/results/trading_recurrent_ppo_DATE.json, again after each round of speeds and each seed; an
 interrupted run goes on from that file with `--resume`.
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import statistics
 import subprocess
@@ -52,17 +53,21 @@ FINRL_SHA256 = "f49e6639126f40371e1271a668dedc661060afa95b6399eac9bafbe9bbbb6fae
 Setting = tuple[int, int]
 """Accounts, days of a rollout."""
 SETTINGS: dict[str, tuple[Setting, ...]] = {
-    "ours": ((512, 21), (512, 27), (512, 63)),
+    "ours": ((512, 27), (512, 63)),
     "sb3": ((8, 63), (64, 63), (512, 63)),
     "finrl": ((8, 63), (64, 63)),
 }
-SHARPE: dict[str, tuple[Setting, ...]] = {"ours": ((512, 21), (512, 27)), "sb3": ((64, 63),)}
+SHARPE: dict[str, tuple[Setting, ...]] = {"ours": ((512, 27), (512, 63)), "sb3": ((64, 63),)}
 """Settings that are trained for a Sharpe ratio."""
 GOALS = {"finrl": 25.0, "sb3": 2.5}
 MEASURED = {"ours": 2, "sb3": 1, "finrl": 1}
 """Rollouts that are measured in a run."""
 LR = 3e-4
 """The default of both."""
+LOG_STDS = {"ours": (0.8,), "sb3": (-0.7, 0.8), "finrl": (-0.7,)}
+"""Initial logarithms of the actions' standard deviation: the first for speed, each for Sharpe ratios."""
+ACTIVATION = {"ours": "hardtanh", "sb3": "tanh", "finrl": "tanh"}
+"""Of the MLPs."""
 SAMPLES = 512 * 63 * 3
 """Environment steps of a training for a Sharpe ratio; a multiple of the rollouts of all settings in `SHARPE`."""
 
@@ -76,7 +81,8 @@ def run(python: str, side: str, one: Task) -> Result:
     if done.returncode:
         raise RuntimeError(f"{side}: {done.stderr[-3000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    return found | {"side": side, "setting": label((one.environments, one.horizon)), "seed": one.seed}
+    asked = {"side": side, "setting": label((one.environments, one.horizon)), "log_std": one.log_std, "seed": one.seed}
+    return found | asked
 
 
 def label(setting: Setting) -> str:
@@ -89,7 +95,9 @@ def measure_speed(pythons: Mapping[str, str], finrl: str, seed: int) -> list[Res
     found: list[Result] = []
     for side, python in pythons.items():
         for accounts, horizon in SETTINGS[side]:
-            found.append(run(python, side, Task(accounts, horizon, MEASURED[side], seed, SP500, LR, finrl)))
+            log_std, activation = LOG_STDS[side][0], ACTIVATION[side]
+            one = Task(accounts, horizon, MEASURED[side], seed, SP500, LR, log_std, activation, finrl)
+            found.append(run(python, side, one))
             found[-1]["per_cpu_s"] = found[-1]["steps"] / found[-1]["cpu_s"]
             print(described(found[-1]), flush=True)
     return found
@@ -114,32 +122,32 @@ def measure_sharpe(pythons: Mapping[str, str], seed: int) -> list[Result]:
     found: list[Result] = []
     for market in KNOWN:
         for side, settings in SHARPE.items():
-            for accounts, horizon in settings:
-                one = Task(accounts, horizon, SAMPLES // (accounts * horizon) - 1, seed, market, LR)
+            for (accounts, horizon), log_std in itertools.product(settings, LOG_STDS[side]):
+                iterations = SAMPLES // (accounts * horizon) - 1
+                one = Task(accounts, horizon, iterations, seed, market, LR, log_std, ACTIVATION[side])
                 found.append(run(pythons[side], side, one) | {"market": market})
-                where = f"{market}, seed {seed}, {side}, {found[-1]['setting']}"
+                where = f"{market}, seed {seed}, {side}, {found[-1]['setting']}, log std {log_std:g}"
                 print(f"{where}: Sharpe ratio {found[-1]['score']:.3f}", flush=True)
     return found
 
 
 def sharpe_ratios(found: Sequence[Result]) -> dict[str, Any]:
-    """For each known market: Sharpe ratios by setting, one for each seed, and the interval of the peer's."""
+    """For each known market: Sharpe ratios by setting, one for each seed, and the intervals of the peer's."""
+
+    def scores(market: str, side: str, setting: Setting, log_std: float) -> list[float]:
+        asked = market, side, label(setting), log_std
+        return [f["score"] for f in found if (f["market"], f["side"], f["setting"], f["log_std"]) == asked]
+
     rows: dict[str, Any] = {}
     for market in KNOWN:
-        scores = {
-            side: {
-                label(one): [
-                    f["score"] for f in found if (f["market"], f["side"], f["setting"]) == (market, side, label(one))
-                ]
-                for one in settings
-            }
-            for side, settings in SHARPE.items()
-        }
+        ours = {label(one): scores(market, "ours", one, LOG_STDS["ours"][0]) for one in SHARPE["ours"]}
         peers: dict[str, Any] = {}
-        for name, theirs in scores["sb3"].items():
+        for one, log_std in itertools.product(SHARPE["sb3"], LOG_STDS["sb3"]):
+            theirs = scores(market, "sb3", one, log_std)
             mean, deviation = statistics.fmean(theirs), statistics.stdev(theirs) if len(theirs) > 1 else 0.0
-            peers[name] = {"scores": theirs, "interval": [mean - 2 * deviation, mean + 2 * deviation]}
-        rows[market] = {"ours": scores["ours"], "peers": peers}
+            interval = [mean - 2 * deviation, mean + 2 * deviation]
+            peers[f"{label(one)}, log std {log_std:g}"] = {"scores": theirs, "interval": interval}
+        rows[market] = {"ours": ours, "peers": peers}
     return rows
 
 
@@ -191,6 +199,8 @@ def summary(found: Sequence[Result], trained: Sequence[Result]) -> Result:
         "finrl": {"commit": FINRL_COMMIT, "file": FINRL_FILE, "sha256": FINRL_SHA256},
         "settings": {n.lower(): v for n, v in vars(task).items() if n.isupper() and isinstance(v, int | float)},
         "lr": LR,
+        "log_stds": LOG_STDS,
+        "activation": ACTIVATION,
         "samples": SAMPLES,
         "steps_per_cpu_s": rates,
         "best_settings": best,

@@ -47,7 +47,7 @@ def learn(task: Task, environments: Any) -> tuple[RecurrentPPO, dict[str, Any]]:
             "lstm_hidden_size": HIDDEN,
             "net_arch": {"pi": [HIDDEN], "vf": [HIDDEN]},
             "enable_critic_lstm": True,
-            "log_std_init": task.config().model.log_std,
+            "log_std_init": task.log_std,
         },
     )
     clock = Clock(environments)

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -22,8 +22,8 @@ SP500, KNOWN = "sp500", ("mean-reverting", "two-regimes")
 
 @dataclass(frozen=True)
 class Task:
-    """`horizon`: days of a rollout. `iterations`: rollouts after the first, which is not measured. `finrl`: the file of
-    FinRL's environment."""
+    """`horizon`: days of a rollout. `iterations`: rollouts after the first, which is not measured. `log_std`,
+    `activation`: see ModelConfig; RecurrentPPO has tanh. `finrl`: the file of FinRL's environment."""
 
     environments: int
     horizon: int
@@ -31,6 +31,8 @@ class Task:
     seed: int
     source: str
     lr: float
+    log_std: float
+    activation: Literal["tanh", "hardtanh", "relu"] = "tanh"
     finrl: str = ""
 
     @property
@@ -53,7 +55,7 @@ class Task:
             data=DataConfig(source=self.source, synthetic_days=4_000, synthetic_stocks=2),
             features=FeatureConfig(names=names, turbulence=not is_known),
             market=MarketConfig(episode_days=EPISODE_DAYS),
-            model=ModelConfig(hidden=HIDDEN),
+            model=ModelConfig(hidden=HIDDEN, log_std=self.log_std, activation=self.activation),
             ppo=replace(ppo, clip_range=CLIP, gamma=DISCOUNT, gae_lambda=LAMBDA, vf_coef=VALUE_WEIGHT),
             optim=replace(base.optim, lr=self.lr, clip_norm=NORM, schedule="constant"),
             global_batch=self.environments,

@@ -188,16 +188,24 @@ def slow_mlp(branch: MLPBranch, features_F: Floats, account_A: Floats) -> list[f
         values = [
             b + math.fsum(w * v for w, v in zip(row, values, strict=True)) for row, b in zip(rows, biases, strict=True)
         ]
-        values = values if number == 2 else [math.tanh(value) for value in values]
+        values = values if number == 2 else [SLOW[branch.activation](value) for value in values]
     return values
 
 
+def clamped(value: float) -> float:
+    return min(max(value, -1.0), 1.0)
+
+
+SLOW = {"tanh": math.tanh, "hardtanh": clamped, "relu": lambda value: max(value, 0.0)}
+
+
+@pytest.mark.parametrize("activation", SLOW)
 @pytest.mark.parametrize("num_accounts", [3, 200], ids=["fewer than days", "more than days"])
-def test_actor_and_critic_are_mlps_on_features_and_account(num_accounts: int) -> None:
+def test_actor_and_critic_are_mlps_on_features_and_account(num_accounts: int, activation: str) -> None:
     """Acting, and learning from any days in any order, with the market part computed by row or once for the table."""
     torch.manual_seed(0)
     table_DK, account_BA = torch.randn(60, 3).double(), torch.rand(num_accounts, 4).double()
-    policy = TradingPolicy(2, 3, 4, window=WINDOW, hidden=8).double()
+    policy = TradingPolicy(2, 3, 4, window=WINDOW, hidden=8, activation=activation).double()
     for parameter in policy.parameters():
         torch.nn.init.normal_(parameter)
     market_policy = MarketPolicy(policy, policy.read(table_DK))

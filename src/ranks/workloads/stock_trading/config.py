@@ -30,6 +30,8 @@ class ModelConfig:
     """Hidden size of clstm's first LSTM."""
     hidden: int = 128
     """Hidden size of actor and critic."""
+    activation: Literal["tanh", "hardtanh", "relu"] = "tanh"
+    """Of the MLPs of `shared` and `mlp`; LSTMs have tanh. hardtanh is x clamped to -1..1, at a tenth of tanh's cost."""
     log_std: float = -0.7
     """Initial logarithm of the actions' standard deviation; an action of 1 is a change of
     `market.weight_step`."""

@@ -35,7 +35,8 @@ def build(cfg: Config) -> TradingPolicy:
     """The untrained policy, without preprocessing statistics. Reads no prices if the config names its tickers."""
     num_stocks, m, f = len(cfg.data.tickers or load_prices(cfg.data).tickers), cfg.model, cfg.periods.features
     widths = (num_stocks, num_stocks * len(f.names) + f.turbulence, num_account_features(num_stocks))
-    return TradingPolicy(*widths, m.kind, m.window, m.stride, m.feature_hidden, m.hidden, m.log_std, f.clip)
+    sizes = (m.window, m.stride, m.feature_hidden, m.hidden)
+    return TradingPolicy(*widths, m.kind, *sizes, m.log_std, f.clip, m.activation)
 
 
 def trading_loss(policy: TradingPolicy, part: Rollout, *, cfg: PPOConfig, inputs: MarketInputs) -> Loss:

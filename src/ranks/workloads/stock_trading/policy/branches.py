@@ -9,7 +9,7 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import hardtanh, linear
 
 from ranks.rl.policies.recurrent import initial_lstm_state, unroll_lstm
 from ranks.rl.pytree import State
@@ -35,16 +35,28 @@ class RecurrentBranch(nn.Module):
         return self.head(torch.tanh(self.second(hidden_TBH))), state
 
 
+ACTIVATIONS = {"tanh": torch.tanh, "hardtanh": hardtanh, "relu": torch.relu}
+"""By `ModelConfig.activation`."""
+
+
 class MLPBranch(nn.Module):
-    """An MLP with two hidden layers on [features of the day, account].
+    """An MLP with two hidden layers on [features of the day, account]. `activation`: see ModelConfig.
 
     The first layer is W_market @ features + W_account @ account + bias. Its market part is the same for all accounts,
     so `of_market` computes it once for each day.
     """
 
-    def __init__(self, num_features: int, num_account: int, hidden: int, num_outputs: int, gain: float) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        num_account: int,
+        hidden: int,
+        num_outputs: int,
+        gain: float,
+        activation: str = "tanh",
+    ) -> None:
         super().__init__()
-        self.num_features = num_features
+        self.num_features, self.activation = num_features, activation
         self.first = nn.Linear(num_features + num_account, hidden)
         self.second = nn.Linear(hidden, hidden)
         self.head = nn.Linear(hidden, num_outputs)
@@ -57,7 +69,8 @@ class MLPBranch(nn.Module):
     def forward(self, market_TBH: Tensor, account_TBA: Tensor) -> Tensor:
         """Outputs [T, B, ...], from the market part of each account's day and the account."""
         account_TBH = linear(account_TBA, self.first.weight[:, self.num_features :])
-        hidden_TBH = torch.tanh(self.second(torch.tanh(market_TBH + account_TBH)))
+        activate = ACTIVATIONS[self.activation]
+        hidden_TBH = activate(self.second(activate(market_TBH + account_TBH)))
         return self.head(hidden_TBH)
 
 

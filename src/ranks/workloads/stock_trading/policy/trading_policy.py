@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ class MarketInputs:
 
 class TradingPolicy(nn.Module):
     """Actor-critic policy. `num_columns`: K of the feature table; `num_account`: A. `kind`, `window`, `stride`: see
-    ModelConfig; `clip`: see FeatureConfig.
+    ModelConfig; `clip`: see FeatureConfig; `activation`: of `shared` and `mlp`, see ModelConfig.
 
     Its buffers are the preprocessing statistics of the training days: mean and standard deviation of each column and
     of its averages, and the turbulence threshold `exit_above`. The market applies that threshold, not the policy.
@@ -57,6 +58,7 @@ class TradingPolicy(nn.Module):
         hidden: int = 128,
         log_std: float = -0.7,
         clip: float = 5.0,
+        activation: str = "tanh",
     ) -> None:
         super().__init__()
         self.num_stocks, self.num_columns, self.num_account = num_stocks, num_columns, num_account
@@ -72,7 +74,7 @@ class TradingPolicy(nn.Module):
         self.memory = SharedMemory(num_columns, window, clip) if kind == "shared" else None
         num_features = {"clstm": feature_hidden, "lstm": num_columns, "mlp": num_columns}.get(kind, 0)
         num_features = num_features if self.memory is None else self.memory.num_features
-        branch = RecurrentBranch if kind in ("clstm", "lstm") else MLPBranch
+        branch = RecurrentBranch if kind in ("clstm", "lstm") else partial(MLPBranch, activation=activation)
         self.actor = branch(num_features, num_account, hidden, num_stocks, 0.01)
         self.critic = branch(num_features, num_account, hidden, 1, 1.0)
         self.log_std_S = nn.Parameter(torch.full((num_stocks,), log_std))
