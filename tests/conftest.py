@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -45,6 +46,8 @@ COSTLIEST = 12
 HERE = Path(__file__).parent
 CPU_S = pytest.StashKey[float]()
 
+sys.dont_write_bytecode = False  # hundreds of processes import the package: it is compiled once, not by each
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.disable()  # until all modules are imported: their objects stay, and collections take a fifth of the time
 atexit.register(gc.freeze)  # the end of the process does not look at them either
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: idle threads wait for work in busy loops
