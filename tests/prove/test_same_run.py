@@ -1,8 +1,7 @@
 """`ranks prove same-run` on two toys, and on toys that are broken on purpose.
 
-The proofs of the third toy and of the workloads take longer: their results are committed in `results/`. L3 of the
-self-play toy is a command, too: tests/cli/test_own_workload.py compares its bits on one rank and on two, through a
-resume.
+The other proofs are commands (tests/README.md), and results of the long ones are committed in `results/`. That
+self-play has the same bits on any number of ranks is also tested by tests/cli/test_own_workload.py.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ def test_the_same_run_in_every_layout(outcome: Outcome, level: str) -> None:
     [
         quick(BROKEN / "dropped_items.py", "L3", "L3 3 ranks, shares 4,3,1"),
         quick(BROKEN / "dropped_items.py", "L2", "L2 update 0, 3 ranks, shares 4,3,1"),
-        quick(BROKEN / "random_numbers_by_rank.py", "L1", "L1 rollout, 3 ranks, shares 4,3,1", proved="L1"),
         quick(BROKEN / "games_by_rank.py", "L1", "L1 rollout, 3 ranks, shares 4,3,1", proved="L1"),
     ],
 )
