@@ -267,11 +267,11 @@ def test_policy_does_not_look_ahead(leaks: bool, kind: Literal["shared", "clstm"
     days = 450, 500, 563, 630
     unchanged = information(prices, days[-1])
 
-    def known(changed: Prices, day: int) -> dict[str, np.ndarray]:
+    def shown(changed: Prices, day: int) -> dict[str, np.ndarray]:
         if changed is not prices:
             return information(changed, day)
         return {name: rows[: day - SPLIT.test.start + 2] for name, rows in unchanged.items()}
 
-    num_sales = (np.diff(known(prices, days[0])["shares"], axis=0) < 0).sum()
+    num_sales = (np.diff(shown(prices, days[0])["shares"], axis=0) < 0).sum()
     assert num_sales >= LEAST_SALES, "a policy that hardly trades cannot show a leak"
-    assert any(find_leaks(known, prices, day, seed) for seed, day in enumerate(days)) is leaks
+    assert any(find_leaks(shown, prices, day, seed) for seed, day in enumerate(days)) is leaks

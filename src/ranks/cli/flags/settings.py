@@ -20,7 +20,6 @@ from ranks.engine.user_file import add_folder_to_path
 from ranks.errors import UserError, nearest
 from ranks.workloads import CONTRACT, check_config, is_path, load
 
-
 NO_HELP = {"help": ""}
 """Of the fields of the whole command line, whose parts have their own. Otherwise tyro parses this file to find it."""
 
