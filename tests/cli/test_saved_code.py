@@ -14,8 +14,10 @@ import pytest
 from ranks.cli.main import main
 from ranks.engine.runs.code import package_version
 
+from .conftest import HERE
+
 Refused = Callable[[Sequence[str]], str]
-TRAIN = ["train", "./spirals.py", "--ranks", "1", "--gpus", "none", "--iterations", "20", "--eval-every", "10"]
+TRAIN = ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--iterations", "20", "--eval-every", "10"]
 
 
 def sha256(path: Path) -> str:

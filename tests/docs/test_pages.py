@@ -102,7 +102,9 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     page = ROOT / "docs" / "first-workload.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
-    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    *commands, last = commands_of(page)
+    assert last == "python use.py\n", "it is run below, with a list of what it imports"
+    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands)
     folder = tmp_path / "runs" / "my_task"
     accuracy = re.search(r"^  accuracy +(\d\S*)$", said, re.MULTILINE)
     assert accuracy is not None

@@ -172,7 +172,7 @@ def test_one_process_builds_and_the_other_waits(tmp_path: Path, capsys: pytest.C
     with file_lock(tmp_path / "lock", "graphs"):
         thread = threading.Thread(target=other)
         thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         err, before = "", heartbeat.progress[0]
         while ("waiting" not in err or heartbeat.progress[0] == before) and time.monotonic() < deadline:
             err += capsys.readouterr().err

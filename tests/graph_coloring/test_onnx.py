@@ -60,11 +60,17 @@ def test_the_commit_is_that_of_the_package_in_any_working_directory(tmp_path: Pa
     theirs = git("rev-parse", "HEAD").strip()
     copy = tmp_path / "provenance_copy.py"
     copy.write_text(Path(provenance.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-    code = "import importlib.util as u; s = u.spec_from_file_location('provenance_copy', {!r}); "
-    code += "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.git_commit(), m.source_commit())"
-    for path, repository in ((str(copy), None), (provenance.__file__, provenance.source_commit())):
-        done = subprocess.run([sys.executable, "-c", code.format(path)], cwd=tmp_path, capture_output=True, text=True)
-        assert done.stdout.split() == [theirs, str(repository)], done.stderr
+    code = (
+        "import importlib.util, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    spec = importlib.util.spec_from_file_location('provenance_copy', path)\n"
+        "    module = importlib.util.module_from_spec(spec)\n"
+        "    spec.loader.exec_module(module)\n"
+        "    print(module.git_commit(), module.source_commit())\n"
+    )
+    command = [sys.executable, "-c", code, str(copy), provenance.__file__]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [theirs, "None", theirs, str(provenance.source_commit())], done.stderr
 
 
 def test_a_file_that_differs_from_torch_is_rejected(shipped: Path) -> None:

@@ -187,12 +187,12 @@ def test_smallest_graphs(text: str, k: int, run: str, tmp_path: Path, capsys: py
 
 def test_networkx_graphs_are_coloured_by_their_nodes(run: str) -> None:
     graph = nx.relabel_nodes(nx.mycielski_graph(4), {v: f"node {v}" for v in range(11)})
-    found = workload.solve(graph, budget_s=2.0, run=run)
+    found = workload.solve(graph, budget_s=60.0, run=run)
     assert (found.status, found.conflicts, found.lower_bound, found.optimal) == ("proper", 0, 4, True)
     assert set(found.colors) == set(graph.nodes)
     assert all(found.colors[u] != found.colors[v] for u, v in graph.edges)
     assert sorted(set(found.colors.values())) == list(range(found.num_colors)) == [0, 1, 2, 3]
-    impossible = workload.solve(graph, k=3, budget_s=2.0, run=run)
+    impossible = workload.solve(graph, k=3, budget_s=60.0, run=run)
     assert (impossible.status, impossible.lower_bound) == ("impossible", 4)
     assert "found none" in impossible.proof
 

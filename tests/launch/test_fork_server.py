@@ -134,7 +134,7 @@ def test_the_server_dies_with_a_launcher_that_is_killed_during_the_import_of_tor
     assert children
     launcher.send_signal(signal.SIGKILL)
     launcher.communicate()
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=60)
     for process in alive:
         process.kill()
     assert alive == []

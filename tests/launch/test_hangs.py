@@ -43,8 +43,12 @@ def line_with(launcher: Any, text: str) -> int:
 
 def test_each_kind_of_hang_is_named_and_all_ranks_start_again(start: Any) -> None:
     launcher = start(
-        LIVE + "(folder / 'progress').write_text(str(attempt))\n"
+        "if rank == 1 and attempt < 4:\n"
+        "    wait_for(f'waits{attempt}')  # a rank that starts late on a busy machine is not yet waiting\n"
+        + LIVE
+        + "(folder / 'progress').write_text(str(attempt))\n"
         "if rank == 0 and attempt < 4:\n"
+        "    touch(f'waits{attempt}')\n"
         "    wait_in_a_collective()\n"
         "if attempt == 0:\n"
         "    while True: pass\n"
@@ -98,11 +102,11 @@ def test_a_long_evaluation_is_no_hang(start: Any) -> None:
     launcher = start(
         LIVE + "heartbeat.may_evaluate()\n"
         "if rank == 0:\n"
-        f"    time.sleep({2.5 * HANG_S})\n"
+        f"    time.sleep({5 * HANG_S})\n"
         "    touch('evaluated')\n"
         "with heartbeat.collective(Collective.ALL_REDUCE):\n"
         "    wait_for('evaluated')\n",
-        hangs=[HANG_S],
+        hangs=[2 * HANG_S],
     )
     code, _, err = launcher.end()
     assert code == 0, err

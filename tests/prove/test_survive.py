@@ -1,4 +1,4 @@
-"""`ranks prove survive` on a toy, and on one whose random numbers no checkpoint holds.
+"""`ranks prove survive` on a toy, and what it compares with the baseline run.
 
 No result depends on the speed of the machine. For a kill inside a save, the proof watches the checkpoint folder. When
 the temporary folder of a save appears, it freezes the process that saves (SIGSTOP) and looks again: if the folder is
@@ -8,14 +8,24 @@ a run ends before a save was hit, a further run gets the kill, at most four. Tim
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
-from .conftest import BROKEN, TOYS, Outcome
+from ranks.cli.main import main
+from ranks.engine.runs.folder import TEMPORARY
+from ranks.prove.baseline import BaselineRun
+from ranks.prove.options import ProofOptions
+from ranks.prove.report import Report
+from ranks.prove.survive_proof import SurviveProof
+from ranks.prove.train_command import TrainCommand, Workspace, fingerprint
+
+from .conftest import TOYS, Outcome
 
 SMALL = ("--quick", "--iterations", "300", "--runs", "1")
 HANGS = ("--hangs", "2", "--hung-sigterms", "1", "--train=--stop-grace 2s")
 KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "5", *HANGS)
-NO_STOPS = ("--kills", "1", "--sigterms", "0", "--hangs", "0", "--hung-sigterms", "0")
 
 
 @pytest.mark.proof(*KILLS_AND_STOPS)
@@ -40,7 +50,25 @@ def test_hangs_lose_nothing(outcome: Outcome) -> None:
     assert [stop["code"] for stop in outcome.file["raw"]["hung_stops"]] == [143]
 
 
-@pytest.mark.proof("survive", str(BROKEN / "unkeyed_noise.py"), *SMALL, *NO_STOPS)
-def test_noise_that_no_checkpoint_holds_fails(outcome: Outcome) -> None:
-    assert outcome.code == 1, outcome.printed
-    assert "runs with the baseline run's end" in outcome.failed
+def test_every_difference_from_the_baseline_run_is_named(tmp_path: Path) -> None:
+    images, where = str(TOYS / "images.py"), Workspace(tmp_path)
+    where.runs.mkdir()
+    proof = SurviveProof(Report("survive", images, {}), where, images, ProofOptions(), 4, random.Random(0))
+
+    def trained(name: str, seed: int) -> TrainCommand:
+        run = proof.command(name, 1, "fast")
+        assert main([*run.arguments, "--seed", str(seed), "--hang-timeout", "none"]) == 0
+        return run
+
+    run, other = trained("run", 0), trained("other", 1)
+    baseline = BaselineRun(fingerprint(run), 4, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert proof.difference(run, baseline) == ""
+    assert proof.difference(other, baseline) == "another fingerprint"
+    metrics, half_written = run.folder / "metrics.jsonl", f"{TEMPORARY}00000003"
+    first, second, *_ = rows = metrics.read_text().splitlines(keepends=True)
+    for damaged in (rows[:-1], [first, *rows], [second, first, *rows[2:]]):
+        metrics.write_text("".join(damaged))
+        assert proof.difference(run, baseline) == "metrics.jsonl does not hold each iteration once"
+    (run.folder / "checkpoints" / half_written).mkdir()
+    assert proof.difference(other, baseline) == "another fingerprint"
+    assert proof.difference(run, baseline) == f"metrics.jsonl does not hold each iteration once; {half_written}"

@@ -56,7 +56,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, dic
         wanted |= {(workload, "cpu"): place | {"device": "cpu"}, (workload, "fast"): place}
         wanted[workload, "exact"] = place | {"exact": True}
         if workload in LARGER:
-            wanted[workload, "larger"] = place | LARGER[workload][0]
+            wanted[workload, "larger"] = place | LARGER[workload][0] | {"resumes": False}
     command = "-m tests.simulated_device.trainings"
     done = run(command, json.dumps(list(wanted.values())), cache=tmp_path_factory.mktemp("cache"))
     assert done.returncode == 0, done.stderr

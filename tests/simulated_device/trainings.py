@@ -48,9 +48,12 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
     return replace(cfg, **settings, optim=replace(cfg.optim, schedule="constant"))
 
 
-def trained(workload: str, device: str, exact: bool, iterations: int, **settings: Any) -> dict[str, Any]:
-    """Rows of metrics.jsonl, results of the evaluation, and of the training: how often the host waited for the device
-    by place, the number of each operation, and the copied bytes."""
+def trained(
+    workload: str, device: str, exact: bool, iterations: int, resumes: bool = True, **settings: Any
+) -> dict[str, Any]:
+    """Of a training: how often the host waited for the device by place, the number of each operation, and the copied
+    bytes. If it `resumes`, also the rows of metrics.jsonl after one more iteration, and the results of the
+    evaluation."""
     with tempfile.TemporaryDirectory() as folder, simulated() if device != "cpu" else nullcontext() as mode:
         place = RunConfig(threads=1, runs_dir=Path(folder), name="run", exact=exact, shards=2 if exact else None)
 
@@ -65,6 +68,8 @@ def trained(workload: str, device: str, exact: bool, iterations: int, **settings
             "operations": Counter(mode.operations if mode else {}),
             "copied_bytes": Counter(mode.copied_bytes if mode else {}),
         }
+        if not resumes:
+            return work
         train(iterations + 1)
         run = open_run(Path(folder) / "run", "the run")
         world = World.join(place, device=device, workload=workload)

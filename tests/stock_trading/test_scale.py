@@ -26,7 +26,7 @@ from .fixtures import bars, days, simulate_actions, stocks, train_run
 POWERS = np.array([0.25, 8.0, 1.0, 2.0**-20])
 OTHERS = np.array([1 / 3, 7.0, 1.0, 1e-3])
 CONFIGS = {"default": MarketConfig(), "costs, no band": MarketConfig(slippage_bps=20.0, no_trade_band=0.0)}
-PRICES = {"bars": bars(400, 4, 3), "closes": stocks().take(range(6000, 6400)).only(stocks().tickers[:4])}
+PRICES = {"bars": bars(330, 4, 3), "closes": stocks().take(range(6000, 6330)).only(stocks().tickers[:4])}
 
 
 def rescaled(prices: Prices, factor_S: npt.NDArray[np.float64]) -> Prices:

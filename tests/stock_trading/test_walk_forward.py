@@ -30,13 +30,14 @@ from ranks.workloads.stock_trading.runs.train_many import TrainingJob, train_man
 
 from .fixtures import index, stocks
 
-PERIOD = "2014-01-02", "2017-12-29"
+PERIOD = "2016-07-01", "2017-12-29"
 
 
 def tiny() -> Config:
     return replace(
         demo(),
         features=FeatureConfig(names=("return", "trend"), turbulence=False),
+        market=replace(demo().market, episode_days=63),
         model=ModelConfig(window=10, feature_hidden=4, hidden=4),
         ppo=replace(demo().ppo, epochs=8, minibatches=1),
         optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band

@@ -27,6 +27,9 @@ def train(argv: Sequence[str]) -> int:
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
     heartbeat.connect()  # before the workload is imported, which may hang too
+    environment = ProcessEnv.detect()
+    if environment.kind == "ranks":  # our launcher has read the flags, so they are read once here, with the workload
+        return join(argv, environment, environment.device)
     settings = resolve(argv[0], argv[1:], outline=True)
     if settings.flags.print_config:
         print(settings.as_json())
@@ -34,7 +37,12 @@ def train(argv: Sequence[str]) -> int:
     environment = ProcessEnv.detect(settings.engine.runs_dir)
     if environment.kind == "alone":
         return start(settings, argv)
-    return join(settings, argv, environment)
+    flags, started = settings.flags, environment.world_size
+    if flags.ranks not in (None, started):
+        raise UserError(
+            f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
+        )
+    return join(argv, environment, environment.device or ("cpu" if flags.gpus == "none" else None))
 
 
 def without_workload(argv: Sequence[str]) -> int:
@@ -98,15 +106,9 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         os.close(lock_fd)
 
 
-def join(settings: Settings, argv: Sequence[str], environment: ProcessEnv) -> int:
+def join(argv: Sequence[str], environment: ProcessEnv, device: str | None) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception
     to a file; under torchrun and Slurm, show it."""
-    flags, started = settings.flags, environment.world_size
-    if flags.ranks not in (None, started):
-        raise UserError(
-            f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
-        )
-    device = environment.device or ("cpu" if flags.gpus == "none" else None)
     ours = environment.kind == "ranks"
     if ours:
         sys.breakpointhook = debugging.breakpoint_in_a_rank

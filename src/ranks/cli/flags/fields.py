@@ -59,9 +59,9 @@ def help_texts(kind: type) -> dict[str, str] | None:
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         file = getattr(sys.modules.get(base.__module__), "__file__", None)
-        source = "".join(linecache.getlines(file)) if file else ""
-        node = top_level_classes(source).get(base.__name__)
-        if node is None or "#" in (ast.get_source_segment(source, node) or "#"):
+        lines = linecache.getlines(file) if file else []
+        node = top_level_classes("".join(lines)).get(base.__name__)
+        if node is None or any("#" in line for line in lines[node.lineno - 1 : node.end_lineno]):
             return None
         for statement, after in zip(node.body, node.body[1:], strict=False):
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

@@ -20,6 +20,9 @@ from ranks.engine.user_file import add_folder_to_path
 from ranks.errors import UserError, nearest
 from ranks.workloads import CONTRACT, check_config, is_path, load
 
+NO_HELP = {"help": ""}
+"""Of the fields of the whole command line, whose parts have their own. Otherwise tyro parses this file to find it."""
+
 
 @dataclass(frozen=True)
 class TrainFlags:
@@ -82,9 +85,9 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     target: Callable[..., Any] = make_dataclass(
         "Train",
         [
-            ("flags", Annotated[TrainFlags, FLATTENED], field(default=TrainFlags())),
-            ("engine", Annotated[RunConfig, FLATTENED], field(default=engine)),
-            ("config", Annotated[type(config), FLATTENED], field(default=config)),
+            ("flags", Annotated[TrainFlags, FLATTENED], field(default=TrainFlags(), metadata=NO_HELP)),
+            ("engine", Annotated[RunConfig, FLATTENED], field(default=engine, metadata=NO_HELP)),
+            ("config", Annotated[type(config), FLATTENED], field(default=config, metadata=NO_HELP)),
         ],
         frozen=True,
     )

@@ -11,7 +11,7 @@ import warnings
 
 from ranks.launch.processes.fork_server import serve
 
-PRELOADED = ("torch", "torch.distributed", "ranks.engine.runs.run", "ranks.engine.update.learner")
+PRELOADED = ("torch", "torch.distributed", "tyro", "ranks.engine.runs.run", "ranks.engine.update.learner")
 """What every rank imports. No module of a workload: a user's code may do anything when it is imported."""
 
 
