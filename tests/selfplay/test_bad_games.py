@@ -137,7 +137,7 @@ def test_a_net_that_returns_no_numbers_is_named() -> None:
     with single_rank() as world:
         net = net_of(TICTACTOE)
         net.weight.data.fill_(float("nan"))
-        with pytest.raises(UserError, match="priors from nan"):
+        with pytest.raises(UserError, match=r"the net.s output in self-play, iteration 1"):
             selfplay(world, TICTACTOE).play(net, 0)
         net.weight.data.fill_(0.0)
         selfplay(world, TICTACTOE).play(net, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from ranks.prove.fast_mode import ROLLOUT
 from ranks.prove.kept import KeptFileSet, read_kept
@@ -48,17 +49,18 @@ def L3(
             text = f"{len(rollouts[label])} iterations, the last {rollouts[label][-1]}"
             every.append(report.check(f"L3 rollouts, {label}", text, bound, rollouts[label] == rollouts[first]))
 
-    report.raw["L3"] = {"fingerprints": found, "kills": []}
+    raw = dict[str, Any](fingerprints=found, kills=[])
+    report.raw["L3"] = raw
     for index, layout in enumerate(layouts):
         run = base.variant(f"exact-{index}", layout, flags)
         run.complete()
         compare(layout.label, run)
-    report.raw["L3"] |= {"kept": {n: list(files.names) for n, files in kept.items()}, "rollouts": rollouts[first]}
+    raw |= {"kept": {label: list(files.names) for label, files in kept.items()}, "rollouts": rollouts[first]}
     if not all(every):
         return
     chained, kills = run_through_kills(base.variant("exact-chain", flags=flags), chain, total, rng)
     compare(f"{' -> '.join(map(str, chain))} ranks, killed in between", chained)
-    report.raw["L3"]["kills"] = kills
+    raw["kills"] = kills
     for kill in kills:
         text = "{ranks} ranks killed after {finished} of {total} iterations, newest checkpoint {checkpoint}"
         report.say(text.format(total=total, **kill))

@@ -117,5 +117,5 @@ def games_sha256(run: TrainCommand) -> str:
         for name in FROM_MOVES:
             array: NDArray[Any] = part[name]
             found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            found.update(np.ascontiguousarray(array))
+            found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest() if parts else ""

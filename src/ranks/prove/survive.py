@@ -102,8 +102,8 @@ def kill_runs(proof: SurviveProof, runs: int, kills: int) -> None:
             num_kills = wanted = min(kills, _missing(done, planned))
         others = num_kills - wanted
         before_naming = -(-others // 2) if proof.keeps_files else 0
-        moments: list[Moment] = ["save" for _ in range(wanted)]
-        moments += ["kept file" if number < before_naming else "any" for number in range(others)]
+        moments = list[Moment](["save"]) * wanted + list[Moment](["kept file"]) * before_naming
+        moments += list[Moment](["any"]) * (others - before_naming)
         proof.rng.shuffle(moments)
         found = KilledRun(run, baseline, proof.rng).complete(moments)
         problem = proof.difference(run, baseline)
