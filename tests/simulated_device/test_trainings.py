@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ranks.jit import JITTED, cache_folder
+from tests.simulated_device.trainings import TEMPLATE
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = {
@@ -27,16 +28,20 @@ SIZES = {
     "tests/toys/images.py": {"iterations": 2},
     "tests/toys/cartpole.py": {"iterations": 1, "n_steps": 4, "global_batch": 16},
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8, "global_batch": 16},
+    TEMPLATE: {"iterations": 1},
 }
 LARGER = {
+    "chess-spiking": ({"iterations": 1, "games_per_iteration": 8}, {"step.py read": 8}),
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
     "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
     "tests/toys/tictactoe.py": ({"iterations": 1, "games_per_iteration": 40}, {"step.py read": 18}),
+    TEMPLATE: ({"iterations": 1, "games_per_iteration": 12}, {"step.py read": 17}),
 }
 """A larger training, and how many more times the host waits in it: once for each of its further updates. (The other
-toy acts on the CPU. On CUDA, self-play also waits for the evaluations of each batch, by an event.)"""
+toy acts on the CPU. On CUDA, self-play also waits for the evaluations of each batch, by an event, and for nothing
+else: tests/selfplay/test_ticks.py.)"""
 
 
 def run(script: str, *arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
