@@ -31,7 +31,6 @@ SIZES = {
     TEMPLATE: {"iterations": 1},
 }
 LARGER = {
-    "chess-spiking": ({"iterations": 1, "games_per_iteration": 8}, {"step.py read": 8}),
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
     "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
@@ -94,6 +93,21 @@ def test_the_host_waits_once_per_update_for_the_vote_and_never_while_it_acts(tra
     less, more = (Counter(trained[workload][size]["waits"]) for size in ("fast", "larger"))
     assert less["step.py read"] > 0
     assert more - less == LARGER[workload][1]
+
+
+ONCE = {"learner.py __init__", "encoding.py largest_move_index", "state.py walk", "moves.py index_table"}
+ONCE |= {"planes.py castling_rooks"}
+"""Places where the host waits when a training begins or saves."""
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("workload", ["chess-spiking", TEMPLATE])
+def test_self_play_waits_for_votes_and_never_in_a_tick(trained: Any, workload: str, mode: str) -> None:
+    """A game has a tick for each simulation, so a wait in a tick would be counted about a hundred times."""
+    found = Counter(trained[workload][mode]["waits"])
+    measured = {"training.py spikes": 1} if workload == "chess-spiking" else {}
+    assert {place: count for place, count in found.items() if place not in ONCE | {"step.py read"}} == measured
+    assert found["step.py read"] <= 10
 
 
 BATCH_OF_GRAPHS = """
