@@ -13,7 +13,7 @@ from tests.selfplay.fixtures import net_of, selfplay, single_rank
 
 
 class Evaluated:
-    """Stands for the event that a device records behind the evaluation of a batch."""
+    """In place of the event that a device records behind the evaluation of a batch."""
 
     def __init__(self, order: list[str], batch: str) -> None:
         self.order, self.batch = order, batch
