@@ -93,6 +93,7 @@ def same_run(proofs: dict[str, Result]) -> Iterator[Row]:
 def survive(proofs: dict[str, Result]) -> Iterator[Row]:
     """`ranks prove survive`: SIGKILL and SIGTERM at any moment, and hangs."""
     labels = {"kills": "kills", "hangs named and restarted": "hangs", "stops during a hang": "stops during a hang"}
+    labels["runs with a damaged kept file"] = "damaged kept files that changed nothing"
     for name, result in of_kind(proofs, "survive"):
         checks = {check["name"]: check["found"] for check in result["checks"]}
         goals = result["raw"].get("goals", {}).items()

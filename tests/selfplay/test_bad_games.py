@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 from ranks import UserError
-from ranks.search import TICTACTOE
+from ranks.jit import kernel
+from ranks.search import LEGAL_MOVES, TICTACTOE
+from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
 from ranks.selfplay import ReplayConfig, SelfPlayConfig, value_loss
 from ranks.selfplay.check_rules import check_rules
@@ -55,6 +57,29 @@ def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, mov
 def test_a_game_that_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         check_rules(TICTACTOE._replace(**changes), 100)
+
+
+def seldom_wrong(answer: int) -> Any:
+    """The rules of tic-tac-toe, but for one position that no random game of `check_rules` meets."""
+    rules = tictactoe.legal_moves
+
+    @kernel(LEGAL_MOVES)
+    def legal_moves(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+        found = rules(states, row, keys, first, end, moves, at)
+        return (
+            answer if states[row, 0] == np.uint64(0b001000100) and states[row, 1] == np.uint64(0b100000001) else found
+        )
+
+    return legal_moves
+
+
+@pytest.mark.parametrize("answer", [0, -5, 12])
+def test_a_state_that_is_illegal_is_named_while_games_are_played(answer: int) -> None:
+    with single_rank() as world:
+        game = TICTACTOE._replace(legal_moves=seldom_wrong(answer))
+        source, net = selfplay(world, game, slots=32, games=200), net_of(TICTACTOE, 0.0)
+        with pytest.raises(UserError, match=rf"legal_moves returned {answer}( for the state 0x44 0x101|$)"):
+            source.play(net, 0)
 
 
 class WrongNet(nn.Module):
@@ -137,7 +162,7 @@ def test_a_net_that_returns_no_numbers_is_named() -> None:
     with single_rank() as world:
         net = net_of(TICTACTOE)
         net.weight.data.fill_(float("nan"))
-        with pytest.raises(UserError, match="priors from nan"):
+        with pytest.raises(UserError, match=r"the net.s output in self-play, iteration 1"):
             selfplay(world, TICTACTOE).play(net, 0)
         net.weight.data.fill_(0.0)
         selfplay(world, TICTACTOE).play(net, 0)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ranks.jit import JITTED, cache_folder
+from tests.simulated_device.trainings import TEMPLATE
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = {
@@ -27,6 +28,7 @@ SIZES = {
     "tests/toys/images.py": {"iterations": 2},
     "tests/toys/cartpole.py": {"iterations": 1, "n_steps": 4, "global_batch": 16},
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8, "global_batch": 16},
+    TEMPLATE: {"iterations": 1},
 }
 LARGER = {
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
@@ -34,9 +36,11 @@ LARGER = {
     "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
     "tests/toys/tictactoe.py": ({"iterations": 1, "games_per_iteration": 40}, {"step.py read": 18}),
+    TEMPLATE: ({"iterations": 1, "games_per_iteration": 12}, {"step.py read": 17}),
 }
 """A larger training, and how many more times the host waits in it: once for each of its further updates. (The other
-toy acts on the CPU. On CUDA, self-play also waits for the evaluations of each batch, by an event.)"""
+toy acts on the CPU. On CUDA, self-play also waits for the evaluations of each batch, by an event, and for nothing
+else: tests/selfplay/test_ticks.py.)"""
 
 
 def run(script: str, *arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
@@ -89,6 +93,21 @@ def test_the_host_waits_once_per_update_for_the_vote_and_never_while_it_acts(tra
     less, more = (Counter(trained[workload][size]["waits"]) for size in ("fast", "larger"))
     assert less["step.py read"] > 0
     assert more - less == LARGER[workload][1]
+
+
+ONCE = {"learner.py __init__", "encoding.py largest_move_index", "state.py walk", "moves.py index_table"}
+ONCE |= {"planes.py castling_rooks"}
+"""Places where the host waits when a training begins or saves."""
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("workload", ["chess-spiking", TEMPLATE])
+def test_self_play_waits_for_votes_and_never_in_a_tick(trained: Any, workload: str, mode: str) -> None:
+    """A game has a tick for each simulation, so a wait in a tick would be counted about a hundred times."""
+    found = Counter(trained[workload][mode]["waits"])
+    measured = {"training.py spikes": 1} if workload == "chess-spiking" else {}
+    assert {place: count for place, count in found.items() if place not in ONCE | {"step.py read"}} == measured
+    assert found["step.py read"] <= 10
 
 
 BATCH_OF_GRAPHS = """

@@ -25,6 +25,8 @@ from ranks.engine.files.jsonl import read_rows
 from ranks.workloads import load
 from tests.simulated_device.device import simulated
 
+TEMPLATE = "src/ranks/cli/templates/self_play.py"
+
 
 def tiny(workload: str, settings: dict[str, Any]) -> Any:
     """A config that trains in a second on the simulated device; `settings`: what differs, `kind` of the model too."""
@@ -38,6 +40,10 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
         play = replace(cfg.selfplay, simulations=4, max_plies=8)
         cfg = replace(cfg, net=net, selfplay=play, games_per_iteration=4, slots=4, global_batch=16, eval_games=2)
         cfg = replace(cfg, eval_simulations=2, measure_positions=8)
+    if workload == TEMPLATE:
+        play = replace(cfg.selfplay, simulations=4, max_plies=10)
+        cfg = replace(cfg, selfplay=play, width=8, layers=2, games_per_iteration=4, slots=4, global_batch=16)
+        cfg = replace(cfg, eval_games=2)
     if workload == "stock-trading":
         settings = dict(settings)
         sizes = replace(

@@ -1,10 +1,17 @@
-"""L3: with --exact, runs have the same bits in every layout, and after kills with another number of ranks each time."""
+"""L3: with --exact, runs have the same bits in every layout, and after kills with another number of ranks each time.
+
+The fingerprint covers all that a run keeps, and its kept files by their sha256. These files are also read and compared,
+and so are the rollouts of all iterations: a window may have dropped the files of the first ones.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
+from ranks.prove.fast_mode import ROLLOUT
+from ranks.prove.kept import KeptFileSet, read_kept
 from ranks.prove.processes import ProofError
 from ranks.prove.report import Report
 from ranks.prove.train_command import LIMIT_S, RankLayout, TrainCommand, fingerprint
@@ -29,28 +36,41 @@ def L3(
     """
     report.section(f"L3: the same bits, --exact --shards 8, {total} iterations")
     flags = (*base.flags, "--exact", "--shards", "8", "--iterations", str(total))
-    found: dict[str, str] = {}
+    found, kept, rollouts = dict[str, str](), dict[str, KeptFileSet](), dict[str, list[dict[str, float]]]()
+    first, every = layouts[0].label, list[bool]()
 
     def compare(label: str, run: TrainCommand) -> None:
-        found[label] = fingerprint(run)
-        equal = found[label] == found[layouts[0].label]
-        report.check(f"L3 {label}", found[label], f"equal to {layouts[0].label}", equal)
+        found[label], kept[label], rollouts[label] = fingerprint(run), read_kept(run), rollouts_of(run)
+        bound = f"equal to {first}"
+        every.append(report.check(f"L3 {label}", found[label], bound, found[label] == found[first]))
+        if kept[first].names or kept[label].names:
+            every.append(report.check(f"L3 kept files, {label}", kept[label], bound, kept[label] == kept[first]))
+        if any(rollouts[first]):
+            text = f"{len(rollouts[label])} iterations, the last {rollouts[label][-1]}"
+            every.append(report.check(f"L3 rollouts, {label}", text, bound, rollouts[label] == rollouts[first]))
 
-    report.raw["L3"] = {"fingerprints": found, "kills": []}
+    raw = dict[str, Any](fingerprints=found, kills=[])
+    report.raw["L3"] = raw
     for index, layout in enumerate(layouts):
         run = base.variant(f"exact-{index}", layout, flags)
         run.complete()
         compare(layout.label, run)
-    if len(set(found.values())) > 1:
+    raw |= {"kept": {label: list(files.names) for label, files in kept.items()}, "rollouts": rollouts[first]}
+    if not all(every):
         return
     chained, kills = run_through_kills(base.variant("exact-chain", flags=flags), chain, total, rng)
     compare(f"{' -> '.join(map(str, chain))} ranks, killed in between", chained)
-    report.raw["L3"]["kills"] = kills
+    raw["kills"] = kills
     for kill in kills:
         text = "{ranks} ranks killed after {finished} of {total} iterations, newest checkpoint {checkpoint}"
         report.say(text.format(total=total, **kill))
     once = chained.has_each_iteration_once(total)
     report.check("L3 rows of metrics.jsonl through the kills", f"{len(chained.rows)} rows", "each iteration once", once)
+
+
+def rollouts_of(run: TrainCommand) -> list[dict[str, float]]:
+    """What each iteration's rollout or games were, by metrics.jsonl."""
+    return [{name: value for name, value in row.items() if name.startswith(ROLLOUT)} for row in run.rows]
 
 
 def run_through_kills(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ranks.prove.kept import games_sha256
 from ranks.prove.report import Report
 from ranks.prove.train_command import RankLayout, TrainCommand, relative_difference
 
@@ -96,17 +97,21 @@ def L1(report: Report, base: TrainCommand, layouts: Sequence[RankLayout]) -> Non
     report.say(
         "a rounding difference can flip a sampled action, so later iterations may differ in fast mode; not with --exact"
     )
-    first: dict[str, dict[str, float]] = {}
+    first, games = dict[str, dict[str, float]](), dict[str, str]()
     for index, layout in enumerate(layouts):
         run = base.variant(f"first-{index}", layout, (*base.flags, *ONE_THREAD, "--iterations", "1"))
         run.complete()
         first[layout.label] = {k: v for k, v in run.rows[0].items() if k.startswith(ROLLOUT) or k == "train/loss"}
+        games[layout.label] = games_sha256(run)
     want = first[layouts[0].label]
     for layout in layouts:
         found = first[layout.label]
         same = {k: v for k, v in found.items() if k.startswith(ROLLOUT)}
         equal = bool(same) and same == {k: v for k, v in want.items() if k.startswith(ROLLOUT)}
         report.check(f"L1 rollout, {layout.label}", same, "equal in all layouts", equal)
+        if any(games.values()):
+            equal = games[layout.label] == games[layouts[0].label]
+            report.check(f"L1 games, {layout.label}", games[layout.label], "all moves equal in all layouts", equal)
         difference = relative(found["train/loss"], want["train/loss"])
         report.check(
             f"L1 first loss, {layout.label}",
@@ -115,6 +120,7 @@ def L1(report: Report, base: TrainCommand, layouts: Sequence[RankLayout]) -> Non
             difference <= FIRST_LOSS,
         )
     report.raw["L1"] = first
+    report.raw["L1 games"] = games
 
 
 def relative(a: float, b: float) -> float:

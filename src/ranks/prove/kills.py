@@ -1,4 +1,5 @@
-"""Kill runs with SIGKILL, inside saves and at random times: a rank, the launcher, or all processes."""
+"""Kill runs with SIGKILL: a rank, the launcher, or all processes; at random times, inside saves, and between a kept
+file and the save that names it."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ranks.prove.baseline import BaselineRun
-from ranks.prove.freeze import freeze_in_save
+from ranks.prove.freeze import freeze_in_save, freeze_when
+from ranks.prove.kept import fate_of, unnamed_files
 from ranks.prove.processes import ProofError
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 
 Target = Literal["rank", "launcher", "all"]
 TARGETS: tuple[Target, ...] = ("rank", "rank", "launcher", "all")
+Moment = Literal["any", "save", "kept file"]
+"""When a kill comes: at a random time, inside a save, or when a kept file is written that no checkpoint names yet."""
 LAST_KILL = 0.9
 """The last kill of a run comes before this share of its iterations."""
 
@@ -26,7 +30,9 @@ class Kill:
 
     `at_s`: seconds since the start of the run. `finished`: iterations finished then. `redone`: how many of them were
     done again. `recovery_s`: from the kill to the first new iteration; None if the next kill came earlier. `gone_s`:
-    until all processes of a killed launcher had ended; None if some did not.
+    until all processes of a killed launcher had ended; None if some did not. `kept`: the kept files that no checkpoint
+    named at the kill, and what became of them: found equal, written again, deleted, or unknown (the next kill came
+    earlier).
     """
 
     target: Target
@@ -36,6 +42,7 @@ class Kill:
     redone: int | None
     recovery_s: float | None
     gone_s: float | None
+    kept: dict[str, str]
 
 
 class KilledRun:
@@ -48,23 +55,24 @@ class KilledRun:
         self.sessions = 0
         """Sessions before the newest kill."""
         self.frozen: int | None = None
-        """The process that is frozen inside a save until the kill has been sent."""
+        """The process that is frozen until the kill has been sent."""
         self.tree = run.start()
 
-    def complete(self, num_kills: int, in_save: Sequence[bool]) -> list[Kill]:
-        """Kill and restart the run, then let it end. `in_save`: for each kill whether it must hit a save.
+    def complete(self, moments: Sequence[Moment]) -> list[Kill]:
+        """Kill and restart the run, then let it end. `moments`: what each kill must hit.
 
         Fewer kills are returned if the run ended before a kill could hit. Raises ProofError where the run fails.
         """
+        num_kills = len(moments)
         spread_s = self.baseline.seconds / num_kills
         next_s = time.monotonic() + self.rng.uniform(0, spread_s)
         for index in range(num_kills):
             limit = int(self.baseline.iterations * LAST_KILL * (index + 1) / num_kills)
-            if not self._wait_for_moment(next_s, limit, in_save[index]):
+            if not self._wait_for_moment(next_s, limit, moments[index]):
                 break
             killed = self._kill()
             pause_s = self.rng.uniform(0, spread_s)
-            if index + 1 < num_kills and not in_save[index + 1]:  # the next kill may come during this recovery
+            if index + 1 < num_kills and moments[index + 1] == "any":  # the next kill may come during this recovery
                 next_s = time.monotonic() + pause_s
                 self.kills.append(self._recover(*killed, within_s=pause_s))
             else:
@@ -75,33 +83,45 @@ class KilledRun:
             raise ProofError(f"{self.run.name} ended with exit code {code} after its kills:\n{self.tree.tail()}")
         return self.kills
 
-    def _wait_for_moment(self, when_s: float, limit: int, in_save: bool) -> bool:
-        """Wait until the next kill is due, and then for a save if it must hit one. False if the run ended first."""
+    def _wait_for_moment(self, when_s: float, limit: int, moment: Moment) -> bool:
+        """Wait until the next kill is due, and then for what it must hit. False if the run ended first."""
         run = self.run
-        if in_save and not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
+        if moment != "any" and not self.tree.until(lambda: len(run.sessions) > self.sessions, LIMIT_S):
             return False
         if not self.tree.until(lambda: time.monotonic() >= when_s or run.num_rows >= limit, LIMIT_S):
             return False
-        if not in_save:
+        if moment == "any":
             return True
-        self.frozen = freeze_in_save(run, self.tree, self.rng, self.baseline.save_s)
+        if moment == "save":
+            self.frozen = freeze_in_save(run, self.tree, self.rng, self.baseline.save_s)
+        else:
+            within_s = self.baseline.iteration_s / 4
+            self.frozen = freeze_when(lambda: bool(unnamed_files(run)), self.tree, self.rng, within_s)
         return self.frozen is not None
 
-    def _kill(self) -> tuple[Target, bool, float, int]:
-        """Kill a random target; (target, whether inside a save, when, finished iterations)."""
+    def _kill(self) -> tuple[Target, bool, float, int, dict[str, tuple[int, int]]]:
+        """Kill a random target; (target, whether inside a save, when, finished iterations, unnamed kept files)."""
         members, ranks = self.tree.members(), self.tree.ranks()
         target = self.rng.choice(TARGETS) if ranks else "all"
         victims = {"rank": [self.rng.choice(ranks or members)], "launcher": [self.tree.launcher], "all": members}
         finished = self.run.num_rows
         self.sessions = len(self.run.sessions)
-        saving = self.frozen is not None or self.run.saving
+        saving, unnamed = self.run.saving, unnamed_files(self.run)
         self.tree.send(signal.SIGKILL, victims[target])
         if self.frozen is not None:
             self.tree.send(signal.SIGCONT, [self.frozen])
             self.frozen = None
-        return target, saving, time.monotonic(), finished
+        return target, saving, time.monotonic(), finished, unnamed
 
-    def _recover(self, target: Target, saving: bool, killed_s: float, finished: int, within_s: float) -> Kill:
+    def _recover(
+        self,
+        target: Target,
+        saving: bool,
+        killed_s: float,
+        finished: int,
+        unnamed: dict[str, tuple[int, int]],
+        within_s: float,
+    ) -> Kill:
         """Restart the command if its launcher was killed, and wait for the first new iteration."""
         gone_s: float | None = None
         if target != "rank":
@@ -119,4 +139,5 @@ class KilledRun:
         recovery_s = time.monotonic() - killed_s if recovered[0] or ended else None
         sessions = run.sessions
         redone = max(0, finished - int(sessions[-1]["iteration"])) if len(sessions) > self.sessions else None
-        return Kill(target, saving, killed_s - self.started_s, finished, redone, recovery_s, gone_s)
+        kept = fate_of(run, unnamed) if recovery_s is not None else dict.fromkeys(unnamed, "unknown")
+        return Kill(target, saving, killed_s - self.started_s, finished, redone, recovery_s, gone_s, kept)

@@ -1,8 +1,10 @@
 """`ranks prove same-run`: train the same run in several layouts of ranks and compare the results.
 
-L3  with --exact: bit-identical in every layout, through kills and changes of the number of ranks; every workload
+L3  with --exact: bit-identical in every layout, through kills and changes of the number of ranks: the fingerprint, kept
+    files (the games of a replay window) and rollouts; every workload
 L2  fast mode: each update is equal up to rounding; supervised workloads
-L1  fast mode: the first rollout is equal, its loss up to rounding; on-policy and self-play workloads
+L1  fast mode: the first rollout (all moves of the games) is equal, its loss up to rounding; on-policy and self-play
+    workloads
 """
 
 from __future__ import annotations

@@ -1,19 +1,22 @@
 """`ranks prove survive`: kill and stop runs at any moment; they must end with the fingerprint of an undisturbed run.
 
 Baseline runs give the fingerprints. Then runs are killed (SIGKILL to a rank, to the launcher or to all processes; half
-of the kills inside a save), stopped (SIGTERM in every phase), made to hang in every phase, and stopped while they hang.
-Meanwhile the addresses on which the processes listen are sampled.
+of the kills inside a save; with kept files a quarter of them before a save names a new file), stopped (SIGTERM in every
+phase), made to hang in every phase, and stopped while they hang. Kept files are damaged on purpose. Meanwhile the
+addresses on which the processes listen are sampled.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from ranks.prove.damage import DAMAGES, QUICK_DAMAGES, damage_runs
 from ranks.prove.hangs.prove_hangs import hang_runs, stop_hung_runs
-from ranks.prove.kills import Kill, KilledRun
+from ranks.prove.kills import Kill, KilledRun, Moment
 from ranks.prove.options import ProofOptions
 from ranks.prove.processes import GONE_S, ListenSampler, ProofError, left_running
 from ranks.prove.report import Report, percentile, table_lines
@@ -37,14 +40,18 @@ def prove_survive(
     sigterms: int | None = None,
     hangs: int | None = None,
     hung_sigterms: int | None = None,
+    damages: int | None = None,
 ) -> int:
-    """Run the proof with `runs` runs of `kills` kills each, `sigterms` stops, `hangs` hangs and `hung_sigterms` stops
-    during a hang; the exit code."""
+    """Run the proof with `runs` runs of `kills` kills each, `sigterms` stops, `hangs` hangs, `hung_sigterms` stops
+    during a hang and `damages` runs with damaged kept files; the exit code."""
     runs = runs if runs is not None else (2 if options.quick else 10)
     sigterms = sigterms if sigterms is not None else (5 if options.quick else 30)
     hangs = hangs if hangs is not None else (4 if options.quick else 60)
     hung_sigterms = hung_sigterms if hung_sigterms is not None else (2 if options.quick else 20)
-    settings = options.settings(runs=runs, kills=kills, sigterms=sigterms, hangs=hangs, hung_sigterms=hung_sigterms)
+    damages = damages if damages is not None else (QUICK_DAMAGES if options.quick else len(DAMAGES))
+    settings = options.settings(
+        runs=runs, kills=kills, sigterms=sigterms, hangs=hangs, hung_sigterms=hung_sigterms, damages=damages
+    )
     report = Report("survive", workload, settings)
     with workspace() as where, ListenSampler() as listening:
         proof = SurviveProof(report, where, workload, options, options.iterations or 0, random.Random(options.seed))
@@ -61,6 +68,8 @@ def prove_survive(
                 hang_runs(proof, hangs)
             if hung_sigterms:
                 stop_hung_runs(proof, hung_sigterms)
+            if damages:
+                damage_runs(proof, damages)
         except ProofError as problem:
             report.aborted("survive", problem)
         left = left_running()
@@ -75,7 +84,8 @@ def prove_survive(
 
 
 def kill_runs(proof: SurviveProof, runs: int, kills: int) -> None:
-    """Kill `runs` runs `kills` times each, half of the kills inside a save.
+    """Kill `runs` runs `kills` times each, half of the kills inside a save. Where a run keeps files, half of the others
+    come when a file is written and not yet named by a checkpoint.
 
     A run may end before a kill hits. Then at most `EXTRA_RUNS` further runs get the missing kills.
     """
@@ -90,9 +100,12 @@ def kill_runs(proof: SurviveProof, runs: int, kills: int) -> None:
             wanted = min(kills, max(0, -(-(len(done) + kills) // 2) - inside))
         else:
             num_kills = wanted = min(kills, _missing(done, planned))
-        in_save = [position < wanted for position in range(num_kills)]
-        proof.rng.shuffle(in_save)
-        found = KilledRun(run, baseline, proof.rng).complete(num_kills, in_save)
+        others = num_kills - wanted
+        before_naming = -(-others // 2) if proof.keeps_files else 0
+        moments = list[Moment](["save"]) * wanted + list[Moment](["kept file"]) * before_naming
+        moments += list[Moment](["any"]) * (others - before_naming)
+        proof.rng.shuffle(moments)
+        found = KilledRun(run, baseline, proof.rng).complete(moments)
         problem = proof.difference(run, baseline)
         count, equal, done = count + 1, equal + (not problem), [*done, *found]
         raw.append({"ranks": ranks, "mode": mode, "problem": problem, "kills": [asdict(kill) for kill in found]})
@@ -107,6 +120,11 @@ def kill_runs(proof: SurviveProof, runs: int, kills: int) -> None:
     report.check(
         "kills", f"{len(done)}, {inside} inside a save", f"{planned}, half inside a save", not _missing(done, planned)
     )
+    if proof.keeps_files:
+        fates = Counter(fate for kill in done for fate in kill.kept.values())
+        unnamed = sum(bool(kill.kept) for kill in done)
+        text = f"{unnamed} of {len(done)}; the files: {', '.join(f'{n} {fate}' for fate, n in fates.items()) or 'none'}"
+        report.check("kills between a kept file and its save", text, "at least one, no end differs", unnamed > 0)
     report.check("processes after a launcher's death", f"{len(slow)} still ran", f"none after {GONE_S:.0f} s", not slow)
     cut = len(done) - len(recoveries)
     text = f"p50 {p50:.2f} s, p95 {p95:.2f} s of {len(recoveries)}, {cut} cut short"
@@ -124,7 +142,8 @@ def describe_kill(kill: Kill) -> str:
     """A kill in a few words."""
     where = "in a save" if kill.inside_save else f"after iteration {kill.finished}"
     end = "next kill before it recovered" if kill.recovery_s is None else f"recovered in {kill.recovery_s:.1f} s"
-    return f"{kill.target} killed {where}, {end}"
+    kept = "".join(f", {name[:16]} {fate}" for name, fate in kill.kept.items())
+    return f"{kill.target} killed {where}{kept}, {end}"
 
 
 def stop_runs(proof: SurviveProof, sigterms: int) -> None:

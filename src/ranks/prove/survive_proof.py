@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from ranks.prove.baseline import BaselineRun, run_baseline
+from ranks.prove.kept import files_on_disk, folder_of, newest_kept
 from ranks.prove.options import ProofOptions
 from ranks.prove.report import Report
 from ranks.prove.train_command import RankLayout, TrainCommand, Workspace, fingerprint
@@ -66,6 +67,11 @@ class SurviveProof:
             self.report.say(f"baseline, {ranks} ranks, {mode}: {found.seconds:.1f} s, fingerprint {found.fingerprint}")
         return self.baselines[ranks, mode]
 
+    @property
+    def keeps_files(self) -> bool:
+        """Whether a baseline run has kept files."""
+        return any(files_on_disk(self.command("baseline", *setting)) for setting in self.baselines)
+
     def difference(self, run: TrainCommand, baseline: BaselineRun) -> str:
         """How the end of a run differs from the baseline run's; empty if it does not."""
         problems: list[str] = []
@@ -73,4 +79,6 @@ class SurviveProof:
             problems.append("another fingerprint")
         if not run.has_each_iteration_once(self.iterations):
             problems.append("metrics.jsonl does not hold each iteration once")
+        if problem := folder_of(run).problem(newest_kept(run)):
+            problems.append(problem)
         return "; ".join([*problems, *run.temporaries])

@@ -91,6 +91,9 @@ class GameGroup:
         """One step of some of the slots: expand and back up their evaluations, select new leaves. Returns seconds."""
         started = time.perf_counter()
         invalid = self.step(slots_P, self.first_slot, *self.leaves, *self.evaluation)
+        if invalid != NONE and not self.leaves.num_moves_B[invalid]:
+            do = "return the number of legal moves, or LOST, DRAWN or WON"
+            raise UserError(f"the legal moves of leaf {invalid}", "legal_moves returned 0", do)
         if invalid != NONE:
             priors_M = self.evaluation.priors_BM[invalid, : self.leaves.num_moves_B[invalid]]
             raise UserError(

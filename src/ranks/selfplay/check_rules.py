@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranks.errors import UserError
-from ranks.search.evaluation import Leaves, Moves, Words
+from ranks.search.evaluation import Int64Array, Leaves, Moves, Words
 from ranks.search.game import DRAWN, LOST, WON, Game
+from ranks.search.trees import Trees
 from ranks.selfplay.random import MOVE, uniform
 
 GAMES = 16
@@ -35,6 +36,28 @@ def check_rules(game: Game, max_plies: int) -> Leaves:
         raise UserError(what, "the game is over in its first position", "return its legal moves")
     states, moves, num_moves = zip(*seen, strict=True)
     return Leaves(np.stack(states), np.stack(moves), np.array(num_moves, np.int32))
+
+
+def check_game(game: Game, saved: str, what: str) -> None:
+    """Raises UserError where a checkpoint holds `what` of another game. `saved`: its name."""
+    if saved != game.name:
+        do = "give the run another --name, or continue it with the game that it plays"
+        raise UserError(f"self-play of {game.name}", f"the checkpoint holds {what} of {saved}", do)
+
+
+def check_trees(game: Game, trees: Trees, slots_P: Int64Array) -> None:
+    """Raises UserError where a tree of these slots holds a position for which the rules gave an impossible number of
+    moves: the random games of `check_rules` do not reach every position."""
+    num_edges_GN = trees.nodes_N["num_edges"].reshape(len(trees.slots_G), -1)[slots_P]
+    is_used_GN = np.arange(num_edges_GN.shape[1]) < trees.slots_G["num_nodes"][slots_P][:, None]
+    is_wrong_GN = is_used_GN & ((num_edges_GN < WON) | (num_edges_GN == 0) | (num_edges_GN > game.max_moves))
+    if is_wrong_GN.any():
+        row, node = np.argwhere(is_wrong_GN)[0].tolist()
+        state_W = trees.states_NW[int(slots_P[row]) * num_edges_GN.shape[1] + node]
+        state = " ".join(f"{word:#x}" for word in state_W.tolist())
+        found = f"legal_moves returned {num_edges_GN[row, node]} for the state {state}"
+        do = f"return 1 to {game.max_moves} (max_moves), or LOST, DRAWN or WON"
+        raise UserError(f"self-play of {game.name}", found, do)
 
 
 def _random_game(game: Game, what: str, number: int, max_plies: int) -> Iterator[tuple[Words, Moves, int]]:

@@ -112,5 +112,6 @@ class GamesAgainstRandom:
             into[:count] = array
         self.evaluator.launch(net, self.memory)
         self.evaluator.wait(self.memory)
+        self.memory.check_numbers("in games against random moves")
         priors_BM, value_B = self.memory.evaluation
         return Evaluation(priors_BM[:count], value_B[:count])

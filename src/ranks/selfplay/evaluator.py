@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.errors import UserError
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
 from ranks.selfplay.encoding import Encoding, Positions, expected_outcome, policy_and_value
@@ -46,6 +47,15 @@ class BatchMemory:
         self.evaluation = Evaluation(self.priors_BM.numpy(), self.value_B.numpy())
         """What the net says of the leaves; complete after `wait`."""
         self.copied: torch.cuda.Event | None = None
+
+    def check_numbers(self, when: str) -> None:
+        """Raises UserError where the net's outputs for the leaves are no numbers. `when`: for the error."""
+        used_B = self.leaves.num_moves_B > 0
+        is_number_B = np.isfinite(self.evaluation.priors_BM).all(1) & np.isfinite(self.evaluation.value_B)
+        if (bad := int((used_B & ~is_number_B).sum())) > 0:
+            found = f"for {bad} of {int(used_B.sum())} positions it returned NaN or infinite logits or values"
+            do = "lower the learning rate, or look for a division by zero or an overflow in the net"
+            raise UserError(f"the net's output {when}", found, do)
 
 
 class BatchEvaluator:

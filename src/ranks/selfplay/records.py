@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 SHARE_ONE = 65_535
 """A policy target of 1, as a 16-bit number."""
 
+FROM_MOVES = ("state_PW", "move_P", "outcome_P", "end_P", "legal_E")
+"""The arrays of a replay part (`replay/part.py`) that follow from the moves alone: equal where the games are."""
+
 
 @dataclass(frozen=True)
 class Records:

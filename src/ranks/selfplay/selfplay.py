@@ -21,7 +21,7 @@ from ranks.search.evaluation import Leaves
 from ranks.search.game import Game
 from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
-from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.check_rules import check_game, check_rules, check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.encoding import Encoding, largest_move_index
 from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
@@ -163,7 +163,12 @@ class SelfPlay:
             for group, memory in self._batches:
                 evaluator.wait(memory)
                 group.evaluation = memory.evaluation
-                slots.step(group)
+                try:
+                    slots.step(group)
+                except UserError:
+                    check_trees(self.game, slots.search.trees, group.slots_P)
+                    memory.check_numbers(f"in self-play, iteration {slots.version + 1}")
+                    raise
                 if not last:
                     evaluator.launch(net, memory)
             tick += 1
@@ -201,11 +206,12 @@ class SelfPlay:
         ranks = gather_arrays(self.world.comm, {"number_G": self._slots.number_G, **arrays})
         names = ("number_G", *SAVED)
         whole = {name: np.concatenate([of[name] for of in ranks]) for name in names}
-        return {name: torch.tensor(storable(array)) for name, array in whole.items()}
+        return {"game": self.game.name, **{name: torch.tensor(storable(array)) for name, array in whole.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` returned, on any number of ranks. Raises UserError where it does
         not belong to this game or number of slots."""
+        check_game(self.game, state["game"], "unfinished games")
         ids = self._slots.ids
         number_G = state["number_G"].numpy()
         if len(number_G) != self.num_slots:

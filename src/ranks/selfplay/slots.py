@@ -30,6 +30,7 @@ from ranks.search.result import SearchResult
 from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
 from ranks.search.trees import tree_bytes
+from ranks.selfplay.check_rules import check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, RESIGNATION, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
@@ -73,7 +74,7 @@ def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> N
 
     `slots`: of this rank. Every rank calls it, before any of them allocates trees.
     """
-    mine = tree_bytes(game, search_config(cfg, world.seed), slots)
+    mine = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
     of_ranks = world.comm.gather_objects((socket.gethostname(), mine, psutil.virtual_memory().available))
     for host in sorted({host for host, _, _ in of_ranks}):
         needed = sum(bytes_ for on, bytes_, _ in of_ranks if on == host)
@@ -185,6 +186,7 @@ class Slots:
 
     def _play(self, slots_P: Int64Array) -> None:
         """Play a move in slots whose search has ended; start a new game where one has ended."""
+        check_trees(self.game, self.search.trees, slots_P)
         result = self.search.result(slots_P)
         columns_P, target_PM = self._choose(result, slots_P)
         rows_P = np.arange(len(slots_P))

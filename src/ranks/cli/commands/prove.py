@@ -36,8 +36,9 @@ def survive(
     sigterms: int | None = None,
     hangs: int | None = None,
     hung_sigterms: int | None = None,
+    damages: int | None = None,
 ) -> int:
-    """Prove that kills, hangs and stop signals lose no saved work and do not change the result.
+    """Prove that kills, hangs, stop signals and damaged files lose no saved work and do not change the result.
 
     Args:
         workload: Its name, or the path of your own file.
@@ -46,11 +47,19 @@ def survive(
         sigterms: Stops by SIGTERM; 30, or 5 with --quick.
         hangs: Ranks that are made to hang; 60, or 4 with --quick.
         hung_sigterms: Stops by SIGTERM while a rank hangs; 20, or 2 with --quick.
+        damages: Kept files that are damaged on purpose, for workloads that have them; 11, or 4 with --quick.
     """
     from ranks.prove.survive import prove_survive
 
     return prove_survive(
-        workload, options, runs=runs, kills=kills, sigterms=sigterms, hangs=hangs, hung_sigterms=hung_sigterms
+        workload,
+        options,
+        runs=runs,
+        kills=kills,
+        sigterms=sigterms,
+        hangs=hangs,
+        hung_sigterms=hung_sigterms,
+        damages=damages,
     )
 
 

@@ -78,14 +78,16 @@ class RunFolder:
         """Whether a process holds the run's lock now; None where it belongs to another user."""
         return is_locked(self._lock_file)
 
-    def remove_temporaries(self) -> None:
-        """Remove the half-written files and folders of killed processes. The lock must be held."""
+    def remove_temporaries(self) -> list[Path]:
+        """Remove the half-written files and folders of killed processes; those among the kept files. The
+        lock must be held."""
         self._remove_hidden("tmp")
-        kept = [] if self.kept.is_symlink() else list(self.kept.glob("*"))
-        folders = [folder for folder in (self.checkpoints, *kept) if not folder.is_symlink()]
-        inside = [left for folder in folders for left in folder.glob(f"{TEMPORARY}*")]
-        for left in (*self.path.glob(".*.tmp-*"), *inside):
+        folders = [] if self.kept.is_symlink() else [p for p in self.kept.glob("*") if not p.is_symlink()]
+        kept = [left for folder in folders for left in folder.glob(f"{TEMPORARY}*")]
+        saves = [] if self.checkpoints.is_symlink() else self.checkpoints.glob(f"{TEMPORARY}*")
+        for left in (*self.path.glob(".*.tmp-*"), *saves, *kept):
             remove(left)
+        return sorted(kept)
 
     def _remove_hidden(self, kind: str) -> None:
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{kind}-*"):

@@ -33,6 +33,7 @@ from ranks.engine.runs.folder import (
     SESSIONS_FILE,
     RunFolder,
 )
+from ranks.engine.runs.kept.kept_folder import NAMED
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
@@ -53,6 +54,8 @@ class Opened:
     """File name -> bytes that belong to the checkpoint."""
     damaged: list[str] = field(default_factory=list[str])
     """What is wrong with newer checkpoints."""
+    half_written: list[Path] = field(default_factory=list[Path])
+    """Kept files that a killed process left unfinished; they are removed."""
     changed_code: list[str] = field(default_factory=list[str])
     """What differs from the code that trained before."""
 
@@ -61,7 +64,11 @@ class Opened:
         """For the person who watches."""
         damaged = [f"damaged checkpoint skipped: {problem}" for problem in self.damaged]
         changed = [f"{change} since this run trained last; the run continues with it" for change in self.changed_code]
-        return damaged + changed
+        removed = []
+        if count := len(self.half_written):
+            names = ", ".join(map(str, self.half_written[:NAMED]))
+            removed = [f"{count} half-written kept file{'s' if count > 1 else ''} of a killed process removed: {names}"]
+        return damaged + removed + changed
 
 
 def identity(world: World, config: Any, keep: Mapping[str, Stateful], data: str | None) -> dict[str, Any]:
@@ -96,7 +103,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         created = on_first_rank(world, lambda: _create(folder, world, config, who, state))
         _check_shared(world, folder.checkpoints / f"{0:08d}")
         return created
-    path, damaged = found
+    path, damaged, half_written = found
     _check_shared(world, path)
     loaded = on_every_rank(world, lambda: verified[0] if verified else _read(path))
     if loaded.state.keys() != keep.keys():
@@ -119,6 +126,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         finished=[r.get("event") for r in islice(last_rows(folder.path / SESSIONS_FILE), 1)] == ["finished"],
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
+        half_written=half_written,
         changed_code=on_first_rank(world, lambda: code.update(folder, world.workload)),
     )
 
@@ -154,9 +162,12 @@ def _check_shared(world: World, path: Path) -> None:
     check_shared(world, path.parents[1], lambda: manifest.is_file() and manifest.read_bytes() == wanted)
 
 
-def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) -> tuple[Path, list[str]] | None:
-    """The newest good checkpoint, and what is wrong with newer ones; None where the run is new."""
-    folder.remove_temporaries()
+def _look(
+    folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]
+) -> tuple[Path, list[str], list[Path]] | None:
+    """The newest good checkpoint, what is wrong with newer ones, and the half-written kept files that were
+    removed; None where the run is new."""
+    half_written = folder.remove_temporaries()
     if not folder.exists:
         if os.path.lexists(folder.path) and (not folder.path.is_dir() or any(folder.path.iterdir())):
             raise UserError(
@@ -170,16 +181,19 @@ def _look(folder: RunFolder, who: dict[str, Any], verified: list[Checkpoint]) ->
     newest = checkpoint.newest(folder.checkpoints, damaged, resume=True)
     if newest is None:
         none = f"{folder.checkpoints} is a link" if folder.checkpoints.is_symlink() else "the folder holds none"
-        raise UserError(
-            f"to continue {folder.path}",
-            "no intact checkpoint: " + ("; ".join(damaged) or none),
-            "restore one from a copy, or start again under another --name",
-        )
+        found, do = "; ".join(damaged) or none, "restore one from a copy, or start again under another --name"
+        if checkpoint.newest(folder.checkpoints, []) is not None:  # with its kept files ignored
+            do = (
+                "put the damaged kept files back from a copy (a good copy has the sha256 in its name) and run the "
+                "same command again; without a copy the run cannot continue: ranks evaluate and ranks export still "
+                "take its newest weights, or start again under another --name"
+            )
+        raise UserError(f"to continue {folder.path}", f"no intact checkpoint: {found}", do)
     with writing(f"to continue {folder.path}", folder.checkpoints):
         checkpoint.quarantine(folder.checkpoints, newest.iteration)
         checkpoint.delete_unnamed_files(folder.checkpoints, before=newest.iteration)
     verified.append(newest)
-    return newest.path, damaged
+    return newest.path, damaged, half_written
 
 
 def _create(folder: RunFolder, world: World, config: Any, who: dict[str, Any], state: HostState) -> Opened:

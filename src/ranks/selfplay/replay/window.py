@@ -24,6 +24,7 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.errors import UserError
 from ranks.search.game import Game
+from ranks.selfplay.check_rules import check_game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
@@ -81,8 +82,13 @@ class ReplayWindow:
         Each position is drawn uniformly from the window, with replacement; the random numbers depend on
         the number of the batch and the index in it. With `ReplayConfig.on_policy` see `_passes`; call it
         once an iteration. Every rank takes all of them. Raises Stopped between two batches, if a stop was
-        requested; UserError where on_policy has never had enough positions for a batch.
+        requested; UserError where the window is smaller than a batch, or where on_policy has never had enough
+        positions for one.
         """
+        if global_batch > self.cfg.positions and not self.cfg.on_policy:
+            found = f"--replay.positions {self.cfg.positions:,} is smaller than a batch"
+            do = f"give --replay.positions {global_batch} or more, or a smaller batch"
+            raise UserError(f"a batch of {global_batch:,} positions", found, do)
         poll = PollInterval(self.world.comm)
         for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
             self.updates += 1
@@ -133,10 +139,11 @@ class ReplayWindow:
 
     def state_dict(self) -> dict[str, Any]:
         """The names of the parts and the counters."""
-        return {"added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
+        return {"game": self.game.name, "added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Open the parts that a checkpoint names. Raises UserError where one does not belong to this game."""
+        check_game(self.game, state["game"], "positions")
         self.added, self.updates = state["added"], state["updates"]
         self._kept.load_state_dict(state["parts"])
         self.parts = [Part(**self._kept.open(file)) for file in self._kept.files]

@@ -181,7 +181,7 @@ def newest(folder: Path, on_damage: list[str], *, resume: bool = False) -> Check
             problem = kept.problem(found.manifest.kept) if resume else ""
             if not problem:
                 return found
-            on_damage.append(f"{path}: a kept file that it names is damaged: {problem}")
+            on_damage.append(f"{path}: {problem}")
         except DamagedCheckpoint as damage:
             on_damage.append(str(damage))
     return None

@@ -26,6 +26,9 @@ from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import TEMPORARY
 from ranks.engine.runs.kept.kept_file import PATTERN, KeptFile
 
+NAMED = 5
+"""Damaged files that an error names."""
+
 
 class KeptFolder:
     """`path`: runs/NAME/kept."""
@@ -74,9 +77,10 @@ class KeptFolder:
             raise DamagedFile(f"{self.path / file.path}: its sha256 is not the one in its name")
 
     def problem(self, named: Mapping[str, int]) -> str:
-        """What is wrong with the first damaged one of some files (path -> bytes); empty where all are
-        good. Each file is read once, however often it is asked about."""
-        for file in (KeptFile(path, size) for path, size in named.items()):
+        """How many of some files (path -> bytes) are damaged, and what is wrong with each; empty where
+        all are good. Each file is read once, however often it is asked about."""
+        files = [KeptFile(path, size) for path, size in named.items()]
+        for file in files:
             if file not in self._problems:
                 heartbeat.beat()
                 try:
@@ -84,9 +88,11 @@ class KeptFolder:
                     self._problems[file] = ""
                 except DamagedFile as damage:
                     self._problems[file] = str(damage)
-            if self._problems[file]:
-                return self._problems[file]
-        return ""
+        found = [self._problems[file] for file in files if self._problems[file]]
+        if not found:
+            return ""
+        more = [f"and {len(found) - NAMED} more"] if len(found) > NAMED else []
+        return f"{len(found)} of {len(files)} kept files damaged: {'; '.join([*found[:NAMED], *more])}"
 
     def delete_unnamed(self, named: Collection[str], before: int) -> None:
         """Delete files that were written before an iteration and that no checkpoint names. Later
