@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder, open_run
+from ranks.cli.saved.run_folder import open_run
+from ranks.engine.runs.find_run import find_folder
 
 
 @dataclass(frozen=True)

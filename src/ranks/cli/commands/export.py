@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder, open_run
+from ranks.cli.saved.run_folder import open_run
 from ranks.cli.units import size
+from ranks.engine.runs.find_run import find_folder
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder
+from ranks.engine.runs.find_run import find_folder
 
 
 @dataclass(frozen=True)

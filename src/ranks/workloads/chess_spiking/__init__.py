@@ -10,14 +10,33 @@ from ranks.workloads.chess_spiking.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
+    from ranks.workloads.chess_spiking.games import format_pgn, notation
     from ranks.workloads.chess_spiking.training import evaluate, train
 
 SHAPE = "self-play"
-COMMANDS: dict[str, str] = {}
+COMMANDS = {"report": "ranks.workloads.chess_spiking.report.report:report"}
 
-_HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
+_HOME = {
+    "build": "building",
+    "example_inputs": "building",
+    "train": "training",
+    "evaluate": "training",
+    "notation": "games",
+    "format_pgn": "games",
+}
 
-__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "example_inputs", "train"]
+__all__ = [
+    "COMMANDS",
+    "PRESETS",
+    "SHAPE",
+    "Config",
+    "build",
+    "evaluate",
+    "example_inputs",
+    "format_pgn",
+    "notation",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
