@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def sample_game(run: RunFolder) -> str:
             "```",
             "",
             "```pgn",
-            format_pgn(chosen, run.path.name).rstrip(),
+            format_pgn(replace(chosen, values=(None,) * len(moves)), run.path.name).rstrip(),
             "```",
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ranks.workloads.chess_spiking.report.rows import MetricRows
+from ranks.workloads.chess_spiking.report.rows import Floats, MetricRows
 
 INK, GRID = "#1f4e79", "#dddddd"
+TITLE_CHARACTERS, MARKED_POINTS = 60, 60
 RATING = ("match/rating", "match/rating_low", "match/rating_high")
 SCORES = {
     "match/score_random": "random moves",
@@ -40,7 +42,8 @@ def draw_rating(rows: MetricRows, path: Path) -> str | None:
         axes, ("games", "iterations", "hours"), (found.games, found.iterations, found.hours), strict=True
     ):
         panel.fill_between(x, low, high, color=INK, alpha=0.15, linewidth=0)
-        panel.errorbar(x, rating, [rating - low, high - rating], fmt="o-", color=INK, markersize=3, capsize=2)
+        panel.errorbar(x, rating, [rating - low, high - rating], fmt="none", color=INK, elinewidth=0.6, capsize=2)
+        line(panel, x, rating, color=INK)
         panel.set_xlabel(name)
         panel.xaxis.set_major_formatter("{x:,.4g}")
     axes[0].set_ylabel("rating (Elo), with its interval")
@@ -55,7 +58,7 @@ def draw_scores(rows: MetricRows, path: Path) -> str | None:
         return f"no row has {', '.join(SCORES)}"
     figure, (panel,) = panels(1, 1)
     for label, series in found.items():
-        panel.plot(series.games, series.values[:, 0], "o-", markersize=3, label=f"against {label}")
+        line(panel, series.games, series.values[:, 0], label=f"against {label}")
     panel.axhline(0.5, color="grey", linewidth=0.6)
     percent(panel, "score")
     panel.set_xlabel("games")
@@ -69,18 +72,18 @@ def draw_games(rows: MetricRows, path: Path) -> str | None:
     if not len(lengths):
         return "no row has rollout/mean_length"
     figure, (length, results, draws, openings) = panels(2, 2)
-    length.plot(lengths.iterations, lengths.values[:, 0], "o-", color=INK, markersize=3)
-    length.set_ylim(bottom=0)
-    length.set_title("mean length in plies")
+    line(length, lengths.iterations, lengths.values[:, 0], color=INK)
+    length.set_ylim(0, 1.1 * lengths.values.max())
+    length.set_title("mean length in plies", fontsize=9)
     shares(results, rows, RESULTS, "results: share of games")
     kinds = {name: name.removeprefix(DRAWN).replace("_", " ") for name in rows.names(DRAWN)}
     shares(draws, rows, {**kinds, TRUNCATED: "most plies"}, "draws by kind: share of games")
     distinct = rows.series("rollout/distinct_openings", "rollout/games")
-    openings.set_title("distinct openings of 8 plies")
+    openings.set_title("distinct openings of 8 plies", fontsize=9)
     if len(distinct):
-        openings.plot(distinct.iterations, distinct.values[:, 1], color="grey", label="games")
-        openings.plot(distinct.iterations, distinct.values[:, 0], "o-", color=INK, markersize=3, label="distinct")
-        openings.set_ylim(bottom=0)
+        openings.plot(distinct.iterations, distinct.values[:, 1], color="#c8c8c8", linewidth=6, label="games")
+        line(openings, distinct.iterations, distinct.values[:, 0], color=INK, label="distinct openings")
+        openings.set_ylim(0, 1.1 * distinct.values.max())
         openings.legend(fontsize=7)
     else:
         openings.text(0.5, 0.5, "no row has rollout/distinct_openings", ha="center", transform=openings.transAxes)
@@ -100,10 +103,10 @@ def draw_learning(rows: MetricRows, path: Path) -> str | None:
     figure, axes = panels(2, 2)
     titles = ("policy loss (nats)", "value loss", "entropy of the policy targets (nats)", "KL(target || net), nats")
     for panel, title, (name, series) in zip(axes, titles, found.items(), strict=True):
-        panel.set_title(title)
+        panel.set_title(title, fontsize=9)
         panel.set_xlabel("iteration")
         if len(series):
-            panel.plot(series.iterations, series.values[:, 0], "o-", color=INK, markersize=3)
+            line(panel, series.iterations, series.values[:, 0], color=INK)
         else:
             panel.text(0.5, 0.5, f"no row has {name}", ha="center", transform=panel.transAxes)
     return save(figure, path)
@@ -132,7 +135,7 @@ def draw_spikes(rows: MetricRows, path: Path) -> str | None:
             vmax=max(float(np.nanmax(table)), 0.01),
         )
         panel.set_yticks(range(len(layers)), layers, fontsize=7)
-        panel.set_title(title)
+        panel.set_title(title, fontsize=9)
         panel.set_xlabel("iteration")
         panel.grid(False)
         figure.colorbar(image, ax=panel)
@@ -150,23 +153,29 @@ def panels(rows: int, columns: int, inches: tuple[float, float] | None = None, *
         panel.set_axisbelow(True)
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)
-        panel.xaxis.get_major_locator().set_params(integer=columns == 2)
+        panel.xaxis.get_major_locator().set_params(integer=columns < 3)
     return figure, axes
 
 
 def shares(panel: Any, rows: MetricRows, names: dict[str, str], title: str) -> None:
-    """Lines of the shares that are ever above zero; the others are named below the title."""
+    """Lines of the shares that are ever above zero; the others are named in the title."""
     never: list[str] = []
     for name, label in names.items():
         series = rows.series(name)
         if len(series) and series.values.any():
-            panel.plot(series.iterations, series.values[:, 0], "o-", markersize=3, label=label)
+            line(panel, series.iterations, series.values[:, 0], label=label)
         elif len(series):
             never.append(label)
-    panel.set_title(title + (f"\nnever: {', '.join(never)}" if never else ""), fontsize="medium")
+    absent = textwrap.wrap(f"never: {', '.join(never)}", TITLE_CHARACTERS) if never else []
+    panel.set_title("\n".join([title, *absent]), fontsize=9)
     percent(panel, "")
     if panel.get_legend_handles_labels()[1]:
         panel.legend(fontsize=7)
+
+
+def line(panel: Any, x: Floats, y: Floats, **options: Any) -> None:
+    """A line, with markers where there are few points."""
+    panel.plot(x, y, "o-" if len(x) <= MARKED_POINTS else "-", markersize=3, linewidth=1.3, **options)
 
 
 def percent(panel: Any, label: str) -> None:
