@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ranks.selfplay.losses import value_loss as value_loss
     from ranks.selfplay.replay.window import ReplayWindow as ReplayWindow
     from ranks.selfplay.selfplay import SelfPlay as SelfPlay
+    from ranks.selfplay.snapshots import Snapshots as Snapshots
 
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
@@ -54,6 +55,7 @@ HOMES = {
         "value_loss",
     ),
     "ranks.selfplay.selfplay": ("SelfPlay",),
+    "ranks.selfplay.snapshots": ("Snapshots",),
     "ranks.selfplay.replay.window": ("ReplayWindow",),
 }
 PUBLIC = {name: home for home, names in HOMES.items() for name in names}

@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.training import evaluate, train
 
 SHAPE = "self-play"
-COMMANDS: dict[str, str] = {}
+COMMANDS = {"weights": "ranks.workloads.chess_spiking.players.ship:weights"}
+PLAYERS = {
+    "chess-spiking": "ranks.workloads.chess_spiking.players.words:shipped_player",
+    "run": "ranks.workloads.chess_spiking.players.words:run_player",
+}
+"""Players of `ranks chess`: chess-spiking[@SIMULATIONS] and run:RUN[/ITERATION][@SIMULATIONS]."""
 
 _HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
 
-__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "example_inputs", "train"]
+__all__ = ["COMMANDS", "PLAYERS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "example_inputs", "train"]
 
 
 def __getattr__(name: str) -> Any:
