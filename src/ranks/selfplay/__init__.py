@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ranks.selfplay.replay.game_moves import PlayedGame as PlayedGame
     from ranks.selfplay.replay.window import ReplayWindow as ReplayWindow
     from ranks.selfplay.selfplay import SelfPlay as SelfPlay
+    from ranks.selfplay.snapshots import Snapshots as Snapshots
 
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
@@ -55,6 +56,7 @@ HOMES = {
         "value_loss",
     ),
     "ranks.selfplay.selfplay": ("SelfPlay",),
+    "ranks.selfplay.snapshots": ("Snapshots",),
     "ranks.selfplay.replay.game_moves": ("PlayedGame",),
     "ranks.selfplay.replay.window": ("ReplayWindow",),
 }

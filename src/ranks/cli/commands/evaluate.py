@@ -35,11 +35,12 @@ def evaluate(argv: Sequence[str]) -> int:
     flags = parse(EvaluateFlags, argv, prog="ranks evaluate")
     asked = f"ranks evaluate {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
-    from ranks.cli.saved.saved_model import load_model, pick_checkpoint
+    from ranks.cli.saved.saved_model import load_model
     from ranks.engine.distributed.world import World
+    from ranks.engine.runs.checkpoints.pick import pick_checkpoint
     from ranks.launch.placement import place
 
-    found = pick_checkpoint(run.folder, flags.checkpoint)
+    found = pick_checkpoint(run.folder, flags.checkpoint, f"--checkpoint {flags.checkpoint}")
     device = place(flags.gpus).devices[0]
     world = World.join(replace(run.engine, shares=None), device=device, workload=run.workload)
     try:

@@ -26,8 +26,8 @@ class FingerprintFlags:
 def fingerprint(argv: Sequence[str]) -> int:
     """Verify the newest good checkpoint, or the given one, and print its fingerprint."""
     flags = parse(FingerprintFlags, argv, prog="ranks fingerprint")
-    from ranks.cli.saved.saved_model import newest, read
     from ranks.engine.runs.checkpoints.manifest import MANIFEST
+    from ranks.engine.runs.checkpoints.pick import newest, read
 
     asked = f"ranks fingerprint {flags.run}"
     if os.path.lexists(Path(flags.run) / MANIFEST):

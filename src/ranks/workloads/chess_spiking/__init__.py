@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.training import evaluate, train
 
 SHAPE = "self-play"
-COMMANDS = {"report": "ranks.workloads.chess_spiking.report.report:report"}
+COMMANDS = {
+    "report": "ranks.workloads.chess_spiking.report.report:report",
+    "weights": "ranks.workloads.chess_spiking.players.ship:weights",
+}
+PLAYERS = {
+    "chess-spiking": "ranks.workloads.chess_spiking.players.words:shipped_player",
+    "run": "ranks.workloads.chess_spiking.players.words:run_player",
+}
+"""Players of `ranks chess`: chess-spiking[@SIMULATIONS] and run:RUN[/ITERATION][@SIMULATIONS]."""
 
 _HOME = {
     "build": "building",
@@ -27,6 +35,7 @@ _HOME = {
 
 __all__ = [
     "COMMANDS",
+    "PLAYERS",
     "PRESETS",
     "SHAPE",
     "Config",

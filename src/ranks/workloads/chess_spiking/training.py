@@ -14,7 +14,15 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.learner import Learner
-from ranks.selfplay import Encoding, ReplayWindow, SelfPlay, alphazero_loss, reinforce_loss, score_against_random
+from ranks.selfplay import (
+    Encoding,
+    ReplayWindow,
+    SelfPlay,
+    Snapshots,
+    alphazero_loss,
+    reinforce_loss,
+    score_against_random,
+)
 from ranks.workloads.chess_spiking.building import Net, build
 from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
@@ -38,12 +46,15 @@ def train(cfg: Config, world: World) -> Summary:
     loss = loss_of(cfg, encoding)
     selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(CHESS, cfg.replay, world)
-    with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
+    snapshots = Snapshots(net, cfg.snapshot_every, world)
+    keep = dict(learner=learner, selfplay=selfplay, window=window, snapshots=snapshots)
+    with Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
             games = selfplay.play(net, iteration)
             window.add(games)
             for batch in window.batches(cfg.global_batch):
                 run.log(learner.step(loss, batch))
+            snapshots.take(iteration)
             run.log(games.results(), prefix="rollout")
             run.log(selfplay.statistics(), prefix="selfplay")
             run.log(spikes(net, encoding, window, cfg.measure_positions, world), prefix="spikes")
