@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ranks.cli.flags.parse import call
 from ranks.cli.saved.run_folder import open_run
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from ranks.selfplay.replay.game_moves import PlayedGame
 
 
 def games(
@@ -40,7 +42,6 @@ def games(
         if value is not None and value < 1:
             raise UserError(f"{flag} {value}", "it must be 1 or more", "change it")
     folder = find_folder(run, runs_dir, asked)
-    from ranks.selfplay.replay.game_moves import PlayedGame
     from ranks.selfplay.replay.read_games import WindowGames
 
     skipped: list[str] = []
@@ -55,22 +56,16 @@ def games(
     if pgn and format_pgn is None:
         found = "the workload has no function format_pgn: its game is not chess"
         raise UserError(f"{asked} --pgn", found, "leave out --pgn")
-    if iteration is not None:
-        found = window.of(iteration)
-        if last is not None:
-            every = list(found)
-            found = iter(every[len(every) - min(last, len(every)) :])
-    else:
-        found = window.every() if last is None else iter(window.last(last))
-    first = next(found, None)
-    if first is None:
-        do = "restore them from a copy" if skipped else "run the command again"
-        raise UserError(asked, "; ".join(skipped) or "the run has just deleted the part", do)
-    if not pgn:
-        print("# slot.number iteration weights result ending plies: moves")
     notation: Callable[[Sequence[int]], list[str]] = getattr(module, "notation", plain_numbers)
-    for game in itertools.chain([first], found):
+    printed = 0
+    for game in window.select(iteration, last):
+        if not pgn and not printed:
+            print("# slot.number iteration weights result ending plies: moves")
         print(format_pgn(game, folder.name) if pgn and format_pgn else line_of(game, notation))
+        printed += 1
+    if not printed:
+        found = "no part can be read, see the warnings" if skipped else "the run has just deleted the part"
+        raise UserError(asked, found, "restore it from a copy" if skipped else "run the command again")
     return 0
 
 
@@ -79,12 +74,11 @@ def plain_numbers(moves: Sequence[int]) -> list[str]:
     return [str(move) for move in moves]
 
 
-def line_of(game: Any, notation: Callable[[Sequence[int]], list[str]]) -> str:
-    """A game as one line. `game`: a PlayedGame."""
-    first, last = game.weights
-    weights = f"{last}" if first == last else f"{first}-{last}"
-    about = f"{game.slot}.{game.number} {game.iteration} {weights} {game.result} {game.ending.replace(' ', '-')}"
-    return f"{about} {len(game.moves)}: {' '.join(notation(game.moves))}"
+def line_of(game: PlayedGame, notation: Callable[[Sequence[int]], list[str]]) -> str:
+    """A game as one line."""
+    name, ending = f"{game.slot}.{game.number}", game.ending.replace(" ", "-")
+    about = f"{name} {game.iteration} {game.weights_text} {game.result} {ending} {len(game.moves)}"
+    return f"{about}: {' '.join(notation(game.moves))}"
 
 
 COMMANDS: dict[str, Callable[..., int]] = {"games": games}

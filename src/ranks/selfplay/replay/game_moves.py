@@ -45,6 +45,12 @@ class PlayedGame:
         """As in PGN; 1-0: the player who moves first has won."""
         return "1-0" if self.outcome > 0 else "0-1" if self.outcome < 0 else "1/2-1/2"
 
+    @property
+    def weights_text(self) -> str:
+        """`weights` as 12, or as 11-12 where they changed during the game."""
+        first, last = self.weights
+        return str(last) if first == last else f"{first}-{last}"
+
 
 @dataclass(frozen=True)
 class GameMoves:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from ranks.engine.files.regular import DamagedFile
@@ -22,8 +24,8 @@ class WindowGames:
 
         Raises UserError where there is no part."""
         self._run, self._kept, self._on_skipped = run, KeptFolder(run.kept), on_skipped
-        self._of_iteration: dict[int, KeptFile] = {f.iteration + 1: f for f in self._kept.listing(FOLDER)}
-        if not self._of_iteration:
+        self._parts: dict[int, KeptFile] = {f.iteration + 1: f for f in self._kept.listing(FOLDER)}
+        if not self._parts:
             found = f"{run.kept / FOLDER} holds no games"
             do = "name a run of self-play; it has games when its first iteration has ended"
             raise UserError(f"the games of {run.path}", found, do)
@@ -31,18 +33,16 @@ class WindowGames:
     @property
     def iterations(self) -> list[int]:
         """Those that have a part, counted from 1."""
-        return list(self._of_iteration)
+        return list(self._parts)
 
     def of(self, iteration: int) -> Iterator[PlayedGame]:
         """The games that ended in an iteration, by id. Nothing but a report where its part cannot be read, or was
         deleted by the run meanwhile. Raises UserError where the run has no such part."""
-        if iteration not in self._of_iteration:
+        if iteration not in self._parts:
             first, last = self.iterations[0], self.iterations[-1]
-            found = f"the games on disk ended in the iterations {first} to {last}"
-            if iteration in range(first, last):
-                found = f"no part of that iteration is on disk, although there are some of {first} to {last}"
+            found = f"{self._run.kept / FOLDER} has no part of it, but of others from {first} to {last}"
             raise UserError(f"the games of iteration {iteration}", found, "name one of those")
-        file = self._of_iteration[iteration]
+        file = self._parts[iteration]
         path = self._run.kept / file.path
         try:
             self._kept.verify(file)
@@ -57,16 +57,22 @@ class WindowGames:
             return
         yield from games.games(file.iteration, arrays["value_P"])
 
-    def every(self) -> Iterator[PlayedGame]:
-        """All games, oldest part first."""
-        for iteration in self.iterations:
-            yield from self.of(iteration)
+    def select(self, iteration: int | None = None, last: int | None = None) -> Iterator[PlayedGame]:
+        """The games of one iteration, or of all from the oldest on; of these the last `last` (1 or more). Raises
+        UserError where the run has no part of the iteration."""
+        if iteration is not None:
+            found = self.of(iteration)
+        elif last is None:
+            found = itertools.chain.from_iterable(map(self.of, self.iterations))
+        else:
+            found = iter(self._newest(last))
+        return found if last is None else iter(deque(found, last))
 
-    def last(self, count: int) -> list[PlayedGame]:
-        """The last games of `every`."""
-        found: list[PlayedGame] = []
+    def _newest(self, count: int) -> list[PlayedGame]:
+        """The games of as many of the newest parts as have `count` games."""
+        games: list[PlayedGame] = []
         for iteration in reversed(self.iterations):
-            found = [*self.of(iteration), *found]
-            if len(found) >= count:
+            games = [*self.of(iteration), *games]
+            if len(games) >= count:
                 break
-        return found[len(found) - min(count, len(found)) :]
+        return games

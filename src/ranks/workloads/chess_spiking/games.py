@@ -22,17 +22,15 @@ def format_pgn(game: PlayedGame, event: str) -> str:
     comments = {ply: f"{value:+.2f}" for ply, value in enumerate(game.values, 1) if value is not None}
     plies, reason = len(game.moves), ending_of(game)
     comments[plies] = f"{comments[plies]}, {reason}" if plies in comments else reason
-    first, last = game.weights
-    weights = f"{last}" if first == last else f"{first}-{last}"
     headers = {
         "Event": f"self-play of {event}",
         "Round": f"{game.slot}.{game.number}",
-        "White": f"{event}, weights {weights}",
-        "Black": f"{event}, weights {weights}",
+        "White": f"{event}, weights {game.weights_text}",
+        "Black": f"{event}, weights {game.weights_text}",
         "Slot": str(game.slot),
         "Number": str(game.number),
         "Iteration": str(game.iteration),
-        "Weights": weights,
+        "Weights": game.weights_text,
         "PlyCount": str(plies),
         "Termination": "adjudication" if game.ending == "most plies" else "normal",
     }
