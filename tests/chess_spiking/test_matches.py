@@ -21,7 +21,7 @@ from ranks.rating.elo import score_of
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.games import GameBatch, GameResult, play_games
-from ranks.workloads.chess_spiking.matches.plan import BEST, RUNGS, MatchPlan
+from ranks.workloads.chess_spiking.matches.plan import BEST, RUNGS, EvaluationPlan
 from ranks.workloads.chess_spiking.matches.rating import Pair, fit_ratings, metrics_of, pairs_of
 from ranks.workloads.chess_spiking.matches.sides import FixedSide
 from tests.chess_spiking.tiny import CONFIG, TINY_NET, train
@@ -34,7 +34,7 @@ LADDER = Path(__file__).parents[2] / "benchmarks" / "results" / "chess_ladder_20
 
 
 def test_games_are_pairs_of_one_opening_with_both_colours() -> None:
-    plan = MatchPlan.make(23, 1, best=True)
+    plan = EvaluationPlan.make(23, 1, best=True)
     assert plan.games == 24
     assert plan.opponents == ("random", "greedy", BEST, "minimax:2", "alphabeta:1")
     for game in range(0, 24, 2):
@@ -47,8 +47,8 @@ def test_games_are_pairs_of_one_opening_with_both_colours() -> None:
 
 def test_results_are_those_of_the_boards_and_equal_sides_score_a_half() -> None:
     """Exact material in place of a net, whose evaluations have no roundings."""
-    plan = MatchPlan.make(40, 3, best=True)
-    batch = GameBatch(plan, range(40), material_evaluator, material_evaluator, simulations=8, max_plies=90)
+    plan = EvaluationPlan.make(40, 3, best=True)
+    batch = GameBatch(plan, range(40), material_evaluator, material_evaluator, simulations=16, max_plies=160)
     while batch.is_running().any():
         batch.play_round()
     results = batch.results()
@@ -82,7 +82,7 @@ def noisy_games(world: World) -> list[GameResult]:
         return logits_BA * (1 + len(planes) % 3) * 8, wdl_B3
 
     net.forward = noisy
-    plan = MatchPlan.make(10, 5, best=True)
+    plan = EvaluationPlan.make(10, 5, best=True)
     return play_games(plan, net, best, encoding_of(TINY_NET, 0), 4, 24, world)
 
 
@@ -102,7 +102,7 @@ def test_the_fixed_players_have_the_elo_of_the_committed_ladder() -> None:
     assert {word: committed[word] for word in RUNGS} == RUNGS
 
 
-def results_at(elo: float, plan: MatchPlan, seed: int = 0) -> list[GameResult]:
+def results_at(elo: float, plan: EvaluationPlan, seed: int = 0) -> list[GameResult]:
     """Games without draws of a player with this rating."""
     uniform = np.random.default_rng(seed).random(plan.games)
     won = [uniform[game] < score_of(elo - RUNGS.get(plan.opponent(game), elo)) for game in range(plan.games)]
@@ -110,7 +110,7 @@ def results_at(elo: float, plan: MatchPlan, seed: int = 0) -> list[GameResult]:
 
 
 def test_the_rating_is_that_of_the_games() -> None:
-    plan = MatchPlan.make(800, 1, best=False)
+    plan = EvaluationPlan.make(800, 1, best=False)
     results = results_at(300, plan)
     metrics = metrics_of(plan, results, fit_ratings(pairs_of(plan, results), []))
     assert metrics["rating_low"] < 300 < metrics["rating_high"]
@@ -120,7 +120,7 @@ def test_the_rating_is_that_of_the_games() -> None:
 
 
 @pytest.mark.parametrize("points", [0, 1, 2])
-def test_clean_sweeps_and_draws_alone_have_a_finite_rating(points: Any) -> None:
+def test_clean_sweeps_and_drawn_games_have_a_finite_rating(points: Any) -> None:
     pairs = [Pair(word, points, points) for word in RUNGS for _ in range(2)]
     ratings = fit_ratings(pairs, [])
     assert ratings is not None

@@ -166,7 +166,7 @@ def flip_a_bit(path: Path) -> None:
         ("run:tiny/7", "snapshots: 1, 2, 3", "name one of those"),
         ("runs:tiny", "there is no player 'runs'", "did you mean run?"),
         ("chess-spikng@8", "there is no player 'chess-spikng'", "did you mean chess-spiking?"),
-        ("chess-spiking:8", "'8' is not a number of simulations", "chess-spiking[@SIMULATIONS]"),
+        ("chess-spiking:8", "simulations follow an @, not '8'", "chess-spiking[@SIMULATIONS]"),
         ("chess-spiking@8", "this version of ranks has no trained net", "run:RUN"),
     ],
 )

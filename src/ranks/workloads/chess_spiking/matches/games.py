@@ -22,8 +22,8 @@ from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
 from ranks.selfplay.evaluation import games_of_batches
 from ranks.selfplay.net_evaluator import NetEvaluator
-from ranks.workloads.chess_spiking.matches.plan import BEST, MatchPlan
-from ranks.workloads.chess_spiking.matches.sides import FixedSide, NetSide, Side
+from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan
+from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
 
 
 class GameResult(NamedTuple):
@@ -45,7 +45,7 @@ class GameBatch:
 
     def __init__(
         self,
-        plan: MatchPlan,
+        plan: EvaluationPlan,
         games: range,
         evaluator: Evaluator,
         best: Evaluator | None,
@@ -55,7 +55,7 @@ class GameBatch:
         self.game_P = np.arange(games.start, games.stop)
         self.net = NetSide(evaluator, simulations, [plan.opening(game) for game in games])
         self.max_plies = max_plies
-        self.opponents: list[tuple[Int64Array, Side]] = []
+        self.opponents: list[tuple[Int64Array, MatchSide]] = []
         """Each with its games, as indices of this batch."""
         for word in plan.opponents:
             mine_P = np.flatnonzero([plan.opponent(game) == word for game in games])
@@ -103,7 +103,7 @@ class GameBatch:
         return self._ply_P % 2 == self.game_P % 2
 
 
-def _opponent(plan: MatchPlan, word: str, games: list[int], best: Evaluator | None, simulations: int) -> Side:
+def _opponent(plan: EvaluationPlan, word: str, games: list[int], best: Evaluator | None, simulations: int) -> MatchSide:
     openings = [plan.opening(game) for game in games]
     if word == BEST:
         assert best is not None
@@ -112,7 +112,7 @@ def _opponent(plan: MatchPlan, word: str, games: list[int], best: Evaluator | No
 
 
 def play_games(
-    plan: MatchPlan,
+    plan: EvaluationPlan,
     net: nn.Module,
     best: nn.Module | None,
     encoding: Encoding,

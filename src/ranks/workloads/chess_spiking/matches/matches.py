@@ -14,7 +14,7 @@ from ranks.engine.update.load_weights import load_weights
 from ranks.selfplay import Encoding
 from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
 from ranks.workloads.chess_spiking.matches.games import play_games
-from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, MatchPlan
+from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan
 from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings, metrics_of, pairs_of
 
 
@@ -53,7 +53,7 @@ class Matches:
         requested; UserError where the disk is full.
         """
         self.world.session.drain()
-        plan = MatchPlan.make(self.games, TRAINING_SEED, best=self._best is not None)
+        plan = EvaluationPlan.make(self.games, TRAINING_SEED, best=self._best is not None)
         results = play_games(plan, self.net, self._best, self.encoding, self.simulations, self.max_plies, self.world)
         pairs = pairs_of(plan, results)
         ratings = fit_ratings(pairs, self._pairs_of_best)
@@ -91,6 +91,6 @@ def evaluate_by_matches(
     model: nn.Module, encoding: Encoding, games: int, simulations: int, max_plies: int, world: World
 ) -> dict[str, float]:
     """A match against the fixed players alone, with other openings than in training. Every rank calls it."""
-    plan = MatchPlan.make(games, EVALUATION_SEED, best=False)
+    plan = EvaluationPlan.make(games, EVALUATION_SEED, best=False)
     results = play_games(plan, model, None, encoding, simulations, max_plies, world)
     return metrics_of(plan, results, fit_ratings(pairs_of(plan, results), []))

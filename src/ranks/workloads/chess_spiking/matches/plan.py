@@ -20,7 +20,7 @@ TRAINING_SEED, EVALUATION_SEED = 16, 17
 
 
 @dataclass(frozen=True)
-class MatchPlan:
+class EvaluationPlan:
     """Games 2p and 2p + 1 are a pair: one opening, first with white, then with black. The pairs go round the
     opponents, so that each has the same openings."""
 
@@ -31,7 +31,7 @@ class MatchPlan:
     seed: int
 
     @classmethod
-    def make(cls, games: int, seed: int, *, best: bool) -> MatchPlan:
+    def make(cls, games: int, seed: int, *, best: bool) -> EvaluationPlan:
         """`games` with all opponents together; an odd number plays one more. `best`: there are best weights to
         meet. Raises UserError where `games` is below 1."""
         if games < 1:

@@ -23,7 +23,7 @@ from ranks.workloads.chess_spiking.players.net_player import search_config
 Moves = NDArray[np.uint16]
 
 
-class Side(Protocol):
+class MatchSide(Protocol):
     """One player in G games, which have the numbers 0 to G - 1 here."""
 
     def choose(self, games_P: Int64Array) -> Moves:
