@@ -23,7 +23,7 @@ TINY = Config(
     games_per_iteration=4,
     slots=4,
     global_batch=16,
-    eval_games=2,
+    eval_games=4,
     eval_simulations=1,
     measure_positions=8,
     net=NetConfig(blocks=1, width=8, value_channels=8, value_hidden=8),
@@ -79,7 +79,9 @@ def test_two_ranks_train_the_same_net_as_one_and_the_export_needs_only_torch(tmp
         assert 0 < row["rollout/mean_length"] <= 12
         assert row["selfplay/evaluations_per_second"] > 0
         assert row["spikes/control_multiply_accumulates"] > 0
-        assert {"val/score", "train/value_loss"} <= row.keys()
+        assert {"match/rating", "match/score_random", "train/value_loss"} <= row.keys()
+        alone = rows(tmp_path, f"on-1-{kind}")[0]
+        assert {n: v for n, v in row.items() if "match/" in n} == {n: v for n, v in alone.items() if "match/" in n}
     assert "train/entropy" in rows(tmp_path, "on-1-origin")[0]
 
     export = tmp_path / "runs" / "on-2-residual" / "export"

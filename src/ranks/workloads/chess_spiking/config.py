@@ -84,9 +84,9 @@ class Config:
     ent_coef: float = 0.0
     """Factor of the policy's entropy, for games without search."""
     eval_every: int = free(10)
-    """Iterations between evaluations."""
+    """Iterations between matches."""
     eval_games: int = free(64)
-    """Games of an evaluation against random moves."""
+    """Games of a match, against all opponents together."""
     eval_simulations: int = 32
     """Simulations of each move there."""
     snapshot_every: int = free(10)

@@ -23,7 +23,7 @@ def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) 
     no_options(spec, options)
     name, simulations = _simulations(spec, argument or "", SHIPPED_USAGE)
     if name:
-        raise UserError(f"the player '{spec}'", f"'{name}' is not a number of simulations", f"write {SHIPPED_USAGE}")
+        raise UserError(f"the player '{spec}'", f"simulations follow an @, not '{name}'", f"write {SHIPPED_USAGE}")
     return net_player(spec, from_files(SHIPPED, f"the player '{spec}'"), simulations)
 
 
