@@ -9,29 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from ranks import World
 from ranks.cli.main import main
-from ranks.workloads import chess_spiking
 from ranks.workloads.chess_spiking.report.rows import MetricRows
-from tests.chess_spiking.test_training import TINY, settings
+from tests.chess_spiking import tiny
 
-PICTURES = {"scores.png", "games.png", "learning.png", "spikes.png"}
+PICTURES = {"games.png", "learning.png", "spikes.png"}
 RATING = {"match/rating": 1010.0, "match/rating_low": 950.0, "match/rating_high": 1060.0}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run with one iteration."""
-    folder = tmp_path_factory.mktemp("report")
-    world = World.join(settings(folder, "r"), device="cpu", workload="chess-spiking")
-    try:
-        torch.manual_seed(0)
-        chess_spiking.train(TINY, world)
-    finally:
-        world.leave()
-    return folder / "runs" / "r"
+    """The folder of a run."""
+    return tiny.train(tmp_path_factory.mktemp("report")).folder
 
 
 @pytest.fixture
@@ -52,36 +42,40 @@ def report(run: Path) -> tuple[str, set[str]]:
 
 def add_to_rows(run: Path, **metrics: Any) -> None:
     """Give every row more metrics; None takes a metric away."""
-    path = run / "metrics.jsonl"
-    rows = [{**json.loads(line), **metrics} for line in path.read_text().splitlines()]
+    rows = [{**row, **metrics} for row in rows_of(run)]
     rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_a_run_without_matches_has_no_rating_and_the_page_says_so(run: Path) -> None:
+    add_to_rows(run, **{name: None for row in rows_of(run) for name in row if name.startswith("match/")})
     (run / "report").mkdir()
     (run / "report" / "rating.png").write_bytes(b"of an earlier report")
     page, pictures = report(run)
     assert "Not drawn: no row has match/rating" in page
-    assert pictures >= PICTURES - {"scores.png"}
-    assert "rating.png" not in pictures
-    assert f"1 iterations, {int(json.loads((run / 'metrics.jsonl').read_text())['rollout/games'])} games" in page
-    assert '[Iteration "1"]' in page
+    assert "Not drawn: no row has match/score_" in page
+    assert pictures == PICTURES
+    assert f"3 iterations, {sum(row['rollout/games'] for row in rows_of(run)):.0f} games" in page
+    assert '[Iteration "3"]' in page
     assert "a  b  c  d  e  f  g  h" in page
 
 
 def test_ratings_and_scores_are_drawn(run: Path) -> None:
     add_to_rows(run, **RATING, **{"match/score_random": 0.8, "match/score_greedy": 0.2, "match/games": 40})
     page, pictures = report(run)
-    assert pictures == PICTURES | {"rating.png"}
+    assert pictures == PICTURES | {"rating.png", "scores.png"}
     assert "| rating | 1,010 | `match/rating` |" in page
 
 
 def test_damaged_rows_a_net_without_spikes_and_no_games(run: Path) -> None:
-    spikes = [n for n in json.loads((run / "metrics.jsonl").read_text()) if n.startswith("spikes/")]
+    spikes = [name for name in rows_of(run)[0] if name.startswith("spikes/")]
     add_to_rows(run, **dict.fromkeys(spikes), **{"rollout/distinct_openings": None})
     with (run / "metrics.jsonl").open("a") as file:
-        file.write('{"iteration": 2, "rollout/games": "many"}\n{"iteration": 3, "rollout/ga')
+        file.write('{"iteration": 4, "rollout/games": "many"}\n{"iteration": 5, "rollout/ga')
     shutil.rmtree(run / "kept")
     page, pictures = report(run)
     assert "spikes.png" not in pictures

@@ -59,7 +59,7 @@ def rows(folder: Path, run: str) -> list[dict[str, Any]]:
 
 
 def what_is_no_time(row: dict[str, Any]) -> dict[str, Any]:
-    parts = ("rollout/", "selfplay/", "spikes/", "train/", "val/")
+    parts = ("rollout/", "selfplay/", "spikes/", "train/", "match/")
     return {k: v for k, v in row.items() if k.startswith(parts) and not k.endswith(("_per_second", "_share"))}
 
 

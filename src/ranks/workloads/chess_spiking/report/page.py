@@ -30,7 +30,7 @@ NEWEST = {
     "match/rating_low": "low end of its interval",
     "match/rating_high": "high end of its interval",
     "match/games": "games of a match",
-    "val/score": "score of the evaluation",
+    "match/best_iteration": "iteration of the best weights",
     "rollout/mean_length": "mean length of a game, plies",
     "rollout/drawn": "share of drawn games",
     "rollout/distinct_openings": "distinct openings of 8 plies",

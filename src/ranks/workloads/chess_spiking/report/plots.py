@@ -15,12 +15,7 @@ from ranks.workloads.chess_spiking.report.rows import Floats, MetricRows
 INK, GRID = "#1f4e79", "#dddddd"
 TITLE_CHARACTERS, MARKED_POINTS = 60, 60
 RATING = ("match/rating", "match/rating_low", "match/rating_high")
-SCORES = {
-    "match/score_random": "random moves",
-    "match/score_greedy": "greedy",
-    "match/score_best": "the best net so far",
-    "val/score": "random moves (evaluation)",
-}
+SCORES = "match/score_"
 RESULTS = {
     "rollout/first_player_won": "white won",
     "rollout/drawn": "drawn",
@@ -51,14 +46,14 @@ def draw_rating(rows: MetricRows, path: Path) -> str | None:
 
 
 def draw_scores(rows: MetricRows, path: Path) -> str | None:
-    """The scores against fixed players over games."""
-    found = {label: rows.series(name) for name, label in SCORES.items()}
-    found = {label: series for label, series in found.items() if len(series)}
-    if not found:
-        return f"no row has {', '.join(SCORES)}"
+    """The scores against each opponent over games."""
+    names = rows.names(SCORES)
+    if not names:
+        return f"no row has {SCORES}..."
     figure, (panel,) = panels(1, 1)
-    for label, series in found.items():
-        line(panel, series.games, series.values[:, 0], label=f"against {label}")
+    for name in names:
+        series = rows.series(name)
+        line(panel, series.games, series.values[:, 0], label=f"against {name.removeprefix(SCORES)}")
     panel.axhline(0.5, color="grey", linewidth=0.6)
     percent(panel, "score")
     panel.set_xlabel("games")
