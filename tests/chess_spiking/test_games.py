@@ -31,7 +31,7 @@ def board_after(moves: tuple[int, ...]) -> Board:
     return board
 
 
-def test_random_games_have_the_draws_that_their_boards_say_and_their_pgn_is_read_again() -> None:
+def test_random_games_end_as_their_boards_say_and_their_pgn_is_read_again() -> None:
     encoding = Encoding(lambda positions: positions.num_moves_B[:, None])
     with single_rank() as world:
         source = SelfPlay(CHESS, encoding, 48, 90, SelfPlayConfig(search="none", max_plies=500), world)

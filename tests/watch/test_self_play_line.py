@@ -28,7 +28,7 @@ LINE = (
 )
 
 
-def test_one_line_has_games_results_draws_speeds_targets_and_times() -> None:
+def test_one_line_has_games_results_speeds_targets_and_times() -> None:
     assert self_play_line(ROW) == LINE
     assert self_play_line({**ROW, "rollout/resigned": 0.2}) == LINE.replace("10%); ", "10%), resigned 20%; ")
 

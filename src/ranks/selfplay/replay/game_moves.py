@@ -1,5 +1,5 @@
-"""The games of one part of the replay window: what is needed to replay them, beside the positions that are learned
-from (part.py). About 3 bytes a move and 20 a game.
+"""The games of one part of the replay window: what is needed to replay them. The positions that
+are learned from are in part.py. About 3 bytes a move and 20 a game.
 
 Legend: N games, T moves of all games, one game after the other.
 """

@@ -66,13 +66,13 @@ def draw_games(rows: MetricRows, path: Path) -> str | None:
     lengths = rows.series("rollout/mean_length")
     if not len(lengths):
         return "no row has rollout/mean_length"
-    figure, (length, results, draws, openings) = panels(2, 2)
+    figure, (length, results, by_kind, openings) = panels(2, 2)
     line(length, lengths.iterations, lengths.values[:, 0], color=INK)
     length.set_ylim(0, 1.1 * lengths.values.max())
     length.set_title("mean length in plies", fontsize=9)
     shares(results, rows, RESULTS, "results: share of games")
     kinds = {name: name.removeprefix(DRAWN).replace("_", " ") for name in rows.names(DRAWN)}
-    shares(draws, rows, {**kinds, TRUNCATED: "most plies"}, "draws by kind: share of games")
+    shares(by_kind, rows, {**kinds, TRUNCATED: "most plies"}, "draws by kind: share of games")
     distinct = rows.series("rollout/distinct_openings", "rollout/games")
     openings.set_title("distinct openings of 8 plies", fontsize=9)
     if len(distinct):
@@ -82,7 +82,7 @@ def draw_games(rows: MetricRows, path: Path) -> str | None:
         openings.legend(fontsize=7)
     else:
         openings.text(0.5, 0.5, "no row has rollout/distinct_openings", ha="center", transform=openings.transAxes)
-    for panel in (length, results, draws, openings):
+    for panel in (length, results, by_kind, openings):
         panel.set_xlabel("iteration")
     return save(figure, path)
 
@@ -176,7 +176,7 @@ def line(panel: Any, x: Floats, y: Floats, **options: Any) -> None:
 def percent(panel: Any, label: str) -> None:
     """Shares from 0 to 1 on the vertical axis."""
     panel.set_ylim(-0.03, 1.03)
-    panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    panel.yaxis.set_major_formatter("{x:.0%}")
     panel.set_ylabel(label)
 
 

@@ -52,7 +52,8 @@ class MetricRows:
         found = [[number(row, name) for name in names] for row in self.rows]
         has = [index for index, values in enumerate(found) if None not in values]
         values = np.array([found[index] for index in has], np.float64).reshape(len(has), len(names))
-        return Series(*self._axes[:, has], values)
+        iterations, games, hours = self._axes[:, has]
+        return Series(iterations, games, hours, values)
 
     def names(self, prefix: str) -> list[str]:
         """The metrics with this prefix that any row has, in the order of the rows."""
