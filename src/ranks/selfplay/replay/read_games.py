@@ -42,7 +42,9 @@ class WindowGames:
             first, last = self.iterations[0], self.iterations[-1]
             found = f"{self._run.kept / FOLDER} has no part of it, but of others from {first} to {last}"
             raise UserError(f"the games of iteration {iteration}", found, "name one of those")
-        file = self._parts[iteration]
+        return self._read(self._parts[iteration])
+
+    def _read(self, file: KeptFile) -> Iterator[PlayedGame]:
         path = self._run.kept / file.path
         try:
             self._kept.verify(file)

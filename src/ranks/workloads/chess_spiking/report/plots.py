@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from ranks.engine.files.jsonl import number
 from ranks.workloads.chess_spiking.report.rows import Floats, MetricRows
 
 INK, GRID = "#1f4e79", "#dddddd"
@@ -118,7 +119,7 @@ def draw_spikes(rows: MetricRows, path: Path) -> str | None:
     ):
         names = [prefix + layer for layer in layers]
         found = [row for row in rows.rows if any(name in row for name in names)]
-        table = np.array([[row.get(name, np.nan) for row in found] for name in names], np.float64)
+        table = np.array([[number(row, name) for row in found] for name in names], np.float64)
         first, last = float(found[0]["iteration"]), float(found[-1]["iteration"])
         image = panel.imshow(
             table,
@@ -127,7 +128,7 @@ def draw_spikes(rows: MetricRows, path: Path) -> str | None:
             extent=(first - 0.5, last + 0.5, len(layers) - 0.5, -0.5),
             cmap="viridis",
             vmin=0,
-            vmax=max(float(np.nanmax(table)), 0.01),
+            vmax=max(float(np.nan_to_num(table).max()), 0.01),
         )
         panel.set_yticks(range(len(layers)), layers, fontsize=7)
         panel.set_title(title, fontsize=9)
