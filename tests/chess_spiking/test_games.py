@@ -6,11 +6,15 @@ import io
 from dataclasses import replace
 
 import chess.pgn
+import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from ranks.chess.board import Board, move_to_uci
-from ranks.chess.core.rules import CHESS, DRAW_KINDS
+from ranks.chess.core.rules import CHESS, DRAW_KINDS, draw_kind
+from ranks.search import Search, SearchConfig
+from ranks.search.evaluation import Evaluation, Leaves
 from ranks.selfplay import Encoding, PlayedGame, SelfPlay, SelfPlayConfig
 from ranks.selfplay.replay.game_moves import GameMoves
 from ranks.workloads.chess_spiking.games import format_pgn, notation
@@ -58,6 +62,22 @@ def test_random_games_end_as_their_boards_say_and_their_pgn_is_read_again() -> N
     assert results["distinct_openings"] == len({game.moves[:8] for game in GameMoves.of(games).games(0, values)})
 
 
+@pytest.mark.parametrize("simulations", [0, 64], ids=["new root", "root of a kept tree"])
+def test_a_third_repetition_is_known_from_the_last_position(simulations: int) -> None:
+    def evaluate(leaves: Leaves) -> Evaluation:
+        share_B1 = 1 / np.maximum(leaves.num_moves_B, 1)[:, None]
+        return Evaluation(np.float32(np.broadcast_to(share_B1, leaves.moves_BM.shape)), np.zeros(len(share_B1)))
+
+    *line, last = moves_of(*2 * ["g1f3", "g8f6", "f3g1", "f6g8"])
+    search = Search(CHESS, SearchConfig(simulations=64, reuse=True), num_games=1)
+    search.set_root(0, 0, line)
+    if simulations:
+        search.run(evaluate, simulations)
+    search.play([last])
+    assert search.outcome()[0] == 0
+    assert DRAW_KINDS[draw_kind(search.state(0))] == "threefold repetition"
+
+
 def check_pgn(game: PlayedGame) -> None:
     text = format_pgn(game, "my_run")
     found = chess.pgn.read_game(io.StringIO(text))
@@ -72,7 +92,7 @@ def check_pgn(game: PlayedGame) -> None:
 
 
 def test_how_a_game_ended_is_its_last_comment() -> None:
-    fools_mate = tuple(board_moves("f2f3", "e7e5", "g2g4", "d8h4"))
+    fools_mate = tuple(moves_of("f2f3", "e7e5", "g2g4", "d8h4"))
     game = PlayedGame(3, 7, 12, (10, 11), fools_mate, (None, 0.25, -0.5, 1.0), -1, "rules")
     assert format_pgn(game, "run").endswith("1. f3 e5 {+0.25} 2. g4 {-0.50} 2... Qh4# {+1.00, Black mates} 0-1\n")
     assert '[Round "3.7"]' in format_pgn(game, "run")
@@ -85,7 +105,7 @@ def test_how_a_game_ended_is_its_last_comment() -> None:
     assert '[Termination "adjudication"]' in longest
 
 
-def board_moves(*texts: str) -> list[int]:
+def moves_of(*texts: str) -> list[int]:
     board = Board()
     for text in texts:
         board.push(board.parse_uci(text))
