@@ -59,7 +59,7 @@ def test_a_run_without_matches_has_no_rating_and_the_page_says_so(run: Path) -> 
     assert "Not drawn: no row has match/rating" in page
     assert "Not drawn: no row has match/score_" in page
     assert pictures == PICTURES
-    assert f"3 iterations, {sum(row['rollout/games'] for row in rows_of(run)):.0f} games" in page
+    assert f"iterations: 3, games: {sum(row['rollout/games'] for row in rows_of(run)):.0f}" in page
     assert '[Iteration "3"]' in page
     assert "a  b  c  d  e  f  g  h" in page
 

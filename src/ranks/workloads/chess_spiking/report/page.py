@@ -59,13 +59,15 @@ def facts(settings: Mapping[str, Any], rows: MetricRows) -> str:
     config: Mapping[str, Any] = settings["config"]
     net, selfplay = config.get("net", {}), config.get("selfplay", {})
     spiking = "ReLUs" if net.get("neuron") == "relu" else f"spiking neurons in {net.get('steps')} steps"
-    layers = "the net of chess-snn-rl" if net.get("kind") == "origin" else f"{net.get('blocks')} blocks of"
-    layers += "" if net.get("kind") == "origin" else f" {net.get('width')} channels"
+    is_origin = net.get("kind") == "origin"
+    layers = (
+        "that of chess-snn-rl" if is_origin else f"residual, blocks: {net.get('blocks')}, width: {net.get('width')}"
+    )
     search = selfplay.get("search")
     simulations = "" if search == "none" else f", {selfplay.get('simulations')} simulations"
     return "\n".join(
         [
-            f"- {rows.rows[-1]['iteration']:,} iterations, {rows.games:,} games, {rows.hours:.2f} hours",
+            f"- iterations: {rows.rows[-1]['iteration']:,}, games: {rows.games:,}, hours: {rows.hours:.2f}",
             f"- net: {layers}, {spiking}",
             f"- search: {search}{simulations}",
             f"- seed {settings['engine'].get('seed')}, {'exact' if settings['engine'].get('exact') else 'fast'} mode",

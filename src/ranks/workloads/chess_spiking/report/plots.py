@@ -42,7 +42,8 @@ def draw_rating(rows: MetricRows, path: Path) -> str | None:
         line(panel, x, rating, color=INK)
         panel.set_xlabel(name)
         panel.xaxis.set_major_formatter("{x:,.4g}")
-    axes[0].set_ylabel("rating (Elo), with its interval")
+        panel.xaxis.get_major_locator().set_params(integer=name != "hours")
+    axes[0].set_ylabel("rating (Elo) with its 95 % interval")
     return save(figure, path)
 
 
