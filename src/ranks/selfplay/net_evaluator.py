@@ -39,8 +39,7 @@ class NetEvaluator:
         if count:
             memory = self._memory(1 << (count - 1).bit_length())
             for into, array in zip(memory.leaves, leaves, strict=True):
-                into[:count] = array[rows_L]
-            memory.leaves.num_moves_B[count:] = 0
+                into[:count], into[count:] = array[rows_L], 0
             with torch.no_grad():
                 self._evaluator.launch(self.net, memory)
                 self._evaluator.wait(memory)
