@@ -23,7 +23,7 @@ TINY = Config(
     games_per_iteration=4,
     slots=4,
     global_batch=16,
-    eval_games=2,
+    eval_games=4,
     eval_simulations=1,
     measure_positions=8,
     net=NetConfig(blocks=1, width=8, value_channels=8, value_hidden=8),
@@ -58,6 +58,11 @@ def rows(folder: Path, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "runs" / run / "metrics.jsonl").read_text().splitlines()]
 
 
+def what_is_no_time(row: dict[str, Any]) -> dict[str, Any]:
+    parts = ("rollout/", "selfplay/", "spikes/", "train/", "match/")
+    return {k: v for k, v in row.items() if k.startswith(parts) and not k.endswith(("_per_second", "_share"))}
+
+
 def test_two_ranks_train_the_same_net_as_one_and_the_export_needs_only_torch(tmp_path: Path) -> None:
     found = [
         run_ranks(size, fingerprints, TINY, TINY_ORIGIN, config=settings(tmp_path, f"on-{size}"), tmp_path=tmp_path)
@@ -67,11 +72,16 @@ def test_two_ranks_train_the_same_net_as_one_and_the_export_needs_only_torch(tmp
     assert found[0][0][0] != found[0][0][1]
     for kind in ("residual", "origin"):
         (row,) = rows(tmp_path, f"on-2-{kind}")
+        (alone,) = rows(tmp_path, f"on-1-{kind}")
+        assert what_is_no_time(row) == what_is_no_time(alone)
+        assert {"rollout/drawn/stalemate", "rollout/distinct_openings", "selfplay/policy_kl"} <= row.keys()
         assert row["rollout/games"] >= 4
         assert 0 < row["rollout/mean_length"] <= 12
         assert row["selfplay/evaluations_per_second"] > 0
         assert row["spikes/control_multiply_accumulates"] > 0
-        assert {"val/score", "train/value_loss"} <= row.keys()
+        assert {"match/rating", "match/score_random", "train/value_loss"} <= row.keys()
+        alone = rows(tmp_path, f"on-1-{kind}")[0]
+        assert {n: v for n, v in row.items() if "match/" in n} == {n: v for n, v in alone.items() if "match/" in n}
     assert "train/entropy" in rows(tmp_path, "on-1-origin")[0]
 
     export = tmp_path / "runs" / "on-2-residual" / "export"

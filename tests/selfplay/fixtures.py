@@ -59,7 +59,7 @@ def net_of(game: Game, scale: float = 1.0) -> SmallNet:
 
 def assert_equal(games: Games, other: Games) -> None:
     """All fields have the same bits."""
-    for name in ("game_N", "plies_N", "outcome_N", "truncated_N", "resigned_N"):
+    for name in ("game_N", "plies_N", "outcome_N", "truncated_N", "resigned_N", "draw_kind_N"):
         np.testing.assert_array_equal(getattr(games, name), getattr(other, name), name)
     for name, array in games.records.arrays().items():
         np.testing.assert_array_equal(array, getattr(other.records, name), name)

@@ -248,3 +248,12 @@ def test_search_with_a_net_that_knows_nothing_beats_random_moves() -> None:
     with single_rank() as world:
         nobody = score_against_random(net_of(TICTACTOE), TICTACTOE, ENCODING, 10, 4, world, max_plies=4)
     assert nobody == {"score": 0.5, "won": 0.0, "drawn": 1.0, "lost": 0.0}
+
+
+def test_distinct_openings_are_counted_by_their_first_8_plies() -> None:
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, slots=16, games=200, search="none")
+        games = source.play(net_of(TICTACTOE, 3.0), 0)
+    lines = {tuple(games.moves(index)[:8]) for index in range(len(games))}
+    assert any(len(line) < 8 for line in lines)
+    assert games.results()["distinct_openings"] == len(lines) < len(games)

@@ -20,8 +20,9 @@ from typing import Any
 
 from ranks import RunConfig, World
 from ranks.cli.saved.run_folder import open_run
-from ranks.cli.saved.saved_model import load_model, newest
+from ranks.cli.saved.saved_model import load_model
 from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.checkpoints.pick import newest
 from ranks.workloads import load
 from tests.simulated_device.device import simulated
 

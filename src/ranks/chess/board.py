@@ -8,7 +8,17 @@ from typing import Literal
 import numpy as np
 
 from ranks.chess.core.position import WORDS
-from ranks.chess.core.rules import CHECK, CLOCKS_WORD, KEY_WORD, START, legal, legal_moves, play
+from ranks.chess.core.rules import (
+    CHECK,
+    CLOCKS_WORD,
+    DRAW_KINDS,
+    KEY_WORD,
+    START,
+    draw_kind,
+    legal,
+    legal_moves,
+    play,
+)
 from ranks.chess.core.tables import Words
 from ranks.chess.fen import format_fen, parse_fen, square_name
 from ranks.search.game import LOST
@@ -23,7 +33,7 @@ class Outcome:
 
     result: Result
     reason: str
-    """checkmate, stalemate, insufficient material, fifty moves or threefold repetition."""
+    """checkmate, or one of DRAW_KINDS."""
 
 
 class Board:
@@ -108,15 +118,7 @@ class Board:
             return None
         if value == LOST:
             return Outcome("0-1" if self.white_to_move else "1-0", "checkmate")
-        if not self.legal_moves():
-            reason = "stalemate"
-        elif int(np.count_nonzero(self.keys == self._keys[self.ply])) >= 3:
-            reason = "threefold repetition"
-        elif self.halfmove_clock >= 100:
-            reason = "fifty moves"
-        else:
-            reason = "insufficient material"
-        return Outcome("1/2-1/2", reason)
+        return Outcome("1/2-1/2", DRAW_KINDS[draw_kind(self.words)])
 
     def fen(self) -> str:
         """The FEN of the current position."""

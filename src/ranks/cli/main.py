@@ -33,6 +33,10 @@ COMMANDS = {
     "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.commands.new:new"),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
+    "selfplay": (
+        "print the games that a run of self-play has played",
+        "ranks.cli.commands.selfplay:selfplay",
+    ),
     "demo": ("train, evaluate and export a model and use it, in about five minutes", "ranks.cli.commands.demo:demo"),
 }
 COMMAND_GROUPS = {"chess": ("play chess, run matches, rate players (ranks chess --help)", "ranks.chess")}

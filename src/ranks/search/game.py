@@ -78,3 +78,7 @@ class Game(NamedTuple):
     has_chance: bool = False
     """Dice or cards: such games, like those below, are for programs that refuse them with a clear message."""
     has_hidden_information: bool = False
+    draw_kinds: tuple[str, ...] = ()
+    """Names of the kinds of draws, for statistics: stalemate, ..."""
+    draw_kind: Callable[[np.ndarray[Any, np.dtype[np.uint64]]], int] | None = None
+    """Of a drawn position, uint64[W] as `legal_moves` has left it: the index of its kind in `draw_kinds`."""

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from ranks.selfplay.losses import policy_loss as policy_loss
     from ranks.selfplay.losses import reinforce_loss as reinforce_loss
     from ranks.selfplay.losses import value_loss as value_loss
+    from ranks.selfplay.replay.game_moves import PlayedGame as PlayedGame
     from ranks.selfplay.replay.window import ReplayWindow as ReplayWindow
     from ranks.selfplay.selfplay import SelfPlay as SelfPlay
+    from ranks.selfplay.snapshots import Snapshots as Snapshots
 
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
@@ -54,6 +56,8 @@ HOMES = {
         "value_loss",
     ),
     "ranks.selfplay.selfplay": ("SelfPlay",),
+    "ranks.selfplay.snapshots": ("Snapshots",),
+    "ranks.selfplay.replay.game_moves": ("PlayedGame",),
     "ranks.selfplay.replay.window": ("ReplayWindow",),
 }
 PUBLIC = {name: home for home, names in HOMES.items() for name in names}

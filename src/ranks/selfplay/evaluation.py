@@ -11,17 +11,15 @@ import numpy as np
 
 from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
-from ranks.engine.sharding.assignment import shard_items
 from ranks.engine.update.evaluate import eval_mode
 from ranks.errors import UserError
 from ranks.search.config import SearchConfig
-from ranks.search.evaluation import BoolArray, Evaluation, Float64Array, Leaves
+from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.search import Search
 from ranks.selfplay.encoding import Encoding
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net_evaluator import NetEvaluator
 from ranks.selfplay.random import MOVE, uniform
-from ranks.selfplay.times import PlayTimes
 
 OTHER_SEED = 1_000_003
 """Added to the run's seed: the random moves of an evaluation have nothing to do with training."""
@@ -40,13 +38,14 @@ def score_against_random(
     if games < 1:
         raise UserError(f"{games} games of an evaluation", "an evaluation plays at least one", "give 1 or more")
     with world.session.timed("evaluation"), eval_mode(net, world):
+        evaluator = NetEvaluator(net, game, encoding, world.device, "in games against random moves")
         batches = [
-            GamesAgainstRandom(game, encoding, ids, rows, simulations, world) for ids, rows in _parts(games, world)
+            GamesAgainstRandom(game, ids, simulations, evaluator, world.seed) for ids in games_of_batches(games, world)
         ]
         poll = PollInterval(world.comm)
         for ply in range(max_plies):
             for batch in batches:
-                batch.play(net, ply)
+                batch.play(ply)
             # All ranks make the same number of rounds, so all of them poll at the same ones.
             if not world.any(any(batch.is_running().any() for batch in batches)):
                 break
@@ -59,34 +58,31 @@ def score_against_random(
     return {"score": won + drawn / 2, "won": won, "drawn": drawn, "lost": 1 - won - drawn}
 
 
-def _parts(games: int, world: World) -> list[tuple[range, int]]:
-    """This rank's batches: their games, and the rows of the batch."""
-    if world.exact:
-        rows = max(len(shard_items(shard, games, world.shards)) for shard in range(world.shards))
-        return [(ids, rows) for _, ids in world.shard_items(games) if len(ids)]
-    ids = world.items(games)
-    return [(ids, len(ids))] if len(ids) else []
+def games_of_batches(games: int, world: World) -> list[range]:
+    """This rank's games, cut into those that are searched together: under --exact by shard, so that a batch
+    is the same on any number of ranks."""
+    parts = [ids for _, ids in world.shard_items(games)] if world.exact else [world.items(games)]
+    return [ids for ids in parts if len(ids)]
 
 
 class GamesAgainstRandom:
-    """Games whose positions are evaluated in one batch of a fixed number of rows."""
+    """Games whose positions are evaluated in one batch."""
 
-    def __init__(self, game: Game, encoding: Encoding, ids: range, rows: int, simulations: int, world: World) -> None:
+    def __init__(self, game: Game, ids: range, simulations: int, evaluator: Evaluator, seed: int) -> None:
         config = SearchConfig(simulations=simulations, root="gumbel", gumbel_scale=0.0, reuse=False)
         self.search = Search(game, config, len(ids), groups=1)
-        self.seed, self.game_P = world.seed + OTHER_SEED, np.arange(ids.start, ids.stop)
-        self.memory = BatchMemory(game, rows, world.device)
-        self.evaluator = BatchEvaluator(encoding, world.device, PlayTimes())
+        self.seed, self.game_P = seed + OTHER_SEED, np.arange(ids.start, ids.stop)
+        self.evaluator = evaluator
         for slot, number in enumerate(ids):
             self.search.set_root(slot, number)
 
-    def play(self, net: Any, ply: int) -> None:
+    def play(self, ply: int) -> None:
         """Play move number `ply` in each game that is not over."""
         running_P, is_net_P = self.is_running(), (self.game_P + ply) % 2 == 0
         searching_P = np.flatnonzero(running_P & is_net_P)
         if len(searching_P):
             self.search.begin(searching_P)
-            for _ in self.search.steps(lambda leaves: self._evaluate(net, leaves)):
+            for _ in self.search.steps(self.evaluator):
                 pass
             self.search.play(self.search.result(searching_P).chosen_P, searching_P)
         random_P = np.flatnonzero(running_P & ~is_net_P)
@@ -104,14 +100,3 @@ class GamesAgainstRandom:
         plies_P = self.search.trees.slots_G["ply"]
         to_move_P = np.where((self.game_P + plies_P) % 2 == 0, 1.0, -1.0)
         return np.nan_to_num(self.search.outcome() * to_move_P)
-
-    def _evaluate(self, net: Any, leaves: Leaves) -> Evaluation:
-        """All rows go to the net; those behind the leaves hold no position."""
-        count = len(leaves.num_moves_B)
-        for into, array in zip(self.memory.leaves, leaves, strict=True):
-            into[:count] = array
-        self.evaluator.launch(net, self.memory)
-        self.evaluator.wait(self.memory)
-        self.memory.check_numbers("in games against random moves")
-        priors_BM, value_B = self.memory.evaluation
-        return Evaluation(priors_BM[:count], value_B[:count])

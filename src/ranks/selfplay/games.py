@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from ranks.selfplay.records import SHARE_ONE, Records
 
+OPENING_PLIES = 8
+"""The first moves of a game, by which openings are counted."""
+
 
 @dataclass(frozen=True)
 class Games:
@@ -28,6 +31,10 @@ class Games:
     """Whether the game ended as a draw because it had the most plies."""
     resigned_N: NDArray[np.bool_]
     """Whether the side that moved last gave up."""
+    draw_kind_N: NDArray[np.int8]
+    """The index in `draw_kinds` of a draw by the rules; -1 for other games."""
+    draw_kinds: tuple[str, ...]
+    """`Game.draw_kinds`."""
     records: Records
     """All moves of all games, ordered by game and ply."""
 
@@ -45,9 +52,13 @@ class Games:
         return self.records.move_P[end - int(self.plies_N[index]) : end].tolist()
 
     def results(self) -> dict[str, float]:
-        """Metrics that depend on the moves alone: the number of games and positions, mean length,
-        shares of results for the player who moves first."""
+        """Metrics that depend on the moves alone: the number of games and positions, mean length, shares of
+        results for the player who moves first and of the kinds of draws, distinct openings."""
         count = max(len(self), 1)
+        kinds = {
+            f"drawn/{name.replace(' ', '_')}": float((self.draw_kind_N == kind).sum()) / count
+            for kind, name in enumerate(self.draw_kinds)
+        }
         return {
             "games": float(len(self)),
             "positions": float(len(self.records)),
@@ -57,7 +68,18 @@ class Games:
             "second_player_won": float((self.outcome_N < 0).sum()) / count,
             "resigned": float(self.resigned_N.sum()) / count,
             "truncated": float(self.truncated_N.sum()) / count,
+            **kinds,
+            "distinct_openings": float(self.distinct_openings()),
         }
+
+    def distinct_openings(self) -> int:
+        """How many different lines of OPENING_PLIES first moves the games have; a shorter game counts whole."""
+        records = self.records
+        in_opening_P = records.ply_P < OPENING_PLIES
+        of_N = np.searchsorted(self.game_N, records.game_P[in_opening_P])
+        line_NT = np.full((len(self), OPENING_PLIES), -1, np.int32)
+        line_NT[of_N, records.ply_P[in_opening_P]] = records.move_P[in_opening_P]
+        return len(np.unique(line_NT, axis=0))
 
     def search_statistics(self) -> dict[str, float]:
         """Means over the positions with a full search: the entropy of the policy target, and

@@ -189,6 +189,8 @@ class SelfPlay:
             outcome_N=column["outcome_N"].astype(np.int8),
             truncated_N=column["truncated_N"].astype(np.bool_),
             resigned_N=column["resigned_N"].astype(np.bool_),
+            draw_kind_N=column["draw_kind_N"].astype(np.int8),
+            draw_kinds=self.game.draw_kinds,
             records=every,
         )
 

@@ -40,6 +40,9 @@ MIN_SLOTS_PER_THREAD = 64
 """A thread steps at least this many trees, because starting its work takes 0.1 ms."""
 
 
+NO_KIND = -1
+
+
 @dataclass(frozen=True)
 class EndedGame:
     """How a game ended."""
@@ -50,6 +53,8 @@ class EndedGame:
     """For the player who moves first."""
     truncated: bool
     resigned: bool
+    draw_kind: int
+    """The index in `Game.draw_kinds` of a draw by the rules, else NO_KIND."""
 
 
 def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
@@ -218,7 +223,9 @@ class Slots:
         """`outcome`: for the side to move at the end."""
         plies, number = int(self.ply_G[slot]), int(self.number_G[slot])
         first = int(outcome) if plies % 2 == 0 else -int(outcome)
-        self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated, resigned))
+        drawn_by_rules = outcome == 0 and not truncated
+        kind = self.game.draw_kind(self.search.state(slot)) if drawn_by_rules and self.game.draw_kind else NO_KIND
+        self.ended.append(EndedGame(game_id(self.ids.start + slot, number), plies, first, truncated, resigned, kind))
         self.number_G[slot] += 1
         self.ply_G[slot] = 0
         self.search.set_root(slot, game_id(self.ids.start + slot, number + 1))
@@ -294,5 +301,6 @@ def ended_arrays(ended: Sequence[EndedGame]) -> dict[str, NDArray[np.int64]]:
         "outcome_N": [game.outcome for game in ordered],
         "truncated_N": [int(game.truncated) for game in ordered],
         "resigned_N": [int(game.resigned) for game in ordered],
+        "draw_kind_N": [game.draw_kind for game in ordered],
     }
     return {name: np.array(column, np.int64) for name, column in columns.items()}

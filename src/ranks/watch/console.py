@@ -26,6 +26,7 @@ from ranks.watch.lines import (
     summary_lines,
     validation_line,
 )
+from ranks.watch.self_play_line import self_play_line
 from ranks.watch.tail import JsonlTail
 
 POLL_S = 0.25
@@ -187,9 +188,8 @@ class ConsoleView:
         done, time_s = iterations_done(row), row.get("time_s")
         if done is not None and isinstance(time_s, int | float):
             self._time_left.add(done, float(time_s))
-        validation = validation_line(row)
-        if validation is not None:
-            self._line(validation)
+        for line in filter(None, (self_play_line(row), validation_line(row))):
+            self._line(line)
 
     def _draw(self) -> None:
         """Show the newest row: in the progress bar, or as a line where the last line is old enough."""

@@ -85,8 +85,8 @@ def progress_line(row: JsonRow, iterations: int | None, remaining_s: float | Non
 
 
 def validation_line(row: JsonRow) -> str | None:
-    """The evaluation results in a row, None where it has none."""
-    values = {name: value for name, value in row.items() if name.startswith("val/")}
+    """The results of an evaluation or a match in a row, None where it has none."""
+    values = {name: value for name, value in row.items() if name.startswith(("val/", "match/"))}
     if not values:
         return None
     return _join(f"iteration {_done(row)}", *(f"{n} {_number(v)}" for n, v in values.items()))

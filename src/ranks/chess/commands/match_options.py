@@ -40,7 +40,8 @@ def participants(specs: Sequence[str]) -> list[Participant]:
             name = engine_name(player, spec.options)
             program, digest = player.program, hashlib.sha256(player.executable.read_bytes()).hexdigest()
         else:
-            name, program, digest = text, f"ranks {__version__}", source_sha256(spec)
+            name, program = text, f"ranks {__version__}"
+            digest = source_sha256(spec, getattr(player, "weights_sha256", ""))
         player.close()
         seen[name] += 1
         identity = {"word": text, "program": program, "sha256": digest}  # the keys of plan.json
@@ -55,16 +56,16 @@ def engine_name(player: UciPlayer, options: Mapping[str, str]) -> str:
     return ", ".join([player.program, *nodes, *given])
 
 
-def source_sha256(spec: PlayerSpec) -> str:
-    """The hash of a player's source.
+def source_sha256(spec: PlayerSpec, weights_sha256: str = "") -> str:
+    """The hash of a player's source, and of its weights where it has the attribute `weights_sha256`.
 
     It covers our own players, and the file of a factory from another module. Other files that such
-    a factory reads (weights, further modules) are not part of it."""
+    a factory reads (further modules) are not part of it."""
     if spec.name in PLAYERS:
         return our_sha256()
     found = find_spec(spec.factory.split(":")[0])
     source = Path(found.origin).read_bytes() if found and found.origin else b""
-    return hashlib.sha256(our_sha256().encode() + source).hexdigest()
+    return hashlib.sha256(our_sha256().encode() + source + weights_sha256.encode()).hexdigest()
 
 
 @functools.cache

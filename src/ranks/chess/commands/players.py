@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ranks.chess.players.player import Player
-from ranks.chess.players.spec import PlayerSpec
+from ranks.chess.players.spec import PlayerSpec, name_of
 from ranks.errors import UserError
 
 PLAYERS: Mapping[str, str] = {
@@ -33,14 +33,15 @@ def parse_player(text: str) -> PlayerSpec:
     Only a name that is not built in causes the modules of MODULES to be imported. A name with a
     dot, e.g. my_module.my_player, is the factory itself, in a module on Python's path
     (PYTHONPATH)."""
-    name = text.strip().partition("?")[0].partition(":")[0]
+    name = name_of(text)
     players = dict(PLAYERS)
     if name not in players:
         for module in MODULES:
             players |= getattr(import_module(module), "PLAYERS", {})
     if name not in players and "." in name:
         players[name] = _factory(text, name)
-    return PlayerSpec.parse(text, players, USAGE)
+    added = "".join(f", {other}" for other in sorted(players.keys() - PLAYERS.keys() - {name}))
+    return PlayerSpec.parse(text, players, USAGE + (f"; of workloads: {added[2:]}" if added else ""))
 
 
 def make_player(text: str) -> Player:

@@ -94,6 +94,7 @@ def legal_moves(states: Words, row: int, keys: Words, begin: int, end: int, move
 
 
 LEGAL = types.int64(STATES, types.int64, MOVES, types.int64)
+DRAW_KINDS = ("stalemate", "threefold repetition", "fifty moves", "insufficient material")
 CHECK = 512
 """Added to the number of moves that `legal` returns if the side to move is in check."""
 
@@ -106,6 +107,16 @@ def legal(states: Words, row: int, moves: Moves, at: int) -> int:
     sets = carray(room_for_sets(), MOST_WORDS)
     stop, check = generate(load(states, row), sets)
     return list_moves(sets, stop, moves, at) + CHECK * check
+
+
+def draw_kind(state_W: Words) -> int:
+    """The index in DRAW_KINDS of a drawn position, uint64[13], in which `legal_moves` has counted the repetitions."""
+    if legal(state_W[None], 0, np.empty(MAX_MOVES, np.uint16), 0) % CHECK == 0:
+        return 0
+    clocks = int(state_W[CLOCKS_WORD])
+    if clocks >> 32 >= 2:
+        return 1
+    return 2 if clocks & 0xFFFF >= 100 else 3
 
 
 @kernel("uint64(uint64[:, ::1], int64)")
@@ -160,4 +171,4 @@ START[0, :8] = [
 START[0, 9] = START[0, 3]
 START[0, CLOCKS_WORD] = 1 << 16
 START[0, KEY_WORD] = full_key(START, 0)
-CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, legal_moves)
+CHESS = Game("chess", START[0], MAX_MOVES, KEY_WORD, 128, play, legal_moves, draw_kinds=DRAW_KINDS, draw_kind=draw_kind)

@@ -1,4 +1,5 @@
-"""Player specs, `NAME[:ARGUMENT][?Option=Value&...]`: parsing them and creating their players.
+"""Player specs, `NAME[:ARGUMENT][?Option=Value&...]` or `NAME@NUMBER`: parsing them and creating their
+players.
 
 This room knows no players. The caller passes the table, which `ranks.chess.commands.players`
 assembles.
@@ -7,6 +8,7 @@ assembles.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +29,7 @@ class PlayerSpec:
     """The spec as it was given."""
     name: str
     argument: str | None
+    """What follows the colon, or all from an @ on that comes before any colon."""
     options: Mapping[str, str]
     factory: str
     """As "module:function". The function is called with (text, argument, options) and returns the
@@ -39,7 +42,8 @@ class PlayerSpec:
         `players` maps names to factories. Raises UserError for unknown names and unreadable
         options."""
         head, _, query = text.strip().partition("?")
-        name, colon, argument = head.partition(":")
+        name = name_of(text)
+        argument = head[len(name) :]
         if name not in players:
             raise UserError(f"the player '{text}'", f"there is no player '{name}'", nearest(name, players, usage))
         options: dict[str, str] = {}
@@ -49,13 +53,18 @@ class PlayerSpec:
                 found = f"'{part}' is not an option with a value"
                 raise UserError(f"the player '{text}'", found, f"write {name}...?Option=Value&Option=Value")
             options[unquote(option)] = unquote(value)
-        return cls(text, name, argument if colon else None, options, players[name])
+        return cls(text, name, argument.removeprefix(":") if argument else None, options, players[name])
 
     def make(self) -> Player:
         """Create the player. Raises UserError for a wrong argument or option."""
         module, function = self.factory.split(":")
         factory: Callable[[str, str | None, Mapping[str, str]], Player] = getattr(import_module(module), function)
         return factory(self.text, self.argument, self.options)
+
+
+def name_of(text: str) -> str:
+    """The name in a spec: all before a colon, an @ or a question mark."""
+    return re.split("[:@?]", text.strip(), maxsplit=1)[0]
 
 
 def nearest(given: str, known: Sequence[str] | Mapping[str, str], otherwise: str) -> str:
@@ -79,7 +88,7 @@ def number(spec: str, argument: str | None, least: int, most: int, usage: str) -
 def no_argument(spec: str, argument: str | None) -> None:
     """Raises UserError if a player that takes no argument is given one."""
     if argument is not None:
-        name = spec.partition(":")[0]
+        name = name_of(spec)
         raise UserError(f"the player '{spec}'", f"{name} takes no argument, so no '{argument}'", f"write {name}")
 
 

@@ -6,9 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder, open_run
+from ranks.cli.saved.run_folder import open_run
+from ranks.engine.runs.find_run import find_folder
+from ranks.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,8 @@ class EvaluateFlags:
     """A run's name under runs/, or the path of its folder."""
     checkpoint: str = "latest"
     """best (lowest score), latest, or the number of an iteration."""
+    games: int | None = None
+    """Games of the evaluation, for a workload that plays games (its setting eval_games)."""
     gpus: str = "all"
     """The GPU: the first one of all or of a list with a comma (1,); none for the CPU."""
     json: bool = False
@@ -34,16 +39,18 @@ def evaluate(argv: Sequence[str]) -> int:
     flags = parse(EvaluateFlags, argv, prog="ranks evaluate")
     asked = f"ranks evaluate {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
-    from ranks.cli.saved.saved_model import load_model, pick_checkpoint
+    cfg = run.config if flags.games is None else with_games(run.config, flags.games, run.workload)
+    from ranks.cli.saved.saved_model import load_model
     from ranks.engine.distributed.world import World
+    from ranks.engine.runs.checkpoints.pick import pick_checkpoint
     from ranks.launch.placement import place
 
-    found = pick_checkpoint(run.folder, flags.checkpoint)
+    found = pick_checkpoint(run.folder, flags.checkpoint, f"--checkpoint {flags.checkpoint}")
     device = place(flags.gpus).devices[0]
     world = World.join(replace(run.engine, shares=None), device=device, workload=run.workload)
     try:
         model = load_model(run, found, world.device)
-        metrics: dict[str, float] = run.module.evaluate(model, run.config, world)
+        metrics: dict[str, float] = run.module.evaluate(model, cfg, world)
     finally:
         world.leave()
     values = {name: float(value) for name, value in metrics.items()}
@@ -55,3 +62,14 @@ def evaluate(argv: Sequence[str]) -> int:
         width = max(map(len, values), default=0)
         print("\n".join(f"  {name:<{width}}  {value:.6g}" for name, value in values.items()))
     return 0
+
+
+def with_games(cfg: Any, games: int, workload: str) -> Any:
+    """A workload's config with another number of games of an evaluation. Raises UserError where it has no such
+    setting."""
+    if not hasattr(cfg, "eval_games"):
+        found = f"an evaluation of {workload} plays no games: its Config has no eval_games"
+        raise UserError(f"--games {games}", found, "leave --games out")
+    if games < 1:
+        raise UserError(f"--games {games}", "an evaluation plays at least one", "give 1 or more")
+    return replace(cfg, eval_games=games)

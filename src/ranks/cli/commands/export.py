@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder, open_run
+from ranks.cli.saved.run_folder import open_run
 from ranks.cli.units import size
+from ranks.engine.runs.find_run import find_folder
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ def export(argv: Sequence[str]) -> int:
     flags = parse(ExportFlags, argv, prog="ranks export")
     asked = f"ranks export {flags.run}"
     run = open_run(find_folder(flags.run, flags.runs_dir, asked), asked, trust_code=flags.trust_code)
-    from ranks.cli.saved.saved_model import load_model, pick_checkpoint
+    from ranks.cli.saved.saved_model import load_model
     from ranks.engine.distributed.world import World
     from ranks.engine.export.export import FILES, export_model
+    from ranks.engine.runs.checkpoints.pick import pick_checkpoint
 
-    found = pick_checkpoint(run.folder, flags.checkpoint)
+    found = pick_checkpoint(run.folder, flags.checkpoint, f"--checkpoint {flags.checkpoint}")
     world = World.join(replace(run.engine, shares=None), device="cpu", workload=run.workload)
     try:
         model = load_model(run, found, world.device)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.saved.run_folder import find_folder
+from ranks.engine.runs.find_run import find_folder
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class FingerprintFlags:
 def fingerprint(argv: Sequence[str]) -> int:
     """Verify the newest good checkpoint, or the given one, and print its fingerprint."""
     flags = parse(FingerprintFlags, argv, prog="ranks fingerprint")
-    from ranks.cli.saved.saved_model import newest, read
     from ranks.engine.runs.checkpoints.manifest import MANIFEST
+    from ranks.engine.runs.checkpoints.pick import newest, read
 
     asked = f"ranks fingerprint {flags.run}"
     if os.path.lexists(Path(flags.run) / MANIFEST):

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from ranks.cli.flags.parse import parse
-from ranks.cli.saved.run_folder import run_folders
 from ranks.cli.units import age, size
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
+from ranks.engine.runs.find_run import run_folders
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.watch.lines import clean
 
-MAIN_METRICS = ("val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")
+MAIN_METRICS = ("match/rating", "val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")
 """The table shows the first of these that a run has: the reward of an episode, or the loss."""
 COLUMNS = ("run", "workload", "iterations", "metric", "value", "ranks", "mode", "state", "size", "last row")
 LEFT_ALIGNED = ("run", "workload", "metric", "mode", "state")

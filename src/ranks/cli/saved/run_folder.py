@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import overlay
 from ranks.engine.runs import code
-from ranks.engine.runs.folder import CONFIG_FILE, RUN_FILE, RunFolder
-from ranks.errors import UserError, nearest
+from ranks.engine.runs.folder import RunFolder
+from ranks.errors import UserError
 from ranks.workloads import WORKLOADS, is_path, load, load_workload_file
 
 
@@ -26,24 +25,6 @@ class SavedRun:
     module: ModuleType
     engine: RunConfig
     config: Any
-
-
-def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
-    """The folder of a run given by its name under runs/ or by its path. Raises UserError with the
-    nearest name."""
-    for folder in (runs_dir / run, Path(run)):
-        if os.path.lexists(folder / CONFIG_FILE) or RunFolder(folder).exists:
-            RunFolder(folder).check_format()
-            return folder
-    names = [folder.name for folder in run_folders(runs_dir)]
-    listed = "see `ranks runs` for the runs that exist" if names else "train one first: ranks train WORKLOAD"
-    raise UserError(asked, f"no run {run} in {runs_dir}/, and no run folder at that path", nearest(run, names, listed))
-
-
-def run_folders(runs_dir: Path) -> list[Path]:
-    """All run folders, by name; damaged ones too."""
-    found = {path.parent for name in (CONFIG_FILE, RUN_FILE) for path in runs_dir.glob(f"*/{name}")}
-    return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
 def open_run(folder: Path, asked: str, *, trust_code: bool = False) -> SavedRun:

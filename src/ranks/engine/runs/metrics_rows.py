@@ -20,7 +20,7 @@ from ranks.engine.update.step import StepStats
 PHASES: tuple[str, ...] = ("data", "compute", "communication", "evaluation", "save")
 """Phases that every row has; others (acting) only where a loop or a collector timed them."""
 NO_SECONDS: dict[str, float] = dict.fromkeys(PHASES, 0.0)
-RESULT_TAGS = ("train/", "val/", "rollout/", "arena/")
+RESULT_TAGS = ("train/", "val/", "rollout/", "match/")
 
 
 @dataclass

@@ -7,7 +7,8 @@ position, M the most legal moves of a position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,11 @@ class Part:
             records.legal_E,
             records.share_E,
         )
+
+    @classmethod
+    def opened(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
+        """The part in the arrays of a file, which also holds what `GameMoves` says."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
 
     def read(self, index_B: NDArray[np.int64], rows: HostBatch, at_B: NDArray[np.int64]) -> None:
         """Write some positions to the rows `at_B` of a batch."""

@@ -1,8 +1,9 @@
 """The replay window: the positions of the newest iterations, from which updates draw their batches.
 
-Each iteration's positions are a kept file, runs/NAME/kept/replay/ITERATION-SHA256.safetensors: written
-once, memory-mapped, named by the checkpoints that need it, and deleted when none does. So a save and
-the start of an iteration cost the same for any window.
+Each iteration's positions, and the moves of its games, are a kept file,
+runs/NAME/kept/replay/ITERATION-SHA256.safetensors: written once, memory-mapped, named by the
+checkpoints that need it, and deleted when none does. So a save and the start of an iteration cost the
+same for any window.
 
 Legend: P positions of a part, B positions of a batch, M the most legal moves of a position.
 """
@@ -28,6 +29,7 @@ from ranks.selfplay.check_rules import check_game
 from ranks.selfplay.config import ReplayConfig
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
+from ranks.selfplay.replay.game_moves import FOLDER, GameMoves
 from ranks.selfplay.replay.part import HostBatch, Part
 
 
@@ -43,7 +45,7 @@ class ReplayWindow:
         self.game, self.cfg, self.world = game, cfg, world
         self.parts: list[Part] = []
         """In the order of the files."""
-        self._kept = KeptFiles(world, "replay")
+        self._kept = KeptFiles(world, FOLDER)
         self.added = 0
         """Positions of all iterations so far, those that were dropped included."""
         self.updates = 0
@@ -64,8 +66,8 @@ class ReplayWindow:
         full."""
         part = Part.of(games)
         if len(part):
-            file = self._kept.write(games.iteration, vars(part))
-            self.parts.append(Part(**self._kept.open(file)))
+            file = self._kept.write(games.iteration, {**vars(part), **vars(GameMoves.of(games))})
+            self.parts.append(Part.opened(self._kept.open(file)))
         self.added += len(part)
         while self.parts and self._is_first_dropped(is_newest_empty=not len(part)):
             self._kept.drop(self._kept.files[0])
@@ -146,7 +148,7 @@ class ReplayWindow:
         check_game(self.game, state["game"], "positions")
         self.added, self.updates = state["added"], state["updates"]
         self._kept.load_state_dict(state["parts"])
-        self.parts = [Part(**self._kept.open(file)) for file in self._kept.files]
+        self.parts = [Part.opened(self._kept.open(file)) for file in self._kept.files]
         words = {part.state_PW.shape[1] for part in self.parts} - {len(self.game.initial)}
         if words:
             found = f"the replay window holds positions of {words.pop()} words"

@@ -10,14 +10,42 @@ from ranks.workloads.chess_spiking.config import PRESETS, Config
 
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
+    from ranks.workloads.chess_spiking.games import format_pgn, notation
     from ranks.workloads.chess_spiking.training import evaluate, train
 
 SHAPE = "self-play"
-COMMANDS: dict[str, str] = {}
+COMMANDS = {
+    "report": "ranks.workloads.chess_spiking.report.report:report",
+    "weights": "ranks.workloads.chess_spiking.players.ship:weights",
+}
+PLAYERS = {
+    "chess-spiking": "ranks.workloads.chess_spiking.players.words:shipped_player",
+    "run": "ranks.workloads.chess_spiking.players.words:run_player",
+}
+"""Players of `ranks chess`: chess-spiking[@SIMULATIONS] and run:RUN[/ITERATION][@SIMULATIONS]."""
 
-_HOME = {"build": "building", "example_inputs": "building", "train": "training", "evaluate": "training"}
+_HOME = {
+    "build": "building",
+    "example_inputs": "building",
+    "train": "training",
+    "evaluate": "training",
+    "notation": "games",
+    "format_pgn": "games",
+}
 
-__all__ = ["COMMANDS", "PRESETS", "SHAPE", "Config", "build", "evaluate", "example_inputs", "train"]
+__all__ = [
+    "COMMANDS",
+    "PLAYERS",
+    "PRESETS",
+    "SHAPE",
+    "Config",
+    "build",
+    "evaluate",
+    "example_inputs",
+    "format_pgn",
+    "notation",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

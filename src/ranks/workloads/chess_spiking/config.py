@@ -84,11 +84,13 @@ class Config:
     ent_coef: float = 0.0
     """Factor of the policy's entropy, for games without search."""
     eval_every: int = free(10)
-    """Iterations between evaluations."""
+    """Iterations between matches."""
     eval_games: int = free(64)
-    """Games of an evaluation against random moves."""
+    """Games of a match, against all opponents together."""
     eval_simulations: int = 32
     """Simulations of each move there."""
+    snapshot_every: int = free(10)
+    """Iterations between weights that the run keeps; run:RUN/ITERATION names them as players."""
     measure_positions: int = 64
     """Positions of the window on which spikes are counted, once an iteration."""
     net: NetConfig = NetConfig()
@@ -98,7 +100,7 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
-        at_least(1, self, "eval_every", "eval_games", "eval_simulations")
+        at_least(1, self, "eval_every", "eval_games", "eval_simulations", "snapshot_every")
         if not (0 <= self.vf_coef < math.inf and 0 <= self.ent_coef < math.inf):
             asked = f"--vf-coef {self.vf_coef} --ent-coef {self.ent_coef}"
             raise UserError(asked, "factors are finite and not negative", "give 0 or more")

@@ -14,10 +14,18 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.evaluate import eval_mode
 from ranks.engine.update.learner import Learner
-from ranks.selfplay import Encoding, ReplayWindow, SelfPlay, alphazero_loss, reinforce_loss, score_against_random
+from ranks.selfplay import (
+    Encoding,
+    ReplayWindow,
+    SelfPlay,
+    Snapshots,
+    alphazero_loss,
+    reinforce_loss,
+)
 from ranks.workloads.chess_spiking.building import Net, build
 from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
+from ranks.workloads.chess_spiking.matches.matches import Matches, evaluate_by_matches
 from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
 from ranks.workloads.chess_spiking.net.measures import measure
 
@@ -38,19 +46,22 @@ def train(cfg: Config, world: World) -> Summary:
     loss = loss_of(cfg, encoding)
     selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(CHESS, cfg.replay, world)
-    with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
+    snapshots = Snapshots(net, cfg.snapshot_every, world)
+    matches = Matches(net, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)
+    keep = dict(learner=learner, selfplay=selfplay, window=window, snapshots=snapshots, matches=matches)
+    with Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
             games = selfplay.play(net, iteration)
             window.add(games)
             for batch in window.batches(cfg.global_batch):
                 run.log(learner.step(loss, batch))
+            snapshots.take(iteration)
             run.log(games.results(), prefix="rollout")
             run.log(selfplay.statistics(), prefix="selfplay")
             run.log(spikes(net, encoding, window, cfg.measure_positions, world), prefix="spikes")
             if run.every(cfg.eval_every):
-                scores = evaluate(net, cfg, world)
-                run.log(scores, prefix="val")
-                run.save(score=-scores["score"])
+                run.log(matches.play(iteration), prefix="match")
+                run.save(score=matches.checkpoint_score)
     return run.finish(export=net)
 
 
@@ -66,8 +77,6 @@ def spikes(net: Net, encoding: Encoding, window: ReplayWindow, positions: int, w
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """Games with search against random moves."""
+    """A rating from games with search against fixed players."""
     encoding = encoding_of(cfg.net, world.seed)
-    return score_against_random(
-        model, CHESS, encoding, cfg.eval_games, cfg.eval_simulations, world, cfg.selfplay.max_plies
-    )
+    return evaluate_by_matches(model, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,23 @@ class KeptFolder:
         self._refuse_links(file)
         if sha256_regular(self.path / file.path, size=file.size) != file.sha256:
             raise DamagedFile(f"{self.path / file.path}: its sha256 is not the one in its name")
+
+    def listing(self, folder: str) -> list[KeptFile]:
+        """The files of a folder that have the name of a kept file, from oldest to newest, without verifying
+        them. Of one iteration there are two where a run was killed and repeated it with another result;
+        the one that was written last comes last."""
+        place = self.path / folder
+        if self.path.is_symlink() or place.is_symlink() or not place.is_dir():
+            return []
+        found: list[tuple[int, int, KeptFile]] = []
+        for path in place.iterdir():
+            name = f"{folder}/{path.name}"
+            if PATTERN.fullmatch(name):
+                with suppress(FileNotFoundError):  # a running run may delete it
+                    about = path.lstat()
+                    file = KeptFile(name, about.st_size)
+                    found.append((file.iteration, about.st_mtime_ns, file))
+        return [file for _, _, file in sorted(found, key=lambda row: row[:2])]
 
     def problem(self, named: Mapping[str, int]) -> str:
         """How many of some files (path -> bytes) are damaged, and what is wrong with each; empty where

@@ -8,7 +8,8 @@ from pathlib import Path
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import overlay
 from ranks.engine.export.load_export import load_export
-from ranks.engine.runs.folder import CONFIG_FILE, RunFolder
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
 from ranks.workloads.stock_trading.config import Config
 from ranks.workloads.stock_trading.policy.trading_policy import TradingPolicy
@@ -32,12 +33,7 @@ def load_run(run: str, runs_dir: Path = Path("runs")) -> TrainedRun:
     Raises UserError if it is not a run of stock-trading, has not finished, or was made by another version of ranks.
     """
     asked = f"the run {run}"
-    folder = next((f for f in (runs_dir / run, Path(run)) if (f / CONFIG_FILE).is_file()), None)
-    if folder is None:
-        raise UserError(
-            asked, f"no run of that name in {runs_dir}/, and no such run folder", "list the runs with `ranks runs`"
-        )
-    RunFolder(folder).check_format()
+    folder = find_folder(run, runs_dir, asked)
     content = RunFolder(folder).read_settings()
     if content["workload"] != "stock-trading":
         raise UserError(asked, f"a run of {content['workload']}", "name a run of stock-trading")

@@ -1,0 +1,96 @@
+"""The matches of a run, and its best weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.kept.kept_files import KeptFiles
+from ranks.engine.update.load_weights import load_weights
+from ranks.selfplay import Encoding
+from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
+from ranks.workloads.chess_spiking.matches.games import play_games
+from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan
+from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings, metrics_of, pairs_of
+
+
+class Matches:
+    """Plays the newest weights against the best so far and the fixed players.
+
+        matches = Matches(net, encoding, games, simulations, max_plies, world)
+        with Run.open(cfg, world, keep=dict(learner=learner, ..., matches=matches)) as run:
+            ...
+            run.log(matches.play(iteration), prefix="match")
+            run.save(score=matches.checkpoint_score)
+
+    The newest weights become the best where one fit over the games of both rates them higher; the first ones
+    do without a comparison. The best weights are a kept file of the run.
+    """
+
+    def __init__(
+        self, net: nn.Module, encoding: Encoding, games: int, simulations: int, max_plies: int, world: World
+    ) -> None:
+        """`games`: of a match, with all opponents together; `simulations`: of each move."""
+        self.net, self.encoding, self.world = net, encoding, world
+        self.games, self.simulations, self.max_plies = games, simulations, max_plies
+        self.times_replaced = 0
+        """How often newest weights have become the best."""
+        self.checkpoint_score: float | None = None
+        """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
+        self._kept = KeptFiles(world, BEST)
+        self._best: nn.Module | None = None
+        self._pairs_of_best: list[Pair] = []
+
+    def play(self, iteration: int) -> dict[str, float]:
+        """A match of the newest weights. Returns metrics, see `metrics_of`, and `best_iteration`: the finished
+        iterations of the best weights after it.
+
+        Every rank calls it inside the loop, after the iteration's last update. Raises Stopped if a stop was
+        requested; UserError where the disk is full.
+        """
+        self.world.session.drain()
+        plan = EvaluationPlan.make(self.games, TRAINING_SEED, best=self._best is not None)
+        results = play_games(plan, self.net, self._best, self.encoding, self.simulations, self.max_plies, self.world)
+        pairs = pairs_of(plan, results)
+        ratings = fit_ratings(pairs, self._pairs_of_best)
+        is_better = self._best is None or (ratings is not None and ratings.difference(NET, BEST).value > 0)
+        self.checkpoint_score = None
+        if is_better:
+            self._replace_best(iteration, [pair for pair in pairs if pair.opponent != BEST])
+        best_iteration = float(self._kept.files[0].iteration + 1)
+        return {**metrics_of(plan, results, ratings), "best_iteration": best_iteration}
+
+    def _replace_best(self, iteration: int, pairs: list[Pair]) -> None:
+        """The newest weights are the best from now on."""
+        self._kept.write(iteration, weights_as_arrays(self.net) if self.world.rank == 0 else {})
+        for older in self._kept.files[:-1]:
+            self._kept.drop(older)
+        self._best, self._pairs_of_best = copy.deepcopy(self.net), pairs
+        self.times_replaced += 1
+        self.checkpoint_score = -float(self.times_replaced)
+
+    def state_dict(self) -> dict[str, Any]:
+        pairs = [[*pair] for pair in self._pairs_of_best]
+        return {"best": self._kept.state_dict(), "pairs_of_best": pairs, "times_replaced": self.times_replaced}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._kept.load_state_dict(state["best"])
+        self._pairs_of_best = [Pair(*pair) for pair in state["pairs_of_best"]]
+        self.times_replaced = state["times_replaced"]
+        self._best = None
+        for file in self._kept.files:
+            self._best = copy.deepcopy(self.net)
+            load_weights(self._best, arrays_as_weights(self._kept.open(file)))
+
+
+def evaluate_by_matches(
+    model: nn.Module, encoding: Encoding, games: int, simulations: int, max_plies: int, world: World
+) -> dict[str, float]:
+    """A match against the fixed players alone, with other openings than in training. Every rank calls it."""
+    plan = EvaluationPlan.make(games, EVALUATION_SEED, best=False)
+    results = play_games(plan, model, None, encoding, simulations, max_plies, world)
+    return metrics_of(plan, results, fit_ratings(pairs_of(plan, results), []))

@@ -1,0 +1,60 @@
+"""Which games a match plays: opponents, openings and colours, as a function of a game's number."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ranks.chess.match.openings import Opening, seeded_openings
+from ranks.errors import UserError
+
+RUNGS: Mapping[str, float] = {"random": -731.0, "greedy": -135.0, "minimax:2": 559.0, "alphabeta:1": 635.0}
+"""The fixed players with their Elo on the committed ladder (benchmarks/results/chess_ladder_2026-11-20.json),
+where Stockfish 15.1 with 5,000 nodes and UCI_Elo 1350 has 1350."""
+BEST = "best"
+"""The opponent with the best weights so far."""
+TRAINING_SEED, EVALUATION_SEED = 16, 17
+"""Of openings and random moves. `ranks evaluate` has others than training, where matches choose the best weights."""
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """Games 2p and 2p + 1 are a pair: one opening, first with white, then with black. The pairs go round the
+    opponents, so that each has the same openings."""
+
+    games: int
+    """An even number."""
+    opponents: tuple[str, ...]
+    openings: tuple[Opening, ...]
+    seed: int
+
+    @classmethod
+    def make(cls, games: int, seed: int, *, best: bool) -> EvaluationPlan:
+        """`games` with all opponents together; an odd number plays one more. `best`: there are best weights to
+        meet. Raises UserError where `games` is below 1."""
+        if games < 1:
+            raise UserError(f"{games} games of a match", "a match plays at least one pair", "give 2 or more")
+        rungs = [*RUNGS]
+        opponents = (*rungs[:2], *([BEST] if best else []), *rungs[2:])
+        pairs = -(-games // 2)
+        return cls(2 * pairs, opponents, openings(seed, -(-pairs // len(opponents))), seed)
+
+    def opponent(self, game: int) -> str:
+        """Whom the net meets."""
+        return self.opponents[game // 2 % len(self.opponents)]
+
+    def opening(self, game: int) -> Opening:
+        """How the game begins."""
+        return self.openings[game // 2 // len(self.opponents)]
+
+    def player_seed(self, game: int) -> int:
+        """Of a fixed player's random choices."""
+        return self.seed * 1_000_003 + game
+
+
+@functools.lru_cache(maxsize=4)
+def openings(seed: int, count: int) -> tuple[Opening, ...]:
+    """The first lines of `seeded_openings`."""
+    return tuple(itertools.islice(seeded_openings(seed), count))

@@ -1,0 +1,1 @@
+"""chess-spiking as a chess player."""

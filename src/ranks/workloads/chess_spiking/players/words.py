@@ -1,0 +1,50 @@
+"""The words that name nets as chess players: `chess-spiking[@SIMULATIONS]`, `run:RUN[/ITERATION][@SIMULATIONS]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ranks.chess.players.player import Player
+from ranks.chess.players.spec import no_options, number
+from ranks.chess.players.tree_search import MOST_SIMULATIONS
+from ranks.errors import UserError
+from ranks.workloads.chess_spiking.players.net_player import net_player
+from ranks.workloads.chess_spiking.players.saved_net import SHIPPED, SavedNet, from_files, from_run
+
+SIMULATIONS = 64
+"""Of each move, where the word does not say."""
+SHIPPED_USAGE = "chess-spiking[@SIMULATIONS], e.g. chess-spiking@64; @0 plays without search"
+RUN_USAGE = "run:RUN[/ITERATION][@SIMULATIONS], e.g. run:demo, run:demo/20@64; ITERATION may be best or latest"
+
+
+def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """`chess-spiking[@SIMULATIONS]`: the trained net of the package."""
+    no_options(spec, options)
+    name, simulations = _simulations(spec, argument or "", SHIPPED_USAGE)
+    if name:
+        raise UserError(f"the player '{spec}'", f"simulations follow an @, not '{name}'", f"write {SHIPPED_USAGE}")
+    return net_player(spec, from_files(SHIPPED, f"the player '{spec}'"), simulations)
+
+
+def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """`run:RUN[/ITERATION][@SIMULATIONS]`: the net of a run, without ITERATION that of its best checkpoint."""
+    no_options(spec, options)
+    name, simulations = _simulations(spec, argument or "", RUN_USAGE)
+    return net_player(spec, net_of_run(name, f"the player '{spec}'"), simulations)
+
+
+def net_of_run(name: str, asked: str) -> SavedNet:
+    """The net of RUN[/ITERATION]. Raises UserError."""
+    match = re.fullmatch(r"(.+?)(?:/(best|latest|[0-9]{1,18}))?/?", name)
+    if match is None:
+        raise UserError(asked, "the name of a run is missing", f"write {RUN_USAGE}")
+    return from_run(match[1], match[2] or "best", asked)
+
+
+def _simulations(spec: str, argument: str, usage: str) -> tuple[str, int]:
+    """NAME@SIMULATIONS -> the two. Raises UserError."""
+    name, at, simulations = argument.rpartition("@")
+    if not at:
+        return argument, SIMULATIONS
+    return name, number(spec, simulations, 0, MOST_SIMULATIONS, usage)

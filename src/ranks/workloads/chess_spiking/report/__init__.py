@@ -1,0 +1,1 @@
+"""`ranks chess-spiking report`: one page with plots about a run."""

@@ -1,0 +1,187 @@
+"""The plots of a report. Each function writes one picture, or returns why it draws none."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ranks.engine.files.jsonl import number
+from ranks.workloads.chess_spiking.report.rows import Floats, MetricRows
+
+INK, GRID = "#1f4e79", "#dddddd"
+TITLE_CHARACTERS, MARKED_POINTS = 60, 60
+RATING = ("match/rating", "match/rating_low", "match/rating_high")
+SCORES = "match/score_"
+RESULTS = {
+    "rollout/first_player_won": "white won",
+    "rollout/drawn": "drawn",
+    "rollout/second_player_won": "black won",
+    "rollout/resigned": "resigned",
+}
+DRAWN, TRUNCATED = "rollout/drawn/", "rollout/truncated"
+SPIKES, DEAD = "spikes/spike_rate/", "spikes/dead/"
+
+
+def draw_rating(rows: MetricRows, path: Path) -> str | None:
+    """The rating with its interval over games, iterations and hours."""
+    found = rows.series(*RATING)
+    if not len(found):
+        return f"no row has {', '.join(RATING)}"
+    figure, axes = panels(1, 3, sharey=True)
+    rating, low, high = found.values.T
+    for panel, name, x in zip(
+        axes, ("games", "iterations", "hours"), (found.games, found.iterations, found.hours), strict=True
+    ):
+        panel.fill_between(x, low, high, color=INK, alpha=0.15, linewidth=0)
+        panel.errorbar(x, rating, [rating - low, high - rating], fmt="none", color=INK, elinewidth=0.6, capsize=2)
+        line(panel, x, rating, color=INK)
+        panel.set_xlabel(name)
+        panel.xaxis.set_major_formatter("{x:,.4g}")
+        panel.xaxis.get_major_locator().set_params(integer=name != "hours")
+    axes[0].set_ylabel("rating (Elo) with its 95 % interval")
+    return save(figure, path)
+
+
+def draw_scores(rows: MetricRows, path: Path) -> str | None:
+    """The scores against each opponent over games."""
+    names = rows.names(SCORES)
+    if not names:
+        return f"no row has {SCORES}..."
+    figure, (panel,) = panels(1, 1)
+    for name in names:
+        series = rows.series(name)
+        line(panel, series.games, series.values[:, 0], label=f"against {name.removeprefix(SCORES)}")
+    panel.axhline(0.5, color="grey", linewidth=0.6)
+    percent(panel, "score")
+    panel.set_xlabel("games")
+    panel.legend(fontsize=7)
+    return save(figure, path)
+
+
+def draw_games(rows: MetricRows, path: Path) -> str | None:
+    """Length, results, draws by kind and opening variety of each iteration."""
+    lengths = rows.series("rollout/mean_length")
+    if not len(lengths):
+        return "no row has rollout/mean_length"
+    figure, (length, results, by_kind, openings) = panels(2, 2)
+    line(length, lengths.iterations, lengths.values[:, 0], color=INK)
+    length.set_ylim(0, 1.1 * lengths.values.max())
+    length.set_title("mean length in plies", fontsize=9)
+    shares(results, rows, RESULTS, "results: share of games")
+    kinds = {name: name.removeprefix(DRAWN).replace("_", " ") for name in rows.names(DRAWN)}
+    shares(by_kind, rows, {**kinds, TRUNCATED: "most plies"}, "draws by kind: share of games")
+    distinct = rows.series("rollout/distinct_openings", "rollout/games")
+    openings.set_title("distinct openings of 8 plies", fontsize=9)
+    if len(distinct):
+        openings.plot(distinct.iterations, distinct.values[:, 1], color="#c8c8c8", linewidth=6, label="games")
+        line(openings, distinct.iterations, distinct.values[:, 0], color=INK, label="distinct openings")
+        openings.set_ylim(0, 1.1 * distinct.values.max())
+        openings.legend(fontsize=7)
+    else:
+        openings.text(0.5, 0.5, "no row has rollout/distinct_openings", ha="center", transform=openings.transAxes)
+    for panel in (length, results, by_kind, openings):
+        panel.set_xlabel("iteration")
+    return save(figure, path)
+
+
+def draw_learning(rows: MetricRows, path: Path) -> str | None:
+    """Losses, and what the searches found."""
+    found = {
+        name: rows.series(name)
+        for name in ("train/policy_loss", "train/value_loss", "selfplay/target_entropy", "selfplay/policy_kl")
+    }
+    if not any(map(len, found.values())):
+        return f"no row has {', '.join(found)}"
+    figure, axes = panels(2, 2)
+    titles = ("policy loss (nats)", "value loss", "entropy of the policy targets (nats)", "KL(target || net), nats")
+    for panel, title, (name, series) in zip(axes, titles, found.items(), strict=True):
+        panel.set_title(title, fontsize=9)
+        panel.set_xlabel("iteration")
+        if len(series):
+            line(panel, series.iterations, series.values[:, 0], color=INK)
+        else:
+            panel.text(0.5, 0.5, f"no row has {name}", ha="center", transform=panel.transAxes)
+    return save(figure, path)
+
+
+def draw_spikes(rows: MetricRows, path: Path) -> str | None:
+    """Spike rates and dead neurons of each layer."""
+    layers = [name.removeprefix(SPIKES) for name in rows.names(SPIKES)]
+    if not layers:
+        return f"no row has {SPIKES}..., as of a net without spikes"
+    figure, axes = panels(2, 1, inches=(9, 2.2 + 0.42 * len(layers)))
+    for panel, prefix, title in zip(
+        axes, (SPIKES, DEAD), ("spikes for each neuron, position and step", "share of dead neurons"), strict=True
+    ):
+        names = [prefix + layer for layer in layers]
+        found = [row for row in rows.rows if any(name in row for name in names)]
+        table = np.array([[number(row, name) for row in found] for name in names], np.float64)
+        first, last = float(found[0]["iteration"]), float(found[-1]["iteration"])
+        image = panel.imshow(
+            table,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(first - 0.5, last + 0.5, len(layers) - 0.5, -0.5),
+            cmap="viridis",
+            vmin=0,
+            vmax=max(float(np.nan_to_num(table).max()), 0.01),
+        )
+        panel.set_yticks(range(len(layers)), layers, fontsize=7)
+        panel.set_title(title, fontsize=9)
+        panel.set_xlabel("iteration")
+        panel.grid(False)
+        figure.colorbar(image, ax=panel)
+    return save(figure, path)
+
+
+def panels(rows: int, columns: int, inches: tuple[float, float] | None = None, **options: Any) -> tuple[Any, list[Any]]:
+    """An empty figure and its panels, row by row."""
+    figure = Figure(figsize=inches or (9, 0.4 + 2.7 * rows), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid: Any = figure.subplots(rows, columns, squeeze=False, **options)
+    axes = list(grid.flat)
+    for panel in axes:
+        panel.grid(color=GRID)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+        panel.xaxis.get_major_locator().set_params(integer=columns < 3)
+    return figure, axes
+
+
+def shares(panel: Any, rows: MetricRows, names: dict[str, str], title: str) -> None:
+    """Lines of the shares that are ever above zero; the others are named in the title."""
+    never: list[str] = []
+    for name, label in names.items():
+        series = rows.series(name)
+        if len(series) and series.values.any():
+            line(panel, series.iterations, series.values[:, 0], label=label)
+        elif len(series):
+            never.append(label)
+    absent = textwrap.wrap(f"never: {', '.join(never)}", TITLE_CHARACTERS) if never else []
+    panel.set_title("\n".join([title, *absent]), fontsize=9)
+    percent(panel, "")
+    if panel.get_legend_handles_labels()[1]:
+        panel.legend(fontsize=7)
+
+
+def line(panel: Any, x: Floats, y: Floats, **options: Any) -> None:
+    """A line, with markers where there are few points."""
+    panel.plot(x, y, "o-" if len(x) <= MARKED_POINTS else "-", markersize=3, linewidth=1.3, **options)
+
+
+def percent(panel: Any, label: str) -> None:
+    """Shares from 0 to 1 on the vertical axis."""
+    panel.set_ylim(-0.03, 1.03)
+    panel.yaxis.set_major_formatter("{x:.0%}")
+    panel.set_ylabel(label)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write the picture."""
+    figure.savefig(path)
