@@ -52,8 +52,8 @@ from bars import judge, show
 from sides import FOLDER, Side, compare
 
 SCRIPT_S = 900.0
-MCTX_GAMES = {32: (16, 64, 256), 100: (4, 16, 64)}
-"""Batches of mctx + pgx that are tried; the fastest is compared."""
+MCTX_GAMES = {32: (64, 256), 100: (16, 64)}
+"""Games of mctx + pgx in a batch, by simulations; after the first round only the fastest goes on."""
 
 
 class Benchmark:
@@ -90,7 +90,7 @@ class Benchmark:
 
     def openspiel(self, net: str) -> dict[str, Any]:
         """AlphaZero's PUCT with 32 simulations."""
-        slots, games = (64, 4) if net == "6x64" else (256, 16)
+        slots, games = (64, 2) if net == "6x64" else (256, 16)
         sides = [self.ours("ranks", net, "puct", 32, slots, games)]
         if self.asked.openspiel:
             peer = partial(Side, python=self.asked.openspiel, processes=len(self.cores))
@@ -102,16 +102,12 @@ class Benchmark:
 
     def mctx(self, net: str, simulations: int) -> dict[str, Any]:
         """Gumbel with mctx's settings, at mctx's best batch."""
-        slots, games = (64, 4) if net == "6x64" else (256, 16)
+        slots, games = (64, 2) if net == "6x64" else (256, 16)
         sides = [self.ours("ranks", net, "gumbel", simulations, slots, games)]
-        tried: dict[str, float] = {}
         if self.asked.pgx:
-            for batch in MCTX_GAMES[simulations][: 1 if self.quick else None]:
-                found = compare([self.mctx_side(net, simulations, batch)], self.cores, self.slice_s, 1)["sides"][0]
-                tried[str(batch)] = found["plies_per_s"]["median"] if "plies_per_s" in found else 0.0
-            best = max(tried, key=lambda batch: tried[batch])
-            sides.append(self.mctx_side(net, simulations, int(best)))
-        return {**self.compared(sides), "plies_per_s_by_batch": tried}
+            batches = MCTX_GAMES[simulations][: 1 if self.quick else None]
+            sides += [self.mctx_side(net, simulations, batch) for batch in batches]
+        return compare(sides, self.cores, self.slice_s, self.rounds, only_fastest=True)
 
     def mctx_side(self, net: str, simulations: int, batch: int) -> Side:
         argv = ("mctx_selfplay.py", "--net", net, "--simulations", str(simulations), "--games", str(batch))
@@ -119,7 +115,7 @@ class Benchmark:
 
     def overhead(self, net: str) -> dict[str, Any]:
         """One process, one thread, 256 slots, 32 simulations."""
-        more = ["--rounds", str(self.rounds + 2)]
+        more = ["--rounds", str(self.rounds + 1)]
         if net == "6x64":  # slower: fewer games in an iteration
             more += ["--games", "2", "--searches", "1"]
         if self.quick:
@@ -144,7 +140,7 @@ class Benchmark:
     def two_ranks(self) -> dict[str, Any]:
         """256 slots in all, Gumbel, 32 simulations."""
         sides = [
-            self.ours(f"{ranks} rank{'s' * (ranks > 1)} of one thread", "tiny", "gumbel", 32, 256, 32, ranks)
+            self.ours(f"{ranks} rank{'s' * (ranks > 1)} of one thread", "tiny", "gumbel", 32, 256, 16, ranks)
             for ranks in (2, 1)
         ]
         return self.compared(sides)

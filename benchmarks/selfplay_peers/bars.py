@@ -54,8 +54,6 @@ def show(name: str, found: dict[str, Any]) -> None:
     print(f"\n{name} ({found['seconds']:.0f} s)")
     for side in found.get("sides", []):
         print(f"  {side['side']:44} {line(side)}", flush=True)
-    if "plies_per_s_by_batch" in found:
-        print(f"  mctx + pgx, plies/s by batch: {found['plies_per_s_by_batch']}")
     if name.startswith("b"):
         overhead, shares = found["overhead"], found["shares_of_the_loop"]
         print(f"  {overhead['median']:.2%} ({overhead['p25']:.2%} to {overhead['p75']:.2%})")

@@ -127,25 +127,41 @@ class Playing:
         found["rounds"] = self.answers
         return found
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Its processes; what was measured stays."""
         for process in self.processes:
             process.kill()
             process.wait()
+
+    def close(self) -> None:
+        self.end()
         self.folder.cleanup()
 
 
-def compare(sides: Sequence[Side], cores: Sequence[str], slice_s: float, rounds: int) -> dict[str, Any]:
-    """Measure the sides in turns; a row for each, with the first side's rate by its rate in each round."""
+def compare(
+    sides: Sequence[Side], cores: Sequence[str], slice_s: float, rounds: int, *, only_fastest: bool = False
+) -> dict[str, Any]:
+    """Measure the sides in turns; a row for each, with the first side's rate by its rate in each round.
+
+    `only_fastest`: of the sides after the first, only the one with the most plies/s goes on after the first round.
+    """
     playing: list[Playing] = []
     try:
         for side in sides:
             playing.append(Playing(side, cores, slice_s))
-        for _ in range(rounds):
-            for one in playing:
+        going = playing
+        for turn in range(rounds):
+            for one in going:
                 one.measure()
+            others = [one for one in playing[1:] if one.ready]
+            if turn == 0 and only_fastest and others:
+                going = [playing[0], max(others, key=lambda one: one.rates("plies")[0])]
+                for one in playing:
+                    if one not in going:
+                        one.end()
         ours, rows = playing[0], [one.row() for one in playing]
         for one, row in zip(playing[1:], rows[1:], strict=True):
-            if ours.ready and one.ready:
+            if ours.ready and one.ready and one in going:
                 row["first_by_this"] = ratios(ours.rates("plies"), one.rates("plies"))
                 if all(one.rates("evaluations")):
                     row["evaluations_first_by_this"] = ratios(ours.rates("evaluations"), one.rates("evaluations"))
