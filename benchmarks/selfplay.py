@@ -21,7 +21,7 @@ a   whole self-play with the tiny net, a 6x64 net and a constant, against OpenSp
 b   the loop's cost over `Search` + net alone
 c   opening an iteration and a save, with windows of 10 thousand and 10 million positions (2.5 GB of disk)
 d   2 ranks of one thread against 1 rank of one thread
-e   the origin's net without search, beside the origin's own program; the default net with 32 simulations
+e   the origin's net without search, and the origin's own program; the default net with 32 simulations
 
 Sides are processes that prepare (compile, fill caches; not counted) and then play in turns, round by
 round: ours, A, B, ours, A, B, ... Ratios are of a round; figures are medians with quartiles. Ours is one

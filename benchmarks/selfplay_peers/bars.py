@@ -39,7 +39,7 @@ def judge(comparisons: dict[str, Any]) -> list[dict[str, Any]]:
             bar(f"b: loop over Search + net alone, {net}", found, OVERHEAD, at_least=False)
     windows = [found for name, found in comparisons.items() if name.startswith("c ") and "open_s" in found]
     if len(windows) == 2:
-        small, large = windows
+        small, large = sorted(windows, key=lambda found: found["positions"])
         for what in ("open_s", "save_s", "open_bytes", "save_bytes"):
             by = large[what] / max(small[what], 1e-9)
             bar(f"c: {what} with {large['positions']:,} positions by {small['positions']:,}", by, EQUAL, at_least=False)
