@@ -15,6 +15,8 @@ script is killed. Parts:
 - gpu_device.py: number types under bf16; launches and the share of the time in which the GPU works.
 - gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
   extrapolated).
+- gpu_selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
+  share. These are the last; `--only selfplay` measures them alone.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -87,6 +89,21 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
         add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
     for name in ("stock-trading", *TOYS):
         add_same_bits(name)
+    selfplay_precision = "bf16" if gpu else "fp32"
+    for net in ("10x128", "6x64", "default", "origin"):
+        batches = [64, 256, 1024, 4096] if gpu else [8]
+        add(
+            f"selfplay evaluations {net}",
+            "gpu_selfplay:evaluations",
+            precision=selfplay_precision,
+            net=net,
+            batches=batches,
+        )
+    for net, simulations in (
+        {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
+    ):
+        sizes = {"slots": 2048 if gpu else 8, "games": 128 if gpu else 4, "simulations": simulations}
+        add(f"selfplay {net}", "gpu_selfplay:selfplay", precision=selfplay_precision, net=net, **sizes)
     return parts
 
 
@@ -193,6 +210,9 @@ def brief(part: dict[str, Any]) -> str:
         "samples_per_s": "samples/s",
         "env_steps_per_s": "environment steps/s",
         "steps_per_s": "environment steps/s",
+        "plies_per_s": "plies/s",
+        "evaluations_per_s": "evaluations/s",
+        "bare_forward_per_s": "of the bare forward pass",
         "seconds_5000_episodes": "s for 5,000 episodes of 252 days",
         "iteration_s": "s an iteration",
         "recovery_s": "s to recover",
