@@ -12,7 +12,7 @@ place of `Net`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -93,6 +93,13 @@ def planes(positions: Positions) -> Tensor:
     return ((positions.states_BW[:, :, None] >> squares) & 1).unflatten(2, (7, 7))[..., :6]
 
 
+def mirror(positions: Positions) -> Positions:
+    """Left and right exchanged: a position of equal value, so the net learns from both. None without a symmetry."""
+    shifts = torch.arange(0, 49, 7, device=positions.states_BW.device)
+    columns = (positions.states_BW[:, :, None] >> shifts) & 127
+    return replace(positions, states_BW=(columns.flip(2) << shifts).sum(2), moves_BM=6 - positions.moves_BM)
+
+
 ENCODING = Encoding(planes)
 
 
@@ -150,7 +157,7 @@ def train(cfg: Config, world: World) -> Summary:
     net, loss = build(cfg), partial(alphazero_loss, encoding=ENCODING)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
     selfplay = SelfPlay(GAME, ENCODING, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
-    window = ReplayWindow(GAME, cfg.replay, world)
+    window = ReplayWindow(GAME, cfg.replay, world, mirror)
     with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
             games = selfplay.play(net, iteration)
