@@ -1,13 +1,13 @@
 """How well the self-play template plays Connect Four after ten minutes on two cores.
 
-    python benchmarks/connect_four.py [--minutes 10] [--ranks 2] [--seeds 3] [--clock wall|cpu] [-- FLAGS of ranks train]
+    python benchmarks/connect_four.py [--minutes 10] [--ranks 2] [--seeds 3] [--clock wall|cpu] [-- FLAGS]
 
-It trains what `ranks new NAME --shape self-play` writes and asks how often the net plays an optimal move in 1,000
+FLAGS are those of `ranks train`. It trains what `ranks new NAME --shape self-play` writes and asks how often the net plays an optimal move in 1,000
 positions (benchmarks/connect_four_positions.py): without search, and with 64 simulations of Gumbel search without
-noise. Optimal is a move with the best outcome, won, drawn or lost, under perfect play. The strict share counts only
+noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The strict share counts only
 moves that also win soonest or lose latest. In each position at least one move is not optimal. Positions that occurred
 in the training games, or whose mirror image did, are left out, also those that were not learned from. Of equal priors
-each counts in part. The untrained net is measured beside it.
+each counts in part. The untrained net is measured too.
 
 With --clock cpu the time is the CPU time of all processes of the run, divided by the ranks: for a machine that does
 other work. Writes benchmarks/results/connect_four_DATE.json.
@@ -103,7 +103,8 @@ def measure(net: nn.Module, encoding: Any, positions: Sequence[Position]) -> dic
 def module_of(path: Path) -> ModuleType:
     """The workload's file as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
@@ -131,9 +132,8 @@ def cpu_seconds(process: psutil.Process) -> float:
 
 def train(folder: Path, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
     """Train until the time is over or the run ends. RuntimeError with its output where it fails."""
-    for arguments in (("new", NAME, "--shape", "self-play"),):
-        if ranks(folder, *arguments).wait():
-            raise RuntimeError((folder / "output.txt").read_text())
+    if ranks(folder, "new", NAME, "--shape", "self-play").wait():
+        raise RuntimeError((folder / "output.txt").read_text())
     path = folder / f"{NAME}.py"
     path.write_text(path.read_text(encoding="utf-8") + RECORDER, encoding="utf-8")
     (folder / "seen").mkdir()
@@ -172,7 +172,7 @@ def one_seed(seed: int, asked: argparse.Namespace) -> dict[str, Any]:
         found |= {"positions_seen": len(seen), "left_out": len(read()) - len(held_out)}
         positions = held_out[:MEASURED]
         found["untrained"] = measure(net, module.ENCODING, positions)
-        net.load_state_dict(safetensors.torch.load_file(next((folder / "runs" / NAME).rglob("export/model.safetensors"))))
+        net.load_state_dict(safetensors.torch.load_file(folder / "runs" / NAME / "export" / "model.safetensors"))
         found["trained"] = measure(net, module.ENCODING, positions)
         found["positions"] = len(positions)
     print(json.dumps(found), flush=True)
@@ -190,9 +190,7 @@ def main() -> None:
     torch.set_num_threads(1)
     began = origin()
     runs = [one_seed(seed, asked) for seed in range(asked.seeds)]
-    goals = {
-        name: {"goal": goal, "lowest": min(run["trained"][name] for run in runs)} for name, goal in GOALS.items()
-    }
+    goals = {name: {"goal": goal, "lowest": min(run["trained"][name] for run in runs)} for name, goal in GOALS.items()}
     content = {"origin": began, "positions_sha256": SHA256, "simulations": SIMULATIONS, "goals": goals, "runs": runs}
     print("wrote", write_result(f"connect_four_{began['date'][:10]}", content))
 

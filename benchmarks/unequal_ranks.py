@@ -4,10 +4,11 @@
 
 The last rank's device is slower by a factor. A device is emulated: the net sleeps for a time in proportion to the rows
 of its batch, three times as long in an update, so the benchmark needs few cores and tells what the loop does, not what
-a GPU does. Each rank plays self-play and updates the net; a rank waits where it neither sleeps for its net nor uses its
-CPU, so what other programs do to it counts as waiting. A first run with equal shards measures the rows a second of
-each rank's device; `--shares` of the second are these speeds, as whole numbers. Shards are whole: with few of them the
-shares are met only roughly (--shards). Writes benchmarks/results/unequal_ranks_DATE.json.
+a GPU does. Each rank plays games and updates the net. A rank waits where it neither sleeps for its net nor uses its
+CPU, so what other programs do to it counts as waiting; `idle_devices` is what the numbers of rows alone imply. A first
+run with equal shards measures the rows a second of each rank's device; the `--shares` of the second are these speeds,
+as whole numbers. Shards are whole: with few of them the shares are met only roughly (--shards). Writes
+benchmarks/results/unequal_ranks_DATE.json.
 """
 
 from __future__ import annotations
@@ -95,11 +96,13 @@ def measured(ranks: int, shares: tuple[int, ...] | None, slow: float, iterations
         given = ",".join(map(str, shares)) if shares else "equal"
         run_ranks([__file__, "--worker", name, given, str(slow), str(iterations)], ranks)
         of = [json.loads((Path(name) / f"rank{rank}.json").read_text()) for rank in range(ranks)]
+    nominals = [one["rows"] * (slow if rank == ranks - 1 else 1.0) for rank, one in enumerate(of)]
     waiting = [1 - (one["busy_s"] + one["cpu_s"]) / one["wall_s"] for one in of]
     return {
         "shares": shares,
         "waiting_of_ranks": [round(share, 4) for share in waiting],
         "others_wait": round(statistics.mean(waiting[:-1]), 4),
+        "idle_devices": [round(1 - nominal / max(nominals), 4) for nominal in nominals],
         "rows_per_second_of_device": [one["rows"] / one["busy_s"] for one in of],
         "iterations_per_second": iterations / max(one["wall_s"] for one in of),
     }

@@ -42,7 +42,7 @@ def test_an_obvious_search_finds_the_same_best_moves(benchmark: Any) -> None:
 
     @cache
     def value(state: tuple[int, int]) -> int:
-        """The outcome for the side to move, and how soon: the sooner a win, the higher; the sooner a loss, the lower."""
+        """The outcome for the side to move, and how soon: a sooner win is higher, a sooner loss lower."""
         state_W = np.array(state, np.uint64)
         code = outcome_or_count(state_W, np.zeros(7, np.uint16))
         if code < 0:
@@ -63,8 +63,8 @@ def bits(states_BW: Tensor) -> Tensor:
     return ((states_BW[:, :, None] >> torch.arange(49)) & 1).flatten(1)
 
 
-class Told(nn.Module):
-    """A net that is told which moves of each position are best; value 0."""
+class KnownPolicy(nn.Module):
+    """A net whose policy is given for some positions; value 0."""
 
     def __init__(self, positions: Any, logit: float) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Told(nn.Module):
 @pytest.mark.parametrize(("logit", "share"), [(5.0, 1.0), (-5.0, 0.0), (0.0, None)])
 def test_the_share_of_best_moves(benchmark: Any, logit: float, share: float | None) -> None:
     positions = benchmark.read()[:40]
-    found = benchmark.measure(Told(positions, logit), Encoding(lambda p: bits(p.states_BW)), positions)
+    found = benchmark.measure(KnownPolicy(positions, logit), Encoding(lambda p: bits(p.states_BW)), positions)
     if share is None:  # equal priors count in part
         share = float(np.mean([len(position.best) / len(position.legal) for position in positions]))
     assert found["policy"] == pytest.approx(share, abs=1e-4)

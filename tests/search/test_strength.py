@@ -77,7 +77,7 @@ def test_solver_agrees_with_plain_minimax() -> None:
                 mine, theirs = child.state[0]
                 assert solve(mine, theirs, table) == np.sign(values[-1])
                 assert score(mine, theirs, table) == values[-1]
-    assert {-2, -1, 0, 1, 2} <= set(values)
+    assert {-3, -1, 0, 1, 2} <= set(values)
 
 
 @pytest.fixture(scope="module")

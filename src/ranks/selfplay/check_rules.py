@@ -48,7 +48,8 @@ def check_symmetry(game: Game, symmetry: Symmetry) -> None:
     positions = Positions.of(seen)
     images = symmetry(positions)
     again = symmetry(images)
-    what, do = f"the symmetry of {game.name}", "return the mirror image of each position, and of each move in its column"
+    what = f"the symmetry of {game.name}"
+    do = "return the mirror image of each position, and of each move in its column"
     is_move_BM = positions.is_move()
     if not (again.states_BW == positions.states_BW).all() or (again.moves_BM != positions.moves_BM)[is_move_BM].any():
         raise UserError(what, "the image of an image is another position", do)

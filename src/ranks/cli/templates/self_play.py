@@ -124,21 +124,22 @@ class Net(nn.Module):
 class Config:
     """Every field is a flag. A field marked `free` may change between the sessions of one run."""
 
-    iterations: int = free(40)
+    iterations: int = free(100)
     """Each plays games and learns from them."""
-    games_per_iteration: int = 128
+    games_per_iteration: int = 512
     """Games that end in an iteration, at least."""
-    slots: int = 128
+    slots: int = 256
     """Games that are played at the same time, all ranks together."""
     global_batch: int = 256
     """Positions of one update."""
     width: int = 32
     """Channels of the network's layers."""
-    layers: int = 3
+    layers: int = 4
     """Convolutions of the network."""
-    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=4, max_plies=42)
-    replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=50_000)
-    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="constant")
+    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=20, max_plies=42)
+    replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=100_000)
+    # 100 iterations have about 8,000 updates.
+    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=8_000)
     eval_every: int = free(10)
     """Iterations between evaluations."""
     eval_games: int = 100

@@ -9,6 +9,8 @@ explicit stack, because cached kernels must not call themselves.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
@@ -27,20 +29,19 @@ SIX_BITS = np.uint64(63)
 
 
 @helper
-def entry(key: np.uint64, lowest: int, highest: int) -> np.uint64:
+def entry(key: np.uint64, lowest: Any, highest: Any) -> np.uint64:
     """What the table holds: a position's key, and the bounds of its score."""
     return (key << np.uint64(12)) | np.uint64(64 * (highest + MOST) + lowest + MOST)
 
 
 @helper
-def count(bits: np.uint64) -> int:
+def count(bits: np.uint64) -> Any:
     """The number of bits that are set."""
     found = np.int64(0)
     while bits != EMPTY:
         bits &= bits - np.uint64(1)
         found += 1
     return found
-
 
 
 @helper
@@ -71,7 +72,7 @@ def safe_moves(mine: np.uint64, theirs: np.uint64) -> np.uint64:
 
 
 @kernel(types.int64(types.uint64, types.uint64, KEYS, types.int64, types.int64))
-def bounded_score(mine: np.uint64, theirs: np.uint64, table: Words, alpha: int, beta: int) -> int:
+def bounded_score(mine: np.uint64, theirs: np.uint64, table: Words, alpha: int, beta: int) -> Any:
     """The score for the side to move of a position in which neither side has four, if it lies between alpha and beta;
     alpha if it is lower, beta if it is higher.
 

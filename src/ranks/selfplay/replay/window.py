@@ -84,10 +84,11 @@ class ReplayWindow:
     def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
         """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
 
-        Each position is drawn uniformly from the window, with replacement, and with a symmetry mirrored or not; the
-        random numbers depend on the number of the batch and the index in it. With `ReplayConfig.on_policy` see `_passes`; call it
-        once an iteration. Every rank takes all of them. Raises Stopped between two batches, if a stop was
-        requested; UserError where on_policy has never had enough positions for a batch.
+        Each position is drawn uniformly from the window, with replacement, and with a symmetry mirrored or
+        not; the random numbers depend on the number of the batch and the index in it. With
+        `ReplayConfig.on_policy` see `_passes`; call it once an iteration. Every rank takes all of them.
+        Raises Stopped between two batches, if a stop was requested; UserError where on_policy has never had
+        enough positions for a batch.
         """
         poll = PollInterval(self.world.comm)
         for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
