@@ -40,6 +40,7 @@ def cuda(*cards: int) -> tuple[str, ...]:
         (EIGHT, 16, {"gpus": "all"}, cuda(*range(8)), 2),
         (EIGHT, 16, {"gpus": "2"}, cuda(0, 1), 8),
         (EIGHT, 16, {"gpus": "0,2,3"}, cuda(0, 2, 3), 5),
+        (EIGHT, 16, {"gpus": "1,2,3,4,5,6,7"}, cuda(1, 2, 3, 4, 5, 6, 7), 2),
         (EIGHT, 16, {"gpus": "3,"}, cuda(3), 16),
         (EIGHT, 16, {"gpus": "0"}, cuda(0), 16),
         (EIGHT, 16, {"ranks": 4}, cuda(0, 1, 2, 3), 4),
@@ -140,6 +141,7 @@ def test_each_rank_sees_its_own_slice_alone(asked: dict[str, Any], only: tuple[s
     [
         (TWO, {}, ("0,1 0", "0,1 1")),
         (EIGHT, {"gpus": "5,3"}, ("5,3 0", "5,3 1")),
+        (EIGHT, {"gpus": "1,2,3,4,5,6,7"}, tuple(f"1,2,3,4,5,6,7 {rank}" for rank in range(7))),
         (Gpus(2, visible=("5", "GPU-ab")), {"ranks": 1}, ("5 0",)),
         (TWO, {"ranks": 3}, ("0 0", "0 0", "1 0")),
         (SLICES, {}, ("MIG-1 0", "MIG-2 0")),

@@ -12,7 +12,7 @@ from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
 from ranks.search.game import LEGAL_MOVES, PLAY, Game
 from ranks.search.games.connect_four import CONNECT_FOUR
-from ranks.search.games.connect_four_solver import TABLE_BITS, solve
+from ranks.search.games.connect_four_solver import TABLE_BITS, score, solve
 from ranks.search.games.tictactoe import TICTACTOE
 from ranks.search.gumbel import considered_visits
 from ranks.search.search import Search
@@ -60,8 +60,10 @@ def test_solver_agrees_with_plain_minimax() -> None:
     table = np.zeros(1 << TABLE_BITS, np.uint64)
 
     def minimax(node: reference.Node) -> int:
+        """The score: of a game that is over, the stones that the winner has left, plus one."""
         if node.outcome is not None:
-            return int(node.outcome)
+            stones = sum(int(word).bit_count() for word in node.state[0])
+            return int(node.outcome) * ((44 - stones) // 2)
         return max(-minimax(reference.after(CONNECT_FOUR, node, move)) for move in node.moves)
 
     values = []
@@ -73,8 +75,9 @@ def test_solver_agrees_with_plain_minimax() -> None:
             if child.outcome is None:
                 values.append(minimax(child))
                 mine, theirs = child.state[0]
-                assert solve(mine, theirs, table) == values[-1]
-    assert set(values) == {-1, 0, 1}
+                assert solve(mine, theirs, table) == np.sign(values[-1])
+                assert score(mine, theirs, table) == values[-1]
+    assert {-3, -1, 0, 1, 2} <= set(values)
 
 
 @pytest.fixture(scope="module")

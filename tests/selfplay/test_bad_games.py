@@ -136,6 +136,10 @@ def test_a_game_that_fits_is_accepted() -> None:
         (lambda world: selfplay(world, games=0), "an iteration plays at least one"),
         (lambda world: SelfPlayConfig(simulations=0), "--selfplay.simulations 0"),
         (lambda world: SelfPlayConfig(full_searches=0.5, fast_simulations=33), "--selfplay.fast-simulations 33"),
+        (
+            lambda world: SelfPlayConfig(progressive_iterations=5, first_simulations=33),
+            "--selfplay.first-simulations 33",
+        ),
         (lambda world: replace(SelfPlayConfig(), max_plies=0), "--selfplay.max-plies 0"),
         (lambda world: ReplayConfig(reuse=0), "--replay.reuse 0"),
         (lambda world: ReplayConfig(root_value=2.0), "--replay.root-value 2.0"),

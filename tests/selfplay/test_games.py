@@ -145,6 +145,18 @@ def test_a_fast_search_is_no_policy_target() -> None:
         assert 0.18 < games.records.full_P.mean() < 0.32
 
 
+def test_simulations_grow_over_the_iterations() -> None:
+    growing = SelfPlayConfig(simulations=16, first_simulations=2, progressive_iterations=4)
+    assert [growing.simulations_at(iteration) for iteration in range(6)] == [2, 5, 9, 12, 16, 16]
+    assert SelfPlayConfig(simulations=16).simulations_at(0) == 16
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, simulations=9, first_simulations=2, progressive_iterations=2)
+        for iteration, simulations in enumerate((2, 5, 9)):
+            source.play(net_of(TICTACTOE), iteration)
+            found = source.statistics()
+            assert found["simulations_per_second"] / found["plies_per_second"] == pytest.approx(simulations)
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_random_openings_are_uniform_and_not_learned_from(search: Literal["none", "puct", "gumbel"]) -> None:
     with single_rank() as world:

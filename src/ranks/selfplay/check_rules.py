@@ -1,4 +1,4 @@
-"""Checks that a game can be learned by self-play, and that its rules keep to their contract.
+"""Checks that a game can be learned by self-play, and that its rules and its symmetry keep to their contract.
 
 Kernels do not check bounds, so rules that write too far would destroy memory.
 """
@@ -13,6 +13,7 @@ from ranks.errors import UserError
 from ranks.search.evaluation import Int64Array, Leaves, Moves, Words
 from ranks.search.game import DRAWN, LOST, WON, Game
 from ranks.search.trees import Trees
+from ranks.selfplay.encoding import Positions, Symmetry
 from ranks.selfplay.random import MOVE, uniform
 
 GAMES = 16
@@ -58,6 +59,37 @@ def check_trees(game: Game, trees: Trees, slots_P: Int64Array) -> None:
         found = f"legal_moves returned {num_edges_GN[row, node]} for the state {state}"
         do = f"return 1 to {game.max_moves} (max_moves), or LOST, DRAWN or WON"
         raise UserError(f"self-play of {game.name}", found, do)
+
+
+def check_symmetry(game: Game, symmetry: Symmetry) -> None:
+    """Play some random games, and compare what the rules say of each position and of its mirror image.
+
+    Raises UserError where a move and its image lead to positions that are no images of each other, or where the image
+    of the image is another position.
+    """
+    seen = check_rules(game, 200)
+    positions = Positions.of(seen)
+    images = symmetry(positions)
+    again = symmetry(images)
+    what = f"the symmetry of {game.name}"
+    do = "return the mirror image of each position, and of each move in its column"
+    is_move_BM = positions.is_move()
+    if not (again.states_BW == positions.states_BW).all() or (again.moves_BM != positions.moves_BM)[is_move_BM].any():
+        raise UserError(what, "the image of an image is another position", do)
+    states, mirrored = seen.states_BW, np.ascontiguousarray(images.states_BW.numpy()).view(np.uint64)
+    after, after_mirrored = np.empty_like(states), np.empty_like(mirrored)
+    moves_BM = images.moves_BM.numpy().astype(np.uint16)
+    last_B = seen.num_moves_B - 1
+    for row, last in enumerate(last_B.tolist()):
+        game.play(states, row, after, row, seen.moves_BM[row, last])
+        game.play(mirrored, row, after_mirrored, row, moves_BM[row, last])
+    expected = symmetry(Positions.of(Leaves(after, seen.moves_BM, seen.num_moves_B))).states_BW.numpy().view(np.uint64)
+    wrong_B = (after_mirrored != expected).any(1)
+    if wrong_B.any():
+        row = int(wrong_B.argmax())
+        move, image = seen.moves_BM[row, last_B[row]], moves_BM[row, last_B[row]]
+        found = f"move {move} and its image {image} lead to positions that are no images of each other"
+        raise UserError(what, found, do)
 
 
 def _random_game(game: Game, what: str, number: int, max_plies: int) -> Iterator[tuple[Words, Moves, int]]:

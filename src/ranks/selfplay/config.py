@@ -18,6 +18,12 @@ class SelfPlayConfig:
     (Silver et al. 2018, arXiv 1712.01815). none: moves are sampled from the net's policy."""
     simulations: int = 32
     """Simulations of a full search (32: the AlphaZero example of Pgx, with Gumbel search)."""
+    progressive_iterations: int = 0
+    """Iterations in which the simulations of a full search grow in equal steps from `first_simulations` to
+    `simulations`; 0: they do not grow. (Progressive simulation, Wu et al. 2024, "MiniZero", arXiv 2310.11305;
+    AlphaZero has a fixed number.)"""
+    first_simulations: int = 2
+    """Simulations of a full search in the first iteration, where they grow (2: MiniZero)."""
     fast_simulations: int = 8
     """Simulations of a fast search, whose move is no policy target."""
     full_searches: float = 1.0
@@ -60,6 +66,10 @@ class SelfPlayConfig:
         fraction, above_0, whole = "a number from 0 to 1", "a number above 0", "1 or more"
         limits = {
             "simulations": (self.simulations >= 1, whole),
+            "progressive-iterations": (self.progressive_iterations >= 0, "0 or more"),
+            "first-simulations": (1 <= self.first_simulations <= self.simulations, "from 1 to --simulations")
+            if self.progressive_iterations
+            else (self.first_simulations >= 1, whole),
             "fast-simulations": (1 <= self.fast_simulations <= self.simulations, "from 1 to --simulations")
             if self.full_searches < 1
             else (self.fast_simulations >= 1, whole),
@@ -81,6 +91,14 @@ class SelfPlayConfig:
                 value = getattr(self, name.replace("-", "_"))
                 raise UserError(f"--selfplay.{name} {value}", f"it must be {allowed}", "change it")
 
+    def simulations_at(self, iteration: int) -> int:
+        """The simulations of a full search in an iteration, from 0: after n of N progressive iterations the share
+        n / N of the way from `first_simulations` to `simulations`, rounded down."""
+        if iteration >= self.progressive_iterations:
+            return self.simulations
+        grown = (self.simulations - self.first_simulations) * iteration // self.progressive_iterations
+        return self.first_simulations + grown
+
 
 @dataclass(frozen=True)
 class ReplayConfig:
@@ -97,6 +115,9 @@ class ReplayConfig:
     on_policy: bool = False
     """Learn from the newest iteration only, in `reuse` passes over its positions in random order, without
     replacement: for search none with `reuse` 1. `positions` is then not used."""
+    mirror: bool = True
+    """Mirror each position of a batch or not, at random with equal chance, in a game whose window was given a
+    symmetry. (AlphaGo Zero, Silver et al. 2017, reflects and rotates the positions that it learns from.)"""
     root_value: float = 0.0
     """Share of the search's root value in the value target, the rest is the outcome of the game. (0:
     AlphaZero.)"""

@@ -33,9 +33,33 @@ class Positions:
     num_moves_B: Tensor
     """int64; 0 in a row that is not used."""
 
+    @classmethod
+    def of(cls, leaves: Leaves, device: torch.device | str = "cpu") -> Positions:
+        """The positions of a search."""
+        return cls(
+            torch.from_numpy(leaves.states_BW.view(np.int64)).to(device),
+            torch.from_numpy(leaves.moves_BM.astype(np.int64)).to(device),
+            torch.from_numpy(leaves.num_moves_B.astype(np.int64)).to(device),
+        )
+
     def is_move(self) -> Tensor:
         """bool[B, M]: which columns hold moves."""
         return torch.arange(self.moves_BM.shape[1], device=self.num_moves_B.device) < self.num_moves_B[:, None]
+
+
+Symmetry: TypeAlias = Callable[[Positions], Positions]
+"""The mirror image of each position: another position of equal value, whose moves stand in the same columns. It runs on
+the device without waiting for it. Twice it gives the position again."""
+
+
+def mirrored_where(is_mirrored_B: Tensor, positions: Positions, symmetry: Symmetry) -> Positions:
+    """Some of the positions, and the mirror images of the others."""
+    images, is_mirrored_B1 = symmetry(positions), is_mirrored_B[:, None]
+    return Positions(
+        torch.where(is_mirrored_B1, images.states_BW, positions.states_BW),
+        torch.where(is_mirrored_B1, images.moves_BM, positions.moves_BM),
+        positions.num_moves_B,
+    )
 
 
 def moves_as_indices(positions: Positions) -> Tensor:
@@ -86,11 +110,7 @@ def check_value(value: Tensor, rows: int) -> None:
 def largest_move_index(encoding: Encoding, leaves: Leaves, device: torch.device) -> int:
     """The largest index among the policy logits of any legal move in these positions. It waits for the
     device."""
-    positions = Positions(
-        torch.from_numpy(leaves.states_BW.view(np.int64)).to(device),
-        torch.from_numpy(leaves.moves_BM.astype(np.int64)).to(device),
-        torch.from_numpy(leaves.num_moves_B.astype(np.int64)).to(device),
-    )
+    positions = Positions.of(leaves, device)
     return int(encoding.move_indices(positions).masked_fill(~positions.is_move(), 0).max())
 
 

@@ -175,7 +175,7 @@ class Slots:
     def _begin(self, slots_P: Int64Array) -> None:
         """Begin a search in these slots: a full one, a fast one, or none for a random move of the opening."""
         cfg, game_P, ply_P = self.cfg, self.game_ids(slots_P), self.ply_G[slots_P]
-        most = 0 if cfg.search == "none" else cfg.simulations
+        most = 0 if cfg.search == "none" else cfg.simulations_at(self.version)
         simulations_P = np.full(len(slots_P), most)
         if cfg.full_searches < 1:
             full_P = uniform(self.seed, game_P, ply_P, FULL_SEARCH) < cfg.full_searches

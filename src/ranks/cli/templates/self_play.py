@@ -12,7 +12,7 @@ place of `Net`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -93,6 +93,13 @@ def planes(positions: Positions) -> Tensor:
     return ((positions.states_BW[:, :, None] >> squares) & 1).unflatten(2, (7, 7))[..., :6]
 
 
+def mirror(positions: Positions) -> Positions:
+    """Left and right exchanged: a position of equal value, so the net learns from both. None without a symmetry."""
+    shifts = torch.arange(0, 49, 7, device=positions.states_BW.device)
+    columns = (positions.states_BW[:, :, None] >> shifts) & 127
+    return replace(positions, states_BW=(columns.flip(2) << shifts).sum(2), moves_BM=6 - positions.moves_BM)
+
+
 ENCODING = Encoding(planes)
 
 
@@ -117,21 +124,22 @@ class Net(nn.Module):
 class Config:
     """Every field is a flag. A field marked `free` may change between the sessions of one run."""
 
-    iterations: int = free(40)
+    iterations: int = free(100)
     """Each plays games and learns from them."""
-    games_per_iteration: int = 128
+    games_per_iteration: int = 512
     """Games that end in an iteration, at least."""
-    slots: int = 128
+    slots: int = 256
     """Games that are played at the same time, all ranks together."""
     global_batch: int = 256
     """Positions of one update."""
     width: int = 32
     """Channels of the network's layers."""
-    layers: int = 3
+    layers: int = 4
     """Convolutions of the network."""
-    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=4, max_plies=42)
-    replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=50_000)
-    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="constant")
+    selfplay: SelfPlayConfig = SelfPlayConfig(simulations=32, c_scale=0.2, opening_plies=20, max_plies=42)
+    replay: ReplayConfig = ReplayConfig(reuse=4.0, positions=100_000)
+    # 100 iterations have about 8,000 updates.
+    optim: OptimConfig = OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=8_000)
     eval_every: int = free(10)
     """Iterations between evaluations."""
     eval_games: int = 100
@@ -150,7 +158,7 @@ def train(cfg: Config, world: World) -> Summary:
     net, loss = build(cfg), partial(alphazero_loss, encoding=ENCODING)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
     selfplay = SelfPlay(GAME, ENCODING, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
-    window = ReplayWindow(GAME, cfg.replay, world)
+    window = ReplayWindow(GAME, cfg.replay, world, mirror)
     with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
             games = selfplay.play(net, iteration)

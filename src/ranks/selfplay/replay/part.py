@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from ranks.search.game import Game
-from ranks.selfplay.encoding import Positions
+from ranks.selfplay.encoding import Positions, Symmetry, mirrored_where
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
 from ranks.selfplay.records import SHARE_ONE, ragged
@@ -33,6 +33,8 @@ class HostBatch:
     move_B: NDArray[np.int32]
     outcome_B: NDArray[np.float32]
     value_B: NDArray[np.float32]
+    is_mirrored_B: NDArray[np.bool_]
+    """Which rows become their mirror images on the device."""
 
     @classmethod
     def empty(cls, rows: int, game: Game) -> HostBatch:
@@ -45,9 +47,10 @@ class HostBatch:
             np.zeros(rows, np.int32),
             np.zeros(rows, np.float32),
             np.zeros(rows, np.float32),
+            np.zeros(rows, np.bool_),
         )
 
-    def targets(self, root_value: float, device: torch.device) -> Targets:
+    def targets(self, root_value: float, device: torch.device, symmetry: Symmetry | None = None) -> Targets:
         """Copy the batch to the device. `root_value`: the root value's share of the value target."""
         is_played_BM = self.legal_BM == self.move_B[:, None]
         is_played_BM &= np.arange(self.legal_BM.shape[1]) < self.num_moves_B[:, None]
@@ -62,6 +65,8 @@ class HostBatch:
             return pinned.copy_(tensor).to(device, non_blocking=True)
 
         positions = Positions(there(self.state_BW), there(self.legal_BM).long(), there(self.num_moves_B))
+        if symmetry is not None:
+            positions = mirrored_where(there(self.is_mirrored_B), positions, symmetry)
         return Targets(
             positions,
             policy_BM=there(share_BM.astype(np.float32)),

@@ -25,8 +25,9 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.errors import UserError
 from ranks.search.game import Game
-from ranks.selfplay.check_rules import check_game
+from ranks.selfplay.check_rules import check_game, check_symmetry
 from ranks.selfplay.config import ReplayConfig
+from ranks.selfplay.encoding import Symmetry
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
 from ranks.selfplay.replay.game_moves import FOLDER, GameMoves
@@ -41,8 +42,12 @@ class ReplayWindow:
         stats = learner.step(loss, batch)
     """
 
-    def __init__(self, game: Game, cfg: ReplayConfig, world: World) -> None:
+    def __init__(self, game: Game, cfg: ReplayConfig, world: World, symmetry: Symmetry | None = None) -> None:
+        """`symmetry`: the mirror image of positions, for `ReplayConfig.mirror`. Raises UserError where it is none."""
         self.game, self.cfg, self.world = game, cfg, world
+        self.symmetry = symmetry if cfg.mirror else None
+        if self.symmetry is not None:
+            check_symmetry(game, self.symmetry)
         self.parts: list[Part] = []
         """In the order of the files."""
         self._kept = KeptFiles(world, FOLDER)
@@ -81,11 +86,11 @@ class ReplayWindow:
     def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
         """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
 
-        Each position is drawn uniformly from the window, with replacement; the random numbers depend on
-        the number of the batch and the index in it. With `ReplayConfig.on_policy` see `_passes`; call it
-        once an iteration. Every rank takes all of them. Raises Stopped between two batches, if a stop was
-        requested; UserError where the window is smaller than a batch, or where on_policy has never had enough
-        positions for one.
+        Each position is drawn uniformly from the window, with replacement, and with a symmetry mirrored or
+        not; the random numbers depend on the number of the batch and the index in it. With
+        `ReplayConfig.on_policy` see `_passes`; call it once an iteration. Every rank takes all of them.
+        Raises Stopped between two batches, if a stop was requested; UserError where the window is smaller than a
+        batch, or where on_policy has never had enough positions for one.
         """
         if global_batch > self.cfg.positions and not self.cfg.on_policy:
             found = f"--replay.positions {self.cfg.positions:,} is smaller than a batch"
@@ -116,28 +121,33 @@ class ReplayWindow:
         ]
         order = torch.cat([rng.permutation(key, len(self)) for key in keys])
         for chosen_B in order.split(global_batch)[:due]:
-            yield self._of(chosen_B)
+            yield self._of(chosen_B, self.updates)
 
     def batch(self, global_batch: int, number: int) -> StepBatch[Targets]:
         """Batch `number` of the run, from 0: this rank's part."""
         key = rng.key(self.world.seed, "replay", number)
-        return self._of(rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0])
+        return self._of(rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0], number)
 
-    def _of(self, chosen_B: Tensor) -> StepBatch[Targets]:
-        """This rank's part of a batch of these positions of the window."""
+    def _of(self, chosen_B: Tensor, number: int) -> StepBatch[Targets]:
+        """This rank's part of batch `number`, of these positions of the window or their mirror images."""
+        if self.symmetry is not None:
+            key = rng.key(self.world.seed, "replay/mirror", number)
+            chosen_B = chosen_B + len(self) * rng.integers(key, torch.arange(len(chosen_B)), 1, 2)[:, 0]
         shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
         return StepBatch(shards, self.gather, item="positions")
 
     def gather(self, ids_B: Tensor) -> Targets:
-        """The positions with these indices in the window, on the device."""
+        """The positions with these indices in the window, on the device; from len(window) on their mirror images,
+        where the window has a symmetry."""
         start_K = np.cumsum([0, *(len(part) for part in self.parts)])
-        ids = ids_B.numpy()
+        image_B, ids = np.divmod(ids_B.numpy(), len(self))
         part_B = np.searchsorted(start_K, ids, side="right") - 1
         rows = HostBatch.empty(len(ids), self.game)
         for index in np.unique(part_B):
             at = np.flatnonzero(part_B == index)
             self.parts[index].read(ids[at] - start_K[index], rows, at)
-        return rows.targets(self.cfg.root_value, self.world.device)
+        rows.is_mirrored_B[:] = image_B
+        return rows.targets(self.cfg.root_value, self.world.device, self.symmetry)
 
     def state_dict(self) -> dict[str, Any]:
         """The names of the parts and the counters."""
