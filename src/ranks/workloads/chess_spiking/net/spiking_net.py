@@ -6,7 +6,11 @@ indices (moves.py), 3 = win, draw, loss.
     planes -> conv, norm -> current                               (the stem)
     blocks times:  current += norm(conv(fire(norm(conv(fire(current))))))
     policy:  mean over T of fire(norm(conv(fire(current)))) -> 1x1 conv to 73 planes
-    value:   mean over T of fire(norm(linear(fire(norm(conv(fire(current))))))) -> linear to 3
+    value:   mean over T of fire(norm(linear(fire(norm(conv(fire(current))))) + linear(spikes by channel))) -> linear to 3
+
+The value sees where neurons of its own convolution fire, and how many of each channel of the tower
+fire on the whole board (pooled): material is a number of pieces, and without this sum a net learns
+to count at 64 places.
 
 The shortcut carries currents and not spikes (Hu et al. 2021, "Advancing Spiking Neural Networks
 towards Deep Residual Learning", arXiv 2112.08954), so all layers but the stem get spikes as inputs.
@@ -24,6 +28,8 @@ import math
 from torch import Tensor, nn
 
 from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
+
+SQUARES = 64
 
 
 class Block(nn.Module):
@@ -85,7 +91,8 @@ class SpikingNet(nn.Module):
         self.policy_out = nn.Conv2d(width, 73, 1)
         self.value_conv = nn.Conv2d(width, value_channels, 1, bias=False)
         self.value_norm, self.value_fire = group_norm(groups, value_channels, gain), fire()
-        self.value_linear = nn.Linear(64 * value_channels, value_hidden, bias=False)
+        self.value_linear = nn.Linear(SQUARES * value_channels, value_hidden, bias=False)
+        self.pooled_linear = nn.Linear(width, value_hidden, bias=False)
         self.hidden_norm, self.hidden_fire = group_norm(1, value_hidden, gain), fire()
         self.value_out = nn.Linear(value_hidden, 3)
 
@@ -106,5 +113,6 @@ class SpikingNet(nn.Module):
         logits_BA = self.policy_out(policy_TBC88.mean(0)).flatten(1)
 
         value_TBC88 = self.value_fire(each_step(self.value_norm, each_step(self.value_conv, spikes_TBC88)))
-        hidden_TBH = each_step(self.hidden_norm, each_step(self.value_linear, value_TBC88.flatten(2)))
-        return logits_BA, self.value_out(self.hidden_fire(hidden_TBH).mean(0))
+        pooled_TBC = spikes_TBC88.sum((3, 4)) / math.sqrt(SQUARES)
+        hidden_TBH = each_step(self.value_linear, value_TBC88.flatten(2)) + each_step(self.pooled_linear, pooled_TBC)
+        return logits_BA, self.value_out(self.hidden_fire(each_step(self.hidden_norm, hidden_TBH)).mean(0))
