@@ -221,7 +221,10 @@ def main() -> int:
     if not asked.no_result:
         source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
         found = origin()
-        write_result(f"chess_spiking_strength_{found['date'][:10]}", {"origin": found, "script_sha256": source, **settings, "rows": rows})
+        write_result(
+            f"chess_spiking_strength_{found['date'][:10]}",
+            {"origin": found, "script_sha256": source, **settings, "rows": rows},
+        )
     return 0
 
 
