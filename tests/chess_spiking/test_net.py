@@ -33,7 +33,10 @@ def inputs(model: Net, batch: int = 3) -> Tensor:
     return planes if model.planes == 20 else rate_code(planes, keys_B, 0, model.steps)
 
 
-@pytest.mark.parametrize("net", [TINY, replace(TINY, neuron="relu"), replace(TINY, coding="rate"), ORIGIN])
+@pytest.mark.parametrize(
+    "net",
+    [TINY, replace(TINY, neuron="relu"), replace(TINY, coding="rate"), replace(TINY, value_channels=0), ORIGIN],
+)
 def test_logits_and_gradients(net: NetConfig) -> None:
     """In an untrained net of the origin no neuron of the heads fires, so the weights behind them wait."""
     model = made(net).train()

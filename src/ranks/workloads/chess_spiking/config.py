@@ -44,15 +44,15 @@ class NetConfig:
     groups: int = 8
     """Groups of each group norm; 0: no norm (only the origin's net)."""
     value_channels: int = 16
-    """Channels of the value head (residual)."""
+    """Channels of the value head's own convolution (residual); 0: the value only counts spikes."""
     value_hidden: int = 128
     """Neurons of the value head."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "steps", "value_channels", "value_hidden"):
-            if getattr(self, name) < 1:
+        for name, fewest in (("width", 1), ("steps", 1), ("value_channels", 0), ("value_hidden", 1)):
+            if getattr(self, name) < fewest:
                 flag = f"--net.{name.replace('_', '-')}"
-                raise UserError(f"{flag} {getattr(self, name)}", "a size below 1", f"give {flag} 1 or more")
+                raise UserError(f"{flag} {getattr(self, name)}", f"a size below {fewest}", f"give {fewest} or more")
         if self.blocks < 0:
             raise UserError(f"--net.blocks {self.blocks}", "a negative number of blocks", "give 0 or more")
         if not (1 <= self.tau < math.inf and 0 < self.threshold < math.inf and 0 < self.alpha < math.inf):
@@ -63,7 +63,7 @@ class NetConfig:
             raise UserError(asked, "the control has no time steps, so nothing to code", "leave --net.coding direct")
         least = 1 if self.kind == "residual" else 0
         sizes = (self.width, self.value_channels) if self.kind == "residual" else ORIGIN_CHANNELS
-        if self.groups < least or (self.groups and any(size % min(self.groups, size) for size in sizes)):
+        if self.groups < least or (self.groups and any(size and size % min(self.groups, size) for size in sizes)):
             found = f"it must be {least} or more, and divide the channels {', '.join(map(str, sizes))}"
             raise UserError(f"--net.groups {self.groups}", found, "give 8 groups, or channels that are multiples")
 
@@ -107,29 +107,24 @@ class Config:
 
 
 def demo() -> Config:
-    """A small net and few games. Meant for five minutes on 2 CPU cores; its time was not measured."""
-    return replace(
-        small(),
-        net=NetConfig(blocks=2, width=32),
-        selfplay=SelfPlayConfig(simulations=8, max_plies=200),
-        iterations=5,
-        games_per_iteration=32,
-        slots=32,
-        eval_games=32,
-        eval_simulations=8,
-    )
+    """The run of `small`, cut off early: five minutes on 2 CPU cores."""
+    return replace(small(), iterations=9, eval_every=9)
 
 
 def small() -> Config:
-    """Meant for half an hour on 2 CPU cores; its time was not measured."""
+    """Half an hour on 2 CPU cores. A net of 2 steps, because evaluations are most of the time, and few
+    simulations, because a value learns from many games; the log has what was tried."""
     return Config(
-        iterations=30,
+        iterations=60,
         games_per_iteration=64,
         slots=64,
-        global_batch=256,
-        eval_every=5,
-        net=NetConfig(blocks=4, width=48),
-        selfplay=SelfPlayConfig(simulations=32, max_plies=300),
+        global_batch=128,
+        eval_every=20,
+        eval_games=32,
+        net=NetConfig(blocks=2, width=32, steps=2, value_channels=0, value_hidden=64),
+        selfplay=SelfPlayConfig(simulations=16, c_scale=0.3, opening_plies=8, max_plies=160),
+        replay=ReplayConfig(reuse=3.0, positions=100_000),
+        optim=OptimConfig(lr=3e-3, weight_decay=0.02, schedule="cosine", warmup_updates=50, schedule_updates=9_000),
     )
 
 

@@ -22,6 +22,7 @@ operations save energy elsewhere depends on how data moves (Yan et al. 2024, arX
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +32,7 @@ from torch.nn import functional
 
 from ranks.workloads.chess_spiking.building import Net
 from ranks.workloads.chess_spiking.net.lif import LIF
-from ranks.workloads.chess_spiking.net.spiking_net import SpikingNet
-
-SQUARES = 64
+from ranks.workloads.chess_spiking.net.spiking_net import SQUARES, SpikingNet
 
 
 def spike_rate(spikes_TBN: Tensor) -> Tensor:
@@ -136,9 +135,11 @@ def measure(net: Net, planes: Tensor) -> dict[str, Tensor]:
 
 
 def spikes_behind(net: Net, name: str) -> int:
-    """How many spikes an input of 1 means: layers behind a mean get their inputs' mean, but each
-    spike passes through the weights."""
+    """How many spikes an input of 1 means: layers behind a mean or a scaled sum get one number for many
+    spikes, but each spike passes through the weights."""
     if name.endswith("_out"):
         return net.steps
+    if name == "pooled_linear":
+        return math.isqrt(SQUARES)
     pooled = not isinstance(net, SpikingNet) and name in ("policy_linear", "value_linear")
     return SQUARES if pooled else 1

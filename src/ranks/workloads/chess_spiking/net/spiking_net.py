@@ -6,7 +6,11 @@ indices (moves.py), 3 = win, draw, loss.
     planes -> conv, norm -> current                               (the stem)
     blocks times:  current += norm(conv(fire(norm(conv(fire(current))))))
     policy:  mean over T of fire(norm(conv(fire(current)))) -> 1x1 conv to 73 planes
-    value:   mean over T of fire(norm(linear(fire(norm(conv(fire(current))))))) -> linear to 3
+    value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(fire(current))))))) -> linear to 3
+    counts:  the spikes of each channel on the whole board, of the stem and of the tower
+
+Material is a number of pieces, so the value counts: it learns to from few games, where a value that
+sees squares alone remembers the games. With `value_channels` 0 it only counts.
 
 The shortcut carries currents and not spikes (Hu et al. 2021, "Advancing Spiking Neural Networks
 towards Deep Residual Learning", arXiv 2112.08954), so all layers but the stem get spikes as inputs.
@@ -21,9 +25,12 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
+
+SQUARES = 64
 
 
 class Block(nn.Module):
@@ -79,13 +86,15 @@ class SpikingNet(nn.Module):
         self.stem = nn.Conv2d(planes, width, 3, padding=1, bias=False)
         self.stem_norm = group_norm(groups, width, gain)
         self.tower = nn.ModuleList(Block(width, groups, gain, last_gain, [fire(), fire()]) for _ in range(blocks))
-        self.tower_fire = fire()
+        self.stem_fire, self.tower_fire = fire(), fire()
         self.policy_conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.policy_norm, self.policy_fire = group_norm(groups, width, gain), fire()
         self.policy_out = nn.Conv2d(width, 73, 1)
-        self.value_conv = nn.Conv2d(width, value_channels, 1, bias=False)
-        self.value_norm, self.value_fire = group_norm(groups, value_channels, gain), fire()
-        self.value_linear = nn.Linear(64 * value_channels, value_hidden, bias=False)
+        if value_channels:
+            self.value_conv = nn.Conv2d(width, value_channels, 1, bias=False)
+            self.value_norm, self.value_fire = group_norm(groups, value_channels, gain), fire()
+            self.value_linear = nn.Linear(SQUARES * value_channels, value_hidden, bias=False)
+        self.pooled_linear = nn.Linear(2 * width, value_hidden, bias=False)
         self.hidden_norm, self.hidden_fire = group_norm(1, value_hidden, gain), fire()
         self.value_out = nn.Linear(value_hidden, 3)
 
@@ -98,6 +107,7 @@ class SpikingNet(nn.Module):
         else:
             current_BC88 = self.stem_norm(self.stem(planes))
             current_TBC88 = current_BC88[None].expand(self.steps, -1, -1, -1, -1)
+        stem_spikes_TBC88 = self.stem_fire(current_TBC88)
         for block in self.tower:
             current_TBC88 = current_TBC88 + block(current_TBC88)
         spikes_TBC88 = self.tower_fire(current_TBC88)
@@ -105,6 +115,9 @@ class SpikingNet(nn.Module):
         policy_TBC88 = self.policy_fire(each_step(self.policy_norm, each_step(self.policy_conv, spikes_TBC88)))
         logits_BA = self.policy_out(policy_TBC88.mean(0)).flatten(1)
 
-        value_TBC88 = self.value_fire(each_step(self.value_norm, each_step(self.value_conv, spikes_TBC88)))
-        hidden_TBH = each_step(self.hidden_norm, each_step(self.value_linear, value_TBC88.flatten(2)))
-        return logits_BA, self.value_out(self.hidden_fire(hidden_TBH).mean(0))
+        counts_TBC = torch.cat([stem_spikes_TBC88, spikes_TBC88], 2).sum((3, 4)) / math.sqrt(SQUARES)
+        hidden_TBH = each_step(self.pooled_linear, counts_TBC)
+        if self.value_channels:
+            value_TBC88 = self.value_fire(each_step(self.value_norm, each_step(self.value_conv, spikes_TBC88)))
+            hidden_TBH = hidden_TBH + each_step(self.value_linear, value_TBC88.flatten(2))
+        return logits_BA, self.value_out(self.hidden_fire(each_step(self.hidden_norm, hidden_TBH)).mean(0))
