@@ -38,7 +38,7 @@ def board_after(moves: tuple[int, ...]) -> Board:
 def test_random_games_end_as_their_boards_say_and_their_pgn_is_read_again() -> None:
     encoding = Encoding(lambda positions: positions.num_moves_B[:, None])
     with single_rank() as world:
-        source = SelfPlay(CHESS, encoding, 48, 90, SelfPlayConfig(search="none", max_plies=500), world)
+        source = SelfPlay(CHESS, encoding, 32, 24, SelfPlayConfig(search="none", max_plies=500), world)
         games = source.play(NoNet(), 0)
     results = games.results()
     counts = {f"drawn/{kind.replace(' ', '_')}": 0 for kind in DRAW_KINDS}

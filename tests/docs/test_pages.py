@@ -130,6 +130,7 @@ def test_self_play(tmp_path: Path, shell: dict[str, str]) -> None:
     best = re.search(r"^  best_move +(\S+)$", said, re.MULTILINE)
     assert best is not None
     assert float(best[1]) > 0.6, "a new net finds 0.22; the net has learned nothing"
+    assert len(re.findall(r"^\d+\.\d+ 20 \S+ (?:1-0|0-1) rules \d+: [\d ]+$", said, re.MULTILINE)) == 3, "games of nim"
     assert iterations_of(tmp_path / "runs" / "quick" / "metrics.jsonl") == [1, 2]
     assert (tmp_path / "runs" / "quick" / "export" / "model.py").is_file()
     loop = page.read_text(encoding="utf-8").split("The loop, from `my_game.py`:\n\n```python\n")[1].split("```")[0]

@@ -5,6 +5,7 @@ Legend: N games, P positions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,21 @@ from ranks.selfplay.records import SHARE_ONE, Records
 
 OPENING_PLIES = 8
 """The first moves of a game, by which openings are counted."""
+NO_KIND = -1
+
+
+@dataclass(frozen=True)
+class EndedGame:
+    """How a game ended."""
+
+    game: int
+    plies: int
+    outcome: int
+    """For the player who moves first."""
+    truncated: bool
+    resigned: bool
+    draw_kind: int
+    """The index in `Game.draw_kinds` of a draw by the rules, else NO_KIND."""
 
 
 @dataclass(frozen=True)
@@ -108,3 +124,17 @@ class Games:
         if not len(first):
             return {}
         return {"false_resignation": float((self.outcome_P()[rows[first]] > -1).mean())}
+
+
+def ended_arrays(ended: Sequence[EndedGame]) -> dict[str, NDArray[np.int64]]:
+    """The ended games as arrays, ordered by id."""
+    ordered = sorted(ended, key=lambda game: game.game)
+    columns = {
+        "game_N": [game.game for game in ordered],
+        "plies_N": [game.plies for game in ordered],
+        "outcome_N": [game.outcome for game in ordered],
+        "truncated_N": [int(game.truncated) for game in ordered],
+        "resigned_N": [int(game.resigned) for game in ordered],
+        "draw_kind_N": [game.draw_kind for game in ordered],
+    }
+    return {name: np.array(column, np.int64) for name, column in columns.items()}

@@ -25,10 +25,10 @@ from ranks.selfplay.check_rules import check_game, check_rules, check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.encoding import Encoding, largest_move_index
 from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
-from ranks.selfplay.games import Games
+from ranks.selfplay.games import Games, ended_arrays
 from ranks.selfplay.gather import gather_arrays
 from ranks.selfplay.records import DTYPES, Records
-from ranks.selfplay.slots import Slots, check_memory, ended_arrays
+from ranks.selfplay.slots import Slots, check_memory
 from ranks.selfplay.times import PlayTimes, speed
 
 Batch = tuple[GameGroup, BatchMemory]

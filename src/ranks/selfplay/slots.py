@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import psutil
@@ -32,29 +30,13 @@ from ranks.search.search import Search
 from ranks.search.trees import tree_bytes
 from ranks.selfplay.check_rules import check_trees
 from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.games import NO_KIND, EndedGame
 from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, RESIGNATION, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
 from ranks.selfplay.times import PlayTimes
 
 MIN_SLOTS_PER_THREAD = 64
 """A thread steps at least this many trees, because starting its work takes 0.1 ms."""
-
-
-NO_KIND = -1
-
-
-@dataclass(frozen=True)
-class EndedGame:
-    """How a game ended."""
-
-    game: int
-    plies: int
-    outcome: int
-    """For the player who moves first."""
-    truncated: bool
-    resigned: bool
-    draw_kind: int
-    """The index in `Game.draw_kinds` of a draw by the rules, else NO_KIND."""
 
 
 def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
@@ -290,17 +272,3 @@ class Slots:
             records.state_PW[rows_P] = self.search.states(slot_P[rows_P])
             self.search.play(records.move_P[rows_P], slot_P[rows_P])
         self.unfinished = records
-
-
-def ended_arrays(ended: Sequence[EndedGame]) -> dict[str, NDArray[np.int64]]:
-    """The ended games as arrays, ordered by id."""
-    ordered = sorted(ended, key=lambda game: game.game)
-    columns = {
-        "game_N": [game.game for game in ordered],
-        "plies_N": [game.plies for game in ordered],
-        "outcome_N": [game.outcome for game in ordered],
-        "truncated_N": [int(game.truncated) for game in ordered],
-        "resigned_N": [int(game.resigned) for game in ordered],
-        "draw_kind_N": [game.draw_kind for game in ordered],
-    }
-    return {name: np.array(column, np.int64) for name, column in columns.items()}

@@ -32,7 +32,7 @@ def games(
     Args:
         run: A run's name under runs/, or the path of its folder.
         iteration: Only games that ended in this iteration, counted from 1 as in metrics.jsonl.
-        last: Only this many games, the newest.
+        last: Only this many games, the last in the order of iterations and ids.
         pgn: Print PGN, for games of chess.
         trust_code: Execute the copy of the workload's file that is in the run folder.
         runs_dir: The folder of the run folders.
