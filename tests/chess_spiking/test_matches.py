@@ -26,6 +26,7 @@ from ranks.workloads.chess_spiking.matches.rating import Pair, fit_ratings, metr
 from ranks.workloads.chess_spiking.matches.sides import FixedSide
 from tests.chess_spiking.tiny import CONFIG, TINY_NET, train
 from tests.engine.group import FORKED, run_ranks
+from tests.selfplay.fixtures import single_rank
 
 LADDER = Path(__file__).parents[2] / "benchmarks" / "results" / "chess_ladder_2026-11-20.json"
 
@@ -83,14 +84,17 @@ def noisy_games(world: World) -> list[GameResult]:
 
     net.forward = noisy
     plan = EvaluationPlan.make(10, 5, best=True)
-    return play_games(plan, net, best, encoding_of(TINY_NET, 0), 4, 24, world)
+    return play_games(plan, net, best, encoding_of(TINY_NET, 0), 2, 60, world)
 
 
 def test_with_exact_the_games_are_the_same_on_one_and_two_ranks(tmp_path: Path) -> None:
-    config = RunConfig(exact=True, shards=4)
-    (alone,), (first, second) = (run_ranks(size, noisy_games, config=config, tmp_path=tmp_path) for size in (1, 2))
-    assert len(alone) == 10
+    with single_rank(exact=True, shards=4) as world:
+        alone = noisy_games(world)
+    first, second = run_ranks(2, noisy_games, config=RunConfig(exact=True, shards=4), tmp_path=tmp_path)
+    assert [result.game for result in alone] == list(range(10))
     assert alone == first == second
+    with single_rank(exact=True, shards=1) as world:
+        assert noisy_games(world) != alone  # other batches, and so other games
 
 
 # Ratings --------------------------------------------------------------------------------------------------------------
