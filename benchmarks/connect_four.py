@@ -2,12 +2,12 @@
 
     python benchmarks/connect_four.py [--minutes 10] [--ranks 2] [--seeds 3] [--clock wall|cpu] [-- FLAGS]
 
-FLAGS are those of `ranks train`. It trains what `ranks new NAME --shape self-play` writes and asks how often the net plays an optimal move in 1,000
-positions (benchmarks/connect_four_positions.py): without search, and with 64 simulations of Gumbel search without
-noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The strict share counts only
-moves that also win soonest or lose latest. In each position at least one move is not optimal. Positions that occurred
-in the training games, or whose mirror image did, are left out, also those that were not learned from. Of equal priors
-each counts in part. The untrained net is measured too.
+FLAGS are those of `ranks train`. It trains what `ranks new NAME --shape self-play` writes and asks how often the net
+plays an optimal move in 1,000 positions (benchmarks/connect_four_positions.py): without search, and with 64 simulations
+of Gumbel search without noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The
+strict share, of positions with 16 stones or more, counts only moves that also win soonest or lose latest. In each
+position at least one move is not optimal. Positions that occurred in the training games, or whose mirror image did, are
+left out, also those that were not learned from. Of equal priors each counts in part. The untrained net is measured too.
 
 With --clock cpu the time is the CPU time of all processes of the run, divided by the ranks: for a machine that does
 other work. Writes benchmarks/results/connect_four_DATE.json.
@@ -31,8 +31,9 @@ import numpy as np
 import psutil
 import safetensors.torch
 import torch
-from connect_four_positions import PLIES, SHA256, Position, key_of, read
+from connect_four_positions import SHA256, STRICT_FROM, Position, key_of, read
 from measure import environment, origin, write_result
+from numpy.typing import NDArray
 from torch import nn
 
 from ranks.search import CONNECT_FOUR, Evaluation, Leaves, Search, SearchConfig
@@ -79,6 +80,11 @@ def chosen(net: nn.Module, encoding: Any, positions: Sequence[Position], simulat
     return [row[:count][is_best[:count]].tolist() for row, is_best, count in rows]
 
 
+def share(right_N: NDArray[np.float64]) -> float | None:
+    """The mean; None of nothing."""
+    return round(float(right_N.mean()), 4) if len(right_N) else None
+
+
 def measure(net: nn.Module, encoding: Any, positions: Sequence[Position]) -> dict[str, Any]:
     """The shares of optimal moves, and those by plies."""
     net.eval()
@@ -86,17 +92,14 @@ def measure(net: nn.Module, encoding: Any, positions: Sequence[Position]) -> dic
     plies_N = np.array([len(position.moves) for position in positions])
     for name, simulations in (("policy", 0), ("search", SIMULATIONS)):
         moves = chosen(net, encoding, positions, simulations)
-        for kind in ("best", "soonest"):
-            right_N = np.array(
-                [np.mean([move in getattr(p, kind) for move in of]) for of, p in zip(moves, positions, strict=True)]
-            )
-            found[name if kind == "best" else f"{name}_strict"] = round(float(right_N.mean()), 4)
-            if kind == "best":
-                parts = [range(a, min(a + 6, PLIES.stop)) for a in range(PLIES.start, PLIES.stop, 6)]
-                found[f"{name}_by_plies"] = {
-                    f"{part.start} to {part.stop - 1}": round(float(right_N[np.isin(plies_N, part)].mean()), 4)
-                    for part in parts
-                }
+        right_N, strict_N = (
+            np.array([np.mean([move in best for move in of]) for of, best in zip(moves, bests, strict=True)])
+            for bests in ([p.best for p in positions], [p.soonest for p in positions])
+        )
+        parts = {f"{a} to {min(a + 5, 30)}": np.isin(plies_N, range(a, a + 6)) for a in range(8, 31, 6)}
+        found[name] = share(right_N)
+        found[f"{name}_strict"] = share(strict_N[plies_N >= STRICT_FROM])
+        found[f"{name}_by_plies"] = {plies: share(right_N[is_part_N]) for plies, is_part_N in parts.items()}
     return found
 
 

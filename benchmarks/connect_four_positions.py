@@ -8,13 +8,17 @@ twice. Columns of the file:
     moves     the columns that were played, 0 to 6 from the left
     outcomes  of each column, for the side to move under perfect play: + won, = drawn, - lost, . a full column
     best      the columns with the best outcome
-    soonest   those of them that win soonest or lose latest; equal to best where the best is a draw
+    soonest   those of them that win soonest or lose latest, from 16 moves on; all of them where the best is a draw
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
+import itertools
+import multiprocessing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +32,9 @@ from ranks.search.games.connect_four_solver import score, solve
 
 FILE = ROOT / "benchmarks" / "data" / "connect_four.csv"
 SHA256 = "to be made"
-SEED, COUNT, PLIES = 20_261_122, 1_200, range(8, 31)
+SEED, COUNT, PLIES = 20_261_122, 1_050, range(8, 31)
+STRICT_FROM = 16
+"""Plies from which the distance of an end is computed; it takes too long in earlier positions."""
 TABLE_BITS = 23
 SIGNS = {1: "+", 0: "=", -1: "-"}
 NO_KEYS = np.zeros(1, np.uint64)
@@ -96,45 +102,56 @@ def value_after(state_W: Words, move: int, table: Words, with_distance: bool) ->
     return 0 if count < 0 else -(score if with_distance else solve)(child_W[0], child_W[1], table)
 
 
-def solved(moves: tuple[int, ...], state_W: Words, legal: list[int], table: Words) -> tuple[Position, str] | None:
-    """The position with its best moves and the outcomes of all; None where all moves are equally good."""
+def solved(moves: tuple[int, ...], table: Words) -> str | None:
+    """The line of a position; None where all moves are equally good."""
+    state_W = played(moves)
+    legal = legal_moves(state_W)
     outcomes = {move: value_after(state_W, move, table, with_distance=False) for move in legal}
     highest = max(outcomes.values())
     best = [move for move in legal if outcomes[move] == highest]
     if len(best) == len(legal):
         return None
-    soonest = best
-    if highest != 0 and len(best) > 1:
+    soonest = best if len(moves) >= STRICT_FROM else []
+    if highest != 0 and len(soonest) > 1:
         scores = {move: value_after(state_W, move, table, with_distance=True) for move in best}
         soonest = [move for move in best if scores[move] == max(scores.values())]
     signs = "".join(SIGNS[outcomes[column]] if column in outcomes else "." for column in range(7))
-    return Position(moves, state_W, tuple(legal), frozenset(best), frozenset(soonest)), signs
+    digits = ["".join(map(str, part)) for part in (moves, best, soonest)]
+    return ",".join([digits[0], signs, *digits[1:]])
 
 
-def line(position: Position, signs: str) -> str:
-    """A line of the file."""
-    columns = [position.moves, None, sorted(position.best), sorted(position.soonest)]
-    return ",".join(signs if part is None else "".join(map(str, part)) for part in columns)
-
-
-def make(count: int) -> list[str]:
-    """The lines of the file, the header first."""
-    rng, table = np.random.default_rng(SEED), np.zeros(1 << TABLE_BITS, np.uint64)
-    lines, seen = ["moves,outcomes,best,soonest"], set[tuple[int, ...]]()
-    while len(lines) <= count:
+def candidates() -> Iterator[tuple[int, ...]]:
+    """The moves of random positions in which the game goes on, each position once."""
+    rng, seen = np.random.default_rng(SEED), set[tuple[int, ...]]()
+    while True:
         plies = int(rng.integers(PLIES.start, PLIES.stop))
         moves, state_W = list[int](), CONNECT_FOUR.initial
         while len(moves) < plies and (legal := legal_moves(state_W)):
             moves.append(int(rng.choice(legal)))
             state_W = after(state_W, moves[-1])
-        legal = legal_moves(state_W)
-        if len(moves) < plies or not legal or key_of(state_W) in seen:
-            continue
-        seen.add(key_of(state_W))
-        found = solved(tuple(moves), state_W, legal, table)
-        if found is not None:
-            lines.append(line(*found))
-    return lines
+        if len(moves) == plies and legal_moves(state_W) and key_of(state_W) not in seen:
+            seen.add(key_of(state_W))
+            yield tuple(moves)
+
+
+@functools.cache
+def own_table() -> Words:
+    """The solver's table of this process."""
+    return np.zeros(1 << TABLE_BITS, np.uint64)
+
+
+def solved_here(moves: tuple[int, ...]) -> str | None:
+    """A worker's part."""
+    return solved(moves, own_table())
+
+
+def make(count: int, processes: int) -> list[str]:
+    """The lines of the file, the header first; the same with any number of processes."""
+    lines, source = ["moves,outcomes,best,soonest"], candidates()
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        while len(lines) <= count:
+            lines += [line for line in pool.map(solved_here, itertools.islice(source, 100), 1) if line is not None]
+    return lines[: count + 1]
 
 
 def read() -> list[Position]:
@@ -156,12 +173,9 @@ def read() -> list[Position]:
 def check(number: int) -> None:
     """Solve some of the committed positions again, with an empty table for each, and compare the lines."""
     lines = FILE.read_text(encoding="utf-8").splitlines()[1:]
-    rows = np.random.default_rng().choice(len(lines), number, replace=False)
-    for row in rows:
-        moves = tuple(map(int, lines[row].split(",")[0]))
-        state_W = played(moves)
-        found = solved(moves, state_W, legal_moves(state_W), np.zeros(1 << TABLE_BITS, np.uint64))
-        if found is None or line(*found) != lines[row]:
+    for row in np.random.default_rng().choice(len(lines), number, replace=False):
+        found = solved(tuple(map(int, lines[row].split(",")[0])), np.zeros(1 << TABLE_BITS, np.uint64))
+        if found != lines[row]:
             raise SystemExit(f"row {row}: {lines[row]} in the file, found {found}")
     print(f"{number} of {len(lines)} positions solved again: equal")
 
@@ -170,11 +184,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", type=int, metavar="N", help="solve N positions again and compare")
     parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=FILE)
     asked = parser.parse_args()
     if asked.check:
         check(asked.check)
     else:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.write_text("\n".join(make(asked.count)) + "\n", encoding="utf-8")
+        asked.out.write_text("\n".join(make(asked.count, asked.processes)) + "\n", encoding="utf-8")
         print(hashlib.sha256(asked.out.read_bytes()).hexdigest(), asked.out)
