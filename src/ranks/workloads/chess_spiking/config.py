@@ -107,13 +107,14 @@ class Config:
 
 
 def demo() -> Config:
-    """The run of `small`, cut off early: five minutes on 2 CPU cores."""
+    """The run of `small`, cut off early. Meant for five minutes on 2 CPU cores; its time was not measured."""
     return replace(small(), iterations=9, eval_every=9)
 
 
 def small() -> Config:
-    """Half an hour on 2 CPU cores. A net of 2 steps, because evaluations are most of the time, and few
-    simulations, because a value learns from many games; the log has what was tried."""
+    """Meant for half an hour on 2 CPU cores; its time was estimated, not measured. A net of 2 steps, because
+    evaluations are most of the time, and few simulations, because a value learns from many games; the log
+    has what was tried."""
     return Config(
         iterations=60,
         games_per_iteration=64,

@@ -9,8 +9,8 @@ indices (moves.py), 3 = win, draw, loss.
     value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(fire(current))))))) -> linear to 3
     counts:  the spikes of each channel on the whole board, of the stem and of the tower
 
-Material is a number of pieces, so the value counts: it learns to from few games, where a value that
-sees squares alone remembers the games. With `value_channels` 0 it only counts.
+Material is a number of pieces, so the value counts; without the stem's counts a net remembered its
+first games in place of learning to count. With `value_channels` 0 it only counts.
 
 The shortcut carries currents and not spikes (Hu et al. 2021, "Advancing Spiking Neural Networks
 towards Deep Residual Learning", arXiv 2112.08954), so all layers but the stem get spikes as inputs.
