@@ -40,8 +40,8 @@ def test_half_of_the_positions_of_a_batch_are_mirrored(on_policy: bool, tmp_path
         assert 0.45 < is_image_B.double().mean() < 0.55
         if not on_policy:  # the same positions as without a symmetry
             without = torch.cat([plain.batch(64, number).shards.ids for number in range(window.updates)])
-            assert torch.equal(ids % size, without)
-        found, expected = window.gather(ids), plain.gather(ids % size)
+            assert torch.equal(torch.remainder(ids, size), without)
+        found, expected = window.gather(ids), plain.gather(torch.remainder(ids, size))
         images = mirror(expected.positions)
         for name in ("states_BW", "moves_BM"):
             ours, one, other = (getattr(p, name) for p in (found.positions, expected.positions, images))
