@@ -101,12 +101,14 @@ QUICK_DAMAGES = 4
 
 def damage_runs(proof: SurviveProof, damages: int) -> None:
     """Kill a run, damage a file in each of `damages` copies of it, and let the copies end."""
-    report, baseline = proof.report, proof.baseline(*SETTING)
+    report = proof.report
     report.section("Damaged kept files")
+    if not proof.baselines:
+        proof.baseline(*SETTING)
     if not proof.keeps_files:
         report.say("this workload keeps no files")
         return
-    killed = kill_before_naming(proof, proof.command("damaged", *SETTING), baseline.iteration_s)
+    killed = kill_before_naming(proof, proof.command("damaged", *SETTING), proof.baseline(*SETTING).iteration_s)
     done: list[Damage] = []
     for number, (damage, which) in enumerate(DAMAGES[i % len(DAMAGES)] for i in range(damages)):
         run = killed.variant(f"damaged-{number}")
