@@ -26,6 +26,7 @@ from ranks.workloads.chess_spiking.matches.rating import Pair, fit_ratings, metr
 from ranks.workloads.chess_spiking.matches.sides import FixedSide
 from tests.chess_spiking.tiny import CONFIG, TINY_NET, train
 from tests.engine.group import FORKED, run_ranks
+from tests.selfplay.fixtures import single_rank
 
 LADDER = Path(__file__).parents[2] / "benchmarks" / "results" / "chess_ladder_2026-11-20.json"
 
@@ -83,14 +84,17 @@ def noisy_games(world: World) -> list[GameResult]:
 
     net.forward = noisy
     plan = EvaluationPlan.make(10, 5, best=True)
-    return play_games(plan, net, best, encoding_of(TINY_NET, 0), 4, 24, world)
+    return play_games(plan, net, best, encoding_of(TINY_NET, 0), 2, 60, world)
 
 
 def test_with_exact_the_games_are_the_same_on_one_and_two_ranks(tmp_path: Path) -> None:
-    config = RunConfig(exact=True, shards=4)
-    (alone,), (first, second) = (run_ranks(size, noisy_games, config=config, tmp_path=tmp_path) for size in (1, 2))
-    assert len(alone) == 10
+    with single_rank(exact=True, shards=4) as world:
+        alone = noisy_games(world)
+    first, second = run_ranks(2, noisy_games, config=RunConfig(exact=True, shards=4), tmp_path=tmp_path)
+    assert [result.game for result in alone] == list(range(10))
     assert alone == first == second
+    with single_rank(exact=True, shards=1) as world:
+        assert noisy_games(world) != alone  # other batches, and so other games
 
 
 # Ratings --------------------------------------------------------------------------------------------------------------
@@ -102,21 +106,25 @@ def test_the_fixed_players_have_the_elo_of_the_committed_ladder() -> None:
     assert {word: committed[word] for word in RUNGS} == RUNGS
 
 
-def results_at(elo: float, plan: EvaluationPlan, seed: int = 0) -> list[GameResult]:
-    """Games without draws of a player with this rating."""
+def results_at(elo: float, plan: EvaluationPlan, seed: int) -> list[GameResult]:
+    """Games of a player with this rating, none of them drawn."""
     uniform = np.random.default_rng(seed).random(plan.games)
-    won = [uniform[game] < score_of(elo - RUNGS.get(plan.opponent(game), elo)) for game in range(plan.games)]
+    won = [uniform[game] < score_of(elo - RUNGS[plan.opponent(game)]) for game in range(plan.games)]
     return [GameResult(game, 1 if won[game] else -1, False, False, 60) for game in range(plan.games)]
 
 
-def test_the_rating_is_that_of_the_games() -> None:
-    plan = EvaluationPlan.make(800, 1, best=False)
-    results = results_at(300, plan)
-    metrics = metrics_of(plan, results, fit_ratings(pairs_of(plan, results), []))
-    assert metrics["rating_low"] < 300 < metrics["rating_high"]
-    assert metrics["rating_high"] - metrics["rating_low"] < 150
-    assert metrics["score_random"] > 0.98
-    assert {"score_greedy", "score_minimax-2", "score_alphabeta-1", "drawn_by_repetition", "games"} <= metrics.keys()
+@pytest.mark.parametrize(("games", "half_width"), [(100, 120), (800, 45)])
+def test_most_intervals_contain_the_rating_of_the_player(games: int, half_width: float) -> None:
+    plan = EvaluationPlan.make(games, 1, best=False)
+    found = [results_at(200, plan, seed) for seed in range(20)]
+    rated = [metrics_of(plan, results, fit_ratings(pairs_of(plan, results), [])) for results in found]
+    assert sum(row["rating_low"] < 200 < row["rating_high"] for row in rated) >= 16
+    width = np.mean([(row["rating_high"] - row["rating_low"]) / 2 for row in rated])
+    assert width == pytest.approx(half_width, rel=0.15)
+    assert np.mean([row["rating"] for row in rated]) == pytest.approx(200, abs=half_width / 2)
+    assert np.mean([row["score_random"] for row in rated]) > 0.98
+    names = {"score_greedy", "score_minimax-2", "score_alphabeta-1", "drawn_by_repetition", "games"}
+    assert names <= rated[0].keys()
 
 
 @pytest.mark.parametrize("points", [0, 1, 2])

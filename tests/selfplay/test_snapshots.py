@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ from ranks.selfplay import Snapshots
 from ranks.selfplay.snapshots import weights_of
 
 
+@dataclass(frozen=True)
+class Config:
+    """A run without settings."""
+
+
 def train(folder: Path, iterations: int, every: int = 2) -> Path:
     """A net whose weights are the number of finished iterations; it is also a part of the state."""
     config = RunConfig(name="r", runs_dir=folder / "runs", threads=1, save_every="1")
@@ -21,7 +27,7 @@ def train(folder: Path, iterations: int, every: int = 2) -> Path:
     try:
         net = nn.Linear(2, 1)
         snapshots = Snapshots(net, every, world)
-        with Run.open(None, world, keep=dict(snapshots=snapshots)) as run:
+        with Run.open(Config(), world, keep=dict(snapshots=snapshots)) as run:
             for iteration in run.iterations(iterations, long=True):
                 nn.init.constant_(net.weight, iteration + 1)
                 snapshots.take(iteration)
