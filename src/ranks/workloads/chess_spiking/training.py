@@ -40,14 +40,15 @@ def loss_of(cfg: Config, encoding: Encoding) -> Any:
 
 def train(cfg: Config, world: World) -> Summary:
     """Train a net by self-play."""
-    net, encoding = build(cfg), encoding_of(cfg.net, world.seed)
+    net, best, encoding = build(cfg), build(cfg), encoding_of(cfg.net, world.seed)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
-    use_fused_kernel(net, world.device)
+    for each in (net, best):
+        use_fused_kernel(each, world.device)
     loss = loss_of(cfg, encoding)
     selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(CHESS, cfg.replay, world)
     snapshots = Snapshots(net, cfg.snapshot_every, world)
-    matches = Matches(net, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)
+    matches = Matches(net, best, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)
     keep = dict(learner=learner, selfplay=selfplay, window=window, snapshots=snapshots, matches=matches)
     with Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +20,7 @@ from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings,
 class Matches:
     """Plays the newest weights against the best so far and the fixed players.
 
-        matches = Matches(net, encoding, games, simulations, max_plies, world)
+        matches = Matches(net, best, encoding, games, simulations, max_plies, world)
         with Run.open(cfg, world, keep=dict(learner=learner, ..., matches=matches)) as run:
             ...
             run.log(matches.play(iteration), prefix="match")
@@ -32,17 +31,24 @@ class Matches:
     """
 
     def __init__(
-        self, net: nn.Module, encoding: Encoding, games: int, simulations: int, max_plies: int, world: World
+        self,
+        net: nn.Module,
+        best: nn.Module,
+        encoding: Encoding,
+        games: int,
+        simulations: int,
+        max_plies: int,
+        world: World,
     ) -> None:
-        """`games`: of a match, with all opponents together; `simulations`: of each move."""
-        self.net, self.encoding, self.world = net, encoding, world
+        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. `games`: of a
+        match, with all opponents together; `simulations`: of each move."""
+        self.net, self.best, self.encoding, self.world = net, best.to(next(net.parameters())), encoding, world
         self.games, self.simulations, self.max_plies = games, simulations, max_plies
         self.times_replaced = 0
         """How often newest weights have become the best."""
         self.checkpoint_score: float | None = None
         """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
         self._kept = KeptFiles(world, BEST)
-        self._best: nn.Module | None = None
         self._pairs_of_best: list[Pair] = []
 
     def play(self, iteration: int) -> dict[str, float]:
@@ -53,11 +59,12 @@ class Matches:
         requested; UserError where the disk is full.
         """
         self.world.session.drain()
-        plan = EvaluationPlan.make(self.games, TRAINING_SEED, best=self._best is not None)
-        results = play_games(plan, self.net, self._best, self.encoding, self.simulations, self.max_plies, self.world)
+        best = self.best if self._kept.files else None
+        plan = EvaluationPlan.make(self.games, TRAINING_SEED, best=best is not None)
+        results = play_games(plan, self.net, best, self.encoding, self.simulations, self.max_plies, self.world)
         pairs = pairs_of(plan, results)
         ratings = fit_ratings(pairs, self._pairs_of_best)
-        is_better = self._best is None or (ratings is not None and ratings.difference(NET, BEST).value > 0)
+        is_better = best is None or (ratings is not None and ratings.difference(NET, BEST).value > 0)
         self.checkpoint_score = None
         if is_better:
             self._replace_best(iteration, [pair for pair in pairs if pair.opponent != BEST])
@@ -69,7 +76,8 @@ class Matches:
         self._kept.write(iteration, weights_as_arrays(self.net) if self.world.rank == 0 else {})
         for older in self._kept.files[:-1]:
             self._kept.drop(older)
-        self._best, self._pairs_of_best = copy.deepcopy(self.net), pairs
+        load_weights(self.best, self.net.state_dict())
+        self._pairs_of_best = pairs
         self.times_replaced += 1
         self.checkpoint_score = -float(self.times_replaced)
 
@@ -81,10 +89,8 @@ class Matches:
         self._kept.load_state_dict(state["best"])
         self._pairs_of_best = [Pair(*pair) for pair in state["pairs_of_best"]]
         self.times_replaced = state["times_replaced"]
-        self._best = None
-        for file in self._kept.files:
-            self._best = copy.deepcopy(self.net)
-            load_weights(self._best, arrays_as_weights(self._kept.open(file)))
+        for file in self._kept.files:  # one, or none before the first match
+            load_weights(self.best, arrays_as_weights(self._kept.open(file)))
 
 
 def evaluate_by_matches(
