@@ -157,8 +157,8 @@ def killed(folder: Path) -> None:
     """Train, and die in the first match, between the file of the best weights and the checkpoint."""
     write = KeptFiles.write
 
-    def dying(self: KeptFiles, *args: Any) -> Any:
-        file = write(self, *args)
+    def dying(self: KeptFiles, iteration: int, arrays: Any) -> Any:
+        file = write(self, iteration, arrays)
         if self.name == BEST:
             os.kill(os.getpid(), signal.SIGKILL)
         return file
