@@ -3,8 +3,8 @@
     python benchmarks/connect_four.py [--minutes 10] [--ranks 2] [--seeds 3] [--clock wall|cpu] [-- FLAGS]
 
 FLAGS are those of `ranks train`. It trains what `ranks new NAME --shape self-play` writes and asks how often the net
-plays an optimal move in up to 1,000 positions (benchmarks/connect_four_positions.py): without search, and with 64 simulations
-of Gumbel search without noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The
+plays an optimal move in up to 1,000 positions (benchmarks/connect_four_positions.py): without search, and with 64
+simulations of Gumbel search without noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The
 strict share, of positions with 16 stones or more, counts only moves that also win soonest or lose latest. In each
 position at least one move is not optimal. Positions that occurred in the training games, or whose mirror image did, are
 left out, also those that were not learned from. Of equal priors each counts in part. The untrained net is measured too.
