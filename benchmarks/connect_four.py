@@ -3,11 +3,12 @@
     python benchmarks/connect_four.py [--minutes 10] [--ranks 2] [--seeds 3] [--clock wall|cpu] [-- FLAGS]
 
 FLAGS are those of `ranks train`. It trains what `ranks new NAME --shape self-play` writes and asks how often the net
-plays an optimal move in 1,000 positions (benchmarks/connect_four_positions.py): without search, and with 64 simulations
-of Gumbel search without noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect play. The
-strict share, of positions with 16 stones or more, counts only moves that also win soonest or lose latest. In each
-position at least one move is not optimal. Positions that occurred in the training games, or whose mirror image did, are
-left out, also those that were not learned from. Of equal priors each counts in part. The untrained net is measured too.
+plays an optimal move in up to 1,000 positions (benchmarks/connect_four_positions.py): without search, and with 64
+simulations of Gumbel search without noise. Optimal is a move with the best outcome (won, drawn or lost) under perfect
+play. The strict share, of positions with 16 stones or more, counts only moves that also win soonest or lose latest. In
+each position at least one move is not optimal. Positions that occurred in the training games, or whose mirror image
+did, are left out, also those that were not learned from. Of equal priors each counts in part. The untrained net is
+measured too.
 
 With --clock cpu the time is the CPU time of all processes of the run, divided by the ranks: for a machine that does
 other work. Writes benchmarks/results/connect_four_DATE.json.
@@ -29,13 +30,13 @@ from typing import Any
 
 import numpy as np
 import psutil
-import safetensors.torch
 import torch
 from connect_four_positions import SHA256, STRICT_FROM, Position, key_of, read
 from measure import environment, origin, write_result
 from numpy.typing import NDArray
 from torch import nn
 
+from ranks.cli.saved.saved_model import model_weights, pick_checkpoint
 from ranks.search import CONNECT_FOUR, Evaluation, Leaves, Search, SearchConfig
 from ranks.selfplay import Positions, expected_outcome, policy_and_value
 
@@ -154,7 +155,7 @@ def train(folder: Path, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
             break
         time.sleep(0.5)
     code, wall_s = process.wait(), time.perf_counter() - started
-    if code not in (0, 143) or ranks(folder, "export", NAME, "--trust-code").wait():
+    if code not in (0, 143):
         raise RuntimeError((folder / "output.txt").read_text()[-3000:])
     rows = [json.loads(row) for row in (folder / "runs" / NAME / "metrics.jsonl").read_text().splitlines()]
     games = sum(row["rollout/games"] for row in rows)
@@ -175,7 +176,7 @@ def one_seed(seed: int, asked: argparse.Namespace) -> dict[str, Any]:
         found |= {"positions_seen": len(seen), "left_out": len(read()) - len(held_out)}
         positions = held_out[:MEASURED]
         found["untrained"] = measure(net, module.ENCODING, positions)
-        net.load_state_dict(safetensors.torch.load_file(folder / "runs" / NAME / "export" / "model.safetensors"))
+        net.load_state_dict(model_weights(pick_checkpoint(folder / "runs" / NAME, "latest")))
         found["trained"] = measure(net, module.ENCODING, positions)
         found["positions"] = len(positions)
     print(json.dumps(found), flush=True)

@@ -29,9 +29,9 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_committed_positions(benchmark: Any) -> None:
     positions = benchmark.read()
-    assert len(positions) == 1_050
+    assert len(positions) == 799
     assert {len(position.moves) for position in positions} == set(range(8, 31))
-    assert len({benchmark.key_of(position.state_W) for position in positions}) == 1_050
+    assert len({benchmark.key_of(position.state_W) for position in positions}) == 799
     for position in positions:
         assert position.soonest <= position.best < set(position.legal)
         assert bool(position.soonest) == (len(position.moves) >= 16)
