@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ranks import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
-from ranks.prove.damage import DAMAGES, WORDS, choose_file
+from ranks.prove.crashes.damage import DAMAGES, WORDS, choose_file
 from ranks.prove.kept import (
     fate_of,
     games_sha256,

@@ -14,13 +14,13 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from ranks.prove.damage import DAMAGES, QUICK_DAMAGES, damage_runs
+from ranks.prove.crashes.damage import DAMAGES, QUICK_DAMAGES, damage_runs
+from ranks.prove.crashes.kills import Kill, KilledRun, Moment
+from ranks.prove.crashes.stops import AIMS, Stop, StoppedRun, count_phases
 from ranks.prove.hangs.prove_hangs import hang_runs, stop_hung_runs
-from ranks.prove.kills import Kill, KilledRun, Moment
 from ranks.prove.options import ProofOptions
 from ranks.prove.processes import GONE_S, ListenSampler, ProofError, left_running
 from ranks.prove.report import Report, percentile, table_lines
-from ranks.prove.stops import AIMS, Stop, StoppedRun, count_phases
 from ranks.prove.survive_proof import SurviveProof
 from ranks.prove.train_command import workspace
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ranks.prove.baseline import BaselineRun
-from ranks.prove.freeze import freeze_in_save, freeze_when
+from ranks.prove.crashes.freeze import freeze_in_save, freeze_when
 from ranks.prove.kept import fate_of, unnamed_files
 from ranks.prove.processes import ProofError
 from ranks.prove.train_command import LIMIT_S, TrainCommand

@@ -12,7 +12,7 @@ from typing import Any
 
 from ranks.engine.runs.checkpoints import checkpoint
 from ranks.prove.baseline import BaselineRun
-from ranks.prove.freeze import freeze_in_save
+from ranks.prove.crashes.freeze import freeze_in_save
 from ranks.prove.processes import ProcessTree, ProofError
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 

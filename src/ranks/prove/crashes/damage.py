@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ranks.engine.runs.folder import TEMPORARY
-from ranks.prove.freeze import freeze_when
+from ranks.prove.crashes.freeze import freeze_when
 from ranks.prove.kept import is_intact, named_by_checkpoints, unnamed_files
 from ranks.prove.processes import ProofError
 from ranks.prove.survive_proof import SurviveProof

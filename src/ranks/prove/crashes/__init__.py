@@ -1,0 +1,1 @@
+"""Runs that are killed, stopped or damaged on purpose."""
