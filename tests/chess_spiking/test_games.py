@@ -66,7 +66,8 @@ def test_random_games_end_as_their_boards_say_and_their_pgn_is_read_again() -> N
 def test_a_third_repetition_is_known_from_the_last_position(simulations: int) -> None:
     def evaluate(leaves: Leaves) -> Evaluation:
         share_B1 = 1 / np.maximum(leaves.num_moves_B, 1)[:, None]
-        return Evaluation(np.float32(np.broadcast_to(share_B1, leaves.moves_BM.shape)), np.zeros(len(share_B1)))
+        priors_BM = np.broadcast_to(share_B1, leaves.moves_BM.shape).astype(np.float32)
+        return Evaluation(priors_BM, np.zeros(len(share_B1), np.float32))
 
     *line, last = moves_of(*2 * ["g1f3", "g8f6", "f3g1", "f6g8"])
     search = Search(CHESS, SearchConfig(simulations=64, reuse=True), num_games=1)
