@@ -36,7 +36,7 @@ from measure import environment, origin, write_result
 from numpy.typing import NDArray
 from torch import nn
 
-from ranks.cli.saved.saved_model import model_weights, pick_checkpoint
+from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint
 from ranks.search import CONNECT_FOUR, Evaluation, Leaves, Search, SearchConfig
 from ranks.selfplay import Positions, expected_outcome, policy_and_value
 
@@ -176,7 +176,7 @@ def one_seed(seed: int, asked: argparse.Namespace) -> dict[str, Any]:
         found |= {"positions_seen": len(seen), "left_out": len(read()) - len(held_out)}
         positions = held_out[:MEASURED]
         found["untrained"] = measure(net, module.ENCODING, positions)
-        net.load_state_dict(model_weights(pick_checkpoint(folder / "runs" / NAME, "latest")))
+        net.load_state_dict(model_weights(pick_checkpoint(folder / "runs" / NAME, "latest", NAME)))
         found["trained"] = measure(net, module.ENCODING, positions)
         found["positions"] = len(positions)
     print(json.dumps(found), flush=True)

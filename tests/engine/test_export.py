@@ -252,3 +252,19 @@ def test_two_modules_may_define_what_only_one_of_them_gives(write: Write) -> Non
     own = "class Net(nn.Module):\n    def go(self): return layer(), scale()"
     write("top", f"from ranks.one import layer\ndef scale(): return 2\n{own}")
     assert source_of("top").count("def scale") == 1
+
+
+def test_an_argument_with_the_name_of_a_function_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The template's `forward(self, planes)`, next to a module's function `planes` that uses numpy."""
+    text = (
+        "import numpy\nfrom torch import nn\n\n\ndef planes(x):\n    return numpy.asarray(x)\n\n\n"
+        "def double(x):\n    return 2 * x\n\n\nclass Net(nn.Module):\n"
+        "    def forward(self, planes):\n        kept = [planes for _ in range(1)]\n        return double(kept[0])\n"
+    )
+    (tmp_path / "argument_net.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = standalone_source(importlib.import_module("argument_net").Net)
+    assert "def double" in source
+    assert "numpy" not in source

@@ -17,7 +17,7 @@ SMALL = ("--iterations", "1", "--slots", "8", "--games-per-iteration", "8", "--g
 
 def train(workload: Path, folder: Path, *flags: str) -> tuple[int, str, str]:
     """`ranks train` in this process: exit code, output, errors."""
-    place = ["--name", "run", "--runs-dir", str(folder), "--gpus", "none", "--threads", "1", "--hang-timeout", "none"]
+    place = ["--name", "run", "--runs-dir", str(folder), "--ranks", "1", "--threads", "1", "--hang-timeout", "none"]
     return in_this_process(["train", str(workload), *place, *SMALL, *flags])
 
 

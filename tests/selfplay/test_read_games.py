@@ -149,7 +149,9 @@ def test_a_part_of_an_older_version_is_named_and_still_learned_from(runs: Path) 
     assert ["older version" in line for line in skipped] == [True]
     with single_rank(runs_dir=runs, name="r") as world:
         window = ReplayWindow(CONNECT_FOUR, ReplayConfig(), world)
-        window.load_state_dict({"added": 0, "updates": 0, "parts": {"files": [file.as_json()]}})
+        window.load_state_dict(
+            {"game": CONNECT_FOUR.name, "added": 0, "updates": 0, "parts": {"files": [file.as_json()]}}
+        )
         assert len(window) == len(older["move_P"]) > 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import symtable
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -132,8 +133,17 @@ def _in_order(sources: dict[str, ModuleSource]) -> Iterator[str]:
         yield from visit(module)
 
 
-def _names_used(node: ast.stmt) -> list[str]:
-    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+def _names_used(node: ast.stmt) -> Iterator[str]:
+    """The names of the module that a statement uses; its arguments and local variables are no names of the module."""
+
+    def of(table: symtable.SymbolTable) -> Iterator[str]:
+        for symbol in table.get_symbols():
+            if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
+                yield symbol.get_name()
+        for child in table.get_children():
+            yield from of(child)
+
+    return of(symtable.symtable(ast.unparse(node), "<statement>", "exec"))
 
 
 def _names_bound(node: ast.stmt) -> list[str]:

@@ -64,6 +64,7 @@ class TradingPolicy(nn.Module):
         self.num_stocks, self.num_columns, self.num_account = num_stocks, num_columns, num_account
         self.kind, self.window, self.stride = kind, window, stride
         self.feature_hidden, self.hidden, self.log_std, self.clip = feature_hidden, hidden, log_std, clip
+        self.activation = activation
         self.mean_K: Tensor
         self.std_K: Tensor
         self.exit_above: Tensor
