@@ -14,28 +14,28 @@ import pytest
 
 BUDGETS_S: Mapping[str, int] = {
     "benchmarks": 10,
-    "chess": 50,
-    "chess_spiking": 15,
-    "cli": 85,
+    "chess": 45,
+    "chess_spiking": 25,
+    "cli": 75,
     "data": 5,
-    "docs": 115,
-    "engine": 35,
+    "docs": 100,
+    "engine": 30,
     "fuzz": 5,
-    "graph_coloring": 85,
-    "launch": 55,
-    "prove": 150,
-    "rating": 10,
-    "rl": 35,
+    "graph_coloring": 75,
+    "launch": 45,
+    "prove": 145,
+    "rating": 15,
+    "rl": 30,
     "search": 30,
-    "selfplay": 20,
-    "simulated_device": 55,
-    "stock_trading": 100,
+    "selfplay": 30,
+    "simulated_device": 50,
+    "stock_trading": 95,
     "tests": 10,
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not
-asserted. Ten minutes of two cores are 1,200 s. This table is 875, two more workloads at 100 each are 200, and the
-rest is for ruff, pyright and the start of the workers."""
+asserted. Ten minutes of two cores are 1,200 s. This table is 825, three more workloads at 100 each are 300,
+and the rest is for ruff and pyright."""
 
 LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")
 """Folders with long files. They start first, so that no worker is left alone with one at the end."""
