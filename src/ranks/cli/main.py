@@ -204,6 +204,6 @@ def usage() -> str:
             *(f"  {name:<12} {summary}" for name, (summary, _) in (COMMANDS | COMMAND_GROUPS).items()),
             "",
             f"workloads: {', '.join(WORKLOADS)} (their commands: ranks WORKLOAD --help)",
-            "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help",
+            "help on a command: ranks COMMAND --help, ranks train WORKLOAD --help, ranks train ./FILE.py --help",
         ]
     )

@@ -104,14 +104,12 @@ def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
         f"{name} {value / total_s:.0%}" for name, value in split.items() if total_s > 0 and value / total_s >= 0.005
     )
     goodput = finished.get("goodput")
+    kept = f"{goodput:.1%} of the time of all sessions went into kept iterations" if isinstance(goodput, float) else ""
     name = run_dir.name if run_dir.parent == Path("runs") else str(run_dir)
     rows = [
         *((clean(key), _number(value) + older.get(key, "")) for key, value in metrics.items()),
         ("time", _join(duration(finished.get("seconds")), parts)),
-        (
-            "goodput",
-            f"{goodput:.1%} of the wall time of all sessions was useful work" if isinstance(goodput, float) else "",
-        ),
+        ("goodput", kept),
         ("peak memory", size(finished.get("peak_memory_bytes"))),
         ("run folder", str(run_dir)),
         ("checkpoints", str(run_dir / "checkpoints")),
@@ -126,7 +124,7 @@ def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
         *(f"  {title:<{width}} {text}" for title, text in rows if text),
         "next",
         f"  ranks evaluate {name}",
-        f"  ranks export {name}",
+        *([] if finished.get("export") else [f"  ranks export {name}"]),
         f"  tensorboard --logdir {run_dir / 'tensorboard'}",
     ]
 

@@ -63,4 +63,5 @@ def export(argv: Sequence[str]) -> int:
     else:
         print(f"{run.folder.name}, iteration {found.iteration:,}")
         print("\n".join(f"  {entry['path']}  {size(entry['bytes'])}" for entry in result["files"]))
+        print(f'load it there, without ranks: from model import load; net = load("{folder}")')
     return 0

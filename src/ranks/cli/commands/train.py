@@ -50,7 +50,7 @@ def without_workload(argv: Sequence[str]) -> int:
     listed = ", ".join(WORKLOADS)
     if not {"-h", "--help"} & set(argv[:1]):
         raise UserError("ranks train", "no workload was named", f"name one of {listed}, or your own file: ./FILE.py")
-    print(f"{HELP}\n\nworkloads: {listed}\nall flags and presets of a workload: ranks train WORKLOAD --help")
+    print(f"{HELP}\n\nworkloads: {listed}\nall flags: ranks train WORKLOAD --help, ranks train ./FILE.py --help")
     return 0
 
 
