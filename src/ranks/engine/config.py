@@ -77,7 +77,7 @@ class RunConfig:
     """How often to write a checkpoint: 500 (iterations), or 30s, 5m, 1h."""
     max_time: str | None = free(None)
     """Save and stop with exit code 0 after this time of one command, restarts included: 90s, 10m,
-    2h."""
+    2h. The iteration that is running is finished first."""
     hang_timeout: str | None = free(HANG_TIMEOUT)
     """A training step without progress for this long is a hang; other phases may take longer. none:
     no hang is noticed, and one rank runs in the process of the command, where a debugger works."""

@@ -75,7 +75,7 @@ def train(cfg: Config, world: World) -> Summary:
     collector = Collector(policy, make_vec_env, cfg.n_envs, cfg.n_steps, cfg.ppo, world, cut_time=cut_time)
     keep = dict(learner=learner, collector=collector)
     with closing(collector), Run.open(cfg, world, keep=keep) as run:
-        for iteration in run.iterations(cfg.iterations, long=True):
+        for iteration in run.iterations(cfg.iterations, long=True):  # a stop in a long one repeats it on resume
             rollout = collector.collect(policy, iteration)
             run.log(ppo.update(learner, loss, rollout, collector.ids, cfg.ppo, iteration))
             run.log(collector.statistics(), prefix="rollout")

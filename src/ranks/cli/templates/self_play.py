@@ -4,8 +4,8 @@
     ranks evaluate template            plays the newest checkpoint against random moves
     ranks export template              writes weights that plain PyTorch loads
 
-Put your game into `play` and `legal_moves`, what the net sees of it into `planes`, and your net in
-place of `Net`.
+Put your game into `play`, `legal_moves` and `GAME`, its symmetry into `mirror`, what the net sees of
+it into `planes`, and your net in place of `Net`. docs/self-play.md explains each part.
 """
 
 # B positions, C channels, 7 columns x 6 rows
@@ -38,6 +38,7 @@ SHAPE = "self-play"
 
 # YOUR GAME: a state is words of 64 bits, here the stones of the side to move, then those of the other side. Bit
 # 7 * column + row is a square; a seventh row, always empty, keeps lines from running on into the next column.
+# Numba compiles a kernel, and a helper for kernels to call: use only numbers and arrays in them.
 COLUMN, ONE, SEVEN = np.uint64(0b111111), np.uint64(1), np.uint64(7)
 BOTTOM = np.uint64(sum(1 << 7 * column for column in range(7)))
 FULL = COLUMN * BOTTOM
@@ -70,7 +71,10 @@ def play(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any
 
 @kernel(LEGAL_MOVES)
 def legal_moves(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
-    """Write the legal moves from moves[at] on and return their number, or how the game has ended."""
+    """Write the legal moves from moves[at] on and return their number, or how the game has ended.
+
+    `keys[first:end]` are the keys of the positions before this one: for games where repetition counts.
+    """
     mine, theirs = states[row, 0], states[row, 1]
     if has_four(theirs):
         return LOST
@@ -84,6 +88,7 @@ def legal_moves(states: Any, row: int, keys: Any, first: int, end: int, moves: A
     return count
 
 
+# key_word: the word of a state that identifies a position; history: how many earlier keys legal_moves reads.
 GAME = Game("template", np.zeros(2, np.uint64), max_moves=7, key_word=0, history=0, play=play, legal_moves=legal_moves)
 
 
@@ -160,7 +165,7 @@ def train(cfg: Config, world: World) -> Summary:
     selfplay = SelfPlay(GAME, ENCODING, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(GAME, cfg.replay, world, mirror)
     with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
-        for iteration in run.iterations(cfg.iterations, long=True):
+        for iteration in run.iterations(cfg.iterations, long=True):  # a stop in a long one repeats it on resume
             games = selfplay.play(net, iteration)
             window.add(games)
             for batch in window.batches(cfg.global_batch):

@@ -23,6 +23,7 @@ class Config:
     """Every field is a flag. A field marked `free` may change between the sessions of one run."""
 
     iterations: int = free(600)
+    """The learning rate falls to 0 at the last: to train longer, --optim.schedule-updates keeps the old end."""
     global_batch: int = 256
     """Samples of one update, all GPUs together."""
     hidden: int = 64

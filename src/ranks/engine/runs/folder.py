@@ -138,10 +138,14 @@ class RunFolder:
         differences = differing(self.read_run()["identity"], identity)
         if differences:
             do = "choose another --name, or give the settings that the run was started with"
-            if any("schedule_updates" in difference for difference in differences):
+            flags = [flag for difference in differences if (flag := _flag(difference))]
+            if flags:
+                do += f" ({' '.join(flags)})"
+            ends = [match[1] for d in differences if (match := re.search(r"schedule_updates was (\d+)", d))]
+            if ends:
                 do += (
-                    "; to train longer under this name, keep the schedule's end with --optim.schedule-updates: "
-                    "the learning rate is 0 after it"
+                    f"; to train longer under this name, add --optim.schedule-updates {ends[0]}: the learning rate "
+                    "is 0 after it"
                 )
             listed = "\n       ".join(["it is another run", *sorted(differences, key=_weight)])
             raise UserError(f"to continue {self.path}", listed, do)
@@ -180,6 +184,14 @@ def _shared(one: Any, other: Any) -> tuple[Any, Any]:
         pairs = {key: _shared(a[key], b[key]) for key in a.keys() & b.keys()}
         return {k: v[0] for k, v in pairs.items()}, {k: v[1] for k, v in pairs.items()}
     return one, other
+
+
+def _flag(difference: str) -> str | None:
+    """'engine.seed was 0, now 1' -> '--seed 0': the flag that sets a number or a word back. None for other values."""
+    found = re.fullmatch(r'(?:config|engine)\.(\S+) was ("?)([\w.+-]+)\2, now .*', difference)
+    if found is None or found[3] in ("true", "false", "null"):
+        return None
+    return f"--{found[1].replace('_', '-')} {found[3]}"
 
 
 def _weight(difference: str) -> int:

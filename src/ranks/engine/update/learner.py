@@ -148,8 +148,8 @@ class Learner:
             result = self.dry_run.run(update)
         if self.dry_run.loss_is_a_mean(update):
             self.world.session.warn(
-                f"{update.loss_name.rpartition('.')[2]} returns a mean over the micro-batch: half of the items give "
-                "about the same loss. Return Loss(sum over the items, their number); the learner divides the sums"
+                f"{update.loss_name.rpartition('.')[2]} returns a mean, and the learner divides it by the count once "
+                "more: half of the items give about the same loss as all. Return a sum: Loss(loss_B.sum(), len(loss_B))"
             )
         return self.world.comm.max_host(result.seconds)
 
@@ -257,7 +257,11 @@ class Learner:
         """Why the run gives up, and what to do."""
         found = "; ".join(f"{result.problem} on rank {rank}" for rank, result in problems)
         found = found or "the sum of the gradients of all ranks is not finite"
-        do = f"lower the learning rate (--optim.lr, now {self.config.lr:g}), or check the data of these items"
+        do = "check the loss function and the data of these items"
+        if self._skipped_updates > update.number:
+            do += ": no update was made before, so the learning rate is not the cause"
+        else:
+            do = f"lower the learning rate (--optim.lr, now {self.config.lr:g}), or {do}"
         kept = self.world.session.finite_checkpoint()
         if kept is not None:
             do += f"; {kept} holds the finite weights of iteration {int(kept.name)}"
