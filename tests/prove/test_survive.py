@@ -25,7 +25,7 @@ from .conftest import TOYS, Outcome
 
 SMALL = ("--quick", "--iterations", "300", "--runs", "1")
 HANGS = ("--hangs", "2", "--hung-sigterms", "1", "--train=--stop-grace 2s")
-KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "5", *HANGS)
+KILLS_AND_STOPS = ("survive", str(TOYS / "images.py"), *SMALL, "--kills", "2", "--sigterms", "3", *HANGS)
 
 
 @pytest.mark.proof(*KILLS_AND_STOPS)
@@ -40,7 +40,7 @@ def test_kills_lose_nothing(outcome: Outcome) -> None:
 @pytest.mark.proof(*KILLS_AND_STOPS)
 def test_stops_lose_nothing(outcome: Outcome) -> None:
     assert outcome.code == 0, outcome.printed
-    assert len(outcome.file["raw"]["stops"]) == 5
+    assert len(outcome.file["raw"]["stops"]) == 3
 
 
 @pytest.mark.proof(*KILLS_AND_STOPS)
