@@ -13,7 +13,7 @@ test: .venv/test.stamp
 pytest:
 	.venv/bin/python -m pytest
 
-checks:  # beside the tests, which leave a sixth of two cores idle
+checks:  # at the same time as the tests, which leave a sixth of two cores idle
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/pyright --pythonpath .venv/bin/python

@@ -9,8 +9,9 @@ on an idle machine. PYTHON is the interpreter of a virtual environment, FOLDER h
     git clone https://github.com/AI4Finance-Foundation/FinRL && git -C FinRL checkout 220f9e49
     python benchmarks/trading_recurrent_ppo.py --peer peers/bin/python --finrl FinRL/finrl/meta/env_stock_trading
 
-Three sides trade the 20 shipped stocks of the training days, each on one core: ranks (the default policy, with a shared
-memory of the market, but hardtanh in place of tanh), RecurrentPPO on the same batched market, and RecurrentPPO on
+Three sides trade the 20 shipped stocks of the training days, each on one core: ranks (the policy with a
+shared memory of the market, but hardtanh in place of tanh and wider initial actions: `--model.activation hardtanh
+--model.log-std 0.8`), RecurrentPPO on the same batched market, and RecurrentPPO on
 FinRL's own environment. All have hidden sizes of 128, the same learning rate, and 10 epochs of 4 minibatches from each
 rollout. A setting is a number of accounts and a number of days of a rollout. The sides take turns, and the first
 rollout of each run is not measured. The fastest setting of each peer counts.
