@@ -23,7 +23,7 @@ from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import Leaves
 from ranks.selfplay import SelfPlay, SelfPlayConfig
 from ranks.selfplay.check_rules import check_rules
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.times import PlayTimes
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig

@@ -29,7 +29,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     from ranks.search.evaluation import Evaluation, Leaves
     from ranks.search.search import Search
     from ranks.selfplay import ReplayConfig, ReplayWindow, SelfPlay, SelfPlayConfig
-    from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+    from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
     from ranks.selfplay.slots import search_config
     from ranks.selfplay.times import PlayTimes
 

@@ -20,7 +20,7 @@ from ranks.chess.players.player import Limits
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.search.evaluation import Leaves
-from ranks.selfplay.net_evaluator import NetEvaluator
+from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of

@@ -10,7 +10,7 @@ import pytest
 from ranks.search import CONNECT_FOUR, TICTACTOE, Game
 from ranks.selfplay import Games, SelfPlayConfig, score_against_random
 from ranks.selfplay.agreement import Agreement
-from ranks.selfplay.evaluator import BatchMemory
+from ranks.selfplay.net.batch_evaluator import BatchMemory
 from ranks.selfplay.records import SHARE_ONE
 from ranks.selfplay.slots import Slots
 from tests.selfplay.fixtures import ENCODING, assert_equal, net_of, selfplay, single_rank

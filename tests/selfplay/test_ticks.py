@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ranks.search import CONNECT_FOUR
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.slots import Slots
 from tests.selfplay.fixtures import net_of, selfplay, single_rank
 

@@ -23,13 +23,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ranks.selfplay.against_random import score_against_random as score_against_random
     from ranks.selfplay.config import ReplayConfig as ReplayConfig
     from ranks.selfplay.config import SelfPlayConfig as SelfPlayConfig
-    from ranks.selfplay.encoding import Encoding as Encoding
-    from ranks.selfplay.encoding import Positions as Positions
-    from ranks.selfplay.encoding import expected_outcome as expected_outcome
-    from ranks.selfplay.encoding import policy_and_value as policy_and_value
-    from ranks.selfplay.evaluation import score_against_random as score_against_random
     from ranks.selfplay.games import Games as Games
     from ranks.selfplay.losses import Targets as Targets
     from ranks.selfplay.losses import alphazero_loss as alphazero_loss
@@ -37,6 +33,10 @@ if TYPE_CHECKING:
     from ranks.selfplay.losses import policy_loss as policy_loss
     from ranks.selfplay.losses import reinforce_loss as reinforce_loss
     from ranks.selfplay.losses import value_loss as value_loss
+    from ranks.selfplay.net.encoding import Encoding as Encoding
+    from ranks.selfplay.net.encoding import Positions as Positions
+    from ranks.selfplay.net.encoding import expected_outcome as expected_outcome
+    from ranks.selfplay.net.encoding import policy_and_value as policy_and_value
     from ranks.selfplay.replay.game_moves import PlayedGame as PlayedGame
     from ranks.selfplay.replay.window import ReplayWindow as ReplayWindow
     from ranks.selfplay.selfplay import SelfPlay as SelfPlay
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 HOMES = {
     "ranks.selfplay.config": ("ReplayConfig", "SelfPlayConfig"),
-    "ranks.selfplay.encoding": ("Encoding", "Positions", "expected_outcome", "policy_and_value"),
-    "ranks.selfplay.evaluation": ("score_against_random",),
+    "ranks.selfplay.net.encoding": ("Encoding", "Positions", "expected_outcome", "policy_and_value"),
+    "ranks.selfplay.against_random": ("score_against_random",),
     "ranks.selfplay.games": ("Games",),
     "ranks.selfplay.losses": (
         "Targets",

@@ -13,7 +13,7 @@ from ranks.errors import UserError
 from ranks.search.evaluation import Int64Array, Leaves, Moves, Words
 from ranks.search.game import DRAWN, LOST, WON, Game
 from ranks.search.trees import Trees
-from ranks.selfplay.encoding import Positions, Symmetry
+from ranks.selfplay.net.encoding import Positions, Symmetry
 from ranks.selfplay.random import MOVE, uniform
 
 GAMES = 16

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.update.loss import Loss
-from ranks.selfplay.encoding import Encoding, Positions, check_value, expected_outcome, policy_and_value
+from ranks.selfplay.net.encoding import Encoding, Positions, check_value, expected_outcome, policy_and_value
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
 from ranks.selfplay.check_rules import check_game, check_rules, check_trees
 from ranks.selfplay.config import SelfPlayConfig
-from ranks.selfplay.encoding import Encoding, largest_move_index
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.games import Games, ended_arrays
 from ranks.selfplay.gather import gather_arrays
+from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.encoding import Encoding, largest_move_index
 from ranks.selfplay.records import DTYPES, Records
 from ranks.selfplay.slots import Slots, check_memory
 from ranks.selfplay.times import PlayTimes, speed

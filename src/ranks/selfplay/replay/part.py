@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from ranks.search.game import Game
-from ranks.selfplay.encoding import Positions, Symmetry, mirrored_where
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
+from ranks.selfplay.net.encoding import Positions, Symmetry, mirrored_where
 from ranks.selfplay.records import SHARE_ONE, ragged
 
 

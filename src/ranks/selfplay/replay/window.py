@@ -27,9 +27,9 @@ from ranks.errors import UserError
 from ranks.search.game import Game
 from ranks.selfplay.check_rules import check_game, check_symmetry
 from ranks.selfplay.config import ReplayConfig
-from ranks.selfplay.encoding import Symmetry
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
+from ranks.selfplay.net.encoding import Symmetry
 from ranks.selfplay.replay.game_moves import FOLDER, GameMoves
 from ranks.selfplay.replay.part import HostBatch, Part
 

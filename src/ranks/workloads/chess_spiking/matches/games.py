@@ -20,8 +20,8 @@ from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
-from ranks.selfplay.evaluation import games_of_batches
-from ranks.selfplay.net_evaluator import NetEvaluator
+from ranks.selfplay.against_random import games_of_batches
+from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan
 from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
 

@@ -12,7 +12,7 @@ from ranks.chess.players.player import Choice, Limits
 from ranks.chess.players.tree_search import SearchPlayer, centipawns
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluator, Leaves
-from ranks.selfplay.net_evaluator import NetEvaluator
+from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.players.saved_net import SavedNet
 

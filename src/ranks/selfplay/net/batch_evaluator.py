@@ -23,7 +23,7 @@ from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
-from ranks.selfplay.encoding import Encoding, Positions, expected_outcome, policy_and_value
+from ranks.selfplay.net.encoding import Encoding, Positions, expected_outcome, policy_and_value
 from ranks.selfplay.times import PlayTimes
 
 

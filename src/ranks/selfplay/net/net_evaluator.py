@@ -12,8 +12,8 @@ import torch
 
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
-from ranks.selfplay.encoding import Encoding
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.encoding import Encoding
 from ranks.selfplay.times import PlayTimes
 
 

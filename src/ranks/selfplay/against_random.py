@@ -17,8 +17,8 @@ from ranks.search.config import SearchConfig
 from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.search import Search
-from ranks.selfplay.encoding import Encoding
-from ranks.selfplay.net_evaluator import NetEvaluator
+from ranks.selfplay.net.encoding import Encoding
+from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.selfplay.random import MOVE, uniform
 
 OTHER_SEED = 1_000_003

@@ -22,7 +22,7 @@ from ranks.selfplay import (
     reinforce_loss,
     value_loss,
 )
-from ranks.selfplay.evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.random import sample, uniform
 from ranks.selfplay.times import PlayTimes
 from tests.selfplay.fixtures import ENCODING, net_of

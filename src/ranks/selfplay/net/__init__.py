@@ -1,0 +1,1 @@
+"""How positions become a net's input, and batches of them its answers."""
