@@ -60,9 +60,10 @@ def pytest_collection_finish() -> None:
 
 
 def folder_of(nodeid: str) -> str:
-    """'tests/engine/test_rng.py::test_golden' -> 'engine'; files directly in tests/ belong to 'tests'."""
-    parts = nodeid.partition("::")[0].split("/")
-    return parts[-2] if len(parts) > 1 else HERE.name
+    """'tests/cli/flags/test_help.py::test_all' -> 'cli'; files directly in tests/ belong to 'tests'."""
+    folders = nodeid.partition("::")[0].split("/")[:-1]
+    below = folders[1:] if folders[:1] == [HERE.name] else folders
+    return below[0] if below else HERE.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

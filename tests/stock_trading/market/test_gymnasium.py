@@ -9,7 +9,7 @@ import torch
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .fixtures import bars, days, of_closes
+from ..fixtures import bars, days, of_closes
 
 pytest.importorskip("gymnasium")
 

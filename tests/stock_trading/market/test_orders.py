@@ -14,7 +14,7 @@ from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .fixtures import DEFAULT, FLAT, NO_COSTS, bars, days, of_closes
+from ..fixtures import DEFAULT, FLAT, NO_COSTS, bars, days, of_closes
 
 
 def test_orders_are_filled_at_the_next_open() -> None:

@@ -17,7 +17,7 @@ from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 from ranks.workloads.stock_trading.market.orders import sum_stocks
 
-from .fixtures import DEFAULT, FLAT, NO_COSTS, CountReads, ReferenceAccount, bars, days, of_closes, stocks
+from ..fixtures import DEFAULT, FLAT, NO_COSTS, CountReads, ReferenceAccount, bars, days, of_closes, stocks
 
 CONFIGS = {
     "default": DEFAULT,

@@ -15,7 +15,7 @@ from ranks.workloads.stock_trading.data.split import Split, split_by_dates
 from ranks.workloads.stock_trading.market.config import MarketConfig
 from ranks.workloads.stock_trading.market.market import Market
 
-from .fixtures import TEST_PERIOD, TRAIN_PERIOD, stocks
+from ..fixtures import TEST_PERIOD, TRAIN_PERIOD, stocks
 
 
 def split(train_from: str = TRAIN_PERIOD[0]) -> Split:

@@ -15,7 +15,7 @@ from ranks.workloads.stock_trading.data import sp500
 from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.read_csv import read_csv
 
-from .fixtures import index, of_closes, stocks
+from ..fixtures import index, of_closes, stocks
 
 WIDE = "date,KO,PG\n2020-01-02,50,100\n2020-01-03,51,101\n2020-01-06,52,99.5\n"
 LONG = """date,tic,open,high,low,close,volume

@@ -16,7 +16,7 @@ from ranks.workloads.stock_trading.data.prices import Prices
 from ranks.workloads.stock_trading.data.split import Split, split_by_dates, walk_forward
 from ranks.workloads.stock_trading.data.turbulence import turbulence
 
-from .fixtures import TEST_PERIOD, TRAIN_PERIOD, bars, of_closes, stocks
+from ..fixtures import TEST_PERIOD, TRAIN_PERIOD, bars, of_closes, stocks
 
 SHORT = FeatureConfig(
     trend_days=5, macd_fast=3, macd_slow=6, rsi_days=4, cci_days=5, adx_days=4, level_days=6, turbulence_days=20
