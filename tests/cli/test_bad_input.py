@@ -168,7 +168,7 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "own file without its ending": (["train", "spirals"], "did you mean ./spirals.py?"),
     "more iterations": (
         ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--iterations", "30"],
-        "keep the schedule's end with --optim.schedule-updates: the learning rate is 0 after it",
+        "to train longer under this name, add --optim.schedule-updates 20: the learning rate is 0 after it",
     ),
     "another seed": (
         ["train", "./spirals.py", "--ranks", "1", *HERE, "--gpus", "none", "--seed", "8"],

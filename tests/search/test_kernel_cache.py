@@ -184,7 +184,9 @@ def test_a_disk_that_fills_up(folder: Path) -> None:
     root = Path(__file__).parent.parent.parent
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
     script = FULL.format(limit=1000, folder=str(folder))
-    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    # -B: this process must leave no module cut to 1,000 bytes in a __pycache__ that all others read.
+    command = [sys.executable, "-B", "-c", script]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "(0, 1) (0, 1)\n"
     assert ended.stderr.count("could not be written") == 1
