@@ -10,6 +10,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -54,12 +55,24 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**kept, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
-def run(command: str, folder: Path, shell: dict[str, str]) -> str:
+def run(command: str, folder: Path, shell: dict[str, str], prefix: Sequence[str] = ()) -> str:
     done = subprocess.run(
-        ["bash", "-ec", command], cwd=folder, env=shell, capture_output=True, text=True, timeout=300, check=False
+        [*prefix, "bash", "-ec", command],
+        cwd=folder,
+        env=shell,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, f"$ {command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
+
+
+def on_one_core() -> list[str]:
+    """Start a command on one core, as on a machine with one. It then trains with one rank, unless it gets --ranks: two
+    ranks take twice the CPU time for a net as small as those of the pages."""
+    return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0)))]
 
 
 def iterations_of(metrics: Path) -> list[int]:
@@ -126,7 +139,8 @@ def test_self_play(tmp_path: Path, shell: dict[str, str]) -> None:
     page = ROOT / "docs" / "self-play.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
-    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    no_gpus = {**shell, "CUDA_VISIBLE_DEVICES": ""}
+    said = "".join(run(block, tmp_path, no_gpus, on_one_core()) for block in commands_of(page))
     best = re.search(r"^  best_move +(\S+)$", said, re.MULTILINE)
     assert best is not None
     assert float(best[1]) > 0.6, "a new net finds 0.22; the net has learned nothing"
@@ -143,7 +157,8 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     page = ROOT / "docs" / "on-policy.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
-    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    no_gpus = {**shell, "CUDA_VISIBLE_DEVICES": ""}
+    said = "".join(run(block, tmp_path, no_gpus, on_one_core()) for block in commands_of(page))
     steps, right = re.search(r"^steps (\d+)$", said, re.MULTILINE), re.search(r"^right (\S+)$", said, re.MULTILINE)
     assert steps is not None
     assert int(steps[1]) > 300, "the exported policy has learned nothing"
