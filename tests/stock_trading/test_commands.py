@@ -33,7 +33,7 @@ def config() -> Config:
         data=DataConfig(test_to="2016-07-29"),
         features=FeatureConfig(turbulence=False),
         model=ModelConfig(hidden=8, feature_hidden=8),
-        ppo=replace(demo().ppo, minibatches=2, epochs=2),
+        ppo=replace(demo().ppo, minibatches=2, epochs=1),
         optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=8,
         iterations=2,
