@@ -82,8 +82,8 @@ def check_game(rng: random.Random, fen: str, plies: int, keys: Keys) -> tuple[in
     board, rival = Board(fen), chess.Board(fen)
     texts: list[str] = []
     while True:
-        moves = check_position(board, rival, keys)
-        end = ending(rival)
+        moves, outcome = check_position(board, rival, keys), board.outcome()
+        end = outcome.reason if outcome else None  # as python-chess says too: that was checked
         if end or len(texts) == plies:
             break
         move = rng.choice(moves)

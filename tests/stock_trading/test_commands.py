@@ -27,13 +27,13 @@ from .fixtures import stocks, train_run
 
 
 def config() -> Config:
-    """A few seconds of training, and a test of ten months."""
+    """A few seconds of training, and a test of seven months."""
     return replace(
         demo(),
-        data=DataConfig(test_to="2016-10-31"),
+        data=DataConfig(test_to="2016-07-29"),
         features=FeatureConfig(turbulence=False),
         model=ModelConfig(hidden=8, feature_hidden=8),
-        ppo=replace(demo().ppo, minibatches=2, epochs=2),
+        ppo=replace(demo().ppo, minibatches=2, epochs=1),
         optim=replace(demo().optim, lr=0.1),  # so that actions leave the no-trade band
         global_batch=8,
         iterations=2,
@@ -102,13 +102,13 @@ def test_report_over_seeds_equals_backtests(
     monkeypatch.chdir(trained)
     assert main(["stock-trading", "report", "a,b", "--out", str(tmp_path / "report")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Test period 2016-01-04 to 2016-10-31")
+    assert lines[0].startswith("Test period 2016-01-04 to 2016-07-29")
     assert "no investment advice" in lines[0]
     assert any(line.startswith("over 2 seeds") for line in lines)
     found = json.loads((tmp_path / "report" / "comparison.json").read_text())
     assert (tmp_path / "report" / "tear_sheet.png").stat().st_size > 50_000
     for what in ("a", "b", "buy-and-hold", "equal-weight", "momentum", "random"):
-        assert main(["stock-trading", "backtest", what, "--to", "2016-10-31", "--out", str(tmp_path / what)]) == 0
+        assert main(["stock-trading", "backtest", what, "--to", "2016-07-29", "--out", str(tmp_path / what)]) == 0
         reported = json.loads((tmp_path / what / "metrics.json").read_text())
         metrics_file = tmp_path / "report" / what / "metrics.json"
         same = json.loads(metrics_file.read_text()) if metrics_file.exists() else found["baselines"][what]
@@ -129,7 +129,7 @@ def test_evaluate_equals_backtest(
 def test_long_text_fits_on_the_tear_sheet() -> None:
     """A long line of text is wrapped: it neither narrows the charts nor leaves the page."""
     runs = [
-        buy_and_hold(stocks(), range(6_000, 6_400), MarketConfig(commission_bps=cost)) for cost in (10, 20, 30, 40, 50)
+        buy_and_hold(stocks(), range(6_000, 6_150), MarketConfig(commission_bps=cost)) for cost in (10, 20, 30, 40, 50)
     ]
     table = metrics_table({f"a-run-of-some-name-{n}": run for n, run in enumerate(runs)})
     lines = [*table, "", "not beaten: " + 60 * "word "]

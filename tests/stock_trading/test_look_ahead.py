@@ -95,7 +95,7 @@ def look_ahead_strategy(prices: Prices) -> baselines.Strategy:
     return strategy
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", range(8))
 def test_nothing_changes_with_later_prices(case: int) -> None:
     rng = np.random.default_rng(case)
     prices = [
@@ -111,7 +111,7 @@ def test_nothing_changes_with_later_prices(case: int) -> None:
     assert find_leaks(lambda p, day: unchanged if p is prices else information(p, day), prices, day, seed=case) == []
 
 
-@pytest.mark.parametrize("day", [151, 300, 417])
+@pytest.mark.parametrize("day", [151, 417])
 @pytest.mark.parametrize("leak", LEAKS[1:])
 def test_leaks_are_detected(leak: str, day: int) -> None:
     names = find_leaks(lambda prices, day: information(prices, day, leak), bars(440, 3, 0), day, seed=0)

@@ -28,6 +28,8 @@ from ranks.workloads.stock_trading.runs.trained_run import TrainedRun, load_run
 from .fixtures import stocks, train_run
 
 TICKERS = ("AAPL", "KO", "XOM")
+FIRST, LAST = "2010-01-04", "2016-12-30"
+"""The first and the last day of the run's prices."""
 
 
 def part(first: str, last: str, tickers: Sequence[str] = TICKERS) -> Prices:
@@ -45,7 +47,7 @@ def write(path: Path, prices: Prices) -> Path:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with own.csv, and runs/own, trained on it."""
     folder = tmp_path_factory.mktemp("own")
-    write(folder / "own.csv", part("2006-01-03", "2018-12-31"))
+    write(folder / "own.csv", part(FIRST, LAST))
     cfg = replace(
         demo(),
         data=DataConfig(source="own.csv"),
@@ -87,11 +89,11 @@ def own_results(home: Path) -> dict[str, object]:
 def test_saved_config_has_tickers_and_dates(own: TrainedRun) -> None:
     data = own.cfg.data
     assert data.tickers == TICKERS
-    assert (data.train_from, data.test_to) == ("2007-02-20", "2018-12-31")
+    assert (data.train_from, data.test_to) == ("2011-02-16", LAST)
     assert data.train_from is not None
     assert data.train_to is not None
     assert data.test_from is not None
-    assert data.train_from < data.train_to < data.test_from < "2018-12-31"
+    assert data.train_from < data.train_to < data.test_from < LAST
 
 
 def test_preprocessing_statistics_are_restored_bit_for_bit(own: TrainedRun) -> None:
@@ -108,11 +110,11 @@ def test_preprocessing_statistics_are_restored_bit_for_bit(own: TrainedRun) -> N
 
 
 OTHERS = {
-    "columns in another order": part("2006-01-03", "2018-12-31", ("XOM", "AAPL", "KO")),
-    "more stocks": part("2006-01-03", "2018-12-31", ("GE", *TICKERS, "PG")),
-    "more years before": part("1996-01-02", "2018-12-31"),
-    "more years after": part("2006-01-03", "2021-12-31"),
-    "no day of the training": part("2014-06-02", "2018-12-31"),
+    "columns in another order": part(FIRST, LAST, ("XOM", "AAPL", "KO")),
+    "more stocks": part(FIRST, LAST, ("GE", *TICKERS, "PG")),
+    "more years before": part("2000-01-03", LAST),
+    "more years after": part(FIRST, "2019-12-31"),
+    "no day of the training": part("2013-12-02", LAST),
 }
 
 
@@ -132,7 +134,7 @@ def test_more_days_in_the_source_move_no_period(
 ) -> None:
     before = Path("own.csv").read_text()
     try:
-        write(Path("own.csv"), part("1996-01-02", "2021-12-31"))
+        write(Path("own.csv"), part("2000-01-03", "2019-12-31"))
         assert measured([], tmp_path / "grown")["period"] == own_results["period"]
         capsys.readouterr()
         assert main(["evaluate", "own", "--gpus", "none", "--json"]) == 0
@@ -145,28 +147,28 @@ def test_more_days_in_the_source_move_no_period(
 
 def test_missing_from_or_to_is_that_of_the_run(own: TrainedRun, tmp_path: Path) -> None:
     data = own.cfg.data
-    later, sooner = measured(["--from", "2017-01-03"], tmp_path), measured(["--to", "2017-12-29"], tmp_path)
-    assert later["period"] == {"from": "2017-01-03", "to": data.test_to, "days": 502}
-    assert sooner["period"] == {"from": data.test_from, "to": "2017-12-29", "days": 436}
+    later, sooner = measured(["--from", "2016-07-01"], tmp_path), measured(["--to", "2016-06-30"], tmp_path)
+    assert later["period"] == {"from": "2016-07-01", "to": data.test_to, "days": 127}
+    assert sooner["period"] == {"from": data.test_from, "to": "2016-06-30", "days": 183}
 
 
 def test_later_periods_extend_to_the_last_day(own: TrainedRun, tmp_path: Path) -> None:
-    newer = write(tmp_path / "newer.csv", part("2014-01-02", "2021-12-31"))
-    period = measured(["--data", str(newer), "--from", "2020-01-02"], tmp_path)["period"]
-    assert period == {"from": "2020-01-02", "to": "2021-12-31", "days": 505}
+    newer = write(tmp_path / "newer.csv", part("2014-01-02", "2018-12-31"))
+    period = measured(["--data", str(newer), "--from", "2018-01-02"], tmp_path)["period"]
+    assert period == {"from": "2018-01-02", "to": "2018-12-31", "days": 251}
 
 
 def test_baselines_trade_any_days(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stock-trading", "backtest", "buy-and-hold", "--from", "2010-01-04", "--to", "2012-12-31"]) == 0
-    assert "buy-and-hold: 2010-01-04 to 2012-12-31" in capsys.readouterr().out
+    assert main(["stock-trading", "backtest", "buy-and-hold", "--from", "2012-01-03", "--to", "2012-12-31"]) == 0
+    assert "buy-and-hold: 2012-01-03 to 2012-12-31" in capsys.readouterr().out
 
 
 BAD = {
-    "other stocks": (part("2006-01-03", "2018-12-31", ("GE", "PG", "KO")), [], "AAPL"),
+    "other stocks": (part(FIRST, LAST, ("GE", "PG", "KO")), [], "AAPL"),
     "days of the training": (OTHERS["more years after"], ["--from", "2013-01-02", "--to", "2013-12-31"], "training"),
-    "days too near to it": (OTHERS["more years after"], ["--from", "2016-01-29"], "lie between"),
-    "no day of the test": (part("2006-01-03", "2014-12-31"), [], "its days are"),
-    "no window before it": (part("2016-02-01", "2018-12-31"), [], "features exist from"),
+    "days too near to it": (OTHERS["more years after"], ["--from", "2015-07-31"], "lie between"),
+    "no day of the test": (part(FIRST, "2014-12-31"), [], "its days are"),
+    "no window before it": (part("2015-08-03", "2018-12-31"), [], "features exist from"),
 }
 
 
@@ -196,10 +198,10 @@ def test_short_histories_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_dropped_days_and_periods_are_reported(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "split.csv", part("2006-01-03", "2018-12-31"))
+    path = write(tmp_path / "split.csv", part(FIRST, LAST))
     text = path.read_text().splitlines()
-    day, *closes = text[2_000].split(",")
-    text[2_000] = ",".join([day, "", *closes[1:]])
+    day, *closes = text[1_000].split(",")
+    text[1_000] = ",".join([day, "", *closes[1:]])
     path.write_text("\n".join(text) + "\n")
     assert main(["stock-trading", "backtest", "buy-and-hold", "--data", str(path)]) == 2
     assert "AAPL has no price on" in capsys.readouterr().err
@@ -209,7 +211,7 @@ def test_dropped_days_and_periods_are_reported(home: Path, tmp_path: Path, capsy
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "days dropped: 1, the first on" in done.stdout + done.stderr
-    assert "train 2007-02-20 to" in done.stdout + done.stderr
+    assert "train 2011-02-16 to" in done.stdout + done.stderr
 
 
 def test_export_equals_backtest(own: TrainedRun) -> None:

@@ -272,7 +272,7 @@ def test_policy_does_not_look_ahead(leaks: bool, kind: Literal["shared", "clstm"
             test = replace(test, table_DK=np.concatenate([test.table_DK[1:], test.table_DK[-1:]]))
         return actions_up_to(policy, test, cfg, day - SPLIT.test.start + 1)
 
-    days = 450, 500, 563, 630
+    days = 450, 563, 630
     unchanged = information(prices, days[-1])
 
     def shown(changed: Prices, day: int) -> dict[str, np.ndarray]:

@@ -46,10 +46,11 @@ def money(ledger: Ledger) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def books(prices: Prices, config: MarketConfig) -> list[Ledger]:
-    """Of random orders, and of all baselines."""
-    actions = np.random.default_rng(0).uniform(-1, 1, (prices.num_days - 1, prices.num_stocks))
-    others = [baseline(prices, range(260, prices.num_days), config) for baseline in baselines.BASELINES.values()]
-    return [simulate_actions(days(prices), actions, config), *others]
+    """Of random orders, and of all baselines, over the last 60 days."""
+    test = range(prices.num_days - 60, prices.num_days)
+    actions = np.random.default_rng(0).uniform(-1, 1, (len(test) - 1, prices.num_stocks))
+    others = [baseline(prices, test, config) for baseline in baselines.BASELINES.values()]
+    return [simulate_actions(days(prices.take(test)), actions, config), *others]
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
