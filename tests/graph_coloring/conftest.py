@@ -1,4 +1,4 @@
-"""Fixtures: the export of a small untrained network, the export of the shipped weights, a graph's
+"""Fixtures: the export of a small untrained network, the export of the shipped network, a graph's
 file, a data cache."""
 
 from __future__ import annotations
@@ -26,14 +26,6 @@ def small_net() -> ColouringNet:
     return ColouringNet(width=4, rounds=2, encoder_width=4, encoder_rounds=1, num_types=len(FAMILIES)).eval()
 
 
-def shipped_net() -> ColouringNet:
-    """The shipped network with fewer rounds: all rounds share their weights, and the time of an ONNX
-    export grows with the rounds."""
-    net = load_net(None).model
-    net.rounds, net.encoder.rounds = 4, 1
-    return net
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> str:
     """The folder of a run whose export is `small_net`."""
@@ -49,7 +41,7 @@ def queen5(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an export of `shipped_net`, with model.onnx.
+    """The folder of an export of the shipped network, with model.onnx.
 
     The export takes long, so the first test process makes it and the others wait for it.
     """
@@ -58,7 +50,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = base / "shipped" / "export"
     with file_lock(base / "shipped.lock", "the export of the shipped network"):
         if not (folder / "model.onnx").exists():
-            model = shipped_net()
+            model = load_net(None).model
             export_model(model, folder)
             assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
     return folder

@@ -43,11 +43,11 @@ def cycle(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hard(tmp_path: Path) -> Path:
-    """A 3-colourable graph with 20 vertices; a random colouring of it has conflicts."""
-    graph = hard_three_colourable(11, "example", 20, 0)
+    """A 3-colourable graph with 50 vertices; a random colouring of it has conflicts."""
+    graph = hard_three_colourable(11, "example", 50, 0)
     edges = "".join(f"e {u + 1} {v + 1}\n" for u, v in graph.edges_E2.tolist())
     path = tmp_path / "hard.col.gz"
-    path.write_bytes(gzip.compress(f"p edge {graph.n} {graph.num_edges}\n{edges}".encode()))
+    path.write_bytes(gzip.compress(f"p edge 50 {graph.num_edges}\n{edges}".encode()))
     return path
 
 
@@ -75,7 +75,7 @@ def test_the_example_computes_the_same_features(n: int, p: float, example: Modul
 
 def test_the_example_colours_a_hard_graph(shipped: Path, hard: Path, tmp_path: Path) -> None:
     """The trained weights solve it; the same weights in random order do not."""
-    done = run(shipped / "model.onnx", hard, "-k", 3, "--tries", 60)
+    done = run(shipped / "model.onnx", hard, "-k", 3, "--tries", 30)
     assert done.returncode == 0, done.stdout + done.stderr
     sol = tmp_path / "hard.sol"
     sol.write_text(done.stdout)
@@ -88,7 +88,7 @@ def test_the_example_colours_a_hard_graph(shipped: Path, hard: Path, tmp_path: P
             shuffled = rng.permutation(values.ravel()).reshape(values.shape)
             weights.CopyFrom(onnx.numpy_helper.from_array(shuffled, weights.name))
     onnx.save(model, tmp_path / "shuffled.onnx")
-    done = run(tmp_path / "shuffled.onnx", hard, "-k", 3, "--tries", 60)
+    done = run(tmp_path / "shuffled.onnx", hard, "-k", 3, "--tries", 30)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "s UNKNOWN"), done.stderr
 
 

@@ -1,4 +1,4 @@
-"""The ONNX export of the shipped weights: its output equals torch's, its metadata, and failures."""
+"""The ONNX export of the shipped network: its output equals torch's, its metadata, and failures."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 
-from .conftest import shipped_net, small_net
+from .conftest import small_net
 
 
 def test_onnxruntime_equals_torch_on_every_shape(shipped: Path) -> None:
     assert len(onnx_export.SHAPES) >= 5
-    assert onnx_export.compare(shipped_net(), (shipped / "model.onnx").read_bytes()) <= 1e-4
+    assert onnx_export.compare(load_net(None).model, (shipped / "model.onnx").read_bytes()) <= 1e-4
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -74,7 +74,7 @@ def test_the_commit_is_that_of_the_package_in_any_working_directory(tmp_path: Pa
 
 
 def test_a_file_that_differs_from_torch_is_rejected(shipped: Path) -> None:
-    other = shipped_net()
+    other = load_net(None).model
     torch.nn.init.ones_(other.colour_head.weight)
     with pytest.raises(GaveUp, match="differs by"):
         onnx_export.compare(other, (shipped / "model.onnx").read_bytes())
