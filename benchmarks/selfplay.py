@@ -19,7 +19,8 @@ Then --openspiel peers/openspiel/bin/python --pgx peers/pgx/bin/python --origin 
 
 a   whole self-play with the tiny net, a 6x64 net and a constant, against OpenSpiel (PUCT) and mctx + pgx (Gumbel)
 b   the loop's cost over `Search` + net alone
-c   opening an iteration and a save, with windows of 10 thousand and 10 million positions (2.5 GB of disk)
+c   opening an iteration and a save, with windows of 10 thousand and 10 million positions (2.5 GB of disk);
+    gathering a batch from a window of 1 part and of 1,000 parts
 d   2 ranks of one thread against 1 rank of one thread
 e   the origin's net without search, and the origin's own program; the default net with 32 simulations
 
@@ -52,7 +53,7 @@ from bars import judge, show
 from sides import FOLDER, Side, compare
 
 SCRIPT_S = 900.0
-MCTX_GAMES = {32: (64, 256), 100: (16, 64)}
+MCTX_GAMES = {32: (16, 64, 256), 100: (16, 64)}
 """Games of mctx + pgx in a batch, by simulations; after the first round only the fastest goes on."""
 
 
@@ -77,6 +78,8 @@ class Benchmark:
             found[f"b overhead {net}"] = partial(self.overhead, net)
         for positions in (10_000, 100_000 if self.quick else 10_000_000):
             found[f"c window {positions}"] = partial(self.window, positions)
+        for parts in (1, 1_000):
+            found[f"c gather {parts}"] = partial(self.window, 200_000, "--part", str(200_000 // parts))
         found["d ranks tiny"] = self.two_ranks
         found["e origin"] = self.origin_net
         found["e default 32"] = self.default_net
@@ -134,8 +137,9 @@ class Benchmark:
         found = self.script("loop_overhead.py", "--net", net, *more)
         return {**found, "overhead": spread(found["overhead"])}
 
-    def window(self, positions: int) -> dict[str, Any]:
-        return self.script("window_cost.py", "--positions", str(positions), *(["--iterations", "3"] * self.quick))
+    def window(self, positions: int, *more: str) -> dict[str, Any]:
+        quick = ["--iterations", "3"] * self.quick
+        return self.script("window_cost.py", "--positions", str(positions), *more, *quick)
 
     def two_ranks(self) -> dict[str, Any]:
         """256 slots in all, Gumbel, 32 simulations."""
@@ -173,11 +177,15 @@ class Benchmark:
         return json.loads(lines[-1])
 
 
-def unfinished(folder: Path, command: str) -> dict[str, Any] | None:
-    """The newest result file that this command began and did not complete."""
+SAME = ("command", "commit", "hardware", "versions")
+"""What two sessions of one measurement have in common."""
+
+
+def unfinished(folder: Path, now: dict[str, Any]) -> dict[str, Any] | None:
+    """The newest result file that the same command began and did not complete, with this commit and machine."""
     for path in sorted(folder.glob("selfplay_cpu_*.json"), reverse=True):
         found = json.loads(path.read_text(encoding="utf-8"))
-        if not found["complete"] and found["origin"]["command"] == command:
+        if not found["complete"] and all(found["origin"].get(name) == now.get(name) for name in SAME):
             return found
     return None
 
@@ -197,7 +205,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result file")
     asked = parser.parse_args()
     now = origin()
-    content = unfinished(asked.out, now["command"]) or {"origin": now, "complete": False, "comparisons": {}}
+    content = unfinished(asked.out, now) or {"origin": now, "complete": False, "comparisons": {}}
     name = f"selfplay_cpu_{content['origin']['date'][:10]}"
     comparisons, failed = content["comparisons"], False
     for comparison, do in Benchmark(asked).plan().items():

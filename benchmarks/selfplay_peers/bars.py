@@ -37,7 +37,7 @@ def judge(comparisons: dict[str, Any]) -> list[dict[str, Any]]:
         if f"b overhead {net}" in comparisons:
             found = comparisons[f"b overhead {net}"]["overhead"]["median"]
             bar(f"b: loop over Search + net alone, {net}", found, OVERHEAD, at_least=False)
-    windows = [found for name, found in comparisons.items() if name.startswith("c ") and "open_s" in found]
+    windows = [found for name, found in comparisons.items() if name.startswith("c window") and "open_s" in found]
     if len(windows) == 2:
         small, large = sorted(windows, key=lambda found: found["positions"])
         for what in ("open_s", "save_s", "open_bytes", "save_bytes"):
@@ -67,6 +67,7 @@ def show(name: str, found: dict[str, Any]) -> None:
             )
             for what in ("open", "save"):
                 print(f"  {what}: {found[f'{what}_s'] * 1e3:.3f} ms, {found[f'{what}_bytes']:,.0f} bytes")
+            print(f"  gathering a batch: {found['gather_s'] * 1e3:.3f} ms")
     if name.startswith("e"):
         print(f"  claimed by chess-snn-rl for one GPU: {ORIGIN_PLIES}, {ORIGIN_GAMES}")
 

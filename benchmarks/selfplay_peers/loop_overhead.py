@@ -30,7 +30,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     from ranks.search.search import Search
     from ranks.selfplay import ReplayConfig, ReplayWindow, SelfPlay, SelfPlayConfig
     from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
-    from ranks.selfplay.slots import search_config
+    from ranks.selfplay.search_settings import search_config
     from ranks.selfplay.times import PlayTimes
 
     world = joined(asked.folder, "overhead")

@@ -4,7 +4,7 @@
 
 The window is filled with generated parts of chess positions (30 legal moves each, random content) inside a run with the
 tiny net's learner. Then iterations that add nothing: seconds and bytes (read and written by system calls of this
-process, from /proc) of opening one, and of a save.
+process, from /proc) of opening one, and of a save. At the end seconds of gathering a batch of BATCH positions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from pace import keep_to
 
-PART, MOVES, GAME_PLIES = 160_000, 30, 100
+MOVES, GAME_PLIES, BATCH, BATCHES = 30, 100, 256, 100
 
 
 def generated(iteration: int, positions: int) -> Any:
@@ -26,7 +26,7 @@ def generated(iteration: int, positions: int) -> Any:
     import numpy as np
 
     from ranks.chess.core.rules import CHESS
-    from ranks.selfplay import Games
+    from ranks.selfplay.games import NO_KIND, Games
     from ranks.selfplay.records import Records
 
     rng = np.random.default_rng(iteration)
@@ -46,9 +46,17 @@ def generated(iteration: int, positions: int) -> Any:
         legal_E=rng.integers(0, 4096, positions * MOVES, np.uint16),
         share_E=rng.integers(0, 4096, positions * MOVES, np.uint16),
     )
-    no = np.zeros(number, np.bool_)
-    plies_N = np.full(number, GAME_PLIES, np.int32)
-    return Games(iteration, game_N, plies_N, np.zeros(number, np.int8), no, no, records)
+    return Games(
+        iteration,
+        game_N,
+        plies_N=np.full(number, GAME_PLIES, np.int32),
+        outcome_N=np.zeros(number, np.int8),
+        truncated_N=np.zeros(number, np.bool_),
+        resigned_N=np.zeros(number, np.bool_),
+        draw_kind_N=np.full(number, NO_KIND, np.int8),
+        draw_kinds=CHESS.draw_kinds,
+        records=records,
+    )
 
 
 def bytes_moved() -> int:
@@ -61,6 +69,8 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     """Medians over iterations."""
     import statistics
 
+    import numpy as np
+    import torch
     from our_nets import joined, net_and_encoding
 
     from ranks import Learner, OptimConfig
@@ -77,7 +87,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     cfg = ReplayConfig(positions=asked.positions)
     selfplay = SelfPlay(CHESS, encoding, 64, 16, SelfPlayConfig(), world)
     window = ReplayWindow(CHESS, cfg, world)
-    parts = -(-asked.positions // PART)
+    parts = -(-asked.positions // asked.part)
     part = -(-asked.positions // parts // GAME_PLIES) * GAME_PLIES
     opening: list[tuple[float, int]] = []
     saving: list[tuple[float, int]] = []
@@ -99,6 +109,11 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
                 run.save()
             start, moved = time.perf_counter(), bytes_moved()
         run.finish()
+        gather_s = []
+        for number in range(BATCHES):
+            start = time.perf_counter()
+            window.gather(torch.from_numpy(np.random.default_rng(number).integers(0, len(window), BATCH)))
+            gather_s.append(time.perf_counter() - start)
         positions, held = len(window), sum(file.size for file in window._kept.files)
     open_s, save_s = (statistics.median(s for s, _ in of) for of in (opening, saving))
     found = {
@@ -110,6 +125,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         "open_bytes": statistics.median(b for _, b in opening),
         "save_s": save_s - open_s,
         "save_bytes": statistics.median(b for _, b in saving) - statistics.median(b for _, b in opening),
+        "gather_s": statistics.median(gather_s),
         "open_rounds_s": [round(s, 6) for s, _ in opening],
         "save_rounds_s": [round(s, 6) for s, _ in saving],
     }
@@ -120,6 +136,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--positions", type=int, required=True)
+    parser.add_argument("--part", type=int, default=160_000, help="positions of a part")
     parser.add_argument("--iterations", type=int, default=15, help="openings, and as many saves")
     parser.add_argument("--cores", default="0")
     parser.add_argument("--folder", type=Path, required=True)

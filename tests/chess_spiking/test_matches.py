@@ -18,12 +18,14 @@ from ranks import KeptFiles, RunConfig, World
 from ranks.chess.players.tree_search import material_evaluator
 from ranks.cli.main import main
 from ranks.rating.elo import score_of
+from ranks.search.evaluation import Evaluation, Leaves
+from ranks.selfplay import SelfPlayConfig
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.games import GameBatch, GameResult, play_games
-from ranks.workloads.chess_spiking.matches.plan import BEST, RUNGS, EvaluationPlan
+from ranks.workloads.chess_spiking.matches.plan import BEST, RUNGS, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.rating import Pair, fit_ratings, metrics_of, pairs_of
-from ranks.workloads.chess_spiking.matches.sides import FixedSide
+from ranks.workloads.chess_spiking.matches.sides import FixedSide, NetSide
 from tests.chess_spiking.tiny import CONFIG, TINY_NET, train
 from tests.engine.group import FORKED, run_ranks
 from tests.selfplay.fixtures import single_rank
@@ -49,7 +51,9 @@ def test_games_are_pairs_of_one_opening_with_both_colours() -> None:
 def test_results_are_those_of_the_boards_and_equal_sides_score_a_half() -> None:
     """Exact material in place of a net, whose evaluations have no roundings."""
     plan = EvaluationPlan.make(40, 3, best=True)
-    batch = GameBatch(plan, range(40), material_evaluator, material_evaluator, simulations=16, max_plies=160)
+    batch = GameBatch(
+        plan, range(40), material_evaluator, material_evaluator, MatchConfig(40, 16, 160, SelfPlayConfig())
+    )
     while batch.is_running().any():
         batch.play_round()
     results = batch.results()
@@ -72,6 +76,28 @@ def test_results_are_those_of_the_boards_and_equal_sides_score_a_half() -> None:
             assert (white.outcome, white.plies) == (-black.outcome, black.plies)
 
 
+def last_moves(leaves: Leaves) -> Evaluation:
+    """Of the legal moves the last one is by far the likeliest."""
+    columns_M = np.arange(leaves.moves_BM.shape[1])
+    is_last_BM = columns_M == leaves.num_moves_B[:, None] - 1
+    is_move_BM = columns_M < leaves.num_moves_B[:, None]
+    priors_BM = np.where(is_last_BM, 0.9, 0.1 / np.maximum(leaves.num_moves_B - 1, 1)[:, None]) * is_move_BM
+    return Evaluation(priors_BM.astype(np.float32), np.zeros(len(priors_BM), np.float32))
+
+
+def test_the_net_searches_as_in_its_training_or_plays_its_likeliest_move() -> None:
+    openings = [EvaluationPlan.make(2, 1, best=False).opening(0)] * 3
+    trained = SelfPlayConfig(num_considered=4, c_scale=0.3, rescale_values=True, gumbel_scale=0.7)
+    config = NetSide(last_moves, MatchConfig(2, 8, 60, trained), openings).search.config
+    assert (config.simulations, config.root, config.num_considered) == (8, "gumbel", 4)
+    assert (config.c_scale, config.rescale_values, config.gumbel_scale) == (0.3, True, 0.0)
+    assert (
+        NetSide(last_moves, MatchConfig(2, 8, 60, SelfPlayConfig(search="puct")), openings).search.config.root == "puct"
+    )
+    policy = NetSide(last_moves, MatchConfig(2, 0, 60, SelfPlayConfig(search="none")), openings)
+    assert policy.choose(np.arange(3)).tolist() == [openings[0].board().legal_moves()[-1]] * 3
+
+
 def noisy_games(world: World) -> list[GameResult]:
     """Of a net whose policy depends on the size of its batch, as roundings do, only much more."""
     torch.manual_seed(0)
@@ -84,7 +110,7 @@ def noisy_games(world: World) -> list[GameResult]:
 
     net.forward = noisy
     plan = EvaluationPlan.make(10, 5, best=True)
-    return play_games(plan, net, best, encoding_of(TINY_NET, 0), 2, 60, world)
+    return play_games(plan, net, best, encoding_of(TINY_NET, 0), MatchConfig(10, 2, 60, SelfPlayConfig()), world)
 
 
 def test_with_exact_the_games_are_the_same_on_one_and_two_ranks(tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ def test_neurons_that_always_fire_need_t_times_the_operations_of_the_control() -
     sums = 63 * 16 * 8  # the control's sum over 64 squares passes once through the weights of 16 channels
     operations = found["synaptic_operations"] + 4 * found["multiply_accumulates"]
     assert operations == pytest.approx(4 * (found["control_multiply_accumulates"] + sums))
-    assert found["multiply_accumulates"] == 22 * 22 * 20 * 8, "the stem gets real numbers once"
+    assert found["multiply_accumulates"] == 22 * 22 * 20 * 8 + 12 * 3, (
+        "the stem and the count of pieces get real numbers"
+    )
     assert {value for name, value in found.items() if name.startswith("spike_rate/")} == {1.0}
     assert {value for name, value in found.items() if name.startswith("dead/")} == {0.0}
     assert sum(name.startswith("spike_rate/") for name in found) == 7

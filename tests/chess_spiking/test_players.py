@@ -20,6 +20,7 @@ from ranks.chess.players.player import Limits
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.search.evaluation import Leaves
+from ranks.selfplay import SelfPlayConfig
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
@@ -36,7 +37,7 @@ CPU = torch.device("cpu")
 
 def made(net: NetConfig = TINY_NET) -> SavedNet:
     torch.manual_seed(0)
-    return SavedNet(build_net(net).eval(), net, seed=0, sha256="", source="a test")
+    return SavedNet(build_net(net).eval(), net, SelfPlayConfig(), seed=0, sha256="", source="a test")
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ TINY = Config(
     global_batch=16,
     eval_games=4,
     eval_simulations=1,
+    eval_max_plies=12,
     measure_positions=8,
     net=NetConfig(blocks=1, width=8, value_channels=8, value_hidden=8),
     selfplay=SelfPlayConfig(simulations=2, max_plies=12),

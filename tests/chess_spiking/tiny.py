@@ -21,6 +21,7 @@ CONFIG = Config(
     eval_every=2,
     eval_games=6,
     eval_simulations=2,
+    eval_max_plies=10,
     snapshot_every=1,
     measure_positions=4,
     net=TINY_NET,

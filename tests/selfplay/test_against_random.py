@@ -9,7 +9,7 @@ import torch
 
 from ranks import RunConfig, Stopped, UserError, World
 from ranks.search import CONNECT_FOUR, TICTACTOE
-from ranks.selfplay import Encoding, Positions, score_against_random
+from ranks.selfplay import Encoding, Positions, SelfPlayConfig, score_against_random
 from tests.engine.group import run_ranks
 from tests.selfplay.fixtures import ENCODING, SmallNet, net_of, planes, single_rank
 
@@ -23,7 +23,7 @@ class NoisyNet(SmallNet):
 
 
 def score(world: World) -> dict[str, float]:
-    return score_against_random(NoisyNet(7), CONNECT_FOUR, ENCODING, 50, 8, world)
+    return score_against_random(NoisyNet(7), CONNECT_FOUR, ENCODING, 50, SelfPlayConfig(simulations=8), world)
 
 
 def test_with_exact_the_score_has_the_same_bits_on_any_number_of_ranks(tmp_path: Path) -> None:
@@ -46,7 +46,9 @@ def evaluations_until_stopped(world: World) -> int:
 
     world.session.long_iterations = True
     with pytest.raises(Stopped):
-        score_against_random(net_of(CONNECT_FOUR), CONNECT_FOUR, Encoding(counted), 3, 8, world)
+        score_against_random(
+            net_of(CONNECT_FOUR), CONNECT_FOUR, Encoding(counted), 3, SelfPlayConfig(simulations=8), world
+        )
     return made
 
 
@@ -59,4 +61,4 @@ def test_a_stop_ends_the_games_on_all_ranks(size: int, tmp_path: Path) -> None:
 
 def test_an_evaluation_without_games_is_an_error() -> None:
     with single_rank() as world, pytest.raises(UserError, match="give 1 or more"):
-        score_against_random(net_of(TICTACTOE), TICTACTOE, ENCODING, 0, 4, world)
+        score_against_random(net_of(TICTACTOE), TICTACTOE, ENCODING, 0, SelfPlayConfig(), world)

@@ -20,7 +20,8 @@ from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
 from ranks.selfplay import ReplayConfig, SelfPlayConfig, value_loss
 from ranks.selfplay.check_rules import check_rules
-from ranks.selfplay.slots import check_memory, search_config
+from ranks.selfplay.search_settings import search_config
+from ranks.selfplay.slots import check_memory
 from tests.selfplay.fixtures import net_of, selfplay, single_rank
 
 
@@ -38,6 +39,23 @@ def impossible(states: Any, row: int, keys: Any, first: int, end: int, moves: An
     return 0
 
 
+def always_at_0(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+    return tictactoe.legal_moves(states, row, keys, first, end, moves, 0)
+
+
+def of_row_0(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
+    return tictactoe.legal_moves(states, 0, keys, first, end, moves, at)
+
+
+def reads_after_writing(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
+    to_states[to_row, 0] = from_states[from_row, 1]
+    to_states[to_row, 1] = from_states[from_row, 0] | np.uint64(1 << move)
+
+
+def writes_one_word(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
+    to_states[to_row, 0] = from_states[from_row, 0] | np.uint64(1 << move)
+
+
 def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, move: Any) -> None:
     from_states[from_row, 0] = 7
 
@@ -52,6 +70,10 @@ def overwrites(from_states: Any, from_row: int, to_states: Any, to_row: int, mov
         ({"legal_moves": impossible}, "legal_moves returned 0"),
         ({"legal_moves": twice}, r"wrote a move twice: \[1, 2, 1\]"),
         ({"play": overwrites}, "play changed another state than its target"),
+        ({"legal_moves": always_at_0}, "at ply 0 legal_moves gives other answers for the same state in another row"),
+        ({"legal_moves": of_row_0}, "legal_moves (gives other answers|returned)"),
+        ({"play": reads_after_writing}, "play gives another state when it writes in place of the state itself"),
+        ({"play": writes_one_word}, "play gives another state when it writes over a state with other words"),
     ],
 )
 def test_a_game_that_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:

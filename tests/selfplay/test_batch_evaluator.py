@@ -76,6 +76,7 @@ def targets(**changes: Tensor) -> Targets:
         outcome_B=torch.tensor([1.0, -1.0]),
         root_value_B=torch.tensor([0.0, 0.0]),
         value_B=torch.tensor([1.0, -1.0]),
+        value_weight_B=torch.ones(2),
     )
     return replace(found, **changes)
 

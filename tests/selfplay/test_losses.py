@@ -5,10 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from ranks.selfplay import Encoding, Positions, Targets, policy_entropy, policy_loss, reinforce_loss, value_loss
+from ranks.selfplay import (
+    Encoding,
+    Positions,
+    Targets,
+    alphazero_loss,
+    policy_entropy,
+    policy_loss,
+    reinforce_loss,
+    value_loss,
+)
 
 INF = torch.inf
 
@@ -46,6 +56,7 @@ TARGETS = Targets(
     outcome_B=torch.tensor([1.0, -1.0, 0.0]),
     root_value_B=torch.zeros(3),
     value_B=torch.tensor([1.0, -1.0, 0.0]),
+    value_weight_B=torch.ones(3),
 )
 """Moves 1, 0 and 1 were played; won, lost and drawn."""
 
@@ -65,6 +76,16 @@ def test_value_loss_by_hand() -> None:
     wdl_B3 = torch.tensor([[math.log(3), 0.0, 0.0], [0.0, 0.0, 0.0]])
     found_B = value_loss(wdl_B3, torch.tensor([1.0, 0.0]))
     assert torch.allclose(found_B, torch.tensor([math.log(5 / 3), math.log(3)]))
+
+
+def test_a_position_without_an_outcome_adds_no_value_loss() -> None:
+    net = Outputs()
+    weighted = replace(TARGETS, value_weight_B=torch.tensor([1.0, 0.0, 0.5]))
+    with torch.no_grad():
+        net.value.copy_(torch.tensor([0.5, 0.5, 0.5]))
+        policy = alphazero_loss(net, TARGETS, encoding=ENCODING, vf_coef=0.0)
+        found = alphazero_loss(net, weighted, encoding=ENCODING, vf_coef=2.0)
+    assert float(found.sum - policy.sum) == pytest.approx(2.0 * (0.25 + 0.5 * 0.25))
 
 
 def test_entropy_by_hand() -> None:

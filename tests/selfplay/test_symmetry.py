@@ -56,8 +56,12 @@ def test_half_of_the_positions_of_a_batch_are_mirrored(on_policy: bool, tmp_path
 @pytest.mark.parametrize(
     ("wrong", "found"),
     [
-        (lambda p: replace(mirror(p), moves_BM=p.moves_BM), "move 6 and its image 6"),
-        (lambda p: replace(p, moves_BM=6 - p.moves_BM), "move 6 and its image 0"),
+        (lambda p: replace(mirror(p), moves_BM=p.moves_BM), "move 0 and its image 0"),
+        (lambda p: replace(p, moves_BM=6 - p.moves_BM), "move 0 and its image 6"),
+        (
+            lambda p: replace(mirror(p), moves_BM=torch.where(p.moves_BM % 6 == 0, 6 - p.moves_BM, p.moves_BM)),
+            "move 1 and its",
+        ),
         (lambda p: replace(p, states_BW=p.states_BW + 1), "the image of an image is another position"),
     ],
 )

@@ -72,6 +72,38 @@ def test_each_new_position_is_used_reuse_times_on_average_and_old_parts_are_drop
         assert kept[-1] == "00000005"
 
 
+def test_the_first_update_waits_for_the_first_positions(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, TICTACTOE, search="none", games=30)
+        window = ReplayWindow(TICTACTOE, ReplayConfig(reuse=2.0, first_positions=400), world)
+        net, due = net_of(TICTACTOE), list[int]()
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(6, long=True):
+                window.add(source.play(net, iteration))
+                due.append(len(list(window.batches(32))))
+                assert sum(due) == int(2.0 * max(0, window.added - 400) / 32)
+    assert due[0] == 0
+    assert sum(due) > 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_the_value_does_not_learn_from_a_game_that_was_cut(share: float, tmp_path: Path) -> None:
+    """Connect Four of at most 9 plies, in which some games are won before. `share`: of the root's value."""
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, CONNECT_FOUR, search="none", games=200, max_plies=9)
+        window = ReplayWindow(CONNECT_FOUR, ReplayConfig(root_value=share), world)
+        with open_run(world, window=window) as run:
+            for iteration in run.iterations(1, long=True):
+                games = source.play(net_of(CONNECT_FOUR), iteration)
+                window.add(games)
+        batch = window.gather(torch.arange(len(window)))
+    is_cut_P = np.repeat(games.truncated_N, games.plies_N)
+    assert 0 < is_cut_P.sum() < len(is_cut_P)
+    np.testing.assert_array_equal(batch.value_weight_B, np.where(is_cut_P, share, 1).astype(np.float32))
+    np.testing.assert_array_equal(batch.outcome_B, np.where(is_cut_P, 0, games.outcome_P()))
+    np.testing.assert_array_equal(batch.value_B.numpy()[is_cut_P], games.records.value_P[is_cut_P])
+
+
 def test_batches_are_uniform_over_the_window_and_the_same_in_shards(tmp_path: Path) -> None:
     with single_rank(runs_dir=tmp_path, name="r", exact=True, shards=4) as world:
         source = selfplay(world, TICTACTOE, search="none", games=30)

@@ -40,7 +40,7 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
         net = replace(cfg.net, blocks=1, width=8, value_channels=8, value_hidden=8)
         play = replace(cfg.selfplay, simulations=4, max_plies=8, opening_plies=0)
         cfg = replace(cfg, net=net, selfplay=play, games_per_iteration=4, slots=4, global_batch=16, eval_games=2)
-        cfg = replace(cfg, eval_simulations=2, measure_positions=8)
+        cfg = replace(cfg, eval_simulations=2, eval_max_plies=8, measure_positions=8)
     if workload == TEMPLATE:
         play = replace(cfg.selfplay, simulations=4, max_plies=10, opening_plies=2)
         cfg = replace(cfg, selfplay=play, width=8, layers=2, games_per_iteration=4, slots=4, global_batch=16)

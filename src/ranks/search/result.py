@@ -136,6 +136,11 @@ def read_result(trees: Trees, sizes: Sizes, params: SearchParams, slots_P: Int64
     )
 
 
+def likeliest_moves(result: SearchResult) -> Moves:
+    """uint16[P]: the move with the highest prior in each slot, which is what the evaluator plays without a search."""
+    return result.moves_PM[np.arange(len(result.slots_P)), result.priors_PM.argmax(1)]
+
+
 def principal_variation(trees: Trees, sizes: Sizes, slot: int, move: int | None) -> list[int]:
     """The most visited moves from the root on. With `move`, the line starts with this move of the root."""
     line: list[int] = []

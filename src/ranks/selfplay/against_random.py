@@ -13,37 +13,38 @@ from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.errors import UserError
-from ranks.search.config import SearchConfig
 from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
+from ranks.search.result import likeliest_moves
 from ranks.search.search import Search
+from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.net.encoding import Encoding
 from ranks.selfplay.net.net_evaluator import NetEvaluator
 from ranks.selfplay.random import MOVE, uniform
+from ranks.selfplay.search_settings import match_search
 
 OTHER_SEED = 1_000_003
 """Added to the run's seed: the random moves of an evaluation have nothing to do with training."""
 
 
 def score_against_random(
-    net: Any, game: Game, encoding: Encoding, games: int, simulations: int, world: World, max_plies: int = 512
+    net: Any, game: Game, encoding: Encoding, games: int, cfg: SelfPlayConfig, world: World
 ) -> dict[str, float]:
-    """The net with `simulations` of Gumbel search without noise against uniformly random moves.
+    """The net against uniformly random moves, with the search of its self-play without noise.
 
-    It begins in every second game. Returns `score` (won 1, drawn 1/2, lost 0; a game of `max_plies`
-    counts as drawn), and the shares won, drawn and lost. With --exact the games of each shard are one
-    batch, so the result has the same bits on any number of ranks. Every rank calls it. Raises Stopped
-    inside a long iteration if a stop was requested; UserError where `games` is below 1.
+    With search `none` it plays the likeliest move. It begins in every second game. Returns `score` (won 1,
+    drawn 1/2, lost 0; a game of `cfg.max_plies` counts as drawn), and the shares won, drawn and lost. With
+    --exact the games of each shard are one batch, so the result has the same bits on any number of ranks.
+    Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; UserError where
+    `games` is below 1.
     """
     if games < 1:
         raise UserError(f"{games} games of an evaluation", "an evaluation plays at least one", "give 1 or more")
     with world.session.timed("evaluation"), eval_mode(net, world):
         evaluator = NetEvaluator(net, game, encoding, world.device, "in games against random moves")
-        batches = [
-            GamesAgainstRandom(game, ids, simulations, evaluator, world.seed) for ids in games_of_batches(games, world)
-        ]
+        batches = [GamesAgainstRandom(game, ids, cfg, evaluator, world.seed) for ids in games_of_batches(games, world)]
         poll = PollInterval(world.comm)
-        for ply in range(max_plies):
+        for ply in range(cfg.max_plies):
             for batch in batches:
                 batch.play(ply)
             # All ranks make the same number of rounds, so all of them poll at the same ones.
@@ -68,9 +69,9 @@ def games_of_batches(games: int, world: World) -> list[range]:
 class GamesAgainstRandom:
     """Games whose positions are evaluated in one batch."""
 
-    def __init__(self, game: Game, ids: range, simulations: int, evaluator: Evaluator, seed: int) -> None:
-        config = SearchConfig(simulations=simulations, root="gumbel", gumbel_scale=0.0, reuse=False)
-        self.search = Search(game, config, len(ids), groups=1)
+    def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, evaluator: Evaluator, seed: int) -> None:
+        self.simulations = 0 if cfg.search == "none" else cfg.simulations
+        self.search = Search(game, match_search(cfg, self.simulations), len(ids), groups=1)
         self.seed, self.game_P = seed + OTHER_SEED, np.arange(ids.start, ids.stop)
         self.evaluator = evaluator
         for slot, number in enumerate(ids):
@@ -81,10 +82,11 @@ class GamesAgainstRandom:
         running_P, is_net_P = self.is_running(), (self.game_P + ply) % 2 == 0
         searching_P = np.flatnonzero(running_P & is_net_P)
         if len(searching_P):
-            self.search.begin(searching_P)
+            self.search.begin(searching_P, self.simulations)
             for _ in self.search.steps(self.evaluator):
                 pass
-            self.search.play(self.search.result(searching_P).chosen_P, searching_P)
+            result = self.search.result(searching_P)
+            self.search.play(result.chosen_P if self.simulations else likeliest_moves(result), searching_P)
         random_P = np.flatnonzero(running_P & ~is_net_P)
         chosen_P = uniform(self.seed, self.game_P[random_P], np.full(len(random_P), ply), MOVE)
         for slot, chosen in zip(random_P.tolist(), chosen_P.tolist(), strict=True):

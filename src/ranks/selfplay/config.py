@@ -60,7 +60,8 @@ class SelfPlayConfig:
     resign_check: float = 0.1
     """Share of games without resignation, in which false ones are counted (AlphaGo Zero: 0.1)."""
     max_plies: int = 512
-    """A game of this many plies ends as a draw (AlphaZero: 512 for chess)."""
+    """A game of this many plies is cut: it counts as drawn, and the value does not learn from it (AlphaZero: 512
+    for chess, as draws)."""
 
     def __post_init__(self) -> None:
         fraction, above_0, whole = "a number from 0 to 1", "a number above 0", "1 or more"
@@ -112,6 +113,10 @@ class ReplayConfig:
     positions: int = 250_000
     """The newest positions, from which batches are drawn; whole iterations are dropped. (KataGo begins with
     250,000.)"""
+    first_positions: int = 0
+    """Positions before the first update. Otherwise the first games, which share few outcomes, are learned from
+    again and again: a position is drawn reuse * (1 + 1/2 + 1/3 + ...) times while the window fills. They do not
+    count for `reuse` later. (KataGo: min-rows 250,000 in its shuffler.)"""
     on_policy: bool = False
     """Learn from the newest iteration only, in `reuse` passes over its positions in random order, without
     replacement: for search none with `reuse` 1. `positions` is then not used."""
@@ -126,9 +131,17 @@ class ReplayConfig:
         limits = {
             "reuse": (0 < self.reuse < math.inf, "a number above 0"),
             "positions": (1 <= self.positions < 2**31, "from 1 to 2,147,483,647"),
+            "first-positions": (0 <= self.first_positions < 2**31, "from 0 to 2,147,483,647"),
             "root-value": (0 <= self.root_value <= 1, "a number from 0 to 1"),
         }
         for name, (is_valid, allowed) in limits.items():
             if not is_valid:
                 value = getattr(self, name.replace("-", "_"))
                 raise UserError(f"--replay.{name} {value}", f"it must be {allowed}", "change it")
+
+    def check_batch(self, global_batch: int) -> None:
+        """Raises UserError where the window is smaller than a batch."""
+        if global_batch > self.positions and not self.on_policy:
+            found = f"--replay.positions {self.positions:,} is smaller than a batch"
+            do = f"give --replay.positions {global_batch} or more, or a smaller batch"
+            raise UserError(f"a batch of {global_batch:,} positions", found, do)

@@ -114,12 +114,12 @@ class Games:
             "policy_kl": float(records.kl_P[full_P].mean(dtype=np.float64)),
         }
 
-    def false_resignations(self, resign_value: float) -> dict[str, float]:
-        """Of the games without resignation in which a side would have resigned: the share that this side did not
-        lose. Empty where there is none."""
+    def false_resignations(self, resign_value: float, is_checked_N: NDArray[np.bool_]) -> dict[str, float]:
+        """Of the games that were checked, in which nobody may resign, and in which a side would have resigned: the
+        share that this side did not lose. Empty where there is none."""
         records = self.records
-        went_on_P = np.repeat(~self.resigned_N, self.plies_N)
-        rows = np.flatnonzero(went_on_P & records.full_P & (records.value_P <= -resign_value))
+        is_checked_P = np.repeat(is_checked_N, self.plies_N)
+        rows = np.flatnonzero(is_checked_P & records.full_P & (records.value_P <= -resign_value))
         _, first = np.unique(records.game_P[rows], return_index=True)
         if not len(first):
             return {}

@@ -25,11 +25,13 @@ class Targets:
     column_B: Tensor
     """int64: the column of the move that was played."""
     outcome_B: Tensor
-    """float32: how the game ended for the side to move, -1, 0 or 1."""
+    """float32: how the game ended for the side to move, -1, 0 or 1; 0 where it was cut at the most plies."""
     root_value_B: Tensor
     """float32: the value of the root after the search, for the side to move."""
     value_B: Tensor
     """float32: the value target, a mixture of both (`ReplayConfig.root_value`)."""
+    value_weight_B: Tensor
+    """float32: the weight of the value loss: 1, or less where a game was cut and has no outcome."""
 
     def __len__(self) -> int:
         return len(self.value_B)
@@ -59,9 +61,10 @@ def value_loss(value: Tensor, target_B: Tensor) -> Tensor:
 
 def alphazero_loss(net: Any, batch: Targets, *, encoding: Encoding, vf_coef: float = 1.0) -> Loss:
     """Policy loss + vf_coef * value loss (Silver et al. 2018, arXiv 1712.01815; weight decay is the
-    optimizer's)."""
+    optimizer's). The value loss has the weight `Targets.value_weight_B`."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
-    policy_B, value_B = policy_loss(logits_BM, batch.policy_BM), value_loss(value, batch.value_B)
+    policy_B = policy_loss(logits_BM, batch.policy_BM)
+    value_B = batch.value_weight_B * value_loss(value, batch.value_B)
     loss_B = policy_B + vf_coef * value_B
     return Loss(loss_B.sum(), len(batch), policy_loss=policy_B.detach(), value_loss=value_B.detach())
 
@@ -72,13 +75,14 @@ def reinforce_loss(
     """REINFORCE with the value as baseline (Williams 1992, "Simple Statistical Gradient-Following Algorithms
     for Connectionist Reinforcement Learning"): moves that led to more than was expected become more likely.
     For games without search, from a window with `ReplayConfig(reuse=1, on_policy=True)`, which gives each
-    position of the newest iteration at most once. A game that goes on from the iteration before has moves
-    that the weights before have sampled; they are not corrected.
+    position of the newest iteration at most once. It is on-policy in the first update of an iteration only:
+    the later updates, and the first moves of games that go on from the iteration before, have moves that
+    older weights have sampled; they are not corrected. A game that was cut counts as a draw.
 
     `ent_coef`: factor of the policy's entropy over legal moves, which is subtracted."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
     advantage_B = batch.outcome_B - expected_outcome(value.float()).detach()
-    value_B, entropy_B = value_loss(value, batch.value_B), policy_entropy(logits_BM.float())
+    value_B, entropy_B = value_loss(value, batch.outcome_B), policy_entropy(logits_BM.float())
     policy_B = advantage_B * policy_loss(logits_BM, batch.policy_BM)
     loss_B = policy_B + vf_coef * value_B - ent_coef * entropy_B
     return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach(), entropy=entropy_B.detach())

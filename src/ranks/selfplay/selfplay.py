@@ -140,7 +140,8 @@ class SelfPlay:
         self._speed = speed(world.comm.gather_objects(slots.times.numbers()))
         self._searches = games.search_statistics()
         if self.cfg.resign_value is not None:
-            self._searches |= games.false_resignations(self.cfg.resign_value)
+            is_checked_N = slots.is_checked(games.game_N)
+            self._searches |= games.false_resignations(self.cfg.resign_value, is_checked_N)
         world.session.count("plies", len(games.records))
         return games
 

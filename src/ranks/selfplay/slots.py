@@ -16,12 +16,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
+from ranks.engine.distributed.host_memory import available_bytes
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
-from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Float64Array, Int64Array
 from ranks.search.game import Game
 from ranks.search.result import SearchResult
@@ -33,27 +32,11 @@ from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.games import NO_KIND, EndedGame
 from ranks.selfplay.random import FULL_SEARCH, MOVE, OPENING, RESIGNATION, sample, uniform
 from ranks.selfplay.records import SHARE_ONE, Records, game_id
+from ranks.selfplay.search_settings import search_config
 from ranks.selfplay.times import PlayTimes
 
 MIN_SLOTS_PER_THREAD = 64
 """A thread steps at least this many trees, because starting its work takes 0.1 ms."""
-
-
-def search_config(cfg: SelfPlayConfig, seed: int) -> SearchConfig:
-    """The settings of the tree search."""
-    noise = cfg.dirichlet_fraction if cfg.search == "puct" else 0.0
-    return SearchConfig(
-        simulations=1 if cfg.search == "none" else cfg.simulations,
-        root="gumbel" if cfg.search == "gumbel" else "puct",
-        dirichlet_alpha=cfg.dirichlet_alpha,
-        dirichlet_fraction=noise,
-        num_considered=cfg.num_considered,
-        gumbel_scale=cfg.gumbel_scale,
-        c_scale=cfg.c_scale,
-        rescale_values=cfg.rescale_values,
-        reuse=cfg.reuse_tree and cfg.search != "none",
-        seed=seed,
-    )
 
 
 def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> None:
@@ -62,7 +45,7 @@ def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> N
     `slots`: of this rank. Every rank calls it, before any of them allocates trees.
     """
     mine = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
-    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, psutil.virtual_memory().available))
+    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, available_bytes()))
     for host in sorted({host for host, _, _ in of_ranks}):
         needed = sum(bytes_ for on, bytes_, _ in of_ranks if on == host)
         free = min(free for on, _, free in of_ranks if on == host)
@@ -178,8 +161,9 @@ class Slots:
         columns_P, target_PM = self._choose(result, slots_P)
         rows_P = np.arange(len(slots_P))
         move_P = result.moves_PM[rows_P, columns_P]
-        self._new.append(self._record(result, slots_P, move_P, target_PM))
-        resigns_P = self._resigns(slots_P, result.value_P)
+        value_P = self._root_value(result)
+        self._new.append(self._record(result, slots_P, move_P, target_PM, value_P))
+        resigns_P = self._resigns(slots_P, value_P)
         self.search.play(move_P, slots_P)
         self.ply_G[slots_P] += 1
         self.times.plies += len(slots_P)
@@ -192,14 +176,25 @@ class Slots:
         for row in np.flatnonzero(over_P | resigned_P | truncated_P).tolist():
             self._end_game(int(slots_P[row]), outcome_P[row], bool(truncated_P[row]), bool(resigned_P[row]))
 
+    def _root_value(self, result: SearchResult) -> Float64Array:
+        """The value of the root for its side to move: the mean of all simulations, or with Gumbel search the value of
+        the improved policy. Its simulations visit every considered move, so their mean is that of poor moves too."""
+        if self.cfg.search != "gumbel":
+            return result.value_P
+        return (result.policy_PM * result.q_PM).sum(1)
+
     def _resigns(self, slots_P: Int64Array, value_P: Float64Array) -> NDArray[np.bool_]:
         """Whether the side to move gives up after this move."""
         cfg = self.cfg
         if cfg.resign_value is None:
             return np.zeros(len(slots_P), np.bool_)
-        is_checked_P = uniform(self.seed, self.game_ids(slots_P), 0 * slots_P, RESIGNATION) < cfg.resign_check
         is_full_P = self.full_G[slots_P] & ~self.opening_G[slots_P]
-        return (value_P.astype(np.float32) <= -cfg.resign_value) & is_full_P & ~is_checked_P
+        is_hopeless_P = (value_P.astype(np.float32) <= -cfg.resign_value) & is_full_P
+        return is_hopeless_P & ~self.is_checked(self.game_ids(slots_P))
+
+    def is_checked(self, game_P: Int64Array) -> NDArray[np.bool_]:
+        """Whether a game is one of those in which nobody resigns, so that false resignations are seen."""
+        return uniform(self.seed, game_P, 0 * game_P, RESIGNATION) < self.cfg.resign_check
 
     def _end_game(self, slot: int, outcome: float, truncated: bool, resigned: bool) -> None:
         """`outcome`: for the side to move at the end."""
@@ -235,7 +230,12 @@ class Slots:
         return chosen_P, target_PM
 
     def _record(
-        self, result: SearchResult, slots_P: Int64Array, move_P: NDArray[np.uint16], target_PM: Float64Array
+        self,
+        result: SearchResult,
+        slots_P: Int64Array,
+        move_P: NDArray[np.uint16],
+        target_PM: Float64Array,
+        value_P: Float64Array,
     ) -> Records:
         num_moves_P = result.num_moves_P
         is_move_PM = np.arange(target_PM.shape[1]) < num_moves_P[:, None]
@@ -250,7 +250,7 @@ class Slots:
             state_PW=self.search.states(slots_P),
             move_P=move_P,
             full_P=self.full_G[slots_P] & ~self.opening_G[slots_P],
-            value_P=result.value_P.astype(np.float32),
+            value_P=value_P.astype(np.float32),
             kl_P=np.add.reduceat(kl_E, first_P).astype(np.float32),
             num_moves_P=num_moves_P.astype(np.uint16),
             legal_E=result.moves_PM[is_move_PM],

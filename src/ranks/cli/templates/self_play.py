@@ -153,6 +153,7 @@ class Config:
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "width", "layers")
         at_least(1, self, "eval_every", "eval_games")
+        self.replay.check_batch(self.global_batch)
 
 
 def build(cfg: Config) -> nn.Module:
@@ -179,5 +180,5 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """The score against random moves, with the search of the training."""
-    return score_against_random(model, GAME, ENCODING, cfg.eval_games, cfg.selfplay.simulations, world)
+    """The score against random moves, with the search of the training without its noise."""
+    return score_against_random(model, GAME, ENCODING, cfg.eval_games, cfg.selfplay, world)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-ROOT = Path("/sys/fs/cgroup")
+from ranks.engine.distributed.host_memory import ROOT, memory_group, read_bytes
+
 MIB = 2**20
 
 
@@ -16,7 +17,7 @@ class OomKills:
     """Counts the kills since it was made."""
 
     def __init__(self, cgroup: Path = Path("/proc/self/cgroup"), root: Path = ROOT) -> None:
-        self._group = _memory_group(cgroup, root)
+        self._group = memory_group(cgroup, root)
         self._before = self._counts()
 
     def _counts(self) -> tuple[int, int]:
@@ -28,28 +29,14 @@ class OomKills:
         """What the kernel did since this object was made; empty where it ended no process for want of memory."""
         inside, machine = self._counts()
         if inside > self._before[0]:
-            limit = _bytes(self._group, "memory.max", "memory.limit_in_bytes")
-            peak = _bytes(self._group, "memory.peak", "memory.max_usage_in_bytes")
+            limit = read_bytes(self._group, "memory.max", "memory.limit_in_bytes")
+            peak = read_bytes(self._group, "memory.peak", "memory.max_usage_in_bytes")
             facts = [f"limit {limit // MIB:,} MiB"] if limit is not None else []
             facts += [f"peak {peak // MIB:,} MiB"] if peak is not None else []
             return ", ".join(["by the kernel: the memory of this container ran out", *facts])
         if machine > self._before[1]:
             return "by the kernel, which ended processes because the memory of this machine ran out"
         return ""
-
-
-def _memory_group(cgroup: Path, root: Path) -> Path:
-    """The folder of this process's memory cgroup: v1, else v2, else the root that a container sees."""
-    try:
-        lines = [line.split(":", 2) for line in cgroup.read_text(encoding="ascii").splitlines()]
-    except (OSError, ValueError):
-        return root
-    for controllers, base in (("memory", root / "memory"), ("", root)):
-        for _, names, path in lines:
-            if controllers in names.split(","):
-                group = base / path.lstrip("/")
-                return group if group.is_dir() else base
-    return root
 
 
 def _counter(path: Path) -> int:
@@ -59,15 +46,3 @@ def _counter(path: Path) -> int:
     except (OSError, ValueError):
         return 0
     return int(found[1]) if found else 0
-
-
-def _bytes(group: Path, *names: str) -> int | None:
-    """The first of these files that holds a number of bytes."""
-    for name in names:
-        try:
-            text = (group / name).read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            continue
-        if text.isdigit() and int(text) < 2**60:
-            return int(text)
-    return None

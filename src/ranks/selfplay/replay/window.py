@@ -31,7 +31,7 @@ from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
 from ranks.selfplay.net.encoding import Symmetry
 from ranks.selfplay.replay.game_moves import FOLDER, GameMoves
-from ranks.selfplay.replay.part import HostBatch, Part
+from ranks.selfplay.replay.part import Part, read
 
 
 class ReplayWindow:
@@ -84,7 +84,8 @@ class ReplayWindow:
         return len(self) - len(self.parts[0]) >= self.cfg.positions
 
     def batches(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
-        """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
+        """As many batches as are due: reuse * (positions added so far - first_positions) / `global_batch`, less those
+        drawn.
 
         Each position is drawn uniformly from the window, with replacement, and with a symmetry mirrored or
         not; the random numbers depend on the number of the batch and the index in it. With
@@ -92,10 +93,7 @@ class ReplayWindow:
         Raises Stopped between two batches, if a stop was requested; UserError where the window is smaller than a
         batch, or where on_policy has never had enough positions for one.
         """
-        if global_batch > self.cfg.positions and not self.cfg.on_policy:
-            found = f"--replay.positions {self.cfg.positions:,} is smaller than a batch"
-            do = f"give --replay.positions {global_batch} or more, or a smaller batch"
-            raise UserError(f"a batch of {global_batch:,} positions", found, do)
+        self.cfg.check_batch(global_batch)
         poll = PollInterval(self.world.comm)
         for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
             self.updates += 1
@@ -104,7 +102,8 @@ class ReplayWindow:
                 self.world.check_stop()
 
     def _with_replacement(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
-        due = int(self.cfg.reuse * self.added / global_batch) - self.updates if len(self) else 0
+        counted = max(0, self.added - self.cfg.first_positions)
+        due = int(self.cfg.reuse * counted / global_batch) - self.updates if len(self) else 0
         for number in range(self.updates, self.updates + due):
             yield self.batch(global_batch, number)
 
@@ -139,15 +138,10 @@ class ReplayWindow:
     def gather(self, ids_B: Tensor) -> Targets:
         """The positions with these indices in the window, on the device; from len(window) on their mirror images,
         where the window has a symmetry."""
-        start_K = np.cumsum([0, *(len(part) for part in self.parts)])
-        image_B, ids = np.divmod(ids_B.numpy(), len(self))
-        part_B = np.searchsorted(start_K, ids, side="right") - 1
-        rows = HostBatch.empty(len(ids), self.game)
-        for index in np.unique(part_B):
-            at = np.flatnonzero(part_B == index)
-            self.parts[index].read(ids[at] - start_K[index], rows, at)
-        rows.is_mirrored_B[:] = image_B
-        return rows.targets(self.cfg.root_value, self.world.device, self.symmetry)
+        image_B, index_B = np.divmod(ids_B.numpy(), len(self))
+        batch = read(self.parts, index_B, self.game)
+        batch.is_mirrored_B[:] = image_B
+        return batch.targets(self.cfg.root_value, self.world.device, self.symmetry)
 
     def state_dict(self) -> dict[str, Any]:
         """The names of the parts and the counters."""

@@ -88,7 +88,9 @@ class Config:
     eval_games: int = free(64)
     """Games of a match, against all opponents together."""
     eval_simulations: int = 32
-    """Simulations of each move there."""
+    """Simulations of each move there; 0: the likeliest move, without search."""
+    eval_max_plies: int = free(1000)
+    """A longer game there is drawn. (The ladder, whose ratings the opponents have, was played with 1,000.)"""
     snapshot_every: int = free(10)
     """Iterations between weights that the run keeps; run:RUN/ITERATION names them as players."""
     measure_positions: int = 64
@@ -100,32 +102,36 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "measure_positions")
-        at_least(1, self, "eval_every", "eval_games", "eval_simulations", "snapshot_every")
+        at_least(1, self, "eval_every", "eval_games", "eval_max_plies", "snapshot_every")
+        at_least(0, self, "eval_simulations")
+        self.replay.check_batch(self.global_batch)
         if not (0 <= self.vf_coef < math.inf and 0 <= self.ent_coef < math.inf):
             asked = f"--vf-coef {self.vf_coef} --ent-coef {self.ent_coef}"
             raise UserError(asked, "factors are finite and not negative", "give 0 or more")
 
 
 def demo() -> Config:
-    """The run of `small`, cut off early. Meant for five minutes on 2 CPU cores; its time was not measured."""
-    return replace(small(), iterations=9, eval_every=9)
+    """The run of `small`, cut off early. Meant for five minutes on 2 CPU cores."""
+    return replace(small(), iterations=8, eval_every=8)
 
 
 def small() -> Config:
-    """Meant for half an hour on 2 CPU cores; its time was estimated, not measured. A net of 2 steps, because
-    evaluations are most of the time, and few simulations, because a value learns from many games; the log
-    has what was tried."""
+    """Meant for half an hour on 2 CPU cores. A net of 2 steps, because evaluations are most of the time, and few
+    simulations, because a value learns from many games: the first update waits for some hundred of them. The log has
+    what was tried."""
     return Config(
-        iterations=60,
-        games_per_iteration=64,
-        slots=64,
+        iterations=50,
+        games_per_iteration=200,
+        slots=128,
         global_batch=128,
-        eval_every=20,
-        eval_games=32,
+        eval_every=10,
+        eval_games=40,
         net=NetConfig(blocks=2, width=32, steps=2, value_channels=0, value_hidden=64),
-        selfplay=SelfPlayConfig(simulations=16, c_scale=0.3, opening_plies=8, max_plies=160),
-        replay=ReplayConfig(reuse=3.0, positions=100_000),
-        optim=OptimConfig(lr=3e-3, weight_decay=0.02, schedule="cosine", warmup_updates=50, schedule_updates=9_000),
+        selfplay=SelfPlayConfig(
+            simulations=16, num_considered=8, gumbel_scale=0.5, c_scale=0.5, opening_plies=8, max_plies=200
+        ),
+        replay=ReplayConfig(reuse=1.5, positions=200_000, first_positions=40_000),
+        optim=OptimConfig(lr=2e-3, weight_decay=1e-4, schedule="constant", warmup_updates=100),
     )
 
 
@@ -144,6 +150,7 @@ def origin() -> Config:
         replay=ReplayConfig(reuse=1.0, on_policy=True),
         global_batch=256,
         ent_coef=0.01,
+        eval_simulations=0,
         optim=OptimConfig(lr=1e-4, weight_decay=0.0, schedule="constant"),
     )
 

@@ -26,6 +26,7 @@ from ranks.workloads.chess_spiking.building import Net, build
 from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.matches import Matches, evaluate_by_matches
+from ranks.workloads.chess_spiking.matches.plan import MatchConfig
 from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
 from ranks.workloads.chess_spiking.net.measures import measure
 
@@ -38,6 +39,11 @@ def loss_of(cfg: Config, encoding: Encoding) -> Any:
     return partial(alphazero_loss, encoding=encoding, vf_coef=cfg.vf_coef)
 
 
+def match_config(cfg: Config) -> MatchConfig:
+    """How its matches are played."""
+    return MatchConfig(cfg.eval_games, cfg.eval_simulations, cfg.eval_max_plies, cfg.selfplay)
+
+
 def train(cfg: Config, world: World) -> Summary:
     """Train a net by self-play."""
     net, best, encoding = build(cfg), build(cfg), encoding_of(cfg.net, world.seed)
@@ -48,7 +54,7 @@ def train(cfg: Config, world: World) -> Summary:
     selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(CHESS, cfg.replay, world)
     snapshots = Snapshots(net, cfg.snapshot_every, world)
-    matches = Matches(net, best, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)
+    matches = Matches(net, best, encoding, match_config(cfg), world)
     keep = dict(learner=learner, selfplay=selfplay, window=window, snapshots=snapshots, matches=matches)
     with Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):
@@ -80,4 +86,4 @@ def spikes(net: Net, encoding: Encoding, window: ReplayWindow, positions: int, w
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """A rating from games with search against fixed players."""
     encoding = encoding_of(cfg.net, world.seed)
-    return evaluate_by_matches(model, encoding, cfg.eval_games, cfg.eval_simulations, cfg.selfplay.max_plies, world)
+    return evaluate_by_matches(model, encoding, match_config(cfg), world)

@@ -22,7 +22,7 @@ from ranks.search.evaluation import BoolArray, Evaluator, Int64Array
 from ranks.selfplay import Encoding
 from ranks.selfplay.against_random import games_of_batches
 from ranks.selfplay.net.net_evaluator import NetEvaluator
-from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan
+from ranks.workloads.chess_spiking.matches.plan import BEST, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.sides import FixedSide, MatchSide, NetSide
 
 
@@ -49,18 +49,17 @@ class GameBatch:
         games: range,
         evaluator: Evaluator,
         best: Evaluator | None,
-        simulations: int,
-        max_plies: int,
+        match: MatchConfig,
     ) -> None:
         self.game_P = np.arange(games.start, games.stop)
-        self.net = NetSide(evaluator, simulations, [plan.opening(game) for game in games])
-        self.max_plies = max_plies
+        self.net = NetSide(evaluator, match, [plan.opening(game) for game in games])
+        self.max_plies = match.max_plies
         self.opponents: list[tuple[Int64Array, MatchSide]] = []
         """Each with its games, as indices of this batch."""
         for word in plan.opponents:
             mine_P = np.flatnonzero([plan.opponent(game) == word for game in games])
             if len(mine_P):
-                self.opponents.append((mine_P, _opponent(plan, word, self.game_P[mine_P].tolist(), best, simulations)))
+                self.opponents.append((mine_P, _opponent(plan, word, self.game_P[mine_P].tolist(), best, match)))
 
     def is_running(self) -> BoolArray:
         """Which games are not over."""
@@ -103,11 +102,13 @@ class GameBatch:
         return self._ply_P % 2 == self.game_P % 2
 
 
-def _opponent(plan: EvaluationPlan, word: str, games: list[int], best: Evaluator | None, simulations: int) -> MatchSide:
+def _opponent(
+    plan: EvaluationPlan, word: str, games: list[int], best: Evaluator | None, match: MatchConfig
+) -> MatchSide:
     openings = [plan.opening(game) for game in games]
     if word == BEST:
         assert best is not None
-        return NetSide(best, simulations, openings)
+        return NetSide(best, match, openings)
     return FixedSide(word, [plan.player_seed(game) for game in games], openings)
 
 
@@ -116,8 +117,7 @@ def play_games(
     net: nn.Module,
     best: nn.Module | None,
     encoding: Encoding,
-    simulations: int,
-    max_plies: int,
+    match: MatchConfig,
     world: World,
 ) -> list[GameResult]:
     """The results of all games in the order of their numbers, on every rank.
@@ -129,10 +129,7 @@ def play_games(
     with world.session.timed("evaluation"), eval_mode(net, world), second:
         evaluator = NetEvaluator(net, CHESS, encoding, world.device)
         of_best = NetEvaluator(best, CHESS, encoding, world.device) if best is not None else None
-        batches = [
-            GameBatch(plan, games, evaluator, of_best, simulations, max_plies)
-            for games in games_of_batches(plan.games, world)
-        ]
+        batches = [GameBatch(plan, games, evaluator, of_best, match) for games in games_of_batches(plan.games, world)]
         poll = PollInterval(world.comm)
         # All ranks play the same number of rounds, so all of them poll in the same ones.
         while world.any(any(batch.is_running().any() for batch in batches)):

@@ -13,14 +13,14 @@ from ranks.engine.update.load_weights import load_weights
 from ranks.selfplay import Encoding
 from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
 from ranks.workloads.chess_spiking.matches.games import play_games
-from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan
+from ranks.workloads.chess_spiking.matches.plan import BEST, EVALUATION_SEED, TRAINING_SEED, EvaluationPlan, MatchConfig
 from ranks.workloads.chess_spiking.matches.rating import NET, Pair, fit_ratings, metrics_of, pairs_of
 
 
 class Matches:
     """Plays the newest weights against the best so far and the fixed players.
 
-        matches = Matches(net, best, encoding, games, simulations, max_plies, world)
+        matches = Matches(net, best, encoding, match, world)
         with Run.open(cfg, world, keep=dict(learner=learner, ..., matches=matches)) as run:
             ...
             run.log(matches.play(iteration), prefix="match")
@@ -35,15 +35,12 @@ class Matches:
         net: nn.Module,
         best: nn.Module,
         encoding: Encoding,
-        games: int,
-        simulations: int,
-        max_plies: int,
+        match: MatchConfig,
         world: World,
     ) -> None:
-        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. `games`: of a
-        match, with all opponents together; `simulations`: of each move."""
+        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`."""
         self.net, self.best, self.encoding, self.world = net, best.to(next(net.parameters())), encoding, world
-        self.games, self.simulations, self.max_plies = games, simulations, max_plies
+        self.match = match
         self.times_replaced = 0
         """How often newest weights have become the best."""
         self.checkpoint_score: float | None = None
@@ -60,8 +57,8 @@ class Matches:
         """
         self.world.session.drain()
         best = self.best if self._kept.files else None
-        plan = EvaluationPlan.make(self.games, TRAINING_SEED, best=best is not None)
-        results = play_games(plan, self.net, best, self.encoding, self.simulations, self.max_plies, self.world)
+        plan = EvaluationPlan.make(self.match.games, TRAINING_SEED, best=best is not None)
+        results = play_games(plan, self.net, best, self.encoding, self.match, self.world)
         pairs = pairs_of(plan, results)
         ratings = fit_ratings(pairs, self._pairs_of_best)
         is_better = best is None or (ratings is not None and ratings.difference(NET, BEST).value > 0)
@@ -93,10 +90,8 @@ class Matches:
             load_weights(self.best, arrays_as_weights(self._kept.open(file)))
 
 
-def evaluate_by_matches(
-    model: nn.Module, encoding: Encoding, games: int, simulations: int, max_plies: int, world: World
-) -> dict[str, float]:
+def evaluate_by_matches(model: nn.Module, encoding: Encoding, match: MatchConfig, world: World) -> dict[str, float]:
     """A match against the fixed players alone, with other openings than in training. Every rank calls it."""
-    plan = EvaluationPlan.make(games, EVALUATION_SEED, best=False)
-    results = play_games(plan, model, None, encoding, simulations, max_plies, world)
+    plan = EvaluationPlan.make(match.games, EVALUATION_SEED, best=False)
+    results = play_games(plan, model, None, encoding, match, world)
     return metrics_of(plan, results, fit_ratings(pairs_of(plan, results), []))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.errors import UserError
+from ranks.selfplay.config import SelfPlayConfig
 
 RUNGS: Mapping[str, float] = {"random": -731.0, "greedy": -135.0, "minimax:2": 559.0, "alphabeta:1": 635.0}
 """The fixed players with their Elo on the committed ladder (benchmarks/results/chess_ladder_2026-11-20.json),
@@ -17,6 +18,20 @@ BEST = "best"
 """The opponent with the best weights so far."""
 TRAINING_SEED, EVALUATION_SEED = 16, 17
 """Of openings and random moves. `ranks evaluate` has others than training, where matches choose the best weights."""
+
+
+@dataclass(frozen=True)
+class MatchConfig:
+    """How a match is played."""
+
+    games: int
+    """With all opponents together."""
+    simulations: int
+    """Of each move of the net; 0: the likeliest move, without search."""
+    max_plies: int
+    """A longer game is drawn."""
+    selfplay: SelfPlayConfig
+    """The search of the training, which the net has here too, without noise."""
 
 
 @dataclass(frozen=True)

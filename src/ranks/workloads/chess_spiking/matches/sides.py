@@ -17,8 +17,10 @@ from ranks.chess.match.openings import Opening
 from ranks.chess.players.player import Limits
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.search.evaluation import Evaluator, Int64Array
+from ranks.search.result import likeliest_moves
 from ranks.search.search import Search
-from ranks.workloads.chess_spiking.players.net_player import search_config
+from ranks.selfplay.search_settings import match_search
+from ranks.workloads.chess_spiking.matches.plan import MatchConfig
 
 Moves = NDArray[np.uint16]
 
@@ -36,20 +38,22 @@ class MatchSide(Protocol):
 
 
 class NetSide:
-    """A net with tree search. All its games are searched at the same time, so a batch has a leaf of each."""
+    """A net with tree search, or its policy alone. All its games are searched at the same time, so a batch has a leaf
+    of each."""
 
-    def __init__(self, evaluator: Evaluator, simulations: int, openings: Sequence[Opening]) -> None:
-        self.search = Search(CHESS, search_config(simulations), len(openings), groups=1)
-        self._evaluator = evaluator
+    def __init__(self, evaluator: Evaluator, match: MatchConfig, openings: Sequence[Opening]) -> None:
+        self.search = Search(CHESS, match_search(match.selfplay, match.simulations), len(openings), groups=1)
+        self._evaluator, self._simulations = evaluator, match.simulations
         for game, opening in enumerate(openings):
             assert opening.fen is None
             self.search.set_root(game, game, opening.moves)
 
     def choose(self, games_P: Int64Array) -> Moves:
-        self.search.begin(games_P)
+        self.search.begin(games_P, self._simulations)
         for _ in self.search.steps(self._evaluator):
             heartbeat.beat()
-        return self.search.result(games_P).chosen_P
+        result = self.search.result(games_P)
+        return result.chosen_P if self._simulations else likeliest_moves(result)
 
     def push(self, games_P: Int64Array, moves_P: Moves) -> None:
         self.search.play(moves_P, games_P)

@@ -123,7 +123,7 @@ def measure(net: Net, planes: Tensor) -> dict[str, Tensor]:
         assert isinstance(layer, nn.Conv2d | nn.Linear)
         macs = multiply_accumulates(layer, inputs)
         control = control + macs
-        if net.neuron == "relu" or (planes.ndim == 4 and name in ("stem", "convs.0")):
+        if net.neuron == "relu" or (planes.ndim == 4 and name in ("stem", "convs.0", "pieces_out")):
             real = real + macs
         else:
             spikes_of_one = spikes_behind(net, name)

@@ -6,11 +6,15 @@ indices (moves.py), 3 = win, draw, loss.
     planes -> conv, norm -> current                               (the stem)
     blocks times:  current += norm(conv(fire(norm(conv(fire(current))))))
     policy:  mean over T of fire(norm(conv(fire(current)))) -> 1x1 conv to 73 planes
-    value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(fire(current))))))) -> linear to 3
+    value:   mean over T of fire(norm(linear(counts) + linear(fire(norm(conv(fire(current))))))) -> linear to 3,
+             + linear(pieces)
     counts:  the spikes of each channel on the whole board, of the stem and of the tower
+    pieces:  how many pieces of each kind both sides have, 12 numbers
 
-Material is a number of pieces, so the value counts; without the stem's counts a net remembered its
-first games in place of learning to count. With `value_channels` 0 it only counts.
+Material is a number of pieces, and a norm removes numbers: it rescales the currents of each position. So
+the value has a linear term in the pieces, 36 weights that begin at 0 and that no norm or neuron follows.
+Without it a net remembered its first games in place of learning to count. With `value_channels` 0 the
+rest of the value only sees the spikes' counts.
 
 The shortcut carries currents and not spikes (Hu et al. 2021, "Advancing Spiking Neural Networks
 towards Deep Residual Learning", arXiv 2112.08954), so all layers but the stem get spikes as inputs.
@@ -31,6 +35,8 @@ from torch import Tensor, nn
 from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
 
 SQUARES = 64
+PIECES = 12
+"""The first planes hold pieces, one kind of one side each."""
 
 
 class Block(nn.Module):
@@ -97,6 +103,8 @@ class SpikingNet(nn.Module):
         self.pooled_linear = nn.Linear(2 * width, value_hidden, bias=False)
         self.hidden_norm, self.hidden_fire = group_norm(1, value_hidden, gain), fire()
         self.value_out = nn.Linear(value_hidden, 3)
+        self.pieces_out = nn.Linear(PIECES, 3, bias=False)
+        nn.init.zeros_(self.pieces_out.weight)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of the move indices [B, 4672] and of win, draw and loss for the side to move [B, 3].
@@ -120,4 +128,6 @@ class SpikingNet(nn.Module):
         if self.value_channels:
             value_TBC88 = self.value_fire(each_step(self.value_norm, each_step(self.value_conv, spikes_TBC88)))
             hidden_TBH = hidden_TBH + each_step(self.value_linear, value_TBC88.flatten(2))
-        return logits_BA, self.value_out(self.hidden_fire(each_step(self.hidden_norm, hidden_TBH)).mean(0))
+        hidden_BH = self.hidden_fire(each_step(self.hidden_norm, hidden_TBH)).mean(0)
+        pieces_BP = (planes.mean(0) if planes.ndim == 5 else planes)[:, :PIECES].sum((2, 3))
+        return logits_BA, self.value_out(hidden_BH) + self.pieces_out(pieces_BP)

@@ -13,16 +13,11 @@ from ranks.chess.players.tree_search import SearchPlayer, centipawns
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluator, Leaves
 from ranks.selfplay.net.net_evaluator import NetEvaluator
+from ranks.selfplay.search_settings import match_search
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.players.saved_net import SavedNet
 
 CPU = torch.device("cpu")
-
-
-def search_config(simulations: int) -> SearchConfig:
-    """The search of players and matches: Gumbel search without noise (Danihelka et al. 2022), which keeps its
-    tree from move to move. A position and its history always give the same move."""
-    return SearchConfig(simulations=max(simulations, 1), root="gumbel", gumbel_scale=0.0)
 
 
 class NetPlayer(SearchPlayer):
@@ -30,8 +25,8 @@ class NetPlayer(SearchPlayer):
 
     `weights_sha256`: what tells apart two states of a player with the same spec."""
 
-    def __init__(self, name: str, evaluator: Evaluator, simulations: int, weights_sha256: str) -> None:
-        super().__init__(name, evaluator, search_config(simulations))
+    def __init__(self, name: str, evaluator: Evaluator, search: SearchConfig, weights_sha256: str) -> None:
+        super().__init__(name, evaluator, search)
         self.weights_sha256 = weights_sha256
 
 
@@ -65,4 +60,4 @@ def net_player(name: str, saved: SavedNet, simulations: int) -> NetPlayer | Poli
     evaluator = NetEvaluator(saved.model, CHESS, encoding_of(saved.net, saved.seed), CPU)
     if simulations == 0:
         return PolicyPlayer(name, evaluator, saved.sha256)
-    return NetPlayer(name, evaluator, simulations, saved.sha256)
+    return NetPlayer(name, evaluator, match_search(saved.selfplay, simulations), saved.sha256)

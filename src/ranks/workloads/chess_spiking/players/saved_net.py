@@ -1,7 +1,8 @@
 """Nets with their weights, from a run or from the files of the package.
 
 weights/model.safetensors    the weights
-weights/config.json          net: NetConfig, seed (of rate coding), weights_sha256, source: where they are from
+weights/config.json          net: NetConfig, selfplay: SelfPlayConfig, seed (of rate coding), weights_sha256,
+                             source: where they are from
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder, name_of
 from ranks.engine.update.load_weights import load_weights
 from ranks.errors import UserError
+from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.snapshots import weights_of
 from ranks.workloads.chess_spiking.building import Net, build_net
 from ranks.workloads.chess_spiking.config import Config, NetConfig
@@ -44,6 +46,8 @@ class SavedNet:
 
     model: Net
     net: NetConfig
+    selfplay: SelfPlayConfig
+    """How it played in training; a player searches in the same way."""
     seed: int
     """Of the spikes of rate coding."""
     sha256: str
@@ -73,7 +77,7 @@ def from_run(run: str, which: str, asked: str, runs_dir: Path = Path("runs")) ->
             which = "latest"
         found = pick_checkpoint(folder, which, asked)
         weights, iteration = model_weights(found), found.iteration
-    return _saved_net(cfg.net, weights, seed, f"{folder.name}, iteration {iteration}", asked)
+    return _saved_net(cfg.net, cfg.selfplay, weights, seed, f"{folder.name}, iteration {iteration}", asked)
 
 
 def from_files(folder: Path, asked: str) -> SavedNet:
@@ -89,7 +93,9 @@ def from_files(folder: Path, asked: str) -> SavedNet:
         weights = safetensors.torch.load(read_verified(folder / MODEL, sha256))
     except (DamagedFile, safetensors.SafetensorError) as damage:
         raise UserError(asked, str(damage), do) from None
-    return _saved_net(overlay(NetConfig(), config.get("net"), asked, "net"), weights, seed, source, asked)
+    net = overlay(NetConfig(), config.get("net"), asked, "net")
+    selfplay = overlay(SelfPlayConfig(), config.get("selfplay"), asked, "selfplay")
+    return _saved_net(net, selfplay, weights, seed, source, asked)
 
 
 def to_files(saved: SavedNet, folder: Path, asked: str) -> None:
@@ -97,6 +103,7 @@ def to_files(saved: SavedNet, folder: Path, asked: str) -> None:
     weights = safetensors.torch.save(dict(saved.model.state_dict()))
     config = {
         "net": encode(saved.net),
+        "selfplay": encode(saved.selfplay),
         "seed": saved.seed,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "source": saved.source,
@@ -107,7 +114,9 @@ def to_files(saved: SavedNet, folder: Path, asked: str) -> None:
         write_durably(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 
 
-def _saved_net(net: NetConfig, weights: Mapping[str, Tensor], seed: int, source: str, asked: str) -> SavedNet:
+def _saved_net(
+    net: NetConfig, selfplay: SelfPlayConfig, weights: Mapping[str, Tensor], seed: int, source: str, asked: str
+) -> SavedNet:
     model = build_net(net)
     try:
         load_weights(model, weights)
@@ -115,4 +124,4 @@ def _saved_net(net: NetConfig, weights: Mapping[str, Tensor], seed: int, source:
         found = f"the weights of {source} are of another net: {error.found}"
         raise UserError(asked, found, "use the version of ranks that trained it") from None
     digest = hashlib.sha256(safetensors.torch.save({name: t.contiguous() for name, t in weights.items()})).hexdigest()
-    return SavedNet(model.to(torch.get_default_dtype()).eval(), net, seed, digest, source)
+    return SavedNet(model.to(torch.get_default_dtype()).eval(), net, selfplay, seed, digest, source)

@@ -1,0 +1,44 @@
+"""The memory that a process may use, from files like those of the kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ranks.engine.distributed.host_memory import available_bytes
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "expected"),
+    [
+        ("0::/box", {"box/memory.max": "8589934592", "box/memory.current": "2147483648"}, 6 * GIB),
+        ("0::/box", {"box/memory.max": "max", "box/memory.current": "2147483648"}, 100 * GIB),
+        ("0::/box", {"box/memory.max": "1073741824", "box/memory.current": "2147483648"}, 0),
+        (
+            "4:memory:/box",
+            {"memory/box/memory.limit_in_bytes": "4294967296", "memory/box/memory.usage_in_bytes": "1073741824"},
+            3 * GIB,
+        ),
+        (
+            "4:memory:/box",
+            {"memory/box/memory.limit_in_bytes": "9223372036854771712", "memory/box/memory.usage_in_bytes": "1"},
+            100 * GIB,
+        ),
+        ("0::/seen/from/outside", {"memory.max": "8589934592", "memory.current": "0"}, 8 * GIB),
+        ("nonsense", {}, 100 * GIB),
+    ],
+)
+def test_the_limit_of_the_container_counts(
+    line: str, files: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = psutil.virtual_memory()._replace(available=100 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    (tmp_path / "cgroup").write_text(f"{line}\n")
+    for name, text in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(f"{text}\n")
+    assert available_bytes(tmp_path / "cgroup", tmp_path / "root") == expected
