@@ -1,19 +1,16 @@
-"""The memory that this process may use: of the machine, cut by its cgroup's limit where it has one (Linux)."""
+"""The limit of this process's memory cgroup, which a container sets (Linux)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import psutil
 
 ROOT = Path("/sys/fs/cgroup")
 UNLIMITED = 2**60
 """cgroup v1 writes a number near 2**63 where there is no limit."""
 
 
-def available_bytes(cgroup: Path = Path("/proc/self/cgroup"), root: Path = ROOT) -> int:
-    """Bytes that can be allocated now without swapping, on the machine and within the cgroup's limit."""
-    free = psutil.virtual_memory().available
+def within_limit(free: int, cgroup: Path = Path("/proc/self/cgroup"), root: Path = ROOT) -> int:
+    """Bytes that can be allocated now. `free`: on the machine; a cgroup may leave less."""
     group = memory_group(cgroup, root)
     limit = read_bytes(group, "memory.max", "memory.limit_in_bytes")
     used = read_bytes(group, "memory.current", "memory.usage_in_bytes")
