@@ -1,31 +1,32 @@
-"""How strong a net of chess-spiking is: paired games against simple players, the same search without it included.
+"""How strong nets of chess-spiking are: paired games against simple players.
 
-    python benchmarks/chess_spiking_strength.py FOLDER [FOLDER ...] [--games 200] [--simulations 64]
+    python benchmarks/chess_spiking_strength.py RUN [RUN ...] [--games 200] [--simulations 64]
 
-FOLDER holds the export of a run (`ranks export`). Each net plays each opponent:
+RUN is `name`, `name/best`, `name/ITERATION` or the path of a run folder, as in the player `run:RUN`: without a word
+behind it the best checkpoint. With --references two more play, in the search of the first RUN:
 
-    random, greedy, minimax:2, ...   players of `ranks chess`
-    untrained                        the same net with random weights, in the same search
-    material                         uniform priors and the value of exact material, in the same search
+    untrained   the same net with random weights
+    material    uniform priors and the value of exact material
 
-A pair of games begins with the same random plies and is played with both colours. All games of a
-match are played at once, so that the net evaluates batches. The search is Gumbel search without noise.
-A game of 512 plies is a draw. Nothing is resigned and no result is given by material.
+Each of them plays each opponent (--against), a player of `ranks chess`. A pair of games begins with the same random
+plies and is played with both colours. All games of a match are played at once, so that the net evaluates batches. The
+search is that of the training without noise. A game of 1,000 plies is a draw, as on the ladder. Nothing is resigned
+and no result is given by material. Matches run side by side, one on each core.
 
-Writes benchmarks/results/chess_spiking_strength_DATE.json: for each match the score of the net (won 1,
-drawn 1/2) with its 95 % interval over pairs, and all ends by reason.
+Writes benchmarks/results/chess_spiking_strength_DATE.json: for each match the score (won 1, drawn 1/2) with its 95 %
+interval over pairs, and all ends by reason.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import math
-import statistics
+import multiprocessing
+import os
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,23 +40,43 @@ from ranks.chess.commands.players import make_player
 from ranks.chess.core.rules import CHESS
 from ranks.chess.players.player import Limits
 from ranks.chess.players.tree_search import material_evaluator
-from ranks.engine.export.load_export import load_export
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE
+from ranks.errors import UserError
+from ranks.rating.elo import estimate
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluation, Evaluator, Leaves
 from ranks.search.search import Search
-from ranks.selfplay import Positions, expected_outcome, policy_and_value
-from ranks.workloads.chess_spiking.config import NetConfig
+from ranks.selfplay import Encoding, Positions, expected_outcome, policy_and_value
+from ranks.selfplay.search_settings import match_search
+from ranks.workloads.chess_spiking.building import Net, build_net
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.net.spiking_net import SpikingNet
+from ranks.workloads.chess_spiking.players.words import net_of_run
 
-MAX_PLIES = 512
+MAX_PLIES = 1_000
 BATCH = 64
 """Most rows of a batch of the net: more are slower on a CPU."""
+OPPONENTS = ("random", "greedy", "minimax:2", "alphabeta:1")
+REFERENCES = ("untrained", "material")
 
 
-def evaluator_of(net: SpikingNet) -> Evaluator:
+@dataclass(frozen=True)
+class Match:
+    """What one process plays."""
+
+    run: str
+    player: str
+    """`trained`, `untrained` or `material`."""
+    against: str
+    games: int
+    simulations: int
+    opening_plies: int
+    seed: int
+
+
+def evaluator_of(net: Net, encoding: Encoding) -> Evaluator:
     """The net as evaluator of a search; rows without a position are left out."""
-    encoding = encoding_of(NetConfig(), 0)
 
     def evaluate(leaves: Leaves) -> Evaluation:
         rows = np.flatnonzero(leaves.num_moves_B)
@@ -80,8 +101,7 @@ def evaluator_of(net: SpikingNet) -> Evaluator:
 class Searcher:
     """A search of its own for each game of a match."""
 
-    def __init__(self, evaluator: Evaluator, games: int, simulations: int, c_scale: float) -> None:
-        config = SearchConfig(simulations=simulations, root="gumbel", gumbel_scale=0.0, c_scale=c_scale)
+    def __init__(self, evaluator: Evaluator, games: int, config: SearchConfig) -> None:
         self.search, self.evaluator = Search(CHESS, config, games, groups=1), evaluator
 
     def moves(self, boards: list[Board], games: list[int]) -> list[int]:
@@ -123,17 +143,15 @@ def opening(rng: np.random.Generator, plies: int) -> list[int]:
     return board.moves
 
 
-def match(net: Searcher, other: Searcher | Single, games: int, opening_plies: int, seed: int) -> list[End]:
+def play_match(net: Searcher, other: Single, games: int, opening_plies: int, seed: int) -> list[End]:
     """Games 2 p and 2 p + 1 are a pair; the net is white in the first."""
     rng = np.random.default_rng(seed)
     lines = [opening(rng, opening_plies) for _ in range(games // 2)]
     boards = [Board() for _ in range(games)]
-    searches = [side.search for side in (net, other) if isinstance(side, Searcher)]
     for game, board in enumerate(boards):
         for move in lines[game // 2]:
             board.push(move)
-        for search in searches:
-            search.set_root(game, game, board.moves)
+        net.search.set_root(game, game, board.moves)
     ends: list[End | None] = [None] * games
     while any(end is None for end in ends):
         running = [game for game in range(games) if ends[game] is None]
@@ -146,15 +164,14 @@ def match(net: Searcher, other: Searcher | Single, games: int, opening_plies: in
             for game, move in zip(movers, chosen, strict=True):
                 boards[game].push(move)
                 ends[game] = end_of(boards[game], net_is_white=game % 2 == 0)
-            for search in searches:
-                search.play(chosen, movers)
+            net.search.play(chosen, movers)
     return [end for end in ends if end is not None]
 
 
 def end_of(board: Board, net_is_white: bool) -> End | None:
     outcome = board.outcome()
     if outcome is None:
-        return End(0.5, "512 plies", board.ply) if board.ply >= MAX_PLIES else None
+        return End(0.5, f"{MAX_PLIES:,} plies", board.ply) if board.ply >= MAX_PLIES else None
     points = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}[outcome.result]
     return End(points if net_is_white else 1 - points, outcome.reason, board.ply)
 
@@ -162,69 +179,91 @@ def end_of(board: Board, net_is_white: bool) -> End | None:
 def summary(ends: list[End]) -> dict[str, Any]:
     """The score of the net with its interval over pairs, and what ended the games."""
     points = [end.points for end in ends]
-    pairs = [(first + second) / 2 for first, second in zip(points[::2], points[1::2], strict=True)]
-    half = 1.96 * statistics.stdev(pairs) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.nan
+    counts = Counter(int(2 * (first + second)) for first, second in zip(points[::2], points[1::2], strict=True))
+    score = estimate([counts[category] for category in range(5)]).score
     return {
         "games": len(ends),
-        "score": round(statistics.mean(points), 4),
-        "half_interval_95": round(half, 4),
+        "score": round(score.value, 4),
+        "low": round(score.low, 4),
+        "high": round(score.high, 4),
         "won": points.count(1.0),
         "drawn": points.count(0.5),
         "lost": points.count(0.0),
         "draws": dict(Counter(end.reason for end in ends if end.points == 0.5)),
-        "mean_plies": round(statistics.mean(end.plies for end in ends), 1),
+        "mean_plies": round(sum(end.plies for end in ends) / len(ends), 1),
     }
+
+
+def training_of(run: str) -> dict[str, Any]:
+    """How long the run has trained, whichever of its weights play."""
+    name = run if (Path("runs") / run).exists() or Path(run).exists() else run.rpartition("/")[0]
+    folder = find_folder(name, Path("runs"), f"the run {run}")
+    rows = read_rows(folder / METRICS_FILE)
+    sessions = read_rows(folder / SESSIONS_FILE)
+    return {
+        "iterations": len(rows),
+        "games": sum(row["rollout/games"] for row in rows),
+        "hours": round(rows[-1]["time_s"] / 3600, 3) if rows else 0.0,
+        "ranks": next((row["ranks"] for row in sessions if "ranks" in row), None),
+    }
+
+
+def result_of(match: Match) -> dict[str, Any]:
+    """Play one match."""
+    torch.set_num_threads(1)
+    started, cpu = time.perf_counter(), time.process_time()
+    saved = net_of_run(match.run, f"the run {match.run}")
+    torch.manual_seed(match.seed)
+    net = build_net(saved.net).eval() if match.player == "untrained" else saved.model
+    evaluator = (
+        material_evaluator if match.player == "material" else evaluator_of(net, encoding_of(saved.net, saved.seed))
+    )
+    side = Searcher(evaluator, match.games, match_search(saved.selfplay, match.simulations))
+    ends = play_match(
+        side, Single(match.against, match.games, match.seed + 1), match.games, match.opening_plies, match.seed
+    )
+    who = {"player": match.player, "weights": saved.source, "sha256": saved.sha256, "neuron": saved.net.neuron}
+    who |= {"training": training_of(match.run)} if match.player == "trained" else {}
+    spent = {"seconds": round(time.perf_counter() - started, 1), "cpu_s": round(time.process_time() - cpu, 1)}
+    return who | {"against": match.against, **summary(ends)} | spent
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--against", nargs="+", default=["random", "greedy", "untrained", "material"])
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+    parser.add_argument("--against", nargs="+", default=OPPONENTS)
+    parser.add_argument("--references", action="store_true", help="also the untrained net and exact material")
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--simulations", type=int, default=64)
     parser.add_argument("--opening-plies", type=int, default=4)
-    parser.add_argument("--c-scale", type=float, default=1.0, help="how sharply the search follows values")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--untrained-too", action="store_true", help="also play the untrained net of each folder")
     parser.add_argument("--no-result", action="store_true", help="write no file")
     asked = parser.parse_args()
     if asked.games < 2 or asked.games % 2:
         parser.error(f"--games {asked.games}: games are played in pairs; give an even number")
-    torch.set_num_threads(1)
-    rows: list[dict[str, Any]] = []
-    for folder in asked.folders:
-        net, sha256 = load_export(folder / "model.safetensors", SpikingNet, str(folder))
-        arguments = json.loads((folder / "config.json").read_text())["arguments"]
-        torch.manual_seed(asked.seed)
-        fresh = SpikingNet(**arguments).eval()
-        players = {"trained": net} | ({"untrained": fresh} if asked.untrained_too else {})
-
-        def searcher(evaluator: Evaluator) -> Searcher:
-            return Searcher(evaluator, asked.games, asked.simulations, asked.c_scale)
-
-        for weights, player in players.items():
-            for against in asked.against:
-                if against == weights == "untrained":
-                    continue
-                started, cpu = time.perf_counter(), time.process_time()
-                special = {"untrained": evaluator_of(fresh), "material": material_evaluator}
-                other = (
-                    searcher(special[against]) if against in special else Single(against, asked.games, asked.seed + 1)
-                )
-                ends = match(searcher(evaluator_of(player)), other, asked.games, asked.opening_plies, asked.seed)
-                row = {"folder": str(folder), "weights": weights, "sha256": sha256, "net": arguments}
-                row |= {"against": against, **summary(ends)}
-                row |= {"seconds": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
-                print({k: v for k, v in row.items() if k not in ("net", "sha256")}, flush=True)
+    if asked.simulations < 1:
+        parser.error(f"--simulations {asked.simulations}: give 1 or more")
+    settings = (asked.games, asked.simulations, asked.opening_plies, asked.seed)
+    players = [(run, "trained") for run in asked.runs]
+    players += [(asked.runs[0], reference) for reference in REFERENCES] if asked.references else []
+    matches = [Match(run, player, against, *settings) for run, player in players for against in asked.against]
+    began, rows = origin(), list[dict[str, Any]]()
+    try:
+        for run in asked.runs:
+            net_of_run(run, f"the run {run}")
+        for word in asked.against:
+            make_player(word).close()
+        with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+            for row in pool.map(result_of, matches):
+                print({name: value for name, value in row.items() if name != "sha256"}, flush=True)
                 rows.append(row)
-    settings = {k: v for k, v in vars(asked).items() if k not in ("folders", "no_result")}
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     if not asked.no_result:
-        source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-        found = origin()
-        write_result(
-            f"chess_spiking_strength_{found['date'][:10]}",
-            {"origin": found, "script_sha256": source, **settings, "rows": rows},
-        )
+        given = {name: value for name, value in vars(asked).items() if name not in ("runs", "no_result")}
+        given["runs"] = [Path(run).name for run in asked.runs]
+        write_result(f"chess_spiking_strength_{began['date'][:10]}", {"origin": began, **given, "rows": rows})
     return 0
 
 

@@ -13,6 +13,7 @@ from pages.chess import chess
 from pages.coloring import coloring
 from pages.on_policy import on_policy
 from pages.results import headlines, results
+from pages.selfplay import self_play, spiking
 from pages.trading import trading
 
 PROOFS = ROOT / "results"
@@ -24,6 +25,8 @@ PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "docs" / "stock-trading.md": trading,
     ROOT / "docs" / "chess-core.md": chess,
     ROOT / "docs" / "on-policy.md": on_policy,
+    ROOT / "docs" / "self-play.md": self_play,
+    ROOT / "docs" / "chess-spiking.md": spiking,
 }
 """Pages with a generated part, and the function that gives its lines from (proofs, benchmarks)."""
 

@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "ranks"
 FLOORS = {
     "cli": 5,
     "prove": 4,
+    "hardware": 4,
     "workloads": 3,
     "launch": 3,
     "rl": 2,

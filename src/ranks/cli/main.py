@@ -31,6 +31,10 @@ COMMANDS = {
         "ranks.cli.commands.fingerprint:fingerprint",
     ),
     "new": ("write a small workload of your own, one file that trains as it is", "ranks.cli.commands.new:new"),
+    "doctor": (
+        "examine this machine before a run: GPUs, memory, disk, network, limits",
+        "ranks.cli.commands.doctor:doctor",
+    ),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (

@@ -1,0 +1,79 @@
+"""The tables of docs/self-play.md and docs/chess-spiking.md, from the committed measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pages.results import machine, newest
+
+SPEED, STRENGTH, CONNECT_FOUR = "selfplay_cpu", "chess_spiking_strength", "connect_four"
+
+
+def self_play(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Speed against the peers, the cost of the loop and of the window, Connect Four."""
+    found = newest(benchmarks)
+    yield from speed(found.get(SPEED))
+    yield ""
+    yield from connect_four(found.get(CONNECT_FOUR))
+
+
+def speed(result: dict[str, Any] | None) -> Iterator[str]:
+    """Each side of each comparison, and the bars."""
+    if result is None:
+        yield "No result of `python benchmarks/selfplay.py` is committed yet."
+        return
+    yield "| Comparison | Side | Plies/s | Evaluations/s | ranks by this, plies |"
+    yield "|---|---|---|---|---|"
+    for name, comparison in result["comparisons"].items():
+        for side in comparison.get("sides", []):
+            if "plies_per_s" not in side:
+                yield f"| {name[2:]} | {side['side']} | not measured | | |"
+                continue
+            plies, evaluations = side["plies_per_s"]["median"], side["evaluations_per_s"]["median"]
+            ratio = f"{side['first_by_this']['median']:.2f}x" if "first_by_this" in side else ""
+            yield f"| {name[2:]} | {side['side']} | {plies:,.0f} | {evaluations:,.0f} | {ratio} |"
+    yield ""
+    yield "| Goal | Found | Bar |"
+    yield "|---|---|---|"
+    for bar in result["bars"]:
+        yield f"| {bar['bar']} | {bar['found']:.3g} | {bar['goal']}: {'met' if bar['held'] else 'not met'} |"
+    yield ""
+    whole = "" if result["complete"] else " (not complete)"
+    yield f"`{result['origin']['command']}`{whole}, {machine(result)}."
+
+
+def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
+    """Shares of optimal moves, by seed."""
+    if result is None:
+        yield "No result of `python benchmarks/connect_four.py` is committed yet."
+        return
+    yield "| Connect Four, seed | Positions | Optimal, policy alone (untrained) | Optimal, search (untrained) | Games |"
+    yield "|---|---|---|---|---|"
+    for run in result["runs"]:
+        shares = [f"{run['trained'][how]:.1%} ({run['untrained'][how]:.1%})" for how in ("policy", "search")]
+        yield f"| {run['seed']} | {run['positions']} | {shares[0]} | {shares[1]} | {run['games']:,.0f} |"
+    yield ""
+    yield f"`{result['origin']['command']}`, {machine(result)}."
+
+
+def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Scores of trained nets, the control, the untrained net and exact material, all in the same search."""
+    result = newest(benchmarks).get(STRENGTH)
+    if result is None:
+        yield "No result of `python benchmarks/chess_spiking_strength.py` is committed yet."
+        return
+    yield f"| Player | Against | Score of {result['games']} games (95 %) | Drawn, of these by repetition |"
+    yield "|---|---|---|---|"
+    for row in result["rows"]:
+        who = row["player"]
+        if "training" in row:
+            training = row["training"]
+            trained = f"{training['games']:,.0f} games in {60 * training['hours']:.0f} min on {training['ranks']} cores"
+            who = f"{row['weights']} ({row['neuron']}; {trained})"
+        interval = f"{row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
+        repeated = row["draws"].get("threefold repetition", 0)
+        yield f"| {who} | {row['against']} | {interval} | {row['drawn']}, {repeated} |"
+    yield ""
+    yield f"{result['simulations']} simulations of each move. `{result['origin']['command']}`, {machine(result)}."

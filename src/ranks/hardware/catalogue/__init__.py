@@ -1,0 +1,1 @@
+"""Published facts of GPUs, as data files with source and date."""

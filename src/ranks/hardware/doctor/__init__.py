@@ -1,0 +1,1 @@
+"""Examines a machine before a run: `ranks doctor`."""

@@ -1,0 +1,69 @@
+"""The clock: ranks compare times of files and of other machines."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranks.hardware.doctor.finding import Asked, Finding, ok, warning
+
+WATCH_S = 0.5
+JUMP_S, SKEW_S, FUTURE_S = 0.2, 2.0, 60.0
+"""How far the wall clock may differ from the steady one, the time of a new file from the clock, and a run's newest file
+from the present."""
+
+
+@dataclass(frozen=True)
+class ClockFacts:
+    """Seconds."""
+
+    now: float
+    """Since 1970."""
+    jump_s: float
+    """How much more the wall clock moved than the steady one."""
+    file_skew_s: float | None
+    """The time of a new file in the runs folder, less the clock; None: none could be written."""
+    newest_s: float
+    """How far in the future the newest file of a run lies; negative: in the past."""
+    code_s: float
+    """How far in the future this program's own files lie."""
+
+
+def measure(asked: Asked) -> ClockFacts:
+    """Watch both clocks for a moment, and compare with the times of files."""
+    wall, steady = time.time(), time.monotonic()
+    time.sleep(WATCH_S)
+    jump_s = (time.time() - wall) - (time.monotonic() - steady)
+    folder = Path(asked.runs_dir)
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".ranks-doctor-") as file:
+            skew: float | None = os.fstat(file.fileno()).st_mtime - time.time()
+    except OSError:
+        skew = None
+    rows = [path.stat().st_mtime for path in folder.glob("*/*.jsonl")] if folder.is_dir() else []
+    now = time.time()
+    return ClockFacts(now, jump_s, skew, max(rows, default=0.0) - now, Path(__file__).stat().st_mtime - now)
+
+
+def judge(facts: ClockFacts, asked: Asked) -> Iterator[Finding]:
+    """A clock that is right enough."""
+    do = "set the clock: chronyc makestep, or timedatectl set-ntp true"
+    date = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts.now))
+    if facts.code_s > FUTURE_S:
+        found = f"{date}, but the files of ranks are {facts.code_s / 86_400:.1f} days younger"
+        yield warning("clock", found, "the present time", do)
+    elif facts.newest_s > FUTURE_S:
+        found = f"{date}, but a run in {asked.runs_dir} has written {facts.newest_s / 60:.0f} minutes later"
+        yield warning("clock", found, "the present time", do)
+    elif abs(facts.jump_s) > JUMP_S:
+        yield warning("clock", f"it jumped by {facts.jump_s:.1f} s within {WATCH_S:g} s", "a steady clock", do)
+    elif facts.file_skew_s is not None and abs(facts.file_skew_s) > SKEW_S:
+        found = f"new files in {asked.runs_dir} are {facts.file_skew_s:+.0f} s off"
+        yield warning("clock", found, "the same clock on the file server", do)
+    else:
+        yield ok("clock", date)

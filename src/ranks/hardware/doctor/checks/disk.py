@@ -1,0 +1,132 @@
+"""The disk of the runs folder, and that of temporary files: writable, free, fast enough, reads back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any
+
+from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+
+CHUNK = bytes(range(256)) * 4096
+"""1 MiB."""
+CHUNKS, WRITING_S = 64, 2.0
+"""At most 64 MiB or two seconds are written."""
+SLOW = 30e6
+"""Bytes a second. A checkpoint of 300 MB then stops the run for 10 s."""
+TEMPORARY = 32 * 2**20
+INODES = 1_000
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What was found in one folder."""
+
+    path: str
+    folder: str
+    """The nearest folder that exists."""
+    free: int = 0
+    free_inodes: int = -1
+    """-1: the file system does not count them."""
+    file_system: str = ""
+    error: str = ""
+    """Why nothing can be written there."""
+    bytes_per_s: float = 0.0
+    reads_back: bool = True
+
+
+@dataclass(frozen=True)
+class DiskFacts:
+    """Both places, as dicts of Place."""
+
+    runs: dict[str, Any] = field(default_factory=dict[str, Any])
+    temporary: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def measure(asked: Asked) -> DiskFacts:
+    """Write, sync, read and remove a file in both places."""
+    return DiskFacts(asdict(_place(Path(asked.runs_dir))), asdict(_place(Path(tempfile.gettempdir()))))
+
+
+def _place(path: Path) -> Place:
+    folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.is_dir())
+    free, system, stat = disk_usage(folder).free, _file_system(folder), os.statvfs(folder)
+    inodes = stat.f_favail if stat.f_files else -1
+    name = folder / f".ranks-doctor-{os.getpid()}"
+    chunks = max(1, min(CHUNKS, free // 4 // len(CHUNK)))
+    written = 0
+    try:
+        began = time.monotonic()
+        with open(name, "xb") as file:
+            while written < chunks and time.monotonic() - began < WRITING_S:
+                file.write(CHUNK)
+                written += 1
+            file.flush()
+            os.fsync(file.fileno())
+        seconds = time.monotonic() - began
+        reads_back = all(part == CHUNK for part in _parts(name)) and name.stat().st_size == written * len(CHUNK)
+    except OSError as error:
+        return Place(str(path), str(folder), free, inodes, system, error=error.strerror or str(error))
+    finally:
+        name.unlink(missing_ok=True)
+    return Place(str(path), str(folder), free, inodes, system, "", written * len(CHUNK) / seconds, reads_back)
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while part := file.read(len(CHUNK)):
+            yield part
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the file system that a folder is on; empty where the system does not say."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return ""
+    above = [(len(where), kind) for where, kind in mounts if folder.is_relative_to(where)]
+    return max(above)[1] if above else ""
+
+
+def judge(facts: DiskFacts, asked: Asked) -> Iterator[Finding]:
+    """Room and speed for checkpoints; a little room for temporary files."""
+    yield from _judge("runs folder", Place(**facts.runs), asked.checkpoint_bytes, "--runs-dir FOLDER", keeps=True)
+    yield from _judge("temporary files", Place(**facts.temporary), TEMPORARY, "export TMPDIR=FOLDER", keeps=False)
+
+
+def _judge(topic: str, place: Place, needed: int, elsewhere: str, *, keeps: bool) -> Iterator[Finding]:
+    where = place.folder if place.folder == place.path else f"{place.path} (in {place.folder})"
+    found = f"{where}: {_size(place.free)} free"
+    if place.free < needed:
+        yield failure(topic, found, f"{_size(needed)} or more", f"free space, or name another disk: {elsewhere}")
+        return
+    if place.error:
+        do = f"make it writable (chmod, mount -o remount,rw), or name another folder: {elsewhere}"
+        yield failure(topic, f"{where}: {place.error}", "a folder that can be written", do)
+        return
+    if 0 <= place.free_inodes < INODES:
+        found = f"{where}: {place.free_inodes} more files"
+        yield failure(topic, found, f"{INODES:,}", f"delete files, or name another disk: {elsewhere}")
+    if not place.reads_back:
+        expected = "the bytes that were written"
+        yield failure(topic, f"{where}: what was written does not read back", expected, f"check the disk; {elsewhere}")
+    elif keeps and place.file_system in IN_MEMORY:
+        found = f"{where} is in memory ({place.file_system})"
+        yield warning(topic, found, "a disk: checkpoints are lost when the machine ends", elsewhere)
+    elif keeps and place.bytes_per_s < SLOW:
+        speed = f"{where}: {place.bytes_per_s / 1e6:.0f} MB/s"
+        yield warning(topic, speed, f"{SLOW / 1e6:.0f} MB/s: a save stops the run", f"save seldom, or {elsewhere}")
+    else:
+        yield ok(topic, f"{found}, {place.bytes_per_s / 1e6:,.0f} MB/s")
+    if keeps and place.file_system in ("nfs", "nfs4", "cifs", "fuse.sshfs"):
+        yield note(topic, f"{where} is on a network ({place.file_system}): saves wait for it")
+
+
+def _size(num_bytes: float) -> str:
+    return f"{num_bytes / 2**30:,.1f} GiB" if num_bytes >= 2**30 else f"{num_bytes / 2**20:,.0f} MiB"

@@ -1,0 +1,110 @@
+"""Run the checks in child processes, side by side, each with a time limit. A check that hangs or dies is a finding.
+
+check ─► child process: measure() ─► facts as JSON ─► judge(facts) ─► findings
+                └─ no answer within its limit: killed ─► a finding with the line at which it hung
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import get_type_hints
+
+from ranks.hardware.doctor.child import MARK
+from ranks.hardware.doctor.finding import Asked, Finding, failure
+
+KILL_S = 1.0
+"""How long to wait for a killed process. One that the kernel holds in a driver does not end."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One check: a module of `checks/` with `measure(asked)`, which returns a dataclass, and `judge(facts, asked)`."""
+
+    name: str
+    topic: str
+    """What a person calls it."""
+    limit_s: float
+
+    @property
+    def module(self) -> str:
+        return f"ranks.hardware.doctor.checks.{self.name}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How the child of a check ended."""
+
+    output: str
+    errors: str
+    code: int | None
+    """None: it did not end within its limit."""
+    seconds: float
+
+
+def examine(probes: tuple[Probe, ...], asked: Asked) -> Iterator[list[Finding]]:
+    """The findings of each check, in the given order. Never waits longer than the longest limit and a second."""
+    with ThreadPoolExecutor(len(probes)) as pool:
+        answers = [pool.submit(_ask, probe, asked) for probe in probes]
+        for probe, answer in zip(probes, answers, strict=True):
+            yield _findings(probe, answer.result(), asked)
+
+
+def _ask(probe: Probe, asked: Asked) -> Answer:
+    """Start the child of a check and wait for its answer."""
+    argv = [sys.executable, "-m", "ranks.hardware.doctor.child", probe.name, json.dumps(asdict(asked))]
+    began = time.monotonic()
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(
+        [*argv, str(probe.limit_s)],
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+    )
+    code: int | None = None
+    try:
+        output, errors = child.communicate(timeout=probe.limit_s)
+        code = child.returncode
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        try:
+            output, errors = child.communicate(timeout=KILL_S)
+        except subprocess.TimeoutExpired as held:
+            output, errors = "", held.stderr.decode(errors="replace") if isinstance(held.stderr, bytes) else ""
+    return Answer(output, errors, code, time.monotonic() - began)
+
+
+def _findings(probe: Probe, answer: Answer, asked: Asked) -> list[Finding]:
+    """What a check says, or that it did not answer."""
+    expected = f"an answer within {probe.limit_s:g} s"
+    do = f"run it alone: {Path(sys.executable).name} -X faulthandler -m ranks doctor --only {probe.name}"
+    if answer.code is None:
+        return [failure(probe.topic, f"no answer after {answer.seconds:.0f} s{_place(answer.errors)}", expected, do)]
+    line = next((line for line in reversed(answer.output.splitlines()) if line.startswith(MARK)), None)
+    if answer.code != 0 or line is None:
+        how = f"killed by {signal.Signals(-answer.code).name}" if answer.code < 0 else f"exit code {answer.code}"
+        last = next((text.strip() for text in reversed(answer.errors.splitlines()) if text.strip()), "no message")
+        return [failure(probe.topic, f"the check ended with {how}: {last[:300]}", expected, do)]
+    module = import_module(probe.module)
+    facts = get_type_hints(module.measure)["return"](**json.loads(line.removeprefix(MARK)))
+    return list(module.judge(facts, asked))
+
+
+def _place(errors: str) -> str:
+    """': in FILE:LINE, FUNCTION' from the stack that faulthandler wrote; empty without one."""
+    found = re.search(r'most recent call first\):\n\s+File "([^"]+)", line (\d+) in (\S+)', errors)
+    return f": in {Path(found[1]).name}:{found[2]}, {found[3]}" if found else ""

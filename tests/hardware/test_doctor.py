@@ -1,0 +1,306 @@
+"""`ranks doctor`: faults made where they happen (namespaces, mounts, limits, libraries), and what it says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranks.hardware.catalogue.gpus import catalogue, find
+from ranks.hardware.doctor.checks import compute, driver, limits, memory, software
+from ranks.hardware.doctor.doctor import PROBES
+from ranks.hardware.doctor.finding import Asked, Severity
+
+GIB = 2**30
+ASKED = Asked(ranks=2, runs_dir="runs")
+needs_root = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare"
+)
+
+
+def doctor(
+    *flags: str, before: str = "", cwd: Path, environ: dict[str, str] | None = None
+) -> tuple[int, list[dict[str, Any]]]:
+    """Run the command in a new mount namespace where `before`, a shell command, needs one."""
+    argv = [sys.executable, "-m", "ranks", "doctor", "--json", *flags]
+    if before:
+        argv = ["sh", "-c", f'{before}; exec "$@"', "sh", *argv]
+    if "mount" in before:
+        argv = ["unshare", "--mount", *argv]
+    done = subprocess.run(
+        argv, cwd=cwd, env={**os.environ, **(environ or {})}, capture_output=True, text=True, timeout=60
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)["findings"]
+
+
+def bad(findings: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """(severity, topic, found) of failures and warnings."""
+    severe = ("failure", "warning")
+    return [(f["severity"], f["topic"], f["found"]) for f in findings if f["severity"] in severe]
+
+
+def one(findings: list[dict[str, Any]]) -> dict[str, Any]:
+    """The only failure or warning; it says what is expected and what to do."""
+    (found,) = [f for f in findings if f["severity"] in ("failure", "warning")]
+    assert found["expected"]
+    assert found["do"]
+    return found
+
+
+def test_a_machine_that_trains_has_no_failure(tmp_path: Path) -> None:
+    """The machine of the tests may be busy, and have a clock or a disk that earns a warning."""
+    began = time.monotonic()
+    code, findings = doctor(cwd=tmp_path)
+    assert time.monotonic() - began < 40
+    assert (code, [f for f in findings if f["severity"] == "failure"]) == (0, [])
+    assert {f["topic"] for f in findings} >= {"python", "torch", "memory", "runs folder", "loopback", "all-reduce"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("check", "before", "topic", "said"),
+    [
+        ("memory", "mount -t tmpfs -o size=1m tmpfs /dev/shm", "/dev/shm", "1 MiB free"),
+        ("disk", "mkdir runs; mount -t tmpfs -o ro tmpfs runs", "runs folder", "Read-only file system"),
+        ("disk", "mkdir runs; mount -t tmpfs -o size=8m tmpfs runs", "runs folder", "8 MiB free"),
+        ("disk", "mkdir runs; mount -t tmpfs -o size=300m,nr_inodes=9 tmpfs runs", "runs folder", "more files"),
+        ("limits", "ulimit -n 64", "open files", "a limit of 64"),
+        ("network", "", "loopback", "127.0.0.1"),
+    ],
+)
+def test_a_fault_of_the_machine_is_named(check: str, before: str, topic: str, said: str, tmp_path: Path) -> None:
+    flags = ["--only", check, "--checkpoint-gb", "0.2"]
+    if check == "network":
+        argv = ["unshare", "--net", sys.executable, "-m", "ranks", "doctor", "--json", *flags]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        code, findings = done.returncode, json.loads(done.stdout)["findings"]
+    else:
+        code, findings = doctor(*flags, before=before, cwd=tmp_path)
+    failures = [f for f in findings if f["severity"] == "failure"]
+    assert code == 1
+    assert failures[0]["topic"] == topic
+    assert said in failures[0]["found"]
+    assert failures[0]["expected"]
+    assert failures[0]["do"]
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[int]:
+    """A port that this process has."""
+    with socket.create_server(("", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_that_is_taken_and_an_interface_that_is_not_there(tmp_path: Path) -> None:
+    with listening() as port:
+        environ = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": "0"}
+        code, findings = doctor("--only", "network", cwd=tmp_path, environ=environ)
+    found = next(f for f in findings if f["topic"] == "meeting")
+    assert code == 1
+    assert f"port {port}: Address already in use" in found["found"]
+    assert str(os.getpid()) in found["found"]
+    environ = {"GLOO_SOCKET_IFNAME": "eth77"}
+    code, findings = doctor("--only", "network", cwd=tmp_path, environ=environ)
+    found = next(f for f in findings if f["topic"] == "interface")
+    assert (code, found["severity"]) == (1, "failure")
+    assert "no interface eth77 is up" in found["found"]
+
+
+def test_a_run_from_the_future(tmp_path: Path) -> None:
+    rows = tmp_path / "runs" / "late" / "metrics.jsonl"
+    rows.parent.mkdir(parents=True)
+    rows.touch()
+    os.utime(rows, (time.time() + 86_400,) * 2)
+    code, findings = doctor("--only", "clock", cwd=tmp_path)
+    assert code == 0
+    assert "has written 1440 minutes later" in one(findings)["found"]
+    assert doctor("--only", "clock", "--strict", cwd=tmp_path)[0] == 1
+
+
+# Libraries that hang, lie or die -------------------------------------------------------------------------------------
+
+NVML = """
+import os, time
+class NVMLError(Exception): pass
+class Memory: total, used = 24 * 2**30, {used}
+class Process: pid, usedGpuMemory = os.getppid(), {used}
+def nvmlInit(): {init}
+def nvmlShutdown(): pass
+def nvmlSystemGetDriverVersion(): return "580.1"
+def nvmlSystemGetCudaDriverVersion(): return 13000
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(i): return i
+def nvmlDeviceGetName(handle): return "NVIDIA GeForce RTX 4090"
+def nvmlDeviceGetMemoryInfo(handle): return Memory
+def nvmlDeviceGetComputeRunningProcesses(handle): return [Process] if Memory.used else []
+def nvmlDeviceGetCurrentClocksThrottleReasons(handle): return {slowed}
+nvmlClocksThrottleReasonHwThermalSlowdown = 64
+def nvmlDeviceGetTotalEccErrors(handle, kind, counter): return {ecc}
+def nvmlDeviceGetCurrPcieLinkWidth(handle): return {width}
+def nvmlDeviceGetMaxPcieLinkWidth(handle): return 16
+"""
+HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "width": 16}
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags", "expected"),
+    [
+        ({}, [], []),
+        ({}, ["--gpus", "8"], [("failure", "gpus", "2 x NVIDIA GeForce RTX 4090")]),
+        ({}, ["--gpus", "2", "--expect", "B200"], [("failure", "gpus", "RTX 4090")]),
+        ({"used": 9 * 2**30}, [], [("warning", "gpu 0", "9.0 of 24 GiB"), ("warning", "gpu 1", "are used by")]),
+        ({"slowed": 64}, [], [("warning", "gpu 0", "too hot"), ("warning", "gpu 1", "too hot")]),
+        ({"ecc": 3}, [], [("warning", "gpu 0", "3 uncorrected"), ("warning", "gpu 1", "3 uncorrected")]),
+        ({"width": 8}, [], [("warning", "gpu 0", "8 of 16 PCI lanes"), ("warning", "gpu 1", "8 of 16")]),
+        ({"init": "os.abort()"}, [], [("failure", "gpus", "killed by SIGABRT")]),
+    ],
+)
+def test_what_the_driver_says(
+    changes: dict[str, Any], flags: list[str], expected: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "pynvml.py").write_text(NVML.format(**{**HEALTHY, **changes}))
+    code, findings = doctor("--only", "driver", *flags, cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    found = bad(findings)
+    assert code == any(severity == "failure" for severity, _, _ in expected)
+    assert [row[:2] for row in found] == [row[:2] for row in expected]
+    assert all(part in row[2] for row, (_, _, part) in zip(found, expected, strict=True))
+
+
+def test_a_library_that_hangs_is_left_with_the_line_at_which_it_hangs(tmp_path: Path) -> None:
+    (tmp_path / "pynvml.py").write_text(NVML.format(**{**HEALTHY, "init": "time.sleep(1000)"}))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import ranks.hardware.doctor.doctor as d; from dataclasses import replace\n"
+        "d.PROBES = tuple(replace(p, limit_s=3.0) for p in d.PROBES)\n"
+    )
+    code, findings = doctor("--only", "driver", cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    found = one(findings)
+    assert code == 1
+    assert found["found"].startswith("no answer after 3 s: in pynvml.py:")
+    assert "nvmlInit" in found["found"]
+
+
+def test_a_torch_that_cannot_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
+    code, findings = doctor("--only", "software", cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    assert code == 1
+    assert "cannot be imported: OSError: libcudart.so.13" in one(findings)["found"]
+
+
+def test_a_process_that_takes_the_cores_is_named(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            _, findings = doctor("--only", "processor", "--ranks", "1", cwd=tmp_path)
+        finally:
+            busy.kill()
+    assert f"({busy.pid})" in one(findings)["found"]
+
+
+# What is made of facts that no test machine has -----------------------------------------------------------------------
+
+
+def severities(findings: Any) -> list[Severity]:
+    return [finding.severity for finding in findings]
+
+
+def test_memory_and_limits_of_a_container() -> None:
+    small = memory.MemoryFacts(64 * GIB, GIB // 2, GIB, 64 * 2**20, 64 * 2**20)
+    first, shm = memory.judge(small, ASKED)
+    assert (first.severity, shm.severity) == (Severity.FAILURE, Severity.OK)
+    assert "the container's limit is 1.0 GiB" in first.found
+    assert "docker run --memory" in first.do
+    gpus = Asked(ranks=8, runs_dir="runs", gpus=8)
+    roomy = memory.MemoryFacts(64 * GIB, 60 * GIB, None, 64 * 2**20, 64 * 2**20)
+    assert severities(memory.judge(roomy, gpus)) == [Severity.OK, Severity.FAILURE]
+    few = limits.LimitsFacts(files=1_048_576, files_hard=1_048_576, tasks_left=40, locked=64 * 1024)
+    assert severities(limits.judge(few, gpus)) == [Severity.OK, Severity.FAILURE, Severity.WARNING]
+    assert severities(limits.judge(limits.LimitsFacts(-1, -1, -1, -1), gpus)) == [Severity.OK]
+
+
+def test_versions() -> None:
+    def torch(version: str, **more: Any) -> list[Severity]:
+        facts = software.SoftwareFacts("3.12.1", version, has_distributed=True, has_gloo=True, **more)
+        return severities(software.judge(facts, ASKED))[1:]
+
+    assert torch("2.13.0+cpu") == [Severity.OK]
+    assert torch("2.10.1") == [Severity.FAILURE]
+    assert torch("2.15.0a0") == [Severity.NOTE]
+    assert torch("2.12.0+cu130", build="CUDA 13.0") == [Severity.OK, Severity.WARNING]
+    assert torch("2.12.0+cu130", build="CUDA 13.0", nccl="2.28.3") == [Severity.OK, Severity.OK]
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        ({}, Severity.OK),
+        ({"tflops": 200.0}, Severity.WARNING),
+        ({"memory_tbs": 1.0}, Severity.WARNING),
+        ({"is_right": False}, Severity.FAILURE),
+        ({"error": "CUDA error: out of memory"}, Severity.FAILURE),
+        ({"name": "NVIDIA X9000"}, Severity.NOTE),
+    ],
+)
+def test_what_a_gpu_computes_is_held_to_its_data_sheet(card: dict[str, Any], expected: Severity) -> None:
+    h200 = {"name": "NVIDIA H200", "error": "", "is_right": True, "tflops": 700.0, "memory_tbs": 4.1, **card}
+    assert severities(compute.judge(compute.ComputeFacts("CUDA", "", [h200]), ASKED)) == [expected]
+
+
+def test_gpus_that_are_on_the_bus_and_without_a_driver() -> None:
+    (found,) = driver.judge(driver.DriverFacts({driver.NVIDIA: 8}, error="Driver Not Loaded"), ASKED)
+    assert found.severity == Severity.FAILURE
+    assert "8 on the PCI bus" in found.found
+    assert severities(driver.judge(driver.DriverFacts(), ASKED)) == [Severity.NOTE]
+    assert severities(driver.judge(driver.DriverFacts(), Asked(1, "runs", gpus=1))) == [Severity.FAILURE]
+
+
+def test_the_catalogue_knows_the_names_that_drivers_give() -> None:
+    names = {
+        "NVIDIA H200": "H200 SXM",
+        "NVIDIA H100 80GB HBM3": "H100 SXM",
+        "NVIDIA H100 PCIe": "H100 PCIe",
+        "NVIDIA H100 NVL": "H100 NVL",
+        "NVIDIA A100-SXM4-80GB": "A100 80GB SXM",
+        "NVIDIA A100 80GB PCIe": "A100 80GB PCIe",
+        "NVIDIA A100-SXM4-40GB": "A100 40GB SXM",
+        "NVIDIA B200": "B200",
+        "NVIDIA L4": "L4",
+        "NVIDIA L40S": "L40S",
+        "NVIDIA GeForce RTX 4090": "RTX 4090",
+        "NVIDIA GeForce RTX 5090": "RTX 5090",
+        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
+        "Tesla V100-SXM2-32GB": "V100 SXM2",
+        "AMD Instinct MI300X": "MI300X",
+    }
+    assert {name: gpu.name if (gpu := find(name)) else None for name in names} == names
+    assert find("NVIDIA GeForce GTX 1080") is None
+    assert all(gpu.source and gpu.date for gpu in catalogue())
+
+
+def test_no_check_may_take_longer_than_the_doctor() -> None:
+    assert max(probe.limit_s for probe in PROBES) + 2 <= 20
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--only", "disc"], "did you mean disk?"),
+        (["--gpus", "-1"], "a number from 0"),
+        (["--checkpoint-gb", "0"], "a size above 0"),
+    ],
+)
+def test_bad_flags(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from ranks.cli.main import main
+
+    assert main(["doctor", *argv]) == 2
+    assert said in capsys.readouterr().err
