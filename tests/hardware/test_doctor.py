@@ -122,7 +122,8 @@ def test_a_run_from_the_future(tmp_path: Path) -> None:
     rows = tmp_path / "runs" / "late" / "metrics.jsonl"
     rows.parent.mkdir(parents=True)
     rows.touch()
-    os.utime(rows, (time.time() + 86_400,) * 2)
+    tomorrow = time.time() + 86_400
+    os.utime(rows, (tomorrow, tomorrow))
     code, findings = doctor("--only", "clock", cwd=tmp_path)
     assert code == 0
     assert "has written 1440 minutes later" in one(findings)["found"]

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ranks.cli import debugging
+from ranks.cli.after_run import at_the_end
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
@@ -82,7 +83,9 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         set_allocator_defaults(os.environ)
         if placement.only:
             os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
-        return run_here(argv, placement.devices[0], shows=True)
+        with at_the_end(settings.cost, run_folder(engine).path) as codes:
+            codes.append(run_here(argv, placement.devices[0], shows=True))
+        return codes[-1]
 
     from ranks.launch.run import launch_run
     from ranks.launch.supervision.config import HangRules
@@ -91,17 +94,20 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     folder.check_format()
     lock_fd = folder.lock()
     try:
-        return launch_run(
-            worker_command(argv),
-            placement,
-            folder.path,
-            lock_fd=lock_fd,
-            deterministic=deterministic,
-            max_restarts=flags.max_restarts,
-            hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
-            progress=partial(newest_iteration, folder),
-            record=partial(record, folder),
-        )
+        with at_the_end(settings.cost, folder.path) as codes:
+            code = launch_run(
+                worker_command(argv),
+                placement,
+                folder.path,
+                lock_fd=lock_fd,
+                deterministic=deterministic,
+                max_restarts=flags.max_restarts,
+                hangs=HangRules(engine.hang_timeout_s, flags.on_hang, engine.stop_grace_s),
+                progress=partial(newest_iteration, folder),
+                record=partial(record, folder),
+            )
+            codes.append(code)
+        return code
     finally:
         os.close(lock_fd)
 

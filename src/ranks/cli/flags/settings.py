@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
+from ranks.cli.after_run import Cost
 from ranks.cli.flags.advice import TRAIN_ADVICE
 from ranks.cli.flags.outline import load_outline, wants_help
 from ranks.cli.flags.parse import FLATTENED, Switch, parse
@@ -39,6 +40,14 @@ class TrainFlags:
     on_hang: Literal["restart", "report"] = "restart"
     """What follows when a rank hangs: restart all ranks from the newest checkpoint, as after a
     kill; or only report it."""
+    price: float | None = None
+    """What the machine costs an hour. It is said at the end of the run, whatever ends it."""
+    max_cost: float | None = None
+    """Save and stop with exit code 0 when this command has cost so much, by --price. The iteration that is
+    running is finished first."""
+    then: str | None = None
+    """A shell command that runs after the end of the run, good or bad, when all is saved: one that ends the
+    machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started."""
     preset: str | None = None
     """Name of one of the workload's presets."""
     config: Path | None = None
@@ -58,6 +67,7 @@ class Settings:
     engine: RunConfig
     config: Any
     """The workload's own Config."""
+    cost: Cost
 
     def as_json(self) -> str:
         """What --print-config prints and --config reads."""
@@ -93,9 +103,10 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     )
     about = description(workload, module)
     asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=TRAIN_ADVICE, pairs=True)
-    named = replace(asked.engine, name=asked.engine.name or Path(workload).stem)
+    cost = Cost(asked.flags.price, asked.flags.max_cost, asked.flags.then)
+    named = cost.limited(replace(asked.engine, name=asked.engine.name or Path(workload).stem))
     RunFolder.of(named.runs_dir, str(named.name))  # raises UserError for a name that no folder can have
-    return Settings(workload, module, asked.flags, named, asked.config)
+    return Settings(workload, module, asked.flags, named, asked.config, cost)
 
 
 def load_config(workload: str) -> ModuleType | None:

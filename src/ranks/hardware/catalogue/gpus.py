@@ -36,7 +36,10 @@ def catalogue() -> tuple[Gpu, ...]:
             Gpu(
                 row["name"],
                 tuple(row["words"].split()),
-                *(float(row[name]) for name in ("memory_gb", "bf16_tflops", "memory_tbs", "link_gbs")),
+                float(row["memory_gb"]),
+                float(row["bf16_tflops"]),
+                float(row["memory_tbs"]),
+                float(row["link_gbs"]),
                 row["link"],
                 row["source"],
                 row["date"],

@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import disk_usage
@@ -74,7 +75,8 @@ def _place(path: Path) -> Place:
     except OSError as error:
         return Place(str(path), str(folder), free, inodes, system, error=error.strerror or str(error))
     finally:
-        name.unlink(missing_ok=True)
+        with suppress(OSError):
+            name.unlink()
     return Place(str(path), str(folder), free, inodes, system, "", written * len(CHUNK) / seconds, reads_back)
 
 
