@@ -24,6 +24,9 @@ COMMANDS = {
         "ranks.cli.commands.train:train",
     ),
     "runs": ("list the runs in runs/", "ranks.cli.commands.runs:runs"),
+    "stop": ("save a running run and end it", "ranks.cli.commands.stop:stop"),
+    "logs": ("print what the ranks of a run have printed", "ranks.cli.commands.logs:logs"),
+    "compare": ("print the settings and results in which runs differ", "ranks.cli.commands.compare:compare"),
     "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.commands.evaluate:evaluate"),
     "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.commands.export:export"),
     "fingerprint": (

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
 import stat
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from ranks.engine.files.disk import NOTHING_SAVED, writing
+from ranks.engine.files.regular import DamagedFile, open_regular
 from ranks.errors import UserError
 
 OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -67,6 +70,26 @@ def is_locked(path: Path) -> bool | None:
     finally:
         os.close(descriptor)
     return False
+
+
+class Holder(NamedTuple):
+    """The process that has taken a lock."""
+
+    pid: int
+    host: str
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Who holds a lock now, as it wrote into the file; None where nobody does, or the file cannot be read."""
+    if not is_locked(path):
+        return None
+    try:
+        with open_regular(path) as file:
+            text = file.read(1000).decode(errors="replace")
+    except (DamagedFile, OSError):
+        return None
+    found = re.match(r"process ([0-9]{1,7}) on (\S+) since ", text)
+    return Holder(int(found[1]), found[2]) if found else None
 
 
 def taken(descriptor: int) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ranks.engine.files.disk import remove
-from ranks.engine.files.lock import is_locked, lock
+from ranks.engine.files.lock import Holder, holder_of, is_locked, lock
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.errors import OtherFormat, UserError
@@ -77,6 +77,10 @@ class RunFolder:
     def in_use(self) -> bool | None:
         """Whether a process holds the run's lock now; None where it belongs to another user."""
         return is_locked(self._lock_file)
+
+    def holder(self) -> Holder | None:
+        """The process that has taken the run's lock, while it or one of its children holds it."""
+        return holder_of(self._lock_file)
 
     def remove_temporaries(self) -> list[Path]:
         """Remove the half-written files and folders of killed processes; those among the kept files. The

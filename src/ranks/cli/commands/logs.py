@@ -1,0 +1,92 @@
+"""`ranks logs RUN`: what the ranks of a run have printed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranks.cli.flags.parse import Positional, parse
+from ranks.engine.files.regular import DamagedFile, open_regular
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import RunFolder
+from ranks.errors import UserError
+from ranks.watch.lines import clean
+
+POLL_S = 0.5
+TAIL_BYTES = 2**20
+"""So much of a log's end is read."""
+
+
+@dataclass(frozen=True)
+class LogsFlags:
+    """Print the end of what the ranks of a run have printed."""
+
+    run: Positional[str]
+    """Its name, or the path of its folder."""
+    rank: int | None = None
+    """Only this rank."""
+    lines: int = 40
+    """Lines of each rank."""
+    follow: bool = False
+    """Go on as long as the run is running. Needs --rank where there are several."""
+    runs_dir: Path = Path("runs")
+    """The folder of the run folders."""
+
+
+def logs(argv: Sequence[str]) -> int:
+    """Print the logs of one rank or of all, by rank."""
+    flags = parse(LogsFlags, argv, prog="ranks logs")
+    asked = f"ranks logs {flags.run}"
+    if flags.lines < 1:
+        raise UserError(f"--lines {flags.lines}", "at least one line is needed", "give --lines 40")
+    folder = RunFolder(find_folder(flags.run, flags.runs_dir, asked))
+    found = {rank: path for rank, path in logs_of(folder.path) if flags.rank in (None, rank)}
+    if not found:
+        ranks = ", ".join(str(rank) for rank, _ in logs_of(folder.path)) or "none"
+        which = "" if flags.rank is None else f" of rank {flags.rank}"
+        raise UserError(asked, f"{folder.path} has no log{which}; it has those of ranks {ranks}", "name one of them")
+    if flags.follow and len(found) > 1:
+        raise UserError(f"{asked} --follow", f"{len(found)} ranks have logs", "name one: --rank 0")
+    for rank, path in found.items():
+        if len(found) > 1:
+            print(f"rank {rank} ({path})")
+        for line in tail(path, flags.lines, asked):
+            print(line)
+    if flags.follow:
+        ((_, path),) = found.items()
+        follow(folder, path)
+    return 0
+
+
+def logs_of(folder: Path) -> list[tuple[int, Path]]:
+    """(rank, log file) of all ranks that have one."""
+    names = [(path.stem.removeprefix("rank"), path) for path in (folder / "logs").glob("rank*.log")]
+    return sorted((int(rank), path) for rank, path in names if rank.isdecimal())
+
+
+def tail(path: Path, lines: int, asked: str) -> Iterator[str]:
+    """The last lines of a file, without control characters."""
+    try:
+        with open_regular(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            text = file.read(TAIL_BYTES).decode(errors="replace")
+    except DamagedFile as damage:
+        raise UserError(asked, str(damage), "look at the folder of the run") from damage
+    yield from map(clean, deque(text.splitlines(), lines))
+
+
+def follow(folder: RunFolder, path: Path) -> None:
+    """Print what is added to a log until the run has ended."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        is_running = True
+        while is_running:
+            is_running = bool(folder.in_use())
+            for line in file.read().decode(errors="replace").splitlines():
+                print(clean(line), flush=True)
+            time.sleep(POLL_S if is_running else 0)

@@ -1,0 +1,99 @@
+"""Commands on runs: stop a running one, read its logs, compare two."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.main import main
+from ranks.engine.files.lock import lock
+
+
+def wait_for(path: Path, limit_s: float = 120.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no {path}"
+        time.sleep(0.05)
+
+
+def test_a_running_run_is_read_compared_and_stopped(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [sys.executable, "-m", "ranks", "train", "./spirals.py", "--gpus", "none", "--ranks", "2", "--name", "long"]
+    argv += ["--iterations", "1000000", "--optim.lr", "0.007", "--save-every", "1"]
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(argv, cwd=trained, env=environ, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_for(trained / "runs" / "long" / "checkpoints" / "00000001")
+            wait_for(trained / "runs" / "long" / "logs" / "rank1.log")
+            assert main(["logs", "long"]) == 0
+            assert main(["logs", "long", "--follow"]) == 2
+            assert "2 ranks have logs" in capsys.readouterr().err
+            assert main(["stop", "long"]) == 0
+            assert process.wait(60) == 143
+        finally:
+            process.kill()
+    said = capsys.readouterr().out
+    assert f"SIGTERM to process {process.pid}" in said
+    assert "stopped at iteration " in said
+    assert main(["stop", "long"]) == 2
+    assert "is not running" in capsys.readouterr().err
+
+    first = next(path.name for path in sorted((trained / "runs").iterdir()) if path.is_dir() and path.name != "long")
+    assert main(["compare", first, "long", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["config.optim.lr"]["long"] == "0.007"
+    assert rows["config.optim.lr"][first] != "0.007"
+    assert "engine.name" not in rows
+    assert float(rows["train/loss"]["long"]) > 0
+    assert main(["compare", first, "long"]) == 0
+    assert "config.optim.lr" in capsys.readouterr().out
+
+
+def test_the_logs_of_one_rank(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = next(path for path in (trained / "runs").iterdir() if (path / "run.json").exists())
+    log = folder / "logs" / "rank0.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("".join(f"line {i}\n" for i in range(100)) + "bell \a\n")
+    assert main(["logs", folder.name, "--rank", "0", "--lines", "3"]) == 0
+    assert capsys.readouterr().out == "line 98\nline 99\nbell ?\n"
+    assert main(["logs", folder.name, "--rank", "0", "--lines", "1", "--follow"]) == 0  # it is not running, so it ends
+    assert capsys.readouterr().out == "bell ?\n"
+    for flags, said in (
+        (["--rank", "7"], "has no log of rank 7; it has those of ranks 0"),
+        (["--lines", "0"], "--lines 0"),
+    ):
+        assert main(["logs", folder.name, *flags]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_run_that_another_host_or_process_holds_is_not_signalled(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = next(path for path in (trained / "runs").iterdir() if (path / "run.json").exists())
+    file = folder.parent / f".{folder.name}.lock"
+    descriptor = lock(file, "a test")
+    try:
+        file.write_text("process 77 on elsewhere since 2026-01-01 00:00:00")
+        assert main(["stop", folder.name]) == 2
+        assert "ssh elsewhere kill -TERM 77" in capsys.readouterr().err
+        file.write_text(f"process 9999999 on {os.uname().nodename} since 2026-01-01 00:00:00")
+        assert main(["stop", folder.name]) == 2
+        assert "is gone or in another container" in capsys.readouterr().err
+        file.write_text("no name")
+        assert main(["stop", folder.name]) == 2
+        assert "does not say which process" in capsys.readouterr().err
+    finally:
+        os.close(descriptor)
+
+
+def test_bad_names(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["stop", "nothing"], ["logs", "nothing"], ["compare", "nothing", "nobody"]):
+        assert main(argv) == 2
+        assert "no run nothing" in capsys.readouterr().err
+    assert main(["compare", "one"]) == 2
+    assert "1 runs are nothing to compare" in capsys.readouterr().err
