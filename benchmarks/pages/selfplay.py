@@ -64,7 +64,7 @@ def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     if result is None:
         yield "No result of `python benchmarks/chess_spiking_strength.py` is committed yet."
         return
-    yield f"| Player | Against | Score of {result['games']} games (95 %) | Drawn, of these by repetition |"
+    yield f"| Player | Against | Score of {result['games'] // 4} games (95 %) | Drawn, of these by repetition |"
     yield "|---|---|---|---|"
     for row in result["rows"]:
         who = row["player"]
@@ -73,7 +73,6 @@ def spiking(_proofs: Path, benchmarks: Path) -> Iterator[str]:
             trained = f"{training['games']:,.0f} games in {60 * training['hours']:.0f} min on {training['ranks']} cores"
             who = f"{row['weights']} ({row['neuron']}; {trained})"
         interval = f"{row['score']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
-        repeated = row["draws"].get("threefold repetition", 0)
-        yield f"| {who} | {row['against']} | {interval} | {row['drawn']}, {repeated} |"
+        yield f"| {who} | {row['against']} | {interval} | {row['drawn']}, {row['by_repetition']} |"
     yield ""
     yield f"{result['simulations']} simulations of each move. `{result['origin']['command']}`, {machine(result)}."

@@ -11,6 +11,7 @@ from ranks.workloads.chess_spiking.config import PRESETS, Config
 if TYPE_CHECKING:
     from ranks.workloads.chess_spiking.building import build, example_inputs
     from ranks.workloads.chess_spiking.games import format_pgn, notation
+    from ranks.workloads.chess_spiking.strength_table import table
     from ranks.workloads.chess_spiking.training import evaluate, train
 
 SHAPE = "self-play"
@@ -31,6 +32,7 @@ _HOME = {
     "evaluate": "training",
     "notation": "games",
     "format_pgn": "games",
+    "table": "strength_table",
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "example_inputs",
     "format_pgn",
     "notation",
+    "table",
     "train",
 ]
 

@@ -69,8 +69,12 @@ class OriginNet(nn.Module):
         """Logits of the move indices [B, 4672] and of win, draw and loss for the side to move [B, 3].
 
         planes: spike trains [T, B, P, 8, 8] (rate coding), or [B, P, 8, 8] (direct coding)."""
-        x_TBC88 = planes if planes.ndim == 5 else planes[None].expand(self.steps, -1, -1, -1, -1)
-        for conv, norm, fire in zip(self.convs, self.norms, self.fires, strict=True):
+        if planes.ndim == 5:
+            current_TBC88 = each_step(self.norms[0], each_step(self.convs[0], planes))
+        else:  # the same in each step, so it is computed once
+            current_TBC88 = self.norms[0](self.convs[0](planes))[None].expand(self.steps, -1, -1, -1, -1)
+        x_TBC88 = self.fires[0](current_TBC88)
+        for conv, norm, fire in zip(self.convs[1:], self.norms[1:], self.fires[1:], strict=True):
             x_TBC88 = fire(each_step(norm, each_step(conv, x_TBC88)))
         mean_TBF = x_TBC88.mean((-2, -1))
         policy_BF = self.policy_fire(each_step(self.policy_linear, mean_TBF)).mean(0)
