@@ -33,10 +33,20 @@ def test_a_running_run_is_read_compared_and_stopped(trained: Path, capsys: pytes
             assert main(["logs", "long"]) == 0
             assert main(["logs", "long", "--follow"]) == 2
             assert "2 ranks have logs" in capsys.readouterr().err
+            watching = subprocess.Popen(
+                [sys.executable, "-m", "ranks", "watch", "long"], stdout=subprocess.PIPE, text=True
+            )
+            assert watching.stdout is not None
+            assert watching.stdout.readline() == "plan\n"
             assert main(["stop", "long"]) == 0
+            seen = watching.stdout.read()
+            assert watching.wait(60) == 0
             assert process.wait(60) == 143
         finally:
             process.kill()
+    assert "  ranks          2, on cpu" in seen
+    assert "iteration" in seen
+    assert "not running: stopped at iteration" in seen
     said = capsys.readouterr().out
     assert f"SIGTERM to process {process.pid}" in said
     assert "stopped at iteration " in said
@@ -97,3 +107,17 @@ def test_bad_names(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "no run nothing" in capsys.readouterr().err
     assert main(["compare", "one"]) == 2
     assert "1 runs are nothing to compare" in capsys.readouterr().err
+
+
+def test_a_run_on_another_machine_is_watched_over_ssh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\necho "$@"\n[ "$2" = gone ] && exit 255 || exit 0\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["watch", "box:my run"]) == 0
+    assert capfd.readouterr().out == "-t box ranks watch 'my run' --runs-dir runs\n"
+    assert main(["watch", "gone:run"]) == 2
+    assert "ssh gone failed" in capfd.readouterr().err
+    assert main(["watch", "-oProxyCommand=x:run"]) == 2

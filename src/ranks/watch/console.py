@@ -45,8 +45,10 @@ class ConsoleView:
         terminal: bool | None = None,
         width: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        attach: bool = False,
     ) -> None:
-        """`terminal`, `width`: as the stream says by default. The rows that the files hold now are not shown."""
+        """`terminal`, `width`: as the stream says by default. The rows that the files hold now are not shown, or with
+        `attach`, for a run that trains already, its plan and its newest evaluation and progress."""
         self.run_dir = run_dir
         self._stream = stream if stream is not None else sys.stdout
         self._terminal = self._stream.isatty() if terminal is None else terminal
@@ -67,7 +69,7 @@ class ConsoleView:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="ranks-console", daemon=True)
         self._failed = False
-        self._try(self._skip_old)
+        self._try(self._attach if attach else self._skip_old)
 
     def __enter__(self) -> ConsoleView:
         self._thread.start()
@@ -159,6 +161,22 @@ class ConsoleView:
             self._shown.update(map(repr, rows))
         self._skip_rows(self._metrics.read().rows)
 
+    def _attach(self) -> None:
+        """Read the rows of a running run, and show its plan and what is newest."""
+        plan: dict[str, Any] | None = None
+        while rows := self._events.read().rows:
+            self._shown.update(map(repr, rows))
+            plan = next((event for event in reversed(rows) if event.get("event") == "plan"), plan)
+        if plan is not None:
+            self._on_plan(plan)
+        validation: str | None = None
+        while rows := self._metrics.read().rows:
+            for row in rows:
+                validation = validation_line(row) or validation
+                self._keep(row)
+        if validation is not None:
+            self._line(validation)
+
     def _skip_rows(self, rows: list[dict[str, Any]]) -> None:
         """Skip these rows of metrics.jsonl and all that follow them now."""
         while rows:
@@ -183,11 +201,15 @@ class ConsoleView:
             self._plan = plan
             self._lines(plan_lines(event))
 
-    def _on_row(self, row: dict[str, Any]) -> None:
+    def _keep(self, row: dict[str, Any]) -> None:
+        """The newest row, and what it says about the speed."""
         self._last = row
         done, time_s = iterations_done(row), row.get("time_s")
         if done is not None and isinstance(time_s, int | float):
             self._time_left.add(done, float(time_s))
+
+    def _on_row(self, row: dict[str, Any]) -> None:
+        self._keep(row)
         for line in filter(None, (self_play_line(row), validation_line(row))):
             self._line(line)
 

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from ranks.engine.files.jsonl import number
-from ranks.workloads.chess_spiking.report.rows import Floats, MetricRows
+from ranks.watch.report.figures import INK, line, panels, percent, save
+from ranks.workloads.chess_spiking.report.rows import MetricRows
 
-INK, GRID = "#1f4e79", "#dddddd"
-TITLE_CHARACTERS, MARKED_POINTS = 60, 60
+TITLE_CHARACTERS = 60
 RATING = ("match/rating", "match/rating_low", "match/rating_high")
 SCORES = "match/score_"
 RESULTS = {
@@ -139,21 +137,6 @@ def draw_spikes(rows: MetricRows, path: Path) -> str | None:
     return save(figure, path)
 
 
-def panels(rows: int, columns: int, inches: tuple[float, float] | None = None, **options: Any) -> tuple[Any, list[Any]]:
-    """An empty figure and its panels, row by row."""
-    figure = Figure(figsize=inches or (9, 0.4 + 2.7 * rows), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    grid: Any = figure.subplots(rows, columns, squeeze=False, **options)
-    axes = list(grid.flat)
-    for panel in axes:
-        panel.grid(color=GRID)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8)
-        panel.xaxis.get_major_locator().set_params(integer=columns < 3)
-    return figure, axes
-
-
 def shares(panel: Any, rows: MetricRows, names: dict[str, str], title: str) -> None:
     """Lines of the shares that are ever above zero; the others are named in the title."""
     never: list[str] = []
@@ -168,20 +151,3 @@ def shares(panel: Any, rows: MetricRows, names: dict[str, str], title: str) -> N
     percent(panel, "")
     if panel.get_legend_handles_labels()[1]:
         panel.legend(fontsize=7)
-
-
-def line(panel: Any, x: Floats, y: Floats, **options: Any) -> None:
-    """A line, with markers where there are few points."""
-    panel.plot(x, y, "o-" if len(x) <= MARKED_POINTS else "-", markersize=3, linewidth=1.3, **options)
-
-
-def percent(panel: Any, label: str) -> None:
-    """Shares from 0 to 1 on the vertical axis."""
-    panel.set_ylim(-0.03, 1.03)
-    panel.yaxis.set_major_formatter("{x:.0%}")
-    panel.set_ylabel(label)
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write the picture."""
-    figure.savefig(path)

@@ -1,0 +1,1 @@
+"""Commands on runs that exist: list, logs, stop, compare, report."""

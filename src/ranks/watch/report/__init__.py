@@ -1,0 +1,1 @@
+"""`ranks report`: one page about a run, drawn from its files."""

@@ -1,0 +1,56 @@
+"""The page of a report: one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from html import escape
+from pathlib import Path
+
+from ranks.watch.report.run_facts import RunFacts
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2em auto; padding: 0 1em }
+h1 { font-size: 1.6em } h2 { font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ddd }
+table { border-collapse: collapse } td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top }
+th { font-weight: 600; white-space: nowrap } img { max-width: 100% }
+pre { background: #f6f6f6; padding: 1em; overflow: auto }
+"""
+
+
+def page(facts: RunFacts, price: float | None, now: float, written: str, pictures: Iterable[tuple[str, Path]]) -> str:
+    """The whole page. `pictures`: (heading, file), which are put into the page."""
+    return "\n".join(
+        [
+            "<!doctype html>",
+            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(facts.name)}</title>',
+            f"<style>{STYLE}</style></head><body>",
+            f"<h1>{escape(facts.name)}</h1>",
+            *table(("", *row) for row in facts.facts(price, now)),
+            *(part for heading, path in pictures for part in picture(heading, path)),
+            "<h2>Starts, ends and faults</h2>",
+            *table(facts.history()),
+            "<h2>Settings</h2>",
+            f"<pre>{escape(json.dumps(facts.settings, indent=2))}</pre>",
+            f"<p>Written {escape(written)} by ranks report.</p>",
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def table(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """The first cell of a row is its heading; an empty one is left out."""
+    yield "<table>"
+    for row in rows:
+        cells = [cell for cell in row if cell != ""]
+        yield f"<tr><th>{escape(cells[0])}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells[1:])}</tr>"
+    yield "</table>"
+
+
+def picture(heading: str, path: Path) -> Iterator[str]:
+    """A heading and the picture itself."""
+    content = base64.b64encode(path.read_bytes()).decode("ascii")
+    yield f"<h2>{escape(heading)}</h2>"
+    yield f'<img alt="{escape(heading)}" src="data:image/png;base64,{content}">'
