@@ -33,14 +33,13 @@ def test_a_running_run_is_read_compared_and_stopped(trained: Path, capsys: pytes
             assert main(["logs", "long"]) == 0
             assert main(["logs", "long", "--follow"]) == 2
             assert "2 ranks have logs" in capsys.readouterr().err
-            watching = subprocess.Popen(
-                [sys.executable, "-m", "ranks", "watch", "long"], stdout=subprocess.PIPE, text=True
-            )
-            assert watching.stdout is not None
-            assert watching.stdout.readline() == "plan\n"
-            assert main(["stop", "long"]) == 0
-            seen = watching.stdout.read()
-            assert watching.wait(60) == 0
+            watch = [sys.executable, "-m", "ranks", "watch", "long"]
+            with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as watching:
+                assert watching.stdout is not None
+                assert watching.stdout.readline() == "plan\n"
+                assert main(["stop", "long"]) == 0
+                seen = watching.stdout.read()
+                assert watching.wait(60) == 0
             assert process.wait(60) == 143
         finally:
             process.kill()
