@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import chess
 import numpy as np
 import pytest
 import torch
@@ -115,6 +116,17 @@ def test_the_policy_player_plays_the_likeliest_move() -> None:
 def test_the_origin_s_net_plays() -> None:
     player, board = net_player("origin", made(PRESETS["origin"]().net), 0), Board()
     assert player.choose(board, Limits()).move in board.legal_moves()
+
+
+def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
+    saved = from_files(words.SHIPPED, "a test")
+    assert (words.SHIPPED / "model.safetensors").stat().st_size < 3e6
+    player, board = net_player("shipped", saved, 16), Board()
+    assert player.choose(board, Limits()).move in board.legal_moves()
+    with_queen, without = "4k3/pppp4/8/8/8/8/PPPP4/3QK3 w - - 0 1", "3qk3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1"
+    evaluator = NetEvaluator(saved.model, CHESS, encoding_of(saved.net, saved.seed), CPU)
+    values = evaluator(leaves([chess.Board(with_queen), chess.Board(without)])).value_B
+    assert values[0] > values[1] + 0.2
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
