@@ -17,6 +17,8 @@ from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
 SAMPLE_S = 0.7
 BUSY = 0.25
 """Foreign processes may use this share of the cores."""
+BUSY_PROCESS, NAMED = 0.02, 3
+"""Cores that a busy process uses, and how many of them are named."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class ProcessorFacts:
     logical: int
     """That the machine has."""
     foreign: list[tuple[int, str, float]] = field(default_factory=list[tuple[int, str, float]])
-    """(process, name, cores) of the three busiest processes."""
+    """(process, name, cores) of busy processes, the busiest first."""
     foreign_cores: float = 0.0
     threads_error: str = ""
     """What is wrong with OMP_NUM_THREADS."""
@@ -46,7 +48,7 @@ def measure(asked: Asked) -> ProcessorFacts:
         error = ""
     except UserError as wrong:
         error = wrong.asked
-    busy = [(pid, name, round(cores, 2)) for pid, name, cores in used[:3] if cores > 0.05]
+    busy = [(pid, name, round(cores, 2)) for pid, name, cores in used if cores > BUSY_PROCESS]
     return ProcessorFacts(available_cores(), os.cpu_count() or 1, busy, sum(cores for _, _, cores in used), error)
 
 
@@ -73,7 +75,7 @@ def judge(facts: ProcessorFacts, asked: Asked) -> Iterator[Finding]:
         do = f"use at most {facts.cores} ranks, or rent more cores"
         yield warning("cpu", f"{here} cores", f"{asked.ranks}, one for each rank", do)
     if facts.foreign_cores > BUSY * facts.cores:
-        names = ", ".join(f"{name} ({pid}) {cores:.1f}" for pid, name, cores in facts.foreign)
+        names = ", ".join(f"{name} ({pid}) {cores:.1f}" for pid, name, cores in facts.foreign[:NAMED])
         found = f"other processes use {facts.foreign_cores:.1f} of {facts.cores} cores: {names}"
         yield warning("cpu", found, "free cores", "end them, or expect slower steps and wrong measurements")
     elif asked.ranks <= facts.cores:
