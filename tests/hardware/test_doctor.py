@@ -236,7 +236,7 @@ def test_memory_and_limits_of_a_container() -> None:
     assert severities(memory.judge(roomy, gpus)) == [Severity.OK, Severity.FAILURE]
     few = limits.LimitsFacts(files=1_048_576, files_hard=1_048_576, tasks_left=40, locked=64 * 1024)
     assert severities(limits.judge(few, gpus)) == [Severity.OK, Severity.FAILURE, Severity.WARNING]
-    assert severities(limits.judge(limits.LimitsFacts(-1, -1, -1, -1), gpus)) == [Severity.OK]
+    assert severities(limits.judge(limits.LimitsFacts(-1, -1, None, -1), gpus)) == [Severity.OK]
 
 
 def test_versions() -> None:

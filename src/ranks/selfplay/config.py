@@ -116,7 +116,7 @@ class ReplayConfig:
     first_positions: int = 0
     """Positions before the first update. Otherwise the first games, which share few outcomes, are learned from
     again and again: a position is drawn reuse * (1 + 1/2 + 1/3 + ...) times while the window fills. They do not
-    count for `reuse` later. (KataGo: min-rows 250,000 in its shuffler.)"""
+    count for `reuse` later. (KataGo: -min-rows of its shuffler.)"""
     on_policy: bool = False
     """Learn from the newest iteration only, in `reuse` passes over its positions in random order, without
     replacement: for search none with `reuse` 1. `positions` is then not used."""

@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ranks.engine.distributed.host_memory import within_limit
+from ranks.engine.distributed.cgroup import memory_left
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.search.evaluation import Float64Array, Int64Array
@@ -46,7 +46,7 @@ def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> N
     `slots`: of this rank. Every rank calls it, before any of them allocates trees.
     """
     mine = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
-    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, within_limit(psutil.virtual_memory().available)))
+    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, memory_left(psutil.virtual_memory().available)))
     for host in sorted({host for host, _, _ in of_ranks}):
         needed = sum(bytes_ for on, bytes_, _ in of_ranks if on == host)
         free = min(free for on, _, free in of_ranks if on == host)

@@ -1,1 +1,1 @@
-"""Commands on runs that exist: list, logs, stop, compare, report."""
+"""Commands on runs that exist: list, watch, logs, compare, report, stop."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ranks.cli.flags.parse import parse
+from ranks.cli.on_runs.columns import aligned
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder
@@ -58,7 +59,8 @@ def compare(argv: Sequence[str]) -> int:
             json.dumps([{"name": name, **dict(zip(columns, values, strict=True))} for name, values in rows], indent=2)
         )
         return 0
-    print("\n".join(table([("", [clean(name) for name in columns]), *rows])))
+    head = ["", *(clean(name) for name in columns)]
+    print(aligned([head, *([name, *values] for name, values in rows)], left=[0]))
     return 0
 
 
@@ -103,15 +105,3 @@ def shown(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else clean(str(value))
-
-
-def table(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Aligned columns; the first is aligned to the left."""
-    widths = [max(len(values[column]) for _, values in rows) for column in range(len(rows[0][1]))]
-    first = max(len(name) for name, _ in rows)
-    return [
-        "  ".join(
-            [name.ljust(first), *(value.rjust(width) for value, width in zip(values, widths, strict=True))]
-        ).rstrip()
-        for name, values in rows
-    ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ranks.cli.flags.parse import parse
+from ranks.cli.on_runs.columns import aligned
 from ranks.cli.units import age, size
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.files.regular import DamagedFile
@@ -159,11 +160,4 @@ def table(found: Sequence[RunInfo]) -> str:
             for run in found
         ),
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if name in LEFT_ALIGNED else cell.rjust(width)
-            for name, cell, width in zip(COLUMNS, line, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+    return aligned(lines, left=[column for column, name in enumerate(COLUMNS) if name in LEFT_ALIGNED])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ranks.engine.distributed.host_memory import ROOT, memory_group, read_bytes
+from ranks.engine.distributed.cgroup import CGROUP, ROOT, group_of, read_number
 
 MIB = 2**20
 
@@ -16,8 +16,8 @@ MIB = 2**20
 class OomKills:
     """Counts the kills since it was made."""
 
-    def __init__(self, cgroup: Path = Path("/proc/self/cgroup"), root: Path = ROOT) -> None:
-        self._group = memory_group(cgroup, root)
+    def __init__(self, cgroup: Path = CGROUP, root: Path = ROOT) -> None:
+        self._group = group_of("memory", cgroup, root)
         self._before = self._counts()
 
     def _counts(self) -> tuple[int, int]:
@@ -29,8 +29,8 @@ class OomKills:
         """What the kernel did since this object was made; empty where it ended no process for want of memory."""
         inside, machine = self._counts()
         if inside > self._before[0]:
-            limit = read_bytes(self._group, "memory.max", "memory.limit_in_bytes")
-            peak = read_bytes(self._group, "memory.peak", "memory.max_usage_in_bytes")
+            limit = read_number(self._group, "memory.max", "memory.limit_in_bytes")
+            peak = read_number(self._group, "memory.peak", "memory.max_usage_in_bytes")
             facts = [f"limit {limit // MIB:,} MiB"] if limit is not None else []
             facts += [f"peak {peak // MIB:,} MiB"] if peak is not None else []
             return ", ".join(["by the kernel: the memory of this container ran out", *facts])

@@ -13,6 +13,7 @@ from shutil import disk_usage
 from typing import Any
 
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.watch.lines import size
 
 CHUNK = bytes(range(256)) * 4096
 """1 MiB."""
@@ -104,9 +105,9 @@ def judge(facts: DiskFacts, asked: Asked) -> Iterator[Finding]:
 
 def _judge(topic: str, place: Place, needed: int, elsewhere: str, *, keeps: bool) -> Iterator[Finding]:
     where = place.folder if place.folder == place.path else f"{place.path} (in {place.folder})"
-    found = f"{where}: {_size(place.free)} free"
+    found = f"{where}: {size(place.free)} free"
     if place.free < needed:
-        yield failure(topic, found, f"{_size(needed)} or more", f"free space, or name another disk: {elsewhere}")
+        yield failure(topic, found, f"{size(needed)} or more", f"free space, or name another disk: {elsewhere}")
         return
     if place.error:
         do = f"make it writable (chmod, mount -o remount,rw), or name another folder: {elsewhere}"
@@ -128,7 +129,3 @@ def _judge(topic: str, place: Place, needed: int, elsewhere: str, *, keeps: bool
         yield ok(topic, f"{found}, {place.bytes_per_s / 1e6:,.0f} MB/s")
     if keeps and place.file_system in ("nfs", "nfs4", "cifs", "fuse.sshfs"):
         yield note(topic, f"{where} is on a network ({place.file_system}): saves wait for it")
-
-
-def _size(num_bytes: float) -> str:
-    return f"{num_bytes / 2**30:,.1f} GiB" if num_bytes >= 2**30 else f"{num_bytes / 2**20:,.0f} MiB"

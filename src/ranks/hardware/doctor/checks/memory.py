@@ -9,7 +9,7 @@ from shutil import disk_usage
 
 import psutil
 
-from ranks.engine.distributed.host_memory import ROOT, memory_group, read_bytes, within_limit
+from ranks.engine.distributed.cgroup import group_of, memory_left, read_number
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok
 
 GIB, MIB = 2**30, 2**20
@@ -38,12 +38,12 @@ class MemoryFacts:
 def measure(asked: Asked) -> MemoryFacts:
     """Ask the kernel."""
     memory = psutil.virtual_memory()
-    limit = read_bytes(memory_group(Path("/proc/self/cgroup"), ROOT), "memory.max", "memory.limit_in_bytes")
+    limit = read_number(group_of("memory"), "memory.max", "memory.limit_in_bytes")
     shm = disk_usage("/dev/shm") if Path("/dev/shm").is_dir() else None
     bounded = limit if limit is not None and limit < memory.total else None
     return MemoryFacts(
         memory.total,
-        within_limit(memory.available),
+        memory_left(memory.available),
         bounded,
         shm.total if shm else None,
         shm.free if shm else None,

@@ -1,4 +1,4 @@
-"""The memory that a process may use, from files like those of the kernel."""
+"""What a cgroup leaves, from files like those of the kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.distributed.host_memory import within_limit
+from ranks.engine.distributed.cgroup import memory_left, tasks_left
 
 GIB = 2**30
 
@@ -36,4 +36,22 @@ def test_the_limit_of_the_container_counts(line: str, files: dict[str, str], exp
     for name, text in files.items():
         (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / name).write_text(f"{text}\n")
-    assert within_limit(100 * GIB, tmp_path / "cgroup", tmp_path / "root") == expected
+    assert memory_left(100 * GIB, tmp_path / "cgroup", tmp_path / "root") == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "most", "expected"),
+    [
+        ("0::/box", "box", "100", 58),
+        ("0::/box", "box", "max", None),
+        ("8:pids:/box", "pids/box", "40", 0),
+        ("8:pids:/seen/from/outside", "pids", "50", 8),
+        ("0::/none", "other", "50", None),
+    ],
+)
+def test_processes_that_may_be_started(line: str, folder: str, most: str, expected: int | None, tmp_path: Path) -> None:
+    (tmp_path / "cgroup").write_text(f"{line}\n")
+    (tmp_path / "root" / folder).mkdir(parents=True)
+    (tmp_path / "root" / folder / "pids.max").write_text(f"{most}\n")
+    (tmp_path / "root" / folder / "pids.current").write_text("42\n")
+    assert tasks_left(tmp_path / "cgroup", tmp_path / "root") == expected
