@@ -71,3 +71,13 @@ def test_a_file_is_continued_and_never_mixed(randcsp: Any, tmp_path: Path) -> No
         with pytest.raises(randcsp.cell_file.Refused, match=rf"{next(iter(change))}.*give another --result"):
             open_file(path, IDENTITY | change, SESSION)
     assert json.loads(path.read_text(encoding="utf-8")) == written
+
+
+def test_two_processes_fill_one_file(randcsp: Any, tmp_path: Path) -> None:
+    path, (first, second, *_) = tmp_path / "cells.json", randcsp.instances.cells()
+    one, two = (randcsp.cell_file.CellFile.open(path, IDENTITY, {**SESSION, "command": name}) for name in "ab")
+    one.add(first, {**vars(first), "solved": 1})
+    two.add(second, {**vars(second), "solved": 2})
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert [(row["solved"], row["session"]) for row in written["cells"]] == [(1, 0), (2, 1)]
+    assert [session["command"] for session in written["sessions"]] == ["a", "b"]
