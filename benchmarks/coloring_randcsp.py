@@ -17,8 +17,9 @@ network took in that cell, on the same machine. randcsp/methods.py has the rules
 Every finished cell is written to the result, by default the newest
 benchmarks/results/coloring_randcsp_DATE.json. A later start, on any machine, continues with the
 missing cells, smallest graphs first; it refuses other graphs, weights or methods
-(randcsp/cell_file.py). Two starts may fill one file: --colours 3 and --colours 5. --minutes: begin no cell after so many minutes. Exits with 1 if a published
-method coloured a graph that is proven impossible.
+(randcsp/cell_file.py). Two starts may fill one file: --colours 3 and --colours 5. --minutes: begin
+no cell after so many minutes. Exits with 1 if a published method coloured a graph that is proven
+impossible.
 """
 
 from __future__ import annotations
