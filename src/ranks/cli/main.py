@@ -40,6 +40,10 @@ COMMANDS = {
         "examine this machine before a run: GPUs, memory, disk, network, limits",
         "ranks.cli.commands.doctor:doctor",
     ),
+    "forecast": (
+        "what a run will take and cost on 1, 2, 4, ... GPUs",
+        "ranks.cli.commands.forecast:forecast",
+    ),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (

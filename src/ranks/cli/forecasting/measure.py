@@ -1,0 +1,108 @@
+"""Measure what a forecast needs, each in a child process: the traces of a workload, and the link of two ranks."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ranks.cli.flags.settings import Settings
+from ranks.cli.forecasting.child import MARK, Asked
+from ranks.engine.config import identity_of
+from ranks.engine.config_file import read_object
+from ranks.engine.distributed.process_env import available_cores
+from ranks.errors import UserError
+from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.forecast.trace import Trace
+from ranks.hardware.links import probe
+from ranks.hardware.links.curve import AllReduceCurve, Link
+from ranks.progress import ProgressBar
+
+PROBE_UNCERTAINTY = 0.1
+CHILD_LIMIT_S = 3600.0
+
+
+def measure_profile(
+    settings: Settings, argv: Sequence[str], ranks: Sequence[int], device: str, budget_s: float
+) -> Profile:
+    """Record rank 0 of each number of ranks, one after the other, on one device. `argv`: flags of `ranks train`;
+    `budget_s`: of recorded iterations, for each number of ranks. Raises UserError."""
+    config = settings.config
+    if not hasattr(config, "iterations"):
+        found = "its Config has no field `iterations`"
+        raise UserError(f"to forecast {settings.workload}", found, "give the number of iterations this name")
+    traces: dict[int, Trace] = {}
+    threads: dict[int, int] = {}
+    name = ""
+    with ProgressBar(len(ranks), title="profile", unit="numbers of ranks") as bar:
+        for num_ranks in ranks:
+            threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
+            flags = [*argv, "--threads", str(threads[num_ranks])]
+            traces[num_ranks], name = record_trace(settings.workload, flags, num_ranks, device, budget_s)
+            bar.advance()
+    return Profile(
+        settings.workload,
+        {"config": plain_identity(config), "exact": settings.engine.exact},
+        config.iterations,
+        getattr(config, "eval_every", None),
+        settings.engine.save_every,
+        name,
+        device != "cpu",
+        threads,
+        time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        traces,
+    )
+
+
+def plain_identity(config: Any) -> dict[str, Any]:
+    """The settings of a workload that do not change when a run resumes, as JSON values."""
+    return json.loads(json.dumps(identity_of(config), default=str))
+
+
+def record_trace(
+    workload: str, flags: Sequence[str], num_ranks: int, device: str, budget_s: float
+) -> tuple[Trace, str]:
+    """The trace of rank 0 of `num_ranks`, and the name of the device. Raises UserError where the workload fails."""
+    asked = Asked(num_ranks, device, budget_s, time.time())
+    command = [sys.executable, "-m", "ranks.cli.forecasting.child", json.dumps(asdict(asked)), workload, *flags]
+    child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CHILD_LIMIT_S)
+    line = next((line for line in reversed(child.stdout.splitlines()) if line.startswith(MARK)), None)
+    if child.returncode != 0 or line is None:
+        last = next((text.strip() for text in reversed(child.stderr.splitlines()) if text.strip()), "no message")
+        found = f"its dry run as rank 0 of {num_ranks} ended with exit code {child.returncode}: {last[:300]}"
+        raise UserError(f"to profile {workload}", found, f"run it: ranks train {workload} {' '.join(flags)}")
+    answer = json.loads(line.removeprefix(MARK))
+    return Trace.of_json(answer["trace"]), str(answer["device"])
+
+
+def probe_link(gpus: str) -> Link:
+    """Two ranks of this machine. Raises UserError where they do not meet."""
+    with tempfile.TemporaryDirectory(prefix="ranks-link-") as folder:
+        out = Path(folder) / "link.json"
+        command = [sys.executable, "-m", "ranks", "launch", "--ranks", "2", "--gpus", gpus, str(probe.__file__)]
+        child = subprocess.run([*command, str(out)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if child.returncode != 0 or not out.exists():
+            last = next((text for text in reversed(child.stderr.splitlines()) if text.strip()), "no message")
+            raise UserError("to measure the link of two ranks", last[:300], "ranks doctor, or give --link FILE")
+        return read_link(out, f"measured with two ranks on {platform.node()}")
+
+
+def read_link(path: Path, source: str | None = None) -> Link:
+    """A file of `hardware/links/probe.py`. Raises UserError."""
+    content = read_object(path, f"--link {path}")
+    try:
+        device, host = (
+            AllReduceCurve(int(curve["num_ranks"]), tuple(curve["num_bytes"]), tuple(map(float, curve["seconds"])))
+            for curve in (content["device"], content["host"])
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        do = "write one with ranks launch --ranks 2 src/ranks/hardware/links/probe.py FILE"
+        raise UserError(f"--link {path}", f"the file is no measured link: {error}", do) from error
+    return Link(str(content.get("on")), (device,), host, source or f"measured: {path}", PROBE_UNCERTAINTY)

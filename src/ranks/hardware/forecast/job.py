@@ -1,0 +1,148 @@
+"""The forecast of a whole run: time of an iteration, of everything, its cost, and intervals."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.forecast.rental import Rental
+from ranks.hardware.forecast.replay import Replayed, limiting_term, replay
+from ranks.hardware.forecast.trace import IterationTrace, Trace
+from ranks.hardware.links.curve import Link
+
+Z90 = 1.645
+"""Nine of ten cases lie within so many standard deviations (normal distribution)."""
+ANOTHER_DAY = 0.05
+"""The same machine is faster or slower on another day by so much, in nine cases of ten."""
+SAVE_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value, and between which two it lies in nine cases of ten."""
+
+    low: float
+    middle: float
+    high: float
+
+    def times(self, factor: float) -> Interval:
+        return Interval(self.low * factor, self.middle * factor, self.high * factor)
+
+    def plus(self, other: float) -> Interval:
+        return Interval(self.low + other, self.middle + other, self.high + other)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """How much faster another GPU is than the recorded one, and why."""
+
+    low: float = 1.0
+    middle: float = 1.0
+    high: float = 1.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Of one number of ranks."""
+
+    num_ranks: int
+    replayed: Replayed
+    iteration_s: Interval
+    run_s: Interval
+    """The whole command: start, iterations, evaluations, saves."""
+    cost: Interval | None
+    items_per_s: dict[str, float]
+    limited_by: str
+    peak_bytes: int
+    paid_s: float
+    start_s: float
+    other_s: float
+    """Evaluations and saves, for each iteration."""
+
+    def iterations_in(self, run_s: float) -> Interval:
+        """How many iterations a command of so many seconds makes."""
+        left_s = max(0.0, run_s - self.start_s)
+        each_s = self.iteration_s.plus(self.other_s)
+        return Interval(left_s / each_s.high, left_s / each_s.middle, left_s / each_s.low)
+
+    def efficiency(self, one: Forecast) -> float:
+        """Speed relative to so many times that of one rank."""
+        return one.iteration_s.middle / (self.num_ranks * self.iteration_s.middle)
+
+
+def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, faster: Speedup = Speedup()) -> Forecast:
+    """The run of `profile` on `trace.num_ranks` ranks that are joined by `link`."""
+    iterations = [_faster(i, faster.middle) for i in trace.iterations]
+    replayed = replay(iterations, link, trace.num_ranks)
+    seconds = replayed.seconds
+    spread = _relative_spread(trace, replayed, link)
+    iteration_s = Interval(
+        seconds * (1 - spread) * min(1.0, faster.middle / faster.high),
+        seconds,
+        seconds * (1 + spread) * max(1.0, faster.middle / faster.low),
+    )
+    evaluations = math.ceil(profile.iterations / profile.eval_every) if profile.eval_every else 1
+    saves = num_saves(profile.save_every, profile.iterations, seconds)
+    other_s = (evaluations * trace.evaluation_s / faster.middle + saves * trace.save_s) / profile.iterations
+    run_s = iteration_s.plus(other_s).times(profile.iterations).plus(trace.start_s)
+    costs = [rental.cost(s, trace.num_ranks) for s in (run_s.low, run_s.middle, run_s.high)]
+    known = [cost for cost in costs if cost is not None]
+    return Forecast(
+        trace.num_ranks,
+        replayed,
+        iteration_s,
+        run_s,
+        Interval(*known) if len(known) == 3 else None,
+        {kind: number / seconds for kind, number in trace.items.items()},
+        limiting_term(replayed, trace.phases_s),
+        trace.peak_bytes,
+        rental.paid_s(run_s.middle),
+        trace.start_s,
+        other_s,
+    )
+
+
+def _faster(iteration: IterationTrace, factor: float) -> IterationTrace:
+    """The same iteration on a device that is `factor` times as fast."""
+    if factor == 1:
+        return iteration
+    calls = tuple(replace(c, start_s=c.start_s / factor, wait_s=c.wait_s / factor) for c in iteration.calls)
+    return IterationTrace(iteration.work_s / factor, calls)
+
+
+def _relative_spread(trace: Trace, replayed: Replayed, link: Link) -> float:
+    """Half the width of the interval of an iteration's time, as a share: what the recorded iterations, another day and
+    the link leave open, as independent errors."""
+    work = [iteration.work_s for iteration in trace.iterations]
+    of_mean = statistics.stdev(work) / math.sqrt(len(work)) / trace.work_s if len(work) > 1 else 0.2
+    exposed = replayed.exposed_s / replayed.seconds
+    return min(0.9, math.hypot(Z90 * of_mean, ANOTHER_DAY, link.uncertainty * exposed))
+
+
+def num_saves(save_every: str, iterations: int, iteration_s: float) -> int:
+    """Checkpoints of a run, the one at the end included. `save_every`: iterations, or a time such as 5m."""
+    match = re.fullmatch(r"([0-9.]+)([smh])?", save_every.strip())
+    if match is None:
+        return 1
+    number, unit = float(match[1]), match[2]
+    between = number if unit is None else max(1.0, number * SAVE_UNITS_S[unit] / max(iteration_s, 1e-9))
+    return math.ceil(iterations / max(between, 1.0))
+
+
+def best(forecasts: Sequence[Forecast], *, deadline_s: float | None, budget: float | None) -> Forecast | None:
+    """With a deadline the cheapest run that ends before it; with a budget the fastest that it pays for; without both
+    the cheapest, or without a price the one with the fewest GPU-hours. None where nothing does."""
+    allowed = [
+        f
+        for f in forecasts
+        if (deadline_s is None or f.run_s.high <= deadline_s)
+        and (budget is None or (f.cost is not None and f.cost.high <= budget))
+    ]
+    if budget is not None and deadline_s is None:
+        return min(allowed, key=lambda f: f.run_s.middle, default=None)
+    return min(allowed, key=lambda f: f.paid_s * f.num_ranks, default=None)

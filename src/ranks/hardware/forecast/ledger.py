@@ -1,0 +1,158 @@
+"""Forecasts beside facts: each forecast is noted in the folder of the runs, and compared with the runs that follow.
+
+A run belongs to the newest forecast before its start that has its workload, settings and number of ranks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ranks.engine.files.jsonl import JsonlFile, iter_rows, number
+from ranks.engine.files.regular import DamagedFile
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
+from ranks.engine.runs.sessions import wall_seconds
+from ranks.errors import UserError
+from ranks.hardware.forecast.job import Forecast, Interval
+from ranks.hardware.forecast.profile import Profile
+
+FILE = "forecasts.jsonl"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run beside its forecast."""
+
+    run: str
+    num_ranks: int
+    forecast_s: Interval
+    """Of an iteration."""
+    fact_s: float
+    forecast_run_s: Interval
+    fact_run_s: float | None
+    """Of the whole run; None while it is not finished, or where it has other iterations than the forecast."""
+
+    @property
+    def error(self) -> float:
+        """Of the forecast of an iteration, relative to the fact."""
+        return self.forecast_s.middle / self.fact_s - 1
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the fact lies in the interval."""
+        return self.forecast_s.low <= self.fact_s <= self.forecast_s.high
+
+
+class Ledger:
+    """The file of forecasts in a folder of runs."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+
+    def add(self, profile: Profile, forecasts: Sequence[Forecast]) -> None:
+        """Note forecasts. Raises UserError where the folder cannot be written."""
+        try:
+            self.runs_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            found = f"{self.runs_dir}: {error.strerror or error}"
+            raise UserError("to note a forecast", found, "name a writable folder with --runs-dir") from error
+        file = JsonlFile(self.runs_dir / FILE)
+        for forecast in forecasts:
+            row = {
+                "time": time.time(),
+                "workload": Path(profile.workload).stem,
+                "settings": profile.settings,
+                "iterations": profile.iterations,
+                "device": profile.device,
+                "ranks": forecast.num_ranks,
+                "iteration_s": _numbers(forecast.iteration_s),
+                "run_s": _numbers(forecast.run_s),
+            }
+            file.append(row)
+        file.close()
+
+    def compare(self, folders: Sequence[Path]) -> Iterator[Comparison]:
+        """The runs that have a forecast, oldest first."""
+        noted = [row for row in iter_rows(self.runs_dir / FILE) if _is_complete(row)]
+        for folder in folders:
+            fact = Fact.read(folder)
+            if fact is None:
+                continue
+            fitting = [row for row in noted if row["time"] <= fact.started and fact.fits(row)]
+            if fitting:
+                row = max(fitting, key=lambda row: row["time"])
+                same_length = row["iterations"] == fact.iterations
+                run_s = fact.wall_s if same_length else None
+                forecast_s, forecast_run_s = Interval(*row["iteration_s"]), Interval(*row["run_s"])
+                yield Comparison(folder.name, fact.num_ranks, forecast_s, fact.iteration_s, forecast_run_s, run_s)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a run took."""
+
+    workload: str
+    settings: Mapping[str, Any]
+    num_ranks: int
+    started: float
+    iteration_s: float
+    """Mean, without evaluations, saves and the first iteration of each session."""
+    iterations: int
+    wall_s: float | None
+    """None while it is not finished."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Fact | None:
+        """None where the run has no iterations, or its files are damaged."""
+        try:
+            identity = RunFolder(folder).read_run()["identity"]
+            settings = {"config": identity["config"], "exact": identity["engine"]["exact"]}
+            workload = str(identity["workload"])
+        except (DamagedFile, UserError, KeyError, TypeError):
+            return None
+        sessions = list(iter_rows(folder / SESSIONS_FILE))
+        starts = {number(s, "iteration") for s in sessions if s.get("event") in ("opened", "resumed")}
+        rows = [row for row in iter_rows(folder / METRICS_FILE) if number(row, "iteration") is not None]
+        later = [row for row in rows if row["iteration"] - 1 not in starts]
+        ranks = {plan.get("ranks") for plan in iter_rows(folder / EVENTS_FILE) if plan.get("event") == "plan"}
+        started = next((at for s in sessions if (at := number(s, "joined") or number(s, "time")) is not None), None)
+        if not later or len(ranks) != 1 or started is None:
+            return None
+        finished = bool(sessions) and sessions[-1].get("event") == "finished"
+        return cls(
+            workload,
+            settings,
+            cast(int, ranks.pop()),
+            started,
+            sum(map(plain_s, later)) / len(later),
+            int(rows[-1]["iteration"]),
+            wall_seconds(sessions) if finished else None,
+        )
+
+    def fits(self, row: Mapping[str, Any]) -> bool:
+        """Whether a forecast is of this run's workload, settings and number of ranks."""
+        return (row["workload"], row["settings"], row["ranks"]) == (self.workload, self.settings, self.num_ranks)
+
+
+def plain_s(row: Mapping[str, Any]) -> float:
+    """Seconds of an iteration without its evaluation and without saves."""
+    whole_s, *others = (number(row, f"time/{name}_s") or 0.0 for name in ("iteration", "evaluation", "save"))
+    return whole_s - sum(others)
+
+
+def _numbers(interval: Interval) -> list[float]:
+    return [interval.low, interval.middle, interval.high]
+
+
+def _is_complete(row: Mapping[str, Any]) -> bool:
+    """Whether a row of the file has all that a comparison reads."""
+    numbers = [row.get("time"), row.get("iterations"), row.get("ranks")]
+    for name in ("iteration_s", "run_s"):
+        values = row.get(name)
+        if not isinstance(values, list) or len(cast("list[Any]", values)) != 3:
+            return False
+        numbers += cast("list[Any]", values)
+    return all(isinstance(value, int | float) for value in numbers) and isinstance(row.get("settings"), dict)

@@ -1,0 +1,66 @@
+"""A profile: the traces of one rank of 1, 2, 4, ... ranks, and on what they were recorded. It is kept as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranks.engine.config_file import read_object
+from ranks.errors import UserError
+from ranks.hardware.forecast.trace import Trace
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of a workload before a run."""
+
+    workload: str
+    settings: Mapping[str, Any]
+    """Those that belong to the run's identity, as `--print-config` prints them."""
+    iterations: int
+    """Of the whole run."""
+    eval_every: int | None
+    """Iterations from one evaluation to the next; None: one at the end."""
+    save_every: str
+    device: str
+    """The name of the GPU, or that of the processor."""
+    is_gpu: bool
+    threads: Mapping[int, int]
+    """CPU threads of a rank, by the number of ranks."""
+    recorded: str
+    """Date and time."""
+    traces: Mapping[int, Trace]
+    """By the number of ranks."""
+
+    def write(self, path: Path) -> None:
+        """Write the file. Raises UserError where the place cannot be written."""
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        content |= {"traces": {n: trace.as_json() for n, trace in self.traces.items()}, "format": FORMAT}
+        try:
+            path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        except OSError as error:
+            found = f"{path}: {error.strerror or error}"
+            raise UserError(f"--save-profile {path}", found, "name a file in a writable folder") from error
+
+    @classmethod
+    def read(cls, path: Path) -> Profile:
+        """Raises UserError where the file is no profile."""
+        asked = f"--profile {path}"
+        content = read_object(path, asked)
+        try:
+            if content["format"] != FORMAT:
+                raise ValueError(f"its format is {content['format']}, and this version reads {FORMAT}")
+            names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads")]
+            return cls(
+                **{name: content[name] for name in names},
+                threads={int(n): int(threads) for n, threads in content["threads"].items()},
+                traces={int(n): Trace.of_json(trace) for n, trace in content["traces"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            what = f"{path} is no profile of `ranks forecast --save-profile`: {error}"
+            raise UserError(asked, what[:300], "write one with ranks forecast WORKLOAD --save-profile FILE") from error
