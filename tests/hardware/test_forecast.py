@@ -1,0 +1,191 @@
+"""Forecasts of a whole run: time, cost, choice, and forecasts beside facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ranks.engine.config import RunConfig
+from ranks.errors import UserError
+from ranks.hardware.catalogue.gpus import find
+from ranks.hardware.forecast.job import Forecast, best, forecast_run, num_saves
+from ranks.hardware.forecast.ledger import Ledger
+from ranks.hardware.forecast.other_gpu import speedup
+from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.forecast.record import Job, record
+from ranks.hardware.forecast.rental import Rental, save_interval_s
+from ranks.hardware.forecast.trace import IterationTrace, Trace
+from ranks.hardware.links.curve import AllReduceCurve, Link
+from tests.toys import images
+
+CURVE = AllReduceCurve(2, (8, 1024, 2**20), (1e-4, 1e-4, 1e-3))
+LINK = Link("test", (CURVE,), CURVE, "by hand", 0.1)
+FREE = Rental(None, 0.0, 0.0, 1.0)
+
+
+def trace(ranks: int, work_s: float, **changes: Any) -> Trace:
+    facts = {"evaluation_s": 2.0, "save_s": 0.5, "start_s": 3.0, "peak_bytes": 1000} | changes
+    iterations = tuple(IterationTrace(work_s * s, ()) for s in (0.99, 1.0, 1.01))
+    return Trace(ranks, iterations, {"compute": work_s}, {"samples": 64.0}, **facts)
+
+
+def profile(**changes: Any) -> Profile:
+    facts: dict[str, Any] = {
+        "workload": "images",
+        "settings": {"config": {"width": 16}, "exact": False},
+        "iterations": 100,
+        "eval_every": 10,
+        "save_every": "50",
+        "device": "NVIDIA H100 80GB HBM3",
+        "is_gpu": True,
+        "threads": {1: 2, 2: 1},
+        "recorded": "2026-11-23 12:00",
+        "traces": {1: trace(1, 1.0), 2: trace(2, 0.5)},
+    }
+    return Profile(**(facts | changes))
+
+
+def test_the_time_of_a_run_is_the_sum_of_its_parts() -> None:
+    found = forecast_run(profile(), trace(1, 1.0), LINK, FREE)
+    assert found.run_s.middle == pytest.approx(3 + 100 * 1.0 + 10 * 2.0 + 2 * 0.5, rel=0.01)
+    assert found.run_s.low < found.run_s.middle < found.run_s.high
+    assert found.items_per_s["samples"] == pytest.approx(64, rel=0.01)
+    assert found.iterations_in(found.run_s.middle).middle == pytest.approx(100)
+    assert found.cost is None
+
+
+def test_a_started_unit_is_paid() -> None:
+    rental = Rental(2.0, setup_s=300, transfer_s=60, unit_s=60)
+    assert rental.paid_s(61) == 480
+    assert rental.cost(61, 8) == pytest.approx(2.0 * 8 * 480 / 3600)
+    assert rental.run_s(budget=2.0 * 8 * 480 / 3600, num_gpus=8) == 120
+    assert rental.run_s(budget=0.01, num_gpus=8) == 0
+
+
+def test_the_choice_keeps_to_the_deadline_or_the_budget() -> None:
+    rental = Rental(1.0, setup_s=0, transfer_s=0, unit_s=1)
+    one, two, four = (forecast_run(profile(), trace(n, s), LINK, rental) for n, s in ((1, 1.0), (2, 0.55), (4, 0.5)))
+    every = (one, two, four)
+
+    def chosen(deadline_s: float | None = None, budget: float | None = None) -> Forecast | None:
+        return best(every, deadline_s=deadline_s, budget=budget)
+
+    assert chosen() is one, "the fewest GPU-hours"
+    assert chosen(deadline_s=100) is two
+    assert chosen(deadline_s=10) is None
+    assert one.cost is not None
+    assert two.cost is not None
+    assert chosen(budget=1.0) is four, "the fastest that it pays for"
+    assert chosen(budget=two.cost.high) is two
+    assert chosen(budget=one.cost.low / 2) is None
+
+
+@pytest.mark.parametrize(
+    ("save_every", "expected"), [("10", 10), ("30", 4), ("50s", 2), ("5m", 1), ("0.5m", 4), ("1h", 1)]
+)
+def test_saves_of_a_run(save_every: str, expected: int) -> None:
+    assert num_saves(save_every, 100, 1.0) == expected
+
+
+def test_the_interval_of_saves() -> None:
+    assert save_interval_s(20, 6 * 3600) == pytest.approx(15.5 * 60, rel=0.01)
+
+
+def test_another_gpu_widens_the_interval() -> None:
+    h100, b200 = find("NVIDIA H100 80GB HBM3"), find("NVIDIA B200")
+    assert h100 is not None
+    assert b200 is not None
+    same = forecast_run(profile(), trace(1, 1.0), LINK, FREE, speedup(h100, h100))
+    other = forecast_run(profile(), trace(1, 1.0), LINK, FREE, speedup(h100, b200))
+    assert other.iteration_s.middle < same.iteration_s.middle < other.iteration_s.high, "launches may be the limit"
+    width = (other.iteration_s.high - other.iteration_s.low) / other.iteration_s.middle
+    assert width > 5 * (same.iteration_s.high - same.iteration_s.low) / same.iteration_s.middle
+    assert "H100 SXM" in speedup(h100, b200).reason
+
+
+# A real workload -------------------------------------------------------------------------------------------------
+
+
+def recorded(folder: Path, ranks: int, **engine: Any) -> Trace:
+    config = images.Config(global_batch=64, num_images=256)
+    job = Job("images", images.train, config, RunConfig(threads=1, **engine))
+    return record(job, torch.device("cpu"), ranks, folder, budget_s=0.2, started_s=0.0)
+
+
+def test_one_rank_of_four_does_its_share_and_calls_what_four_call(tmp_path: Path) -> None:
+    found = recorded(tmp_path, 4)
+    parameters = sum(p.numel() for p in images.build(images.Config()).parameters())
+    assert len(found.iterations) >= 3
+    for iteration in found.iterations:
+        (call,) = iteration.calls  # one bucket
+        assert call.num_bytes >= 4 * parameters
+        assert 0 <= call.start_s <= call.wait_s <= iteration.work_s
+    assert found.items["samples"] == pytest.approx(64, rel=0.01)
+    assert found.phases_s["compute"] > 0
+    assert found.evaluation_s > 0
+    assert found.save_s > 0
+
+
+def test_the_exact_sum_is_recorded(tmp_path: Path) -> None:
+    found = recorded(tmp_path, 2, exact=True)
+    kinds = [[call.kind.name for call in iteration.calls] for iteration in found.iterations]
+    assert kinds == [["ALL_TO_ALL", "ALL_GATHER"]] * len(kinds)
+
+
+# Files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_survives_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    profile().write(path)
+    assert Profile.read(path) == profile()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 99}', '{"format": 1, "traces": 3}', '{"format": 1, "traces": {"1": {}}}']
+)
+def test_a_file_that_is_no_profile(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match="--profile"):
+        Profile.read(path)
+
+
+def a_run(folder: Path, started: float, iteration_s: float, width: int = 16, ranks: int = 2) -> Path:
+    folder.mkdir(parents=True)
+    identity = {"workload": "images", "engine": {"exact": False}, "config": {"width": width}}
+    (folder / "run.json").write_text(json.dumps({"format": 2, "identity": identity}))
+    rows = [{"iteration": i + 1, "time/iteration_s": iteration_s + (i == 0)} for i in range(100)]
+    sessions = [
+        {"event": "opened", "time": started, "joined": started, "iteration": 0, "ranks": ranks},
+        {"event": "finished", "time": started + 80, "iteration": 100},
+    ]
+    files = {"metrics": rows, "sessions": sessions, "events": [{"event": "plan", "ranks": ranks}]}
+    for name, content in files.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
+    return folder
+
+
+def test_the_ledger_compares_a_run_with_the_forecast_before_it(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.add(profile(), [forecast_run(profile(), trace(2, 0.5), LINK, FREE)])
+    noted = json.loads((tmp_path / "forecasts.jsonl").read_text())["time"]
+    folders = [
+        a_run(tmp_path / "good", noted + 10, 0.51),
+        a_run(tmp_path / "slow", noted + 10, 0.8),
+        a_run(tmp_path / "before", noted - 10, 0.5),
+        a_run(tmp_path / "other", noted + 10, 0.5, width=32),
+        a_run(tmp_path / "three", noted + 10, 0.5, ranks=3),
+    ]
+    with (tmp_path / "forecasts.jsonl").open("a") as file:
+        file.write('torn\n{"time": 5}\n')
+    good, slow = ledger.compare(folders)
+    assert (good.run, slow.run) == ("good", "slow")
+    assert good.is_within
+    assert not slow.is_within
+    assert good.error == pytest.approx(0.5 / 0.51 - 1, abs=0.01)
+    assert good.fact_run_s == pytest.approx(80)
