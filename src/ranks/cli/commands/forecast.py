@@ -22,7 +22,6 @@ from ranks.hardware.forecast.ledger import Ledger
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
-from ranks.hardware.links.curve import Link
 from ranks.launch.gpus import find_gpus
 
 MOST_RANKS = 4096
@@ -91,7 +90,7 @@ class ForecastFlags:
 class LedgerFlags:
     """Compare forecasts with the runs that followed them."""
 
-    ledger: bool
+    ledger: bool = False
     """Print the comparison."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
@@ -106,9 +105,10 @@ def forecast(argv: Sequence[str]) -> int:
     rental, price_source = rental_of(flags)
     deadline_s = None if flags.deadline is None else seconds(flags.deadline, "--deadline")
     failure_s = seconds(flags.failure_every, "--failure-every")
+    link = None if flags.link is None else read_link(Path(flags.link))
     profile = with_iterations(profile_of(flags, counts), flags)
     faster = speedup_of(flags, profile)
-    link = link_of(flags, profile)
+    link = link or probe_link("2" if profile.is_gpu else "none")
     forecasts = [forecast_run(profile, profile.traces[n], link, rental, faster) for n in counts]
     chosen = best(forecasts, deadline_s=deadline_s, budget=flags.budget)
     Ledger(flags.runs_dir).add(profile, forecasts)
@@ -216,10 +216,3 @@ def speedup_of(flags: ForecastFlags, profile: Profile) -> Speedup:
         do = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
         raise UserError(f"--on {flags.on}", found, do)
     return speedup(recorded, wanted)
-
-
-def link_of(flags: ForecastFlags, profile: Profile) -> Link:
-    """What connects the ranks. Raises UserError."""
-    if flags.link is not None:
-        return read_link(Path(flags.link))
-    return probe_link("2" if profile.is_gpu else "none")

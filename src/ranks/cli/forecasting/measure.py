@@ -62,8 +62,10 @@ def measure_profile(
 
 
 def plain_identity(config: Any) -> dict[str, Any]:
-    """The settings of a workload that do not change when a run resumes, as JSON values."""
-    return json.loads(json.dumps(identity_of(config), default=str))
+    """The settings of a workload that belong to a run's identity, as in its run.json. Those of the optimizer change no
+    time."""
+    found = {name: value for name, value in identity_of(config).items() if name != "optim"}
+    return json.loads(json.dumps(found, default=str))
 
 
 def record_trace(
