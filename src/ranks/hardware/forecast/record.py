@@ -28,7 +28,9 @@ ENDLESS = 1_000_000
 NEVER = str(ENDLESS)
 PHASE, SUFFIX = "time/", "_s"
 NO_PHASES = ("iteration", "evaluation", "save")
-SPEED = "_per_second"
+SPEED, UPDATE = "_per_second", "train/"
+LEAST, MOST_SESSIONS = 3, 5
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,40 +47,58 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
     first = _run(job, device, num_ranks, folder / "first", 2, None)
-    rows = first.rows
-    start_s = first.began_s - started_s + max(0.0, _value(rows[0], "time/iteration_s") - _plain_s(rows[-1]))
-    budget_s = max(budget_s, 4 * _plain_s(rows[-1]))
-    second = _run(job, device, num_ranks, folder / "second", ENDLESS, f"{budget_s:.1f}s")
-    plain = second.rows[1:] if len(second.rows) > 1 else second.rows
+    plain_s = _plain_s(first.rows[-1])
+    start_s = first.began_s - started_s + max(0.0, _value(first.rows[0], "time/iteration_s") - plain_s)
+    steady = _steady(job, device, num_ranks, folder / "second", max(budget_s, 4 * plain_s))
     return Trace(
         num_ranks,
-        second.iterations() if num_ranks > 1 else tuple(IterationTrace(_plain_s(row), ()) for row in plain),
-        _means(plain, PHASE, SUFFIX, NO_PHASES),
-        _items(plain),
-        _value(rows[-1], "time/evaluation_s"),
+        tuple(iteration for _, iteration in steady),
+        _means([row for row, _ in steady], PHASE, SUFFIX, NO_PHASES),
+        _items([row for row, _ in steady]),
+        _value(first.rows[-1], "time/evaluation_s"),
         first.save_s,
         start_s,
-        int(max(_value(row, "memory/peak_bytes") for row in [*rows, *plain])),
+        int(max(_value(row, "memory/peak_bytes") for row in [*first.rows, *(row for row, _ in steady)])),
     )
+
+
+def _steady(
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float
+) -> Sequence[tuple[Row, IterationTrace]]:
+    """Iterations of a run that does what it will do: those from the first update on. Self-play may fill its window
+    before that, so the run is resumed for a longer time until it has updates; one without updates is taken as it
+    is."""
+    found: Sequence[tuple[Row, IterationTrace]] = ()
+    for _ in range(MOST_SESSIONS):
+        found = _run(job, device, num_ranks, folder, ENDLESS, f"{budget_s:.1f}s").iterations()
+        updates = [index for index, (row, _) in enumerate(found) if any(name.startswith(UPDATE) for name in row)]
+        if updates and len(found) - updates[0] >= LEAST:
+            return found[updates[0] :]
+        budget_s *= 3
+    return found
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One run."""
+    """One session of a run."""
 
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row]
     marks: Sequence[float]
     """Seconds at the first collective of each iteration."""
     calls: Sequence[Call]
+    num_ranks: int
     began_s: float
     """When the loop began, by `time.time`."""
     save_s: float
     """Of the save at the end."""
 
-    def iterations(self) -> tuple[IterationTrace, ...]:
+    def iterations(self) -> Sequence[tuple[Row, IterationTrace]]:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
-        found = iterations_of(self.marks[-len(self.rows) :], self.calls)
-        return found[1:] if len(found) > 1 else found
+        rows = self.rows[1:-1]
+        if self.num_ranks == 1:
+            return [(row, IterationTrace(_plain_s(row), ())) for row in rows]
+        traces = iterations_of(self.marks[-len(self.rows) :], self.calls)
+        return list(zip(rows, traces[1:], strict=True))
 
 
 def _run(
@@ -95,26 +115,28 @@ def _run(
     comm = TracingComm(num_ranks, device)
     world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
     comm.iteration = lambda: world.session.times
+    run = RunFolder.of(folder, "trace").path
+    before = len(read_rows(run / METRICS_FILE))
     began = time.time()
     job.train(replace(job.config, **changes), world)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    run = RunFolder.of(folder, "trace").path
     return Recording(
-        read_rows(run / METRICS_FILE),
+        read_rows(run / METRICS_FILE)[before:],
         [comm.stopwatch.seconds(mark) for mark in comm.marks],
         comm.read(),
+        num_ranks,
         began,
         max((_value(row, "seconds") for row in read_rows(run / EVENTS_FILE) if row["event"] == "saved"), default=0.0),
     )
 
 
-def _plain_s(row: Mapping[str, Any]) -> float:
+def _plain_s(row: Row) -> float:
     """Seconds of an iteration without its evaluation and without saves."""
     return _value(row, "time/iteration_s") - _value(row, "time/evaluation_s") - _value(row, "time/save_s")
 
 
-def _items(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _items(rows: Sequence[Row]) -> dict[str, float]:
     """What an iteration processes on all ranks, by kind."""
     names = [name for name in rows[0] if name.startswith(PHASE) and name.endswith(SPEED)]
     return {
@@ -123,11 +145,11 @@ def _items(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def _value(row: Mapping[str, Any], name: str) -> float:
+def _value(row: Row, name: str) -> float:
     return number(row, name) or 0.0
 
 
-def _means(rows: Sequence[Mapping[str, Any]], prefix: str, suffix: str, without: Sequence[str]) -> dict[str, float]:
+def _means(rows: Sequence[Row], prefix: str, suffix: str, without: Sequence[str]) -> dict[str, float]:
     """Means of the values with such names, by the middle of the name."""
     names = [name for name in rows[0] if name.startswith(prefix) and name.endswith(suffix)]
     middles = {name: name.removeprefix(prefix).removesuffix(suffix) for name in names}
