@@ -1,0 +1,1 @@
+"""How long collectives take: measured with two ranks, or from the catalogue."""
