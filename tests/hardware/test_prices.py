@@ -114,6 +114,7 @@ def test_the_price_of_a_machine_is_divided_by_its_gpus(tmp_path: Path) -> None:
         (f"2x_A100-80GB_SECURE,A100-80GB,2,16,234,{info(80, 160)},US,2.78,2.78", "A100 80GB SXM"),
         (f"1x-RTX_6000Ada,RTX6000-Ada,1,32,64,{info(49140, 49140)},JP,0.37,0.00", "RTX 6000 Ada"),
         (f"g6.xlarge,L4,1,4,16,{info(22888, 22888)},us,0.80,0.30", "L4"),
+        ("hyperstack__8xH100_80GB__NVLINK,H100,8,252,1440,,CA,15.6,", "H100 SXM"),
         ("no-info,B200,8,4,16,,us,44.00,", "B200"),
     ],
 )
