@@ -67,8 +67,12 @@ def test_a_forecast_and_the_run_after_it(
         (["--ranks", "1", "--watts", "700"], "one of them is missing"),
         (["--ranks", "1", "--deadline", "soon"], "--deadline"),
         (["--ranks", "1", "--profile", "nowhere.json"], "nowhere.json"),
+        (["--ranks", "1", "--on", "h100"], "which the catalogue of GPUs does not have"),
+        (["--ranks", "1", "--on", "rtx4091"], "did you mean RTX 4090"),
+        (["--ranks", "1", "--prices", "nowhere.csv"], "nowhere.csv"),
+        (["--ranks", "1", "--link", "1.2.3gbit"], "that is no rate"),
         (["--ranks", "1", "--train", "--no-such-flag 3"], "no-such-flag"),
-        (["--ranks", "128", "--profile-seconds", "0.1"], "its dry run as rank 0 of 128 ended"),
+        (["--ranks", "128"], "its dry run as rank 0 of 128 ended"),
     ],
 )
 def test_wrong_flags(
@@ -79,7 +83,7 @@ def test_wrong_flags(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["forecast", IMAGES, *flags]) == 2
+    assert main(["forecast", IMAGES, "--profile-seconds", "0.1", *flags]) == 2
     assert expected in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 

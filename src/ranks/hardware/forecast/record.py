@@ -118,7 +118,11 @@ def _run(
     run = RunFolder.of(folder, "trace").path
     before = len(read_rows(run / METRICS_FILE))
     began = time.time()
-    job.train(replace(job.config, **changes), world)
+    world.stop.install()
+    try:
+        job.train(replace(job.config, **changes), world)
+    finally:
+        world.leave()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return Recording(
