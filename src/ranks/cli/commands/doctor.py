@@ -5,29 +5,42 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from ranks.cli.flags.parse import parse
+from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.flags.settings import resolve
+from ranks.cli.forecasting.child import Asked as ChildAsked
+from ranks.cli.forecasting.measure import record_trace
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.doctor.doctor import diagnose
-from ranks.hardware.doctor.finding import Asked, Finding, Severity
+from ranks.hardware.doctor.finding import Asked, Finding, Severity, failure
+from ranks.hardware.doctor.workload import judge_workload
+from ranks.launch.gpus import find_gpus
 from ranks.launch.placement import MAX_CPU_RANKS
 
 MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "WARN", Severity.FAILURE: "FAIL"}
 GIB = 2**30
+TRACE_S, TRACE_LIMIT_S = 3.0, 120.0
+"""Of the recorded iterations of a workload, and of the whole recording."""
 
 
 @dataclass(frozen=True)
 class DoctorFlags:
-    """Examine this machine: software, GPUs, memory, disk, limits, network, clock.
+    """Examine this machine: software, GPUs, memory, disk, limits, network, clock; and whether a workload fits.
 
     Each check runs in a process of its own with a time limit. Exit code 0, or 1 where a run would fail (with
     --strict also for warnings)."""
 
+    workload: Positional[str | None] = None
+    """Its name, or the path of your own file: whether it runs, fits into the memory, and waits for its data."""
+    train: str = ""
+    """Flags of ranks train for the workload, in one string: --train="--preset small"."""
     gpus: int | None = None
     """So many GPUs are expected; without it, as many as there are."""
     expect: str | None = None
@@ -65,7 +78,7 @@ def doctor(argv: Sequence[str]) -> int:
     began, found = time.monotonic(), list[Finding]()
     if not flags.json:
         print(f"doctor: {platform.node()}, {platform.system()} {platform.machine()}", flush=True)
-    for findings in diagnose(asked, flags.only):
+    for findings in chain(diagnose(asked, flags.only), of_workload(flags, asked.ranks)):
         found += findings
         for finding in findings if not flags.json else ():
             print("\n".join(lines(finding)), flush=True)
@@ -79,6 +92,21 @@ def doctor(argv: Sequence[str]) -> int:
     else:
         print(verdict(failures, warnings, time.monotonic() - began))
     return int(failures > 0 or (flags.strict and warnings > 0))
+
+
+def of_workload(flags: DoctorFlags, ranks: int) -> Iterator[list[Finding]]:
+    """What a short trace of one rank of the workload says; nothing where none is named."""
+    if flags.workload is None:
+        return
+    argv = shlex.split(flags.train)
+    device = "cuda:0" if flags.gpus != 0 and find_gpus().count else "cpu"
+    threads = resolve(flags.workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
+    child = ChildAsked(ranks, device, TRACE_S, time.time(), whole=False)
+    try:
+        found = record_trace(flags.workload, [*argv, "--threads", str(threads)], child, TRACE_LIMIT_S)
+        yield list(judge_workload(found.trace, device, found.memory_bytes))
+    except UserError as error:
+        yield [failure("workload", error.found, "a dry run that ends", error.do)]
 
 
 def lines(finding: Finding) -> list[str]:

@@ -48,17 +48,29 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     `started_s`: when the command began, by `time.time`."""
     first = _run(job, device, num_ranks, folder / "first", 2, None)
     plain_s = _plain_s(first.rows[-1])
-    start_s = first.began_s - started_s + max(0.0, _value(first.rows[0], "time/iteration_s") - plain_s)
-    steady = _steady(job, device, num_ranks, folder / "second", max(budget_s, 4 * plain_s))
+    steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * plain_s))
+    return replace(
+        steady,
+        evaluation_s=_value(first.rows[-1], "time/evaluation_s"),
+        save_s=first.save_s,
+        start_s=first.began_s - started_s + max(0.0, _value(first.rows[0], "time/iteration_s") - plain_s),
+        peak_bytes=max(steady.peak_bytes, _peak_bytes(first.rows)),
+    )
+
+
+def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float) -> Trace:
+    """The trace without the times of start, evaluation and save."""
+    steady = _steady(job, device, num_ranks, folder / "steady", budget_s)
+    rows = [row for row, _ in steady]
     return Trace(
         num_ranks,
         tuple(iteration for _, iteration in steady),
-        _means([row for row, _ in steady], PHASE, SUFFIX, NO_PHASES),
-        _items([row for row, _ in steady]),
-        _value(first.rows[-1], "time/evaluation_s"),
-        first.save_s,
-        start_s,
-        int(max(_value(row, "memory/peak_bytes") for row in [*first.rows, *(row for row, _ in steady)])),
+        _means(rows, PHASE, SUFFIX, NO_PHASES),
+        _items(rows),
+        evaluation_s=0.0,
+        save_s=0.0,
+        start_s=0.0,
+        peak_bytes=_peak_bytes(rows),
     )
 
 
@@ -75,6 +87,9 @@ def _steady(
         if updates and len(found) - updates[0] >= LEAST:
             return found[updates[0] :]
         budget_s *= 3
+    if not found:
+        asked = f"to record {LEAST} iterations of {job.workload}"
+        raise UserError(asked, f"not one ended within {budget_s / 3:.0f} s", "make its iterations shorter")
     return found
 
 
@@ -138,6 +153,10 @@ def _run(
 def _plain_s(row: Row) -> float:
     """Seconds of an iteration without its evaluation and without saves."""
     return _value(row, "time/iteration_s") - _value(row, "time/evaluation_s") - _value(row, "time/save_s")
+
+
+def _peak_bytes(rows: Sequence[Row]) -> int:
+    return int(max(_value(row, "memory/peak_bytes") for row in rows))
 
 
 def _items(rows: Sequence[Row]) -> dict[str, float]:
