@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,21 +12,14 @@ from itertools import chain
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.flags.settings import resolve
-from ranks.cli.forecasting.child import Asked as ChildAsked
-from ranks.cli.forecasting.measure import record_trace
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.doctor.doctor import diagnose
-from ranks.hardware.doctor.finding import Asked, Finding, Severity, failure
-from ranks.hardware.doctor.workload import judge_workload
-from ranks.launch.gpus import find_gpus
+from ranks.hardware.doctor.finding import Asked, Finding, Severity
 from ranks.launch.placement import MAX_CPU_RANKS
 
 MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "WARN", Severity.FAILURE: "FAIL"}
 GIB = 2**30
-TRACE_S, TRACE_LIMIT_S = 3.0, 120.0
-"""Of the recorded iterations of a workload, and of the whole recording."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +88,10 @@ def doctor(argv: Sequence[str]) -> int:
 
 def of_workload(flags: DoctorFlags, ranks: int) -> Iterator[list[Finding]]:
     """What a short trace of one rank of the workload says; nothing where none is named."""
-    if flags.workload is None:
-        return
-    argv = shlex.split(flags.train)
-    device = "cuda:0" if flags.gpus != 0 and find_gpus().count else "cpu"
-    threads = resolve(flags.workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
-    child = ChildAsked(ranks, device, TRACE_S, time.time(), whole=False)
-    try:
-        found = record_trace(flags.workload, [*argv, "--threads", str(threads)], child, TRACE_LIMIT_S)
-        yield list(judge_workload(found.trace, device, found.memory_bytes))
-    except UserError as error:
-        yield [failure("workload", error.found, "a dry run that ends", error.do)]
+    if flags.workload is not None:
+        from ranks.cli.forecasting.examine import examine_workload  # it imports torch, which may be broken
+
+        yield list(examine_workload(flags.workload, flags.train, ranks, on_gpu=flags.gpus != 0))
 
 
 def lines(finding: Finding) -> list[str]:
