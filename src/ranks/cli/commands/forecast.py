@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ranks.cli.flags.counts import numbers_of_ranks
 from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.flags.settings import resolve
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
@@ -25,7 +26,6 @@ from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.links.curve import Link
 from ranks.launch.gpus import find_gpus
 
-MOST_RANKS = 4096
 PROG = "ranks forecast"
 
 
@@ -102,7 +102,7 @@ def forecast(argv: Sequence[str]) -> int:
     if "--ledger" in argv:
         return ledger(parse(LedgerFlags, argv, prog=PROG))
     flags = parse(ForecastFlags, argv, prog=PROG)
-    counts, unit = numbers_of_ranks(flags)
+    counts, unit = numbers_of_ranks(PROG, flags.gpus, flags.ranks)
     rental, price_source = rental_of(flags)
     deadline_s = None if flags.deadline is None else seconds(flags.deadline, "--deadline")
     failure_s = seconds(flags.failure_every, "--failure-every")
@@ -139,20 +139,6 @@ def ledger(flags: LedgerFlags) -> int:
     found = list(Ledger(flags.runs_dir).compare(run_folders(flags.runs_dir)))
     print(compared(found) if found else f"no run in {flags.runs_dir}/ has a forecast with its settings and ranks")
     return 0
-
-
-def numbers_of_ranks(flags: ForecastFlags) -> tuple[list[int], str]:
-    """The numbers of ranks, increasing, and what they are called. Raises UserError."""
-    if flags.gpus is not None and flags.ranks is not None:
-        raise UserError("--gpus with --ranks", "--ranks is for CPU cores", "give one of them")
-    name, counts = ("--gpus", flags.gpus) if flags.gpus is not None else ("--ranks", flags.ranks)
-    if counts is None:
-        raise UserError(PROG, "neither --gpus nor --ranks", "give --gpus 1,2,4,8, or --ranks 1,2 for CPU cores")
-    wrong = [count for count in counts if not 1 <= count <= MOST_RANKS]
-    if wrong or not counts:
-        asked = f"{name} {','.join(map(str, counts))}"
-        raise UserError(asked, f"numbers from 1 to {MOST_RANKS:,} are needed", f"give {name} 1,2,4,8, for example")
-    return sorted(set(counts)), "GPUs" if name == "--gpus" else "ranks"
 
 
 def rental_of(flags: ForecastFlags) -> tuple[Rental, str]:
