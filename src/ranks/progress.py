@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
@@ -142,8 +143,8 @@ class TimeLeft:
 
 
 def duration(seconds: object) -> str:
-    """12.3 -> '12 s', 200 -> '3 min 20 s', 7260 -> '2 h 01 min'; empty for anything that is not a number."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+    """12.3 -> '12 s', 200 -> '3 min 20 s', 7260 -> '2 h 01 min'; empty for anything that is not a finite number."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < math.inf:
         return ""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f} s"

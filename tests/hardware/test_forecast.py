@@ -59,6 +59,13 @@ def test_the_time_of_a_run_is_the_sum_of_its_parts() -> None:
     assert found.cost is None
 
 
+def test_efficiency_with_the_same_and_with_a_larger_batch() -> None:
+    one, two = (forecast_run(profile(), trace(n, s), LINK, FREE) for n, s in ((1, 1.0), (2, 0.8)))
+    assert two.strong_efficiency(one) == pytest.approx(1.0 / (2 * 0.8), rel=0.02)
+    assert two.weak_efficiency == pytest.approx(1.0, rel=0.02), "no collectives, so nothing is lost"
+    assert forecast_run(profile(traces={}), trace(2, 0.5), LINK, FREE).weak_efficiency is None
+
+
 def test_a_started_unit_is_paid() -> None:
     rental = Rental(2.0, setup_s=300, transfer_s=60, unit_s=60)
     assert rental.paid_s(61) == 480

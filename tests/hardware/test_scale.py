@@ -195,7 +195,7 @@ def test_shares_follow_the_speeds(speeds: tuple[float, ...], expected: tuple[int
 def test_shares_are_not_finer_than_the_measurement() -> None:
     assert spread_of([[50.0, 50.0], [50.0, 50.0]]) == 0.01
     assert spread_of([[55.0, 45.0], [100.0, 100.0]]) == pytest.approx(0.05)
-    assert propose_shares((10.0, 11.0)) == (10, 11)
+    assert propose_shares((10.0, 11.0), tolerance=0.0) == (10, 11)
     assert propose_shares((10.0, 11.0), tolerance=0.05) == (1, 1)
 
 

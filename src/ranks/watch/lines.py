@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ranks.engine.files.jsonl import number
 from ranks.progress import duration
 
 JsonRow: TypeAlias = Mapping[str, Any]
@@ -141,8 +142,7 @@ def episode_reward(row: JsonRow) -> float | None:
     """The mean reward of an episode in a row of an RL run; None where no episode ended."""
     others = (n for n in row if n.startswith("rollout/") and ("reward" in n or "return" in n) and "step" not in n)
     name = next((n for n in (EPISODE_REWARD, *others) if n in row), None)
-    value = row.get(name) if name is not None else None
-    return float(value) if isinstance(value, int | float) else None
+    return number(row, name) if name is not None else None
 
 
 def speeds(row: JsonRow) -> list[str]:
@@ -152,8 +152,8 @@ def speeds(row: JsonRow) -> list[str]:
     """
     found = {
         name.removeprefix("time/").removesuffix(PER_SECOND): value
-        for name, value in row.items()
-        if name.startswith("time/") and name.endswith(PER_SECOND) and isinstance(value, int | float)
+        for name in row
+        if name.startswith("time/") and name.endswith(PER_SECOND) and (value := number(row, name)) is not None
     }
     shown = {name: value for name, value in found.items() if name != "samples"} or found
     return [f"{value:,.0f} {name.replace('_', ' ')}/s" for name, value in shown.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ranks.engine.files.jsonl import parse_row
+from ranks.engine.files.jsonl import MAX_LINE_BYTES, parse_row
 from ranks.engine.files.regular import DamagedFile, open_regular
 
 MARK_BYTES = 64
@@ -34,6 +34,11 @@ class JsonlTail:
         self._mark = b""
         """The last bytes before the offset."""
 
+    @property
+    def position(self) -> int:
+        """How many bytes of the file were read."""
+        return self._offset
+
     def read(self) -> NewRows:
         """The new rows; none while the file does not exist or cannot be read."""
         try:
@@ -51,4 +56,5 @@ class JsonlTail:
             whole = data
         self._offset += len(whole)
         self._mark = (self._mark + whole)[-MARK_BYTES:]
-        return NewRows([row for line in whole.splitlines() if (row := parse_row(line)) is not None], truncated)
+        lines = (line for line in whole.splitlines() if len(line) <= MAX_LINE_BYTES)
+        return NewRows([row for line in lines if (row := parse_row(line)) is not None], truncated)

@@ -6,11 +6,12 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from ranks.cli.flags.parse import parse
+from ranks.cli.flags.parse import Positional, parse
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.doctor.doctor import diagnose
@@ -23,11 +24,15 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class DoctorFlags:
-    """Examine this machine: software, GPUs, memory, disk, limits, network, clock.
+    """Examine this machine: software, GPUs, memory, disk, limits, network, clock; and whether a workload fits.
 
     Each check runs in a process of its own with a time limit. Exit code 0, or 1 where a run would fail (with
     --strict also for warnings)."""
 
+    workload: Positional[str | None] = None
+    """Its name, or the path of your own file: whether it runs, fits into the memory, and waits for its data."""
+    train: str = ""
+    """Flags of ranks train for the workload, in one string: --train="--preset small"."""
     gpus: int | None = None
     """So many GPUs are expected; without it, as many as there are."""
     expect: str | None = None
@@ -65,7 +70,7 @@ def doctor(argv: Sequence[str]) -> int:
     began, found = time.monotonic(), list[Finding]()
     if not flags.json:
         print(f"doctor: {platform.node()}, {platform.system()} {platform.machine()}", flush=True)
-    for findings in diagnose(asked, flags.only):
+    for findings in chain(diagnose(asked, flags.only), of_workload(flags, asked.ranks)):
         found += findings
         for finding in findings if not flags.json else ():
             print("\n".join(lines(finding)), flush=True)
@@ -79,6 +84,14 @@ def doctor(argv: Sequence[str]) -> int:
     else:
         print(verdict(failures, warnings, time.monotonic() - began))
     return int(failures > 0 or (flags.strict and warnings > 0))
+
+
+def of_workload(flags: DoctorFlags, ranks: int) -> Iterator[list[Finding]]:
+    """What a short trace of one rank of the workload says; nothing where none is named."""
+    if flags.workload is not None:
+        from ranks.cli.forecasting.examine import examine_workload  # it imports torch, which may be broken
+
+        yield list(examine_workload(flags.workload, flags.train, ranks, on_gpu=flags.gpus != 0))
 
 
 def lines(finding: Finding) -> list[str]:

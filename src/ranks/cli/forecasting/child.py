@@ -9,8 +9,12 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ranks.cli.flags.settings import resolve
+
+if TYPE_CHECKING:
+    import torch
 
 MARK = "trace: "
 """Begins the line of the result: a workload may print other lines."""
@@ -24,6 +28,8 @@ class Asked:
     device: str
     budget_s: float
     started_s: float
+    whole: bool = True
+    """Also the times of start, evaluation and save."""
 
 
 def main(argv: list[str]) -> None:
@@ -33,15 +39,31 @@ def main(argv: list[str]) -> None:
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
-    from ranks.hardware.forecast.record import record
+    from ranks.hardware.forecast.record import record, record_steady
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
     with tempfile.TemporaryDirectory(prefix="ranks-profile-") as folder, contextlib.redirect_stdout(sys.stderr):
         device = torch.device(asked.device)
-        trace = record(job, device, asked.num_ranks, Path(folder), asked.budget_s, asked.started_s)
+        if asked.whole:
+            trace = record(job, device, asked.num_ranks, Path(folder), asked.budget_s, asked.started_s)
+        else:
+            trace = record_steady(job, device, asked.num_ranks, Path(folder), asked.budget_s)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
-    print(f"\n{MARK}{json.dumps({'trace': trace.as_json(), 'device': name})}", flush=True)
+    answer = {"trace": trace.as_json(), "device": name, "memory_bytes": _memory_bytes(device)}
+    print(f"\n{MARK}{json.dumps(answer)}", flush=True)
+
+
+def _memory_bytes(device: torch.device) -> int:
+    """What a GPU has, or what this process may allocate now."""
+    import psutil
+    import torch
+
+    from ranks.engine.distributed.cgroup import memory_left
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return memory_left(psutil.virtual_memory().available)
 
 
 if __name__ == "__main__":

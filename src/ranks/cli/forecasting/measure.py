@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ def measure_profile(
         for num_ranks in ranks:
             threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
             flags = [*argv, "--threads", str(threads[num_ranks])]
-            traces[num_ranks], name = record_trace(settings.workload, flags, num_ranks, device, budget_s)
+            recorded = record_trace(settings.workload, flags, Asked(num_ranks, device, budget_s, time.time()))
+            traces[num_ranks], name = recorded.trace, recorded.device
             bar.advance()
     return Profile(
         settings.workload,
@@ -63,24 +64,38 @@ def measure_profile(
 
 
 def plain_identity(config: Any) -> dict[str, Any]:
-    """The settings of a workload that do not change when a run resumes, as JSON values."""
-    return json.loads(json.dumps(identity_of(config), default=str))
+    """The settings of a workload that belong to a run's identity, as in its run.json. Those of the optimizer change no
+    time."""
+    found = {name: value for name, value in identity_of(config).items() if name != "optim"}
+    return json.loads(json.dumps(found, default=str))
 
 
-def record_trace(
-    workload: str, flags: Sequence[str], num_ranks: int, device: str, budget_s: float
-) -> tuple[Trace, str]:
-    """The trace of rank 0 of `num_ranks`, and the name of the device. Raises UserError where the workload fails."""
-    asked = Asked(num_ranks, device, budget_s, time.time())
+@dataclass(frozen=True)
+class Recorded:
+    """The answer of a child."""
+
+    trace: Trace
+    device: str
+    """Its name."""
+    memory_bytes: int
+    """Of the GPU, or what a process of a CPU machine may allocate."""
+
+
+def record_trace(workload: str, flags: Sequence[str], asked: Asked, limit_s: float = CHILD_LIMIT_S) -> Recorded:
+    """The trace of one rank. Raises UserError where the workload fails or takes longer than the limit."""
     command = [sys.executable, "-m", "ranks.cli.forecasting.child", json.dumps(asdict(asked)), workload, *flags]
-    child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CHILD_LIMIT_S)
+    do = f"run it: ranks train {workload} {' '.join(flags)}"
+    try:
+        child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"to profile {workload}", f"its dry run took more than {limit_s:.0f} s", do) from None
     line = next((line for line in reversed(child.stdout.splitlines()) if line.startswith(MARK)), None)
     if child.returncode != 0 or line is None:
         last = last_line(child.stderr)
-        found = f"its dry run as rank 0 of {num_ranks} ended with exit code {child.returncode}: {last}"
-        raise UserError(f"to profile {workload}", found, f"run it: ranks train {workload} {' '.join(flags)}")
+        found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last}"
+        raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
-    return Trace.of_json(answer["trace"]), str(answer["device"])
+    return Recorded(Trace.of_json(answer["trace"]), str(answer["device"]), int(answer["memory_bytes"]))
 
 
 def probe_link(gpus: str) -> Link:
@@ -90,8 +105,8 @@ def probe_link(gpus: str) -> Link:
         command = [sys.executable, "-m", "ranks", "launch", "--ranks", "2", "--gpus", gpus, str(probe.__file__)]
         child = subprocess.run([*command, str(out)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if child.returncode != 0 or not out.exists():
-            last = last_line(child.stderr)
-            raise UserError("to measure the link of two ranks", last, "ranks doctor, or give --link FILE")
+            do = "ranks doctor, or give --link FILE"
+            raise UserError("to measure the link of two ranks", last_line(child.stderr), do)
         return read_link(out, f"measured with two ranks on {platform.node()}")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from ranks.cli.on_runs.columns import aligned
 from ranks.cli.units import rate, short_s, size
@@ -15,22 +15,25 @@ from ranks.hardware.forecast.rental import Rental, save_interval_s
 from ranks.hardware.links.curve import Link
 from ranks.progress import duration
 
+T = TypeVar("T")
+
 
 def table(forecasts: Sequence[Forecast], unit: str, reached: Sequence[tuple[str, Sequence[Interval]]] = ()) -> str:
     """One line for each number of ranks. `unit`: GPUs or ranks. `reached`: more columns of iterations, with their
     heads."""
     kind = next(iter(forecasts[0].items_per_s), "iterations")
     priced = [f.cost for f in forecasts if f.cost is not None]
-    head = [unit, "iteration (90 %)", f"{kind}/s", "efficiency", "whole run (90 %)", "memory"]
+    head = [unit, "iteration", f"{kind}/s", "strong", "weak", "whole run (90 %)", "memory"]
     head += ["cost (90 %)", f"per million {kind}"] if priced else []
     lines = [[*head, *(name for name, _ in reached), "limited by"]]
     for index, f in enumerate(forecasts):
         speed = f.items_per_s.get(kind, 1 / f.iteration_s.middle)
         cells = [
             str(f.num_ranks),
-            with_interval(f.iteration_s, short_s),
+            short_s(f.iteration_s.middle),
             rate(speed),
-            f"{f.efficiency(forecasts[0]):.0%}",
+            f"{f.strong_efficiency(forecasts[0]):.0%}",
+            "-" if f.weak_efficiency is None else f"{f.weak_efficiency:.0%}",
             with_interval(f.run_s, clock),
             size(f.peak_bytes),
         ]
@@ -42,7 +45,9 @@ def table(forecasts: Sequence[Forecast], unit: str, reached: Sequence[tuple[str,
     return aligned(lines, left=[len(lines[0]) - 1])
 
 
-def sources(profile: Profile, link: Link, rental: Rental, price_source: str, faster: Speedup) -> Iterator[str]:
+def sources(
+    profile: Profile, links: Mapping[int, Link], rentals: Mapping[int, Rental], faster: Speedup
+) -> Iterator[str]:
     """Where each input comes from."""
     recorded = sum(len(trace.iterations) for trace in profile.traces.values())
     yield f"profile  measured on {profile.device}, {profile.recorded} UTC, {recorded} iterations"
@@ -51,16 +56,36 @@ def sources(profile: Profile, link: Link, rental: Rental, price_source: str, fas
         yield f"threads  of a rank: {threads} ranks"
     if faster.reason:
         yield f"GPU      guess: {faster.reason}"
-    yield f"link     {link.source}, right within {link.uncertainty:.0%}"
-    if rental.gpu_hour is None:
-        yield "price    unknown: give --price, what one GPU costs an hour"
-        return
-    paid = f"set-up {clock(rental.setup_s)}, transfer {clock(rental.transfer_s)}, billed by {clock(rental.unit_s)}"
-    yield f"price    {rental.gpu_hour:,.2f} for one GPU an hour ({price_source}); {paid}"
+    for link, counts in _grouped({n: link for n, link in links.items() if n > 1}):
+        yield f"link     {_of(counts)}{link.source}, right within {link.uncertainty:.0%}"
+    for rental, counts in _grouped(rentals):
+        if rental.gpu_hour is None:
+            yield f"price    {_of(counts)}unknown: give --price, what one GPU costs an hour"
+        else:
+            yield f"price    {_of(counts)}{rental.gpu_hour:,.2f} for one GPU an hour ({rental.source})"
+    paid = next(iter(rentals.values()))
+    before = f"set-up {clock(paid.setup_s)}, transfer {clock(paid.transfer_s)}"
+    if paid.gpu_hour is not None:
+        yield f"paid     {before}, then the run; billed by {clock(paid.unit_s)}"
 
 
-def advice(chosen: Forecast | None, save_s: float, failure_s: float, unit: str) -> Iterator[str]:
-    """What to rent, and how often to save."""
+def _grouped(values: Mapping[int, T]) -> Iterator[tuple[T, list[int]]]:
+    """Equal values once, with their numbers of ranks; without them where all are equal."""
+    for value in dict.fromkeys(values.values()):
+        counts = [n for n, other in values.items() if other == value]
+        yield value, counts if len(counts) < len(values) else []
+
+
+def _of(counts: Sequence[int]) -> str:
+    return f"{', '.join(map(str, counts))}: " if counts else ""
+
+
+def advice(
+    chosen: Forecast | None, too_small: Sequence[str], save_s: float, failure_s: float, unit: str
+) -> Iterator[str]:
+    """How to read the table, what to rent, and how often to save."""
+    yield "strong, weak: efficiency with the same global batch, and with the same batch on each"
+    yield from too_small
     if chosen is None:
         yield "none of these keeps to the deadline or the budget in nine cases of ten"
     else:
@@ -71,15 +96,27 @@ def advice(chosen: Forecast | None, save_s: float, failure_s: float, unit: str) 
     yield f"a save takes {short_s(save_s)}: with a failure every {clock(failure_s)}, save every {every} (--save-every)"
 
 
-def as_json(profile: Profile, link: Link, forecasts: Sequence[Forecast], chosen: Forecast | None) -> dict[str, Any]:
+def as_json(
+    profile: Profile,
+    links: Mapping[int, Link],
+    rentals: Mapping[int, Rental],
+    forecasts: Sequence[Forecast],
+    chosen: Forecast | None,
+) -> dict[str, Any]:
     """All numbers."""
     return {
         "workload": profile.workload,
         "iterations": profile.iterations,
         "device": profile.device,
         "recorded": profile.recorded,
-        "link": {"name": link.name, "source": link.source, "uncertainty": link.uncertainty},
-        "forecasts": [asdict(f) for f in forecasts],
+        "forecasts": [
+            {
+                **asdict(f),
+                "link": {name: getattr(links[f.num_ranks], name) for name in ("name", "source", "uncertainty")},
+                "price": asdict(rentals[f.num_ranks]),
+            }
+            for f in forecasts
+        ],
         "best": chosen.num_ranks if chosen else None,
     }
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.on_runs.price import check_price
+from ranks.engine.files.jsonl import iter_rows, number
 from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
 from ranks.errors import UserError
+from ranks.watch.run_facts import RowSums, RunFacts
 
 PAGE = "report.html"
 
@@ -33,16 +36,15 @@ def report(argv: Sequence[str]) -> int:
     """Read the run's files, draw the pictures and write the page."""
     flags = parse(ReportFlags, argv, prog="ranks report")
     asked = f"ranks report {flags.run}"
-    if flags.price is not None and not 0 < flags.price < math.inf:
-        raise UserError(f"--price {flags.price}", "it must be a number above 0", "give --price 2.49, for example")
+    check_price(flags.price)
     folder = find_folder(flags.run, flags.runs_dir, asked)
-    from ranks.watch.report.run_facts import RunFacts
-
-    facts = RunFacts.read(folder)
-    if not facts.rows:
+    rows = [row for row in iter_rows(folder / METRICS_FILE) if number(row, "iteration") is not None]
+    sessions = list(iter_rows(folder / SESSIONS_FILE))
+    facts = RunFacts.read(folder, RowSums.of(rows), list(iter_rows(folder / EVENTS_FILE)), sessions)
+    if not rows:
         raise UserError(asked, f"{folder} has no metrics yet", "wait until the first iteration has ended")
     try:
-        from ranks.watch.report.curves import draw_metrics, draw_time
+        from ranks.watch.report.curves import draw
     except ModuleNotFoundError as missing:
         if missing.name != "matplotlib":
             raise
@@ -52,7 +54,7 @@ def report(argv: Sequence[str]) -> int:
     place = flags.out or folder / "report"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        pictures = [*draw_metrics(facts, place), *draw_time(facts, place)]
+        pictures = draw(rows, place)
         written = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
         (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures), encoding="utf-8")
     except OSError as error:

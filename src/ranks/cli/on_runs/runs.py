@@ -20,6 +20,7 @@ from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.find_run import run_folders
 from ranks.engine.runs.folder import CONFIG_FILE, EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.watch.lines import clean
+from ranks.watch.run_facts import last_state
 
 MAIN_METRICS = ("match/rating", "val/episode_reward", "rollout/episode_reward", "val/loss", "train/loss")
 """The table shows the first of these that a run has: the reward of an episode, or the loss."""
@@ -88,6 +89,7 @@ def describe(folder: Path) -> RunInfo:
     metric = next((name for name in MAIN_METRICS if newest(rows, name) is not None), None)
     sessions = list(last_rows(folder / SESSIONS_FILE))
     in_use = RunFolder(folder).in_use()
+    ended = clean(last_state(next(iter(sessions), None), in_use))
     size_bytes, written_s = size_and_time(folder, metrics)
     return RunInfo(
         name=clean(folder.name),
@@ -100,7 +102,7 @@ def describe(folder: Path) -> RunInfo:
         val_loss=newest(rows, "val/loss"),
         ranks=next((session["ranks"] for session in sessions if isinstance(session.get("ranks"), int)), None),
         mode="exact" if part(settings, "engine").get("exact") else "fast",
-        state="running" if in_use else f"damaged ({problem})" if problem else last_state(sessions, in_use),
+        state="running" if in_use else f"damaged ({problem})" if problem else ended,
         size_bytes=size_bytes,
         age_s=max(0.0, time.time() - written_s),
     )
@@ -129,15 +131,6 @@ def size_and_time(folder: Path, metrics: Path) -> tuple[int, float]:
 def newest(rows: Sequence[dict[str, Any]], name: str) -> float | None:
     """The latest value of a metric, if there is one. `rows`: newest first."""
     return next((value for row in rows if (value := number(row, name)) is not None), None)
-
-
-def last_state(sessions: Sequence[dict[str, Any]], in_use: bool | None) -> str:
-    """How the last session ended; one that wrote no end was killed. `sessions`: newest first.
-    `in_use`: None where another user may hold the lock."""
-    event = clean(str(sessions[0].get("event", "unknown"))) if sessions else "unknown"
-    if event in ("opened", "resumed"):
-        return "unknown" if in_use is None else "killed"
-    return event
 
 
 def table(found: Sequence[RunInfo]) -> str:

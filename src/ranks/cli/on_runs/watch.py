@@ -1,7 +1,9 @@
-"""`ranks watch RUN`: the console view of a run that trains in another terminal, or on another machine."""
+"""`ranks watch RUN`: the progress of a run that trains in another terminal, or on another machine: on the console, or
+with --serve as a page for a browser."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
 import subprocess
@@ -11,33 +13,56 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.on_runs.price import check_price
 from ranks.engine.files.jsonl import last_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.watch.console import ConsoleView
+from ranks.watch.lines import clean
 
 POLL_S = 0.5
 SSH_FAILED = 255
+DEFAULT_PORT = 7007
 
 
 @dataclass(frozen=True)
 class WatchFlags:
-    """Show the progress of a run until it ends. Ctrl-C ends the view and not the run."""
+    """Show the progress of a run until it ends, or with --serve as a page for a browser. Ctrl-C ends the view, not the
+    run."""
 
     run: Positional[str]
     """Its name, the path of its folder, or HOST:RUN for a run on a machine that ssh reaches and that has `ranks`."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders; over ssh below the home folder there, or absolute."""
+    serve: bool = False
+    """Serve a page with the curves of the run on 127.0.0.1, until Ctrl-C. It only reads the run."""
+    port: int = DEFAULT_PORT
+    """Of the page; 0 for any free one."""
+    price: float | None = None
+    """What the machine costs an hour; the page then says what the run has cost so far."""
+
+    def __post_init__(self) -> None:
+        for flag, value, default in (("--port", self.port, DEFAULT_PORT), ("--price", self.price, None)):
+            if value != default and not self.serve:
+                raise UserError(f"{flag} {value}", "it belongs to the page of --serve", f"add --serve, or omit {flag}")
+        check_price(self.price)
+        if not 0 <= self.port <= 65535:
+            found = "a port is a number from 0 to 65535"
+            raise UserError(f"--port {self.port}", found, "give --port 0 for any free port")
 
 
 def watch(argv: Sequence[str]) -> int:
-    """Draw the view from the files of the run, as the launcher does."""
+    """Draw the view from the files of the run, as the launcher does, or serve the page."""
     flags = parse(WatchFlags, argv, prog="ranks watch")
     host, colon, name = flags.run.partition(":")
     if colon and host and name and not Path(flags.run).exists():
+        if flags.serve:
+            raise served_there(host, name, flags)
         return over_ssh(host, name, flags.runs_dir)
     folder = RunFolder(find_folder(flags.run, flags.runs_dir, f"ranks watch {flags.run}"))
+    if flags.serve:
+        return serve(folder.path, flags.port, flags.price)
     with ConsoleView(folder.path, attach=True):
         while folder.in_use():
             time.sleep(POLL_S)
@@ -45,6 +70,28 @@ def watch(argv: Sequence[str]) -> int:
     if last.get("event") != "finished":  # of a finished run the view has shown the summary, or it was over before
         print(f"not running: {last.get('event', 'unknown')} at iteration {last.get('iteration', '?')}")
     return 0
+
+
+def serve(folder: Path, port: int, price: float | None) -> int:
+    """Serve the page of a run until Ctrl-C. Raises UserError where the port cannot be had."""
+    from ranks.watch.serve.server import PageServer
+
+    with contextlib.suppress(KeyboardInterrupt), PageServer(folder, port, price) as server:
+        port = server.server_port
+        print(f"the page of {clean(folder.name)}: http://127.0.0.1:{port}/")
+        print(f"from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then the same address there")
+        print("Ctrl-C ends the page and not the run", flush=True)
+        server.serve_forever()
+    return 0
+
+
+def served_there(host: str, run: str, flags: WatchFlags) -> UserError:
+    """The error for HOST:RUN --serve: the page is served on the machine of the run, behind a tunnel."""
+    port = flags.port or DEFAULT_PORT
+    command = ["ranks", "watch", run, "--runs-dir", str(flags.runs_dir), "--serve", "--port", str(port)]
+    tunnel = shlex.join(["ssh", "-t", "-L", f"{port}:127.0.0.1:{port}", host, shlex.join(command)])
+    found = "the page is served on the machine that has the run, and on its 127.0.0.1 only"
+    return UserError(f"ranks watch {host}:{run} --serve", found, f"{tunnel}, then open http://127.0.0.1:{port}/ here")
 
 
 def over_ssh(host: str, run: str, runs_dir: Path) -> int:

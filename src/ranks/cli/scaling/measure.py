@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -10,12 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli import sigterm
+from ranks.cli.flags.settings import Settings
 from ranks.cli.scaling import child
+from ranks.cli.scaling.scale_flags import ScaleFlags
 from ranks.cli.units import last_line
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.scale.run_rank import read
 from ranks.hardware.scale.split import LEAST_ITERATIONS, ShortRun, TooFewIterations, short_run
 from ranks.hardware.short_runs.rows import rows_of
+from ranks.launch.gpus import find_gpus
 from ranks.progress import ProgressBar
 
 TRIES = 3
@@ -94,6 +99,28 @@ class Measurement:
             except (OSError, KeyError, TypeError, ValueError) as error:
                 do = "every rank must call the same collectives in every iteration; run ranks prove same-run"
                 raise UserError(asked, f"the records of its ranks do not fit together: {error}", do) from error
+
+
+def measurement_of(flags: ScaleFlags, settings: Settings, counts: Sequence[int]) -> Measurement:
+    """What all runs share. Raises UserError where there are more ranks than GPUs or cores."""
+    most, cores = max(counts), available_cores()
+    gpus = find_gpus()
+    on_gpus = flags.gpus is not None or (flags.ranks is None and gpus.count > 0)
+    threads = settings.engine.resolved().threads or max(1, cores // most)
+    name = "--gpus" if on_gpus else "--ranks"
+    asked = f"{name} {','.join(map(str, counts))}"
+    if on_gpus and most > gpus.count:
+        found = f"this machine has {gpus.count} GPUs" if gpus.count else gpus.why_none
+        raise UserError(asked, found, "measure where they are; ranks forecast needs one GPU, --ranks is for CPU cores")
+    if not on_gpus and most * threads > cores:
+        of_each = f" of {threads} threads" if threads > 1 else ""
+        found = f"{most} ranks{of_each} on {cores} cores would wait for each other's cores"
+        raise UserError(asked, found, f"give at most {max(1, cores // threads)} ranks")
+    if most > settings.engine.num_shards:
+        found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
+        raise UserError(asked, found, f'give --train="--shards {most}"')
+    train = tuple(shlex.split(flags.train))
+    return Measurement(flags.workload, train, on_gpus, threads, flags.seconds, flags.rounds)
 
 
 def _error(folder: Path) -> str:

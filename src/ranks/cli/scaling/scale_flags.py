@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ranks.cli.flags.parse import Positional
 from ranks.cli.flags.settings import Settings
-from ranks.cli.scaling.measure import Measurement
-from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
-from ranks.launch.gpus import find_gpus
 
 PROG = "ranks scale"
 
@@ -85,25 +81,3 @@ def check_settings(settings: Settings, flags: ScaleFlags) -> None:
     if not hasattr(settings.config, "iterations"):
         found = f"Config of {settings.workload} has no field iterations"
         raise UserError(f"{PROG} {settings.workload}", found, "name the number of iterations so")
-
-
-def measurement_of(flags: ScaleFlags, settings: Settings, counts: Sequence[int]) -> Measurement:
-    """What all runs share. Raises UserError where there are more ranks than GPUs or cores."""
-    most, cores = max(counts), available_cores()
-    gpus = find_gpus()
-    on_gpus = flags.gpus is not None or (flags.ranks is None and gpus.count > 0)
-    threads = settings.engine.resolved().threads or max(1, cores // most)
-    name = "--gpus" if on_gpus else "--ranks"
-    asked = f"{name} {','.join(map(str, counts))}"
-    if on_gpus and most > gpus.count:
-        found = f"this machine has {gpus.count} GPUs" if gpus.count else gpus.why_none
-        raise UserError(asked, found, "measure where they are; ranks forecast needs one GPU, --ranks is for CPU cores")
-    if not on_gpus and most * threads > cores:
-        of_each = f" of {threads} threads" if threads > 1 else ""
-        found = f"{most} ranks{of_each} on {cores} cores would wait for each other's cores"
-        raise UserError(asked, found, f"give at most {max(1, cores // threads)} ranks")
-    if most > settings.engine.num_shards:
-        found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
-        raise UserError(asked, found, f'give --train="--shards {most}"')
-    train = tuple(shlex.split(flags.train))
-    return Measurement(flags.workload, train, on_gpus, threads, flags.seconds, flags.rounds)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.errors import UserError, nearest
+
 FILE = Path(__file__).with_name("gpus.csv")
+OPTIONAL = {"rtx", "sxm", "pcie", "nvl"}
+"""Words of a name that people leave out; they leave out the memory too."""
+MAKERS = re.compile(r"nvidia|amd|geforce|tesla|instinct|hbm3e?|hbm2e?")
 
 
 @dataclass(frozen=True)
@@ -53,3 +60,47 @@ def find(name: str) -> Gpu | None:
     """The GPU that the driver calls `name`, such as "NVIDIA H100 80GB HBM3"; None for an unknown one."""
     words = name.lower().replace("-", " ").replace("sxm4", "sxm").split()
     return next((gpu for gpu in catalogue() if set(gpu.words) <= {*words}), None)
+
+
+def by_name(text: str) -> Gpu:
+    """The GPU that a person means by `text`, such as h100, a100-80gb or 4090. Raises UserError with the nearest name.
+
+    A word that fits several cards means the SXM card with the most memory: a100 is the A100 80GB SXM. So print the name
+    of the result.
+    """
+    if found := spelled(text):
+        return found[0]
+    names = [gpu.name for gpu in catalogue()]
+    listed = f"the catalogue knows {', '.join(sorted(names))}"
+    raise UserError(f"the GPU '{text}'", "the catalogue has no GPU of that name", nearest(text.upper(), names, listed))
+
+
+def spelled(text: str) -> tuple[Gpu, ...]:
+    """All GPUs that `text` can mean, the likeliest first: those with NVLink, then those with more memory."""
+    return _spellings().get(_squash(text), ())
+
+
+@functools.cache
+def _spellings() -> dict[str, tuple[Gpu, ...]]:
+    """Every spelling of every GPU: the words of its name and its memory in any order, with or without the optional."""
+    found: dict[str, dict[str, Gpu]] = {}
+    for gpu in catalogue():
+        memory = f"{gpu.memory_gb:g}gb"
+        words = [_squash(word) for word in gpu.name.split()]
+        needed = [word for word in words if word not in (*OPTIONAL, memory)]
+        optional = [word for word in words if word in OPTIONAL] + [memory]
+        for number in range(len(optional) + 1):
+            for chosen in itertools.combinations(optional, number):
+                for order in itertools.permutations((*needed, *chosen)):
+                    found.setdefault("".join(order), {})[gpu.name] = gpu
+    return {spelling: tuple(sorted(gpus.values(), key=_likelihood)) for spelling, gpus in found.items()}
+
+
+def _likelihood(gpu: Gpu) -> tuple[bool, float]:
+    return gpu.link != "NVLink", -gpu.memory_gb
+
+
+def _squash(text: str) -> str:
+    """'NVIDIA A100-SXM4-80GB' -> 'a100sxm80gb'."""
+    text = re.sub(r"sxm\d", "sxm", MAKERS.sub("", text.lower()))
+    return re.sub(r"[^a-z0-9]", "", text)

@@ -63,6 +63,8 @@ class Forecast:
     start_s: float
     other_s: float
     """Evaluations and saves, for each iteration."""
+    weak_efficiency: float | None
+    """Speed where each rank carries what one rank alone carries, relative to that rank's. None without its trace."""
 
     def iterations_in(self, run_s: float) -> Interval:
         """How many iterations a command of so many seconds makes."""
@@ -70,9 +72,9 @@ class Forecast:
         each_s = self.iteration_s.plus(self.other_s)
         return Interval(left_s / each_s.high, left_s / each_s.middle, left_s / each_s.low)
 
-    def efficiency(self, one: Forecast) -> float:
-        """Speed relative to so many times that of one rank."""
-        return one.iteration_s.middle / (self.num_ranks * self.iteration_s.middle)
+    def strong_efficiency(self, first: Forecast) -> float:
+        """Speed with the same global batch, relative to the one in proportion to the first number of ranks."""
+        return first.iteration_s.middle * first.num_ranks / (self.num_ranks * self.iteration_s.middle)
 
 
 def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, faster: Speedup = Speedup()) -> Forecast:
@@ -104,6 +106,7 @@ def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, fas
         rental.paid_s(run_s.middle),
         trace.start_s,
         other_s,
+        _weak_efficiency(profile, iterations, link, trace.num_ranks, faster),
     )
 
 
@@ -113,6 +116,18 @@ def _faster(iteration: IterationTrace, factor: float) -> IterationTrace:
         return iteration
     calls = tuple(replace(c, start_s=c.start_s / factor, wait_s=c.wait_s / factor) for c in iteration.calls)
     return IterationTrace(iteration.work_s / factor, calls)
+
+
+def _weak_efficiency(
+    profile: Profile, iterations: Sequence[IterationTrace], link: Link, num_ranks: int, faster: Speedup
+) -> float | None:
+    """The collectives of `num_ranks` with the work of one rank alone."""
+    if 1 not in profile.traces:
+        return None
+    alone_s = profile.traces[1].work_s / faster.middle
+    work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
+    whole = [_faster(iteration, work_s / alone_s) for iteration in iterations]
+    return alone_s / replay(whole, link, num_ranks).seconds
 
 
 def _relative_spread(trace: Trace, replayed: Replayed, link: Link) -> float:

@@ -6,10 +6,9 @@ The first run has two iterations, an evaluation and a save. The second one has n
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,54 +17,89 @@ from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.folder import EVENTS_FILE
+from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
 from ranks.hardware.short_runs.clocks import WorkClock
 from ranks.hardware.short_runs.job import ENDLESS, Job
 from ranks.hardware.short_runs.recorded_comm import RecordedComm
-from ranks.hardware.short_runs.rows import items_of, phases_of, plain_s, rows_of, run_folder, value
+from ranks.hardware.short_runs.rows import Row, first_update, items_of, phases_of, plain_s, rows_of, run_folder, value
 
 NO_PHASES = ("iteration", "evaluation", "save")
+LEAST, MOST_SESSIONS = 3, 5
 
 
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
     first = _run(job, device, num_ranks, folder / "first", 2, None)
-    rows = first.rows
-    start_s = first.began_s - started_s + max(0.0, value(rows[0], "time/iteration_s") - plain_s(rows[-1]))
-    budget_s = max(budget_s, 4 * plain_s(rows[-1]))
-    second = _run(job, device, num_ranks, folder / "second", ENDLESS, f"{budget_s:.1f}s")
-    plain = second.rows[1:] if len(second.rows) > 1 else second.rows
+    iteration_s = plain_s(first.rows[-1])
+    steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
+    return replace(
+        steady,
+        evaluation_s=value(first.rows[-1], "time/evaluation_s"),
+        save_s=first.save_s,
+        start_s=first.began_s - started_s + max(0.0, value(first.rows[0], "time/iteration_s") - iteration_s),
+        peak_bytes=max(steady.peak_bytes, _peak_bytes(first.rows)),
+    )
+
+
+def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float) -> Trace:
+    """The trace without the times of start, evaluation and save."""
+    steady = _steady(job, device, num_ranks, folder / "steady", budget_s)
+    rows = [row for row, _ in steady]
     return Trace(
         num_ranks,
-        second.iterations() if num_ranks > 1 else tuple(IterationTrace(plain_s(row), ()) for row in plain),
-        phases_of(plain, NO_PHASES),
-        items_of(plain),
-        value(rows[-1], "time/evaluation_s"),
-        first.save_s,
-        start_s,
-        int(max(value(row, "memory/peak_bytes") for row in [*rows, *plain])),
+        tuple(iteration for _, iteration in steady),
+        phases_of(rows, NO_PHASES),
+        items_of(rows),
+        evaluation_s=0.0,
+        save_s=0.0,
+        start_s=0.0,
+        peak_bytes=_peak_bytes(rows),
     )
+
+
+def _steady(
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float
+) -> Sequence[tuple[Row, IterationTrace]]:
+    """Iterations of a run that does what it will do: those from the first update on. Self-play may fill its window
+    before that, so the run is resumed for a longer time until it has updates; one without updates is taken as it
+    is."""
+    found: Sequence[tuple[Row, IterationTrace]] = ()
+    for _ in range(MOST_SESSIONS):
+        found = _run(job, device, num_ranks, folder, ENDLESS, f"{budget_s:.1f}s").iterations()
+        update = first_update([row for row, _ in found])
+        if update is not None and len(found) - update >= LEAST:
+            return found[update:]
+        budget_s *= 3
+    if not found:
+        asked = f"to record {LEAST} iterations of {job.workload}"
+        raise UserError(asked, f"not one ended within {budget_s / 3:.0f} s", "make its iterations shorter")
+    return found
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One run."""
+    """One session of a run."""
 
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row]
     marks: Sequence[float]
     """Seconds at the first collective of each iteration."""
     calls: Sequence[Call]
+    num_ranks: int
     began_s: float
     """When the loop began, by `time.time`."""
     save_s: float
     """Of the save at the end."""
 
-    def iterations(self) -> tuple[IterationTrace, ...]:
+    def iterations(self) -> Sequence[tuple[Row, IterationTrace]]:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
-        found = iterations_of(self.marks[-len(self.rows) :], self.calls)
-        return found[1:] if len(found) > 1 else found
+        rows = self.rows[1:-1]
+        if self.num_ranks == 1:
+            return [(row, IterationTrace(plain_s(row), ())) for row in rows]
+        traces = iterations_of(self.marks[-len(self.rows) :], self.calls)
+        return list(zip(rows, traces[1:], strict=True))
 
 
 def _run(
@@ -79,18 +113,26 @@ def _run(
     comm = RecordedComm(EchoComm(num_ranks), clock)
     world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
     comm.iteration = lambda: world.session.times
+    before = len(rows_of(folder))
     began = time.time()
-    job.train(short.config, world)
+    world.stop.install()
+    try:
+        job.train(short.config, world)
+    finally:
+        world.leave()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     calls = [Call(c.kind, c.num_bytes, clock.seconds(c.start), clock.seconds(c.wait)) for c in comm.calls]
+    saves = (value(row, "seconds") for row in read_rows(run_folder(folder) / EVENTS_FILE) if row["event"] == "saved")
     return Recording(
-        rows_of(folder),
+        rows_of(folder)[before:],
         [calls[index].start_s for index in comm.first_calls],
         calls,
+        num_ranks,
         began,
-        max(
-            (value(row, "seconds") for row in read_rows(run_folder(folder) / EVENTS_FILE) if row["event"] == "saved"),
-            default=0.0,
-        ),
+        max(saves, default=0.0),
     )
+
+
+def _peak_bytes(rows: Sequence[Row]) -> int:
+    return int(max(value(row, "memory/peak_bytes") for row in rows))

@@ -18,6 +18,8 @@ class Rental:
     """Data up before the run, results down after it."""
     unit_s: float
     """The billing unit: started units are paid."""
+    source: str = ""
+    """Where the price comes from."""
 
     def paid_s(self, run_s: float) -> float:
         """Seconds that are paid for a run."""

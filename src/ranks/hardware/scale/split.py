@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranks.hardware.scale.record import RankRecord
-from ranks.hardware.short_runs.rows import items_of, value
+from ranks.hardware.short_runs.rows import first_update, items_of, value
 
 LEAST_ITERATIONS = 3
 """Whole iterations that are measured at least."""
@@ -83,7 +83,7 @@ class ShortRun:
 def short_run(records: Sequence[RankRecord], rows: Sequence[Mapping[str, Any]]) -> ShortRun:
     """The run of all ranks, from their records and the rows of metrics.jsonl. Raises TooFewIterations, and ValueError
     where the collectives of the ranks differ."""
-    dropped = max(1, len(rows) // 10)
+    dropped = max(1, len(rows) // 10, first_update(rows) or 0)
     if len(rows) < dropped + LEAST_ITERATIONS + 1:
         raise TooFewIterations(_needed_s(rows))
     steady = rows[dropped:]

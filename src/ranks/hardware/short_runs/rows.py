@@ -10,7 +10,7 @@ from ranks.engine.files.jsonl import number, read_rows
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder
 from ranks.hardware.short_runs.job import NAME
 
-PHASE, SUFFIX, SPEED = "time/", "_s", "_per_second"
+PHASE, SUFFIX, SPEED, UPDATE = "time/", "_s", "_per_second", "train/"
 Row = Mapping[str, Any]
 
 
@@ -32,6 +32,11 @@ def value(row: Row, name: str) -> float:
 def plain_s(row: Row) -> float:
     """Seconds of an iteration without its evaluation and without saves."""
     return value(row, "time/iteration_s") - value(row, "time/evaluation_s") - value(row, "time/save_s")
+
+
+def first_update(rows: Sequence[Row]) -> int | None:
+    """The index of the first row with an update; None without one. Self-play may fill its window before that."""
+    return next((index for index, row in enumerate(rows) if any(name.startswith(UPDATE) for name in row)), None)
 
 
 def items_of(rows: Sequence[Row]) -> dict[str, float]:

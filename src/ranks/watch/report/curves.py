@@ -2,60 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from ranks.engine.files.jsonl import number
+from ranks.watch.lines import JsonRow
+from ranks.watch.metric_groups import SPEED_GROUP, TIME_HEADING, by_group, heading, is_phase, phase
 from ranks.watch.report.figures import INK, line, panels, save
-from ranks.watch.report.run_facts import RunFacts
 
 COLUMNS, MOST_PANELS = 3, 24
-HEADINGS: Mapping[str, str] = {
-    "train": "Training",
-    "val": "Evaluation",
-    "match": "Matches",
-    "rollout": "Rollouts and games",
-    "selfplay": "Self-play",
-    "spikes": "Spikes",
-}
-"""The groups of metrics that have a picture, in this order; other groups follow."""
-SPEED, PHASE_SUFFIX, NO_PHASES = "_per_second", "_s", ("time/iteration_s",)
 
 
-def draw_metrics(facts: RunFacts, folder: Path) -> list[tuple[str, Path]]:
-    """(heading, picture) of each group of metrics."""
-    groups = facts.metrics()
-    order = [*HEADINGS, *(name for name in groups if name not in HEADINGS and name not in ("time", "memory"))]
+def draw(rows: Sequence[JsonRow], folder: Path) -> list[tuple[str, Path]]:
+    """(heading, picture) of each group of metrics and of the time. `rows`: of metrics.jsonl, with iterations."""
+    names = list(dict.fromkeys(name for row in rows for name in row if number(row, name) is not None))
+    groups = by_group(names)
+    speeds = groups.pop(SPEED_GROUP, [])
     found: list[tuple[str, Path]] = []
-    for group in order:
-        if group in groups:
-            path = folder / f"{group}.png"
-            _grid(facts, groups[group][:MOST_PANELS], path)
-            found.append((HEADINGS.get(group, group), path))
-    return found
-
-
-def draw_time(facts: RunFacts, folder: Path) -> list[tuple[str, Path]]:
-    """Where the time of each iteration went, speeds and memory."""
-    times = facts.metrics().get("time", [])
-    phases = [name for name in times if name.endswith(PHASE_SUFFIX) and name not in NO_PHASES]
-    found: list[tuple[str, Path]] = []
+    for group, members in groups.items():
+        found.append((heading(group), folder / f"{group}.png"))
+        _grid(rows, members[:MOST_PANELS], found[-1][1])
+    phases = [name for name in names if is_phase(name)]
     if phases:
-        found.append(("Time of an iteration", folder / "time.png"))
-        _stack(facts, phases, folder / "time.png")
-    speeds = [name for name in times if name.endswith(SPEED)] + facts.metrics().get("memory", [])
+        found.append((TIME_HEADING, folder / "time.png"))
+        _stack(rows, phases, folder / "time.png")
     if speeds:
-        found.append(("Speed and memory", folder / "speed.png"))
-        _grid(facts, speeds, folder / "speed.png")
+        found.append((heading(SPEED_GROUP), folder / "speed.png"))
+        _grid(rows, speeds, folder / "speed.png")
     return found
 
 
-def _grid(facts: RunFacts, names: Sequence[str], path: Path) -> None:
+def series(rows: Sequence[JsonRow], name: str) -> tuple[list[float], list[float]]:
+    """(iterations, values) of the rows that have a finite number under a name."""
+    pairs = [(float(row["iteration"]), value) for row in rows if (value := number(row, name)) is not None]
+    return [at for at, _ in pairs], [value for _, value in pairs]
+
+
+def _grid(rows: Sequence[JsonRow], names: Sequence[str], path: Path) -> None:
     """A small panel for each metric."""
     figure, axes = panels(-(-len(names) // COLUMNS), COLUMNS)
     for panel, name in zip(axes, names, strict=False):
-        iterations, values = facts.series(name)
+        iterations, values = series(rows, name)
         line(panel, iterations, values, color=INK)
         panel.set_title(name, fontsize=8)
     for panel in axes[len(names) :]:
@@ -63,17 +52,13 @@ def _grid(facts: RunFacts, names: Sequence[str], path: Path) -> None:
     save(figure, path)
 
 
-def _stack(facts: RunFacts, phases: Sequence[str], path: Path) -> None:
+def _stack(rows: Sequence[JsonRow], phases: Sequence[str], path: Path) -> None:
     """Seconds of each phase, one above the other."""
-    iterations = [float(row["iteration"]) for row in facts.rows]
-    seconds = np.array([[float(row.get(name) or 0.0) for row in facts.rows] for name in phases])
+    iterations = [float(row["iteration"]) for row in rows]
+    seconds = np.array([[number(row, name) or 0.0 for row in rows] for name in phases])
     used = seconds.sum(1) > 0.005 * seconds.sum()
     figure, (panel,) = panels(1, 1)
-    labels = [
-        name.removeprefix("time/").removesuffix(PHASE_SUFFIX)
-        for name, is_used in zip(phases, used, strict=True)
-        if is_used
-    ]
+    labels = [phase(name) for name, is_used in zip(phases, used, strict=True) if is_used]
     panel.stackplot(iterations, seconds[used], labels=labels, step="mid")
     panel.set_ylabel("seconds")
     panel.set_xlabel("iteration")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
-from ranks.watch.report.run_facts import RunFacts
+from ranks.watch.run_facts import RunFacts
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1000px; margin: 2em auto; padding: 0 1em }

@@ -1,0 +1,166 @@
+"""Forecasts against facts: 50 jobs on 1, 2, 4 and 8 ranks over real gloo and shaped links between network namespaces.
+
+    python benchmarks/forecast_jobs.py [--jobs 0-19] [--minutes M] [--result FILE]     needs root, and quiet cores
+
+A job's passes sleep as long as they should take (network_jobs/sleeper.py), so eight ranks fit on two cores; the
+engine, its buckets, gloo and the network are real. It says nothing of GPUs. A forecast sees what a user has before
+renting: the trace of one rank (`ranks forecast`), and a link probe of two ranks. 20 jobs are for tuning, 30 for
+judging. A start continues with the configurations that are missing in the result; a job takes about four minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+from measure import RESULTS, environment, origin
+from network_jobs.jobs import NetworkJob, draw
+from network_jobs.network import Network
+
+from ranks.cli.forecasting.child import MARK, Asked
+from ranks.cli.forecasting.measure import read_link
+from ranks.hardware.forecast.replay import replay
+from ranks.hardware.forecast.trace import Trace
+from ranks.hardware.links import probe
+
+RANKS = (1, 2, 4, 8)
+SLEEPER = Path(__file__).parent / "network_jobs" / "sleeper.py"
+MEASURED_S, LEAST, MOST, DROPPED = 8.0, 10, 60, 2
+"""Of each configuration: about so long, between so many iterations, without the first ones."""
+PROFILE_S, LIMIT_S = 5.0, 400.0
+
+
+def profile(job: NetworkJob, num_ranks: int) -> Trace:
+    """The trace of rank 0, recorded alone and without a network."""
+    asked = Asked(num_ranks, "cpu", PROFILE_S, time.time())
+    argv = [sys.executable, "-m", "ranks.cli.forecasting.child", json.dumps(asdict(asked)), str(SLEEPER), *job.flags]
+    child = subprocess.run([*argv, "--threads=1"], env=environment(), capture_output=True, text=True, check=True)
+    (line,) = (line for line in child.stdout.splitlines() if line.startswith(MARK))
+    return Trace.of_json(json.loads(line.removeprefix(MARK))["trace"])
+
+
+def probe_link(network: Network, port: int) -> dict[str, Any]:
+    """What `hardware/links/probe.py` measures with two ranks on two hosts."""
+    with tempfile.TemporaryDirectory(prefix="link-") as folder:
+        out = Path(folder) / "link.json"
+        ranks = network.start(2, [sys.executable, str(probe.__file__), str(out)], port, Path(folder))
+        codes = [process.wait(LIMIT_S) for process in ranks]
+        if codes != [0, 0]:
+            raise RuntimeError((Path(folder) / "rank0.log").read_text()[-2000:])
+        return json.loads(out.read_text())
+
+
+def measure(job: NetworkJob, network: Network, num_ranks: int, expected_s: float, port: int) -> dict[str, Any]:
+    """Mean seconds of an iteration of real ranks, and the share of both cores that was used meanwhile."""
+    iterations = DROPPED + min(MOST, max(LEAST, round(MEASURED_S / expected_s)))
+    with tempfile.TemporaryDirectory(prefix="job-") as name:
+        folder = Path(name)
+        argv = [sys.executable, "-m", "ranks", "train", str(SLEEPER), *job.flags, "--threads=1", "--gpus=none"]
+        argv += [f"--iterations={iterations}", f"--runs-dir={folder / 'runs'}", "--hang-timeout=10m"]
+        ranks = network.start(num_ranks, argv, port, folder)
+        try:
+            cpu = _cpu_while(ranks, folder / "runs" / "sleeper" / "metrics.jsonl")
+            codes = [process.wait(LIMIT_S) for process in ranks]
+        finally:
+            for process in ranks:
+                process.kill()
+        if any(codes):
+            raise RuntimeError((folder / "rank0.log").read_text()[-2000:])
+        rows = [json.loads(line) for line in (folder / "runs" / "sleeper" / "metrics.jsonl").open()]
+    seconds = [row["time/iteration_s"] - row["time/save_s"] for row in rows[DROPPED:]]
+    return {"iteration_s": statistics.fmean(seconds), "iterations": len(seconds), "cpu": cpu}
+
+
+def _cpu_while(ranks: list[subprocess.Popen[bytes]], metrics: Path) -> float:
+    """The share of the cores in use from the first rows of metrics until a rank ends."""
+    while ranks[0].poll() is None and not (metrics.exists() and metrics.read_text().count("\n") >= DROPPED):
+        time.sleep(0.1)
+    before, began = _busy_s(), time.monotonic()
+    while all(process.poll() is None for process in ranks):
+        time.sleep(0.1)
+    return (_busy_s() - before) / max(1e-9, time.monotonic() - began) / (psutil.cpu_count() or 1)
+
+
+def _busy_s() -> float:
+    times = psutil.cpu_times()
+    return times.user + times.system + getattr(times, "softirq", 0.0) + getattr(times, "irq", 0.0)
+
+
+class Result:
+    """The file: one entry for each job, written after each configuration."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.content: dict[str, Any] = {"origin": origin(), "jobs": {}}
+        if path.exists():
+            self.content = json.loads(path.read_text())
+
+    def of(self, job: NetworkJob) -> dict[str, Any]:
+        return self.content["jobs"].setdefault(str(job.number), {"job": asdict(job), "facts": {}})
+
+    def write(self) -> None:
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(self.path)
+
+
+def run_job(job: NetworkJob, network: Network, result: Result, port: int) -> None:
+    """Fill in what is missing of a job."""
+    entry = result.of(job)
+    network.shape(job.mbit)
+    if "link" not in entry:
+        entry["link"] = probe_link(network, port)
+        entry["traces"] = {n: profile(job, n).as_json() for n in RANKS}
+        result.write()
+    for index, num_ranks in enumerate(n for n in RANKS if str(n) not in entry["facts"]):
+        expected_s = forecast_s(entry, num_ranks)
+        fact = measure(job, network, num_ranks, expected_s, port + 1 + index)
+        entry["facts"][str(num_ranks)] = fact
+        result.write()
+        error = expected_s / fact["iteration_s"] - 1
+        figures = f"{fact['iteration_s']:.3f} s, forecast {expected_s:.3f} s ({error:+.1%}), CPU {fact['cpu']:.0%}"
+        print(f"job {job.number}, {job.mbit:g} Mbit/s, {job.megabytes:g} MB, {num_ranks} ranks: {figures}", flush=True)
+
+
+def forecast_s(entry: Mapping[str, Any], num_ranks: int) -> float:
+    """Seconds of an iteration, from the trace and the link alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "link.json"
+        path.write_text(json.dumps(entry["link"]))
+        link = read_link(path)
+    traces = entry["traces"]
+    trace = Trace.of_json(traces.get(str(num_ranks)) or traces[num_ranks])
+    return replay(trace.iterations, link, num_ranks).seconds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--jobs", default="0-49", help="FIRST-LAST")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no job after so many minutes")
+    parser.add_argument("--result", type=Path, default=RESULTS / f"forecast_jobs_{time.strftime('%Y-%m-%d')}.json")
+    asked, began = parser.parse_args(), time.monotonic()
+    first, last = map(int, asked.jobs.split("-"))
+    result = Result(asked.result)
+    with ExitStack() as closing:
+        network = Network(max(RANKS), closing)
+        for job in draw()[first : last + 1]:
+            if time.monotonic() - began > 60 * asked.minutes:
+                break
+            run_job(job, network, result, 29600 + 10 * job.number)
+    print(f"{len(result.content['jobs'])} jobs: {result.path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

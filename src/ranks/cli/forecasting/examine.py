@@ -1,0 +1,34 @@
+"""What `ranks doctor WORKLOAD` says of a workload."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+
+from ranks.cli.flags.settings import resolve
+from ranks.cli.forecasting.child import Asked
+from ranks.cli.forecasting.measure import record_trace
+from ranks.engine.distributed.process_env import available_cores
+from ranks.errors import UserError
+from ranks.hardware.doctor.finding import Finding, failure
+from ranks.hardware.doctor.workload import judge_workload
+from ranks.launch.gpus import find_gpus
+
+TRACE_S, LIMIT_S = 3.0, 120.0
+"""Of the recorded iterations, and of the whole recording."""
+
+
+def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> Iterator[Finding]:
+    """Record one of `ranks` ranks for some seconds and judge it. `train`: flags of `ranks train`. Raises UserError for
+    wrong flags."""
+    argv = shlex.split(train)
+    device = "cuda:0" if on_gpu and find_gpus().count else "cpu"
+    threads = resolve(workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
+    asked = Asked(ranks, device, TRACE_S, time.time(), whole=False)
+    try:
+        found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
+    except UserError as error:
+        yield failure("workload", error.found, "a dry run that ends", error.do)
+        return
+    yield from judge_workload(found.trace, device, found.memory_bytes)

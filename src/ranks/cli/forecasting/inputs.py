@@ -1,0 +1,161 @@
+"""What `ranks forecast` computes with, from its flags: profile, GPU, link, price. Each has a source."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ranks.cli.flags.settings import resolve
+from ranks.cli.forecasting.flags import ForecastFlags
+from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
+from ranks.engine.config import seconds
+from ranks.errors import UserError
+from ranks.hardware.catalogue.gpus import Gpu, by_name, find
+from ranks.hardware.catalogue.links import catalogued_link, network_link
+from ranks.hardware.catalogue.prices import age, known_prices, prices_of, read_prices
+from ranks.hardware.forecast.job import Forecast, Speedup
+from ranks.hardware.forecast.other_gpu import speedup
+from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.forecast.rental import Rental
+from ranks.hardware.links.curve import Link
+from ranks.launch.gpus import find_gpus
+
+ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "profile_seconds")
+
+
+def check(flags: ForecastFlags) -> None:
+    """Raises UserError for numbers and names that cannot be, before anything is measured."""
+    for name in ABOVE_ZERO:
+        value = getattr(flags, name)
+        if value is not None and not 0 < value < math.inf:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} {value}", "it must be a number above 0", f"give {flag} 2.5, for example")
+    if (flags.watts is None) != (flags.kwh is None):
+        raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
+    if flags.on is not None:
+        by_name(flags.on)
+    if flags.prices is not None:
+        read_prices(flags.prices)
+    if flags.budget is not None and flags.ranks is not None and flags.price is None and flags.watts is None:
+        raise UserError(f"--budget {flags.budget:g}", "no price is known", "give --price, what one rank costs an hour")
+    _times(flags)
+
+
+def _times(flags: ForecastFlags) -> list[float]:
+    return [seconds(getattr(flags, name), f"--{name}") for name in ("setup", "transfer", "billing")]
+
+
+def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
+    """The profile of --profile, or one that is recorded now. Raises UserError."""
+    if flags.profile is not None:
+        profile = Profile.read(flags.profile)
+        missing = [n for n in counts if n not in profile.traces]
+        if missing:
+            found = f"the profile has {', '.join(map(str, profile.traces))}, not {', '.join(map(str, missing))}"
+            raise UserError(f"--profile {flags.profile}", found, "record it with these numbers of ranks")
+        if Path(profile.workload).stem != Path(flags.workload).stem:
+            asked = f"ranks forecast {flags.workload} --profile {flags.profile}"
+            raise UserError(asked, f"the profile is of {profile.workload}", f"ranks forecast {profile.workload} ...")
+    else:
+        settings = resolve(flags.workload, shlex.split(flags.train), outline=True)
+        profile = measure_profile(settings, shlex.split(flags.train), counts, _device(flags), flags.profile_seconds)
+        if flags.save_profile is not None:
+            profile.write(flags.save_profile)
+    return profile if flags.iterations is None else replace(profile, iterations=flags.iterations)
+
+
+def _device(flags: ForecastFlags) -> str:
+    if flags.gpus is None:
+        return "cpu"
+    gpus = find_gpus()
+    if not gpus.count:
+        do = "use --ranks for CPU cores, or give --profile with one that was recorded on a GPU"
+        raise UserError("a profile on a GPU", gpus.why_none or "there is none here", do)
+    return "cuda:0"
+
+
+def gpu_and_speedup(flags: ForecastFlags, profile: Profile) -> tuple[Gpu | None, Speedup]:
+    """The GPU of the run, None where the catalogue does not know it, and how much faster it is than the recorded one.
+    Raises UserError."""
+    recorded = find(profile.device) if profile.is_gpu else None
+    if flags.on is None:
+        return recorded, Speedup()
+    if recorded is None:
+        found = f"the profile was recorded on {profile.device}, which the catalogue of GPUs does not have"
+        do = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
+        raise UserError(f"--on {flags.on}", found, do)
+    wanted = by_name(flags.on)
+    return wanted, speedup(recorded, wanted)
+
+
+def given_link(flags: ForecastFlags) -> Link | None:
+    """The link that --link names. Raises UserError."""
+    if flags.link is None:
+        return None
+    rate = re.fullmatch(r"([0-9.]{1,8})\s*gbit", flags.link.lower())
+    if rate is None:
+        return read_link(Path(flags.link))
+    try:
+        return network_link(float(rate[1]))
+    except ValueError as error:
+        raise UserError(f"--link {flags.link}", "that is no rate", "give --link 25gbit, for example") from error
+
+
+def links_of(
+    flags: ForecastFlags, profile: Profile, gpu: Gpu | None, counts: Sequence[int], given: Link | None
+) -> dict[int, Link]:
+    """What connects each number of ranks. Raises UserError where nothing is known."""
+    if given is not None:
+        return dict.fromkeys(counts, given)
+    if not profile.is_gpu:
+        return dict.fromkeys(counts, probe_link("none"))
+    if flags.on is None and flags.profile is None and find_gpus().count > 1:
+        return dict.fromkeys(counts, probe_link("2"))
+    found: dict[int, Link] = {}
+    for count in counts:
+        link = catalogued_link(gpu, count) if gpu is not None else None
+        if link is None:
+            name = gpu.name if gpu is not None else profile.device
+            asked = f"the link between {count} of {name}"
+            do = "give --link FILE of a measured one, or the rate of the network, for example --link 25gbit"
+            raise UserError(asked, "the catalogue does not know it", do)
+        found[count] = link
+    return found
+
+
+def rental_of(flags: ForecastFlags, gpu: Gpu | None, count: int) -> Rental:
+    """How `count` GPUs are paid, and where the price comes from. Raises UserError."""
+    price, source = flags.price, "--price"
+    if price is None and flags.watts is not None and flags.kwh is not None:
+        price, source = flags.watts / 1000 * flags.kwh, f"{flags.watts:g} W at {flags.kwh:g} a kilowatt-hour"
+    if price is None and gpu is not None:
+        known = known_prices() if flags.prices is None else read_prices(flags.prices)
+        offers = prices_of(gpu, count, known)
+        found = offers.spot if flags.spot else offers.on_demand
+        if found is not None:
+            price, cheapest = found.median_usd_per_gpu_hour, found.cheapest
+            of = f"of {count}" if found.is_same_count else "of machines of other sizes"
+            least = f"{found.cheapest_usd_per_gpu_hour:.2f} at {cheapest.provider}"
+            old = age(cheapest, datetime.date.today())
+            source = f"USD, median of {found.num_offers} offers {of}, the least {least}, {old}"
+    if flags.budget is not None and price is None:
+        raise UserError(f"--budget {flags.budget:g}", "no price is known", "give --price, what one GPU costs an hour")
+    setup_s, transfer_s, unit_s = _times(flags)
+    return Rental(price, setup_s, transfer_s, unit_s, source)
+
+
+def too_small(gpu: Gpu | None, forecasts: Sequence[Forecast]) -> dict[int, str]:
+    """The numbers of GPUs on which a rank needs more memory than one GPU has, and a sentence about each."""
+    if gpu is None:
+        return {}
+    has_gb = gpu.memory_gb
+    return {
+        f.num_ranks: f"{f.num_ranks}: a rank needs {f.peak_bytes / 1e9:.1f} GB, and one {gpu.name} has {has_gb:g} GB"
+        for f in forecasts
+        if f.peak_bytes > has_gb * 1e9
+    }

@@ -1,0 +1,179 @@
+"""What the files of a run say, for a report and for the served page. Anything may be missing or odd in them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ranks.engine.files.jsonl import number
+from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.sessions import goodput, wall_seconds
+from ranks.progress import duration
+from ranks.watch.lines import JsonRow
+
+BEGINS = ("opened", "resumed")
+SHOWN = (
+    "opened",
+    "resumed",
+    "finished",
+    "stopped",
+    "failed",
+    "hangs",
+    "restarted",
+    "gave_up",
+    "skipped_update",
+    "warning",
+)
+"""The events that are listed."""
+RUN_EVENTS = ("warning", "skipped_update")
+"""Those of them that are in events.jsonl; the others are in sessions.jsonl."""
+MOST_EVENTS = 100
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """What all rows of metrics.jsonl together say."""
+
+    iterations: int = 0
+    """That are finished."""
+    time_s: float = 0.0
+    """Of training, all sessions together."""
+    kept_s: float = 0.0
+    """Of the iterations whose work was kept."""
+
+    @staticmethod
+    def of(rows: Iterable[JsonRow]) -> RowSums:
+        """Of these rows."""
+        return functools.reduce(RowSums.plus, rows, RowSums())
+
+    def plus(self, row: JsonRow) -> RowSums:
+        """With one more row."""
+        done, time_s = number(row, "iteration"), number(row, "time_s")
+        return RowSums(
+            self.iterations if done is None else int(done),
+            self.time_s if time_s is None else time_s,
+            self.kept_s + (number(row, "time/iteration_s") or 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the files of a run folder say, without its curves."""
+
+    name: str
+    settings: JsonRow
+    provenance: JsonRow
+    """Versions, hardware and commit from run.json."""
+    sums: RowSums
+    events: Sequence[JsonRow]
+    sessions: Sequence[JsonRow]
+    in_use: bool | None
+    """None where the lock belongs to another user."""
+
+    @classmethod
+    def read(cls, folder: Path, sums: RowSums, events: Sequence[JsonRow], sessions: Sequence[JsonRow]) -> RunFacts:
+        """Add the settings and the lock to the rows of the three files. Raises UserError where the settings are
+        damaged."""
+        run = RunFolder(folder)
+        return cls(folder.name, run.read_settings(), run.read_run(), sums, events, sessions, run.in_use())
+
+    @property
+    def plan(self) -> JsonRow:
+        """The newest plan; empty without one."""
+        return next((event for event in reversed(self.events) if event.get("event") == "plan"), {})
+
+    @property
+    def goal(self) -> int | None:
+        """Iterations after which the run is finished."""
+        goal = number(self.plan, "iterations")
+        return None if goal is None else int(goal)
+
+    @property
+    def iterations(self) -> str:
+        """'120 of 600'."""
+        return f"{self.sums.iterations:,}" + (f" of {self.goal:,}" if self.goal is not None else "")
+
+    def wall_s(self, now: float) -> float:
+        """From the start of each session to its end, added up; `now` where one is running."""
+        return wall_seconds(self._until(now))
+
+    def goodput(self, now: float) -> float:
+        """The share of the time of all sessions that went into kept iterations."""
+        return goodput(self.sums.kept_s, self._until(now)) or 0.0
+
+    def _until(self, now: float) -> list[JsonRow]:
+        """The sessions; one that is running ends now."""
+        return [*self.sessions, *([{"event": "stopped", "time": now}] if self.in_use else [])]
+
+    def cost(self, price: float, now: float) -> float:
+        """Of all sessions, where an hour of the machine costs `price`."""
+        return price * self.wall_s(now) / 3600
+
+    def facts(self, price: float | None, now: float) -> Iterator[tuple[str, str]]:
+        """The rows of a table about the run."""
+        plan = self.plan
+        yield "workload", str(self.settings.get("workload", "-"))
+        yield "iterations", self.iterations
+        yield "state", self.state
+        devices = plan.get("devices")
+        found = ", ".join(sorted(set(map(str, cast("list[Any]", devices))))) if isinstance(devices, list) else ""
+        yield "ranks", f"{plan.get('ranks', '?')} on {found or '?'}, {plan.get('mode', '?')} mode"
+        parameters = plan.get("parameters")
+        yield "parameters", f"{parameters:,}" if isinstance(parameters, int) else "-"
+        yield "time", f"{duration(self.sums.time_s)} of kept training, {duration(self.wall_s(now))} in all sessions"
+        yield "goodput", f"{self.goodput(now):.1%} of the time of all sessions went into kept iterations"
+        if price is not None:
+            yield "cost", f"{self.cost(price, now):,.2f} at {price:,.2f} an hour, for all sessions"
+        for name in ("versions", "hardware"):
+            part = self.provenance.get(name)
+            if isinstance(part, dict):
+                yield name, ", ".join(f"{key} {value}" for key, value in cast("dict[str, Any]", part).items())
+        yield "commit", str(self.provenance.get("git") or "-")
+
+    @property
+    def state(self) -> str:
+        """running, finished, stopped, ..."""
+        return "running" if self.in_use else last_state(next(reversed(self.sessions), None), self.in_use)
+
+    def history(self) -> Iterator[tuple[str, str, str]]:
+        """(when, what, details) of starts, ends, faults and warnings, in the order of time; the newest where there are
+        many."""
+        found = [*self._session_events(), *self._run_events()]
+        for at, what, details in sorted(found, key=lambda event: event[0])[-MOST_EVENTS:]:
+            yield date_and_time(at), what, details
+
+    def _session_events(self) -> Iterator[tuple[float, str, str]]:
+        for session in self.sessions:
+            at, what = number(session, "time"), str(session.get("event"))
+            if at is not None and what in SHOWN:
+                hidden = ("event", "time", "time_s", "joined", "last_sign")
+                yield at, what, ", ".join(f"{k} {str(v)[:300]}" for k, v in session.items() if k not in hidden)
+
+    def _run_events(self) -> Iterator[tuple[float, str, str]]:
+        """Warnings and skipped updates have the time of training; the first session's start is added."""
+        start = next((at for session in self.sessions if (at := number(session, "time")) is not None), None)
+        for event in self.events:
+            at, what = number(event, "time_s"), str(event.get("event"))
+            if start is not None and at is not None and what in RUN_EVENTS:
+                yield start + at, what, f"iteration {event.get('iteration')}: {str(event.get('text', ''))[:300]}"
+
+
+def last_state(session: JsonRow | None, in_use: bool | None) -> str:
+    """How a run ended, by its last record in sessions.jsonl; one that wrote no end was killed. `in_use`: None where
+    another user may hold the lock."""
+    event = str(session.get("event", "unknown")) if session is not None else "unknown"
+    if event in BEGINS:
+        return "unknown" if in_use is None else "killed"
+    return event
+
+
+def date_and_time(seconds: float) -> str:
+    """Of Unix time in UTC; '?' for a number that is no time."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "?"

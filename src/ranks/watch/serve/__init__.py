@@ -1,0 +1,1 @@
+"""`ranks watch RUN --serve`: a read-only page about one run, for a browser on this machine."""

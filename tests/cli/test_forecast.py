@@ -1,0 +1,98 @@
+"""`ranks forecast` on a real workload, and forecasts beside the run that followed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ranks.cli.main import main
+from tests.toys import images
+
+CURVE = {"num_ranks": 2, "num_bytes": [8, 1024, 1048576], "seconds": [0.001, 0.001, 0.01]}
+IMAGES = str(Path(images.__file__))
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> str:
+    path = tmp_path / "link.json"
+    path.write_text(json.dumps({"device": CURVE, "host": CURVE, "on": "cpu"}))
+    return str(path)
+
+
+def test_a_forecast_and_the_run_after_it(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = ["--ranks", "1,2", "--link", link, "--profile-seconds", "0.2", "--iterations", "30", "--price", "2"]
+    assert main(["forecast", IMAGES, *flags, "--hours", "8", "--save-profile", "p.json"]) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "30 iterations",
+        "measured: ",
+        "2.00 for one GPU an hour",
+        "limited by",
+        "iterations in 8 h",
+        "best: ",
+    ):
+        assert part in text, part
+    assert main(["forecast", IMAGES, "--profile", "p.json", *flags, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    one, two = found["forecasts"]
+    assert (one["num_ranks"], two["num_ranks"]) == (1, 2)
+    assert one["replayed"]["exposed_s"] == 0
+    assert two["replayed"]["exposed_s"] >= 0.0009, "the all-reduce of one bucket, which nothing hides"
+    assert two["iteration_s"]["low"] < two["iteration_s"]["middle"] < two["iteration_s"]["high"]
+    assert main(["forecast", "--ledger"]) == 0
+    assert "no run in runs/ has a forecast" in capsys.readouterr().out
+    train = ["train", IMAGES, "--iterations", "30", "--gpus", "none", "--ranks", "1", "--threads", "1"]
+    assert main(train) == 0
+    capsys.readouterr()
+    assert main(["forecast", "--ledger"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["run", "ranks"]
+    assert row.split()[:2] == ["images", "1"]
+    assert "%" in row
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], "neither --gpus nor --ranks"),
+        (["--gpus", "1", "--ranks", "1"], "give one of them"),
+        (["--ranks", "0,2"], "numbers from 1 to 4,096"),
+        (["--ranks", "1", "--price", "-2"], "above 0"),
+        (["--ranks", "1", "--budget", "20"], "no price is known"),
+        (["--ranks", "1", "--watts", "700"], "one of them is missing"),
+        (["--ranks", "1", "--deadline", "soon"], "--deadline"),
+        (["--ranks", "1", "--profile", "nowhere.json"], "nowhere.json"),
+        (["--ranks", "1", "--on", "h100"], "which the catalogue of GPUs does not have"),
+        (["--ranks", "1", "--on", "rtx4091"], "did you mean RTX 4090"),
+        (["--ranks", "1", "--prices", "nowhere.csv"], "nowhere.csv"),
+        (["--ranks", "1", "--link", "1.2.3gbit"], "that is no rate"),
+        (["--ranks", "1", "--train", "--no-such-flag 3"], "no-such-flag"),
+        (["--ranks", "128"], "its dry run as rank 0 of 128 ended"),
+    ],
+)
+def test_wrong_flags(
+    flags: list[str],
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["forecast", IMAGES, "--profile-seconds", "0.1", *flags]) == 2
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"device": 3, "host": 4}'])
+def test_a_file_that_is_no_link(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.json").write_text(text)
+    assert main(["forecast", IMAGES, "--ranks", "1", "--link", "link.json"]) == 2
+    assert "--link link.json" in capsys.readouterr().err
