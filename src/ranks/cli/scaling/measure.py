@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from ranks.progress import ProgressBar
 
 TRIES = 3
 """How often a run that was too short is made again, each time longer."""
+MOST_BUSY = 0.25
+"""The load of each core from which on there is a warning."""
 LIMIT_S = 3600.0
 """Of one run with its start."""
 
@@ -52,6 +55,16 @@ class Measurement:
     seconds: float
     """Of each run, without its start."""
     rounds: int
+    load: float
+    """The load average of the machine in the minute before."""
+
+    @property
+    def warning(self) -> str | None:
+        """Where other programs use this machine, what that means."""
+        cores = available_cores()
+        if self.load < MOST_BUSY * cores:
+            return None
+        return f"the load was {self.load:.1f} on {cores} cores before: with other programs the speeds are too low"
 
     def run(self, cases: Sequence[Case]) -> dict[str, list[ShortRun]]:
         """The runs of each case by its label, in rounds over all cases. Raises UserError where a run fails."""
@@ -120,7 +133,7 @@ def measurement_of(flags: ScaleFlags, settings: Settings, counts: Sequence[int])
         found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
         raise UserError(asked, found, f'give --train="--shards {most}"')
     train = tuple(shlex.split(flags.train))
-    return Measurement(flags.workload, train, on_gpus, threads, flags.seconds, flags.rounds)
+    return Measurement(flags.workload, train, on_gpus, threads, flags.seconds, flags.rounds, os.getloadavg()[0])
 
 
 def _error(folder: Path) -> str:

@@ -61,7 +61,7 @@ def numbers(flags: ScaleFlags, settings: Settings, counts: Sequence[int], unit: 
     text += batches_in_words(kinds, batch, counts[0], unit)
     if measurement.on_gpus:
         text.append("the clocks of the GPUs agree within some 10 us; waits of the host count as compute")
-    return finish(flags, content, "\n".join(text))
+    return finish(flags, content, measurement.warning, "\n".join(text))
 
 
 def batches_in_words(kinds: Sequence[Scaling], batch: int | None, fewest: int, unit: str) -> list[str]:
@@ -82,7 +82,7 @@ def shares(flags: ScaleFlags, settings: Settings, counts: Sequence[int]) -> int:
     measurement = measurement_of(flags, settings, counts)
     found = measure_balance(measurement, counts[0], settings.engine.num_shards, flags.max_items)
     content = about(settings, measurement, found.devices[0]) | asdict(found) | {"flag": found.flag}
-    return finish(flags, content, balance_table(found))
+    return finish(flags, content, measurement.warning, balance_table(found))
 
 
 def batches(flags: ScaleFlags, settings: Settings) -> int:
@@ -97,7 +97,7 @@ def batches(flags: ScaleFlags, settings: Settings) -> int:
     measurement = measurement_of(flags, settings, [1])
     points, device = measure_batches(measurement, settings, kind, sizes)
     content = about(settings, measurement, device) | {"kind": kind, "points": [asdict(p) for p in points]}
-    return finish(flags, content, batch_table(kind, points, rule_of(settings.config)))
+    return finish(flags, content, measurement.warning, batch_table(kind, points, rule_of(settings.config)))
 
 
 def picture(out: Path | None) -> Callable[[Sequence[Point], str, str, Path], None] | None:
@@ -133,13 +133,14 @@ def about(settings: Settings, measurement: Measurement, device: str) -> dict[str
         "threads": measurement.threads,
         "seconds": measurement.seconds,
         "rounds": measurement.rounds,
+        "load": measurement.load,
     }
 
 
-def finish(flags: ScaleFlags, content: dict[str, Any], text: str) -> int:
+def finish(flags: ScaleFlags, content: dict[str, Any], warning: str | None, text: str) -> int:
     """Print the result and write the file of --out."""
     written = json.dumps(content, indent=2)
-    print(written if flags.json else text)
+    print(written if flags.json else "\n".join(filter(None, [text, warning])))
     if flags.out is not None:
         make(flags.out)
         (flags.out / FILE).write_text(written + "\n", encoding="utf-8")
