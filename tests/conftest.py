@@ -22,7 +22,7 @@ BUDGETS_S: Mapping[str, int] = {
     "engine": 30,
     "fuzz": 5,
     "graph_coloring": 75,
-    "hardware": 15,
+    "hardware": 35,
     "launch": 45,
     "prove": 145,
     "rating": 15,
@@ -35,7 +35,7 @@ BUDGETS_S: Mapping[str, int] = {
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not
-asserted. Ten minutes of two cores are 1,200 s. This table is 840; the machines at hand took 477 to 930. Two more
+asserted. Ten minutes of two cores are 1,200 s. This table is 860; the machines at hand took 477 to 930. Two more
 workloads at 60 each are 120, and the rest is for ruff and pyright."""
 
 LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")

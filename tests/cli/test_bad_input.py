@@ -18,6 +18,7 @@ from .conftest import HERE
 
 Refused = Callable[[Sequence[str]], str]
 GC = ["train", "graph-coloring"]
+SCALE = ["scale", "graph-coloring"]
 MATCH = ["chess", "match", "--player", "random"]
 NAME = "n" * 300
 DIGITS = "9" * 5000
@@ -102,6 +103,22 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
     "launch as torchrun": (["launch", "--nproc-per-node", "2", "x.py"], "give --ranks N"),
     "flag of runs": (["runs", "--jsno"], "did you mean --json?"),
+    "scaling of nothing": (["scale"], "no value for WORKLOAD"),
+    "scaling on no counts": (SCALE, "give --gpus 1,2,4,8"),
+    "scaling on zero ranks": ([*SCALE, "--ranks", "0,2"], "numbers from 1 to 4,096"),
+    "scaling on one number of ranks": ([*SCALE, "--ranks", "1"], "two numbers at least are compared"),
+    "scaling on more ranks than cores": ([*SCALE, "--ranks", "1,4096"], "would wait for each other's cores"),
+    "scaling on more GPUs than there are": ([*SCALE, "--gpus", "1,4096"], "measure where they are"),
+    "scaling on GPUs and cores": ([*SCALE, "--gpus", "1,2", "--ranks", "1,2"], "give one of them"),
+    "scaling in no rounds": ([*SCALE, "--ranks", "1,2", "--rounds", "0"], "it is 1 or more"),
+    "scaling in no time": ([*SCALE, "--ranks", "1,2", "--seconds", "0"], "a number above 0"),
+    "scaling with a flag of each run": ([*SCALE, "--ranks", "1,2", "--train=--ranks 2"], "leave --ranks out"),
+    "a micro-batch of none": ([*SCALE, "--micro-batch", "0,8"], "numbers from 1 on"),
+    "two kinds of batches": ([*SCALE, "--micro-batch", "8", "--global-batch", "8"], "a measurement of its own"),
+    "batches on several ranks": ([*SCALE, "--micro-batch", "8", "--ranks", "1,2"], "measured on one rank"),
+    "shares of one rank": ([*SCALE, "--ranks", "1", "--shares", "auto"], "2 or more"),
+    "shares by hand": ([*SCALE, "--ranks", "2", "--shares", "5,3"], "--shares 5,3"),
+    "items without shares": ([*SCALE, "--ranks", "1,2", "--max-items", "8"], "it belongs to --shares auto"),
 }
 
 

@@ -16,10 +16,11 @@ from ranks.hardware.forecast.job import Forecast, best, forecast_run, num_saves
 from ranks.hardware.forecast.ledger import Ledger
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
-from ranks.hardware.forecast.record import Job, record
+from ranks.hardware.forecast.record import record
 from ranks.hardware.forecast.rental import Rental, save_interval_s
 from ranks.hardware.forecast.trace import IterationTrace, Trace
 from ranks.hardware.links.curve import AllReduceCurve, Link
+from ranks.hardware.short_runs.job import Job
 from tests.toys import images
 
 CURVE = AllReduceCurve(2, (8, 1024, 2**20), (1e-4, 1e-4, 1e-3))

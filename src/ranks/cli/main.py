@@ -44,6 +44,10 @@ COMMANDS = {
         "what a run will take and cost on 1, 2, 4, ... GPUs",
         "ranks.cli.commands.forecast:forecast",
     ),
+    "scale": (
+        "measure the speed on 1, 2, 4, ... GPUs, and say what limits it",
+        "ranks.cli.commands.scale:scale",
+    ),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (

@@ -18,3 +18,21 @@ def age(seconds: float) -> str:
         if seconds >= length_s:
             return f"{seconds // length_s:.0f}{unit}"
     return f"{seconds:.0f}s"
+
+
+def short_s(seconds: float) -> str:
+    """0.0123 -> '12.3 ms'."""
+    for unit, length_s in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= length_s:
+            return f"{seconds / length_s:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def rate(per_second: float) -> str:
+    """1234.5 -> '1,234', 3.456 -> '3.46'."""
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, which says why a program ended."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")[:300]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.cli.flags.counts import numbers_of_ranks
 from ranks.cli.flags.parse import parse
 from ranks.cli.forecasting import inputs
 from ranks.cli.forecasting.flags import ForecastFlags
@@ -35,7 +36,7 @@ def forecast(argv: Sequence[str]) -> int:
     if "--ledger" in argv:
         return ledger(parse(LedgerFlags, argv, prog=PROG))
     flags = parse(ForecastFlags, argv, prog=PROG)
-    counts, unit = inputs.numbers_of_ranks(flags)
+    counts, unit = numbers_of_ranks(PROG, flags.gpus, flags.ranks)
     inputs.check(flags)
     deadline_s = None if flags.deadline is None else seconds(flags.deadline, "--deadline")
     failure_s = seconds(flags.failure_every, "--failure-every")

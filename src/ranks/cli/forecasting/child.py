@@ -39,7 +39,8 @@ def main(argv: list[str]) -> None:
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
-    from ranks.hardware.forecast.record import Job, record, record_steady
+    from ranks.hardware.forecast.record import record, record_steady
+    from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
     with tempfile.TemporaryDirectory(prefix="ranks-profile-") as folder, contextlib.redirect_stdout(sys.stderr):

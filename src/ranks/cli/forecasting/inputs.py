@@ -25,23 +25,7 @@ from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.links.curve import Link
 from ranks.launch.gpus import find_gpus
 
-MOST_RANKS = 4096
 ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "profile_seconds")
-
-
-def numbers_of_ranks(flags: ForecastFlags) -> tuple[list[int], str]:
-    """The numbers of ranks, increasing, and what they are called. Raises UserError."""
-    if flags.gpus is not None and flags.ranks is not None:
-        raise UserError("--gpus with --ranks", "--ranks is for CPU cores", "give one of them")
-    name, counts = ("--gpus", flags.gpus) if flags.gpus is not None else ("--ranks", flags.ranks)
-    if counts is None:
-        found = "neither --gpus nor --ranks"
-        raise UserError("ranks forecast", found, "give --gpus 1,2,4,8, or --ranks 1,2 for CPU cores")
-    wrong = [count for count in counts if not 1 <= count <= MOST_RANKS]
-    if wrong or not counts:
-        asked = f"{name} {','.join(map(str, counts))}"
-        raise UserError(asked, f"numbers from 1 to {MOST_RANKS:,} are needed", f"give {name} 1,2,4,8, for example")
-    return sorted(set(counts)), "GPUs" if name == "--gpus" else "ranks"
 
 
 def check(flags: ForecastFlags) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ranks.cli.flags.settings import Settings
 from ranks.cli.forecasting.child import MARK, Asked
+from ranks.cli.units import last_line
 from ranks.engine.config import identity_of
 from ranks.engine.config_file import read_object
 from ranks.engine.distributed.process_env import available_cores
@@ -90,8 +91,8 @@ def record_trace(workload: str, flags: Sequence[str], asked: Asked, limit_s: flo
         raise UserError(f"to profile {workload}", f"its dry run took more than {limit_s:.0f} s", do) from None
     line = next((line for line in reversed(child.stdout.splitlines()) if line.startswith(MARK)), None)
     if child.returncode != 0 or line is None:
-        last = next((text.strip() for text in reversed(child.stderr.splitlines()) if text.strip()), "no message")
-        found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last[:300]}"
+        last = last_line(child.stderr)
+        found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last}"
         raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
     return Recorded(Trace.of_json(answer["trace"]), str(answer["device"]), int(answer["memory_bytes"]))
@@ -104,8 +105,8 @@ def probe_link(gpus: str) -> Link:
         command = [sys.executable, "-m", "ranks", "launch", "--ranks", "2", "--gpus", gpus, str(probe.__file__)]
         child = subprocess.run([*command, str(out)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if child.returncode != 0 or not out.exists():
-            last = next((text for text in reversed(child.stderr.splitlines()) if text.strip()), "no message")
-            raise UserError("to measure the link of two ranks", last[:300], "ranks doctor, or give --link FILE")
+            do = "ranks doctor, or give --link FILE"
+            raise UserError("to measure the link of two ranks", last_line(child.stderr), do)
         return read_link(out, f"measured with two ranks on {platform.node()}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ranks.cli.on_runs.columns import aligned
-from ranks.cli.units import size
+from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, Interval, Speedup
 from ranks.hardware.forecast.ledger import Comparison
 from ranks.hardware.forecast.profile import Profile
@@ -31,7 +31,7 @@ def table(forecasts: Sequence[Forecast], unit: str, reached: Sequence[tuple[str,
         cells = [
             str(f.num_ranks),
             short_s(f.iteration_s.middle),
-            f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}",
+            rate(speed),
             f"{f.strong_efficiency(forecasts[0]):.0%}",
             "-" if f.weak_efficiency is None else f"{f.weak_efficiency:.0%}",
             with_interval(f.run_s, clock),
@@ -142,14 +142,6 @@ def compared(comparisons: Sequence[Comparison]) -> str:
 def with_interval(interval: Interval, shown: Callable[[float], str]) -> str:
     """The value, and its interval in brackets."""
     return f"{shown(interval.middle)} ({shown(interval.low)} to {shown(interval.high)})"
-
-
-def short_s(seconds: float) -> str:
-    """0.0123 -> '12.3 ms'."""
-    for unit, length_s in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= length_s:
-            return f"{seconds / length_s:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Record what one rank of several does: two short runs of the workload in a temporary folder, with `TracingComm`.
+"""Record what one rank of several does: two short runs of the workload in a temporary folder, with `EchoComm`.
 
 The first run has two iterations, an evaluation and a save. The second one has no evaluation and takes a given time.
 """
@@ -6,54 +6,40 @@ The first run has two iterations, an evaluation and a save. The second one has n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from ranks.engine.config import RunConfig
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
-from ranks.engine.files.jsonl import number, read_rows
-from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, RunFolder
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.folder import EVENTS_FILE
 from ranks.errors import UserError
+from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
-from ranks.hardware.forecast.tracing_comm import TracingComm
+from ranks.hardware.short_runs.clocks import WorkClock
+from ranks.hardware.short_runs.job import ENDLESS, Job
+from ranks.hardware.short_runs.recorded_comm import RecordedComm
+from ranks.hardware.short_runs.rows import Row, first_update, items_of, phases_of, plain_s, rows_of, run_folder, value
 
-ENDLESS = 1_000_000
-"""Iterations of a run that the clock ends."""
-NEVER = str(ENDLESS)
-PHASE, SUFFIX = "time/", "_s"
 NO_PHASES = ("iteration", "evaluation", "save")
-SPEED, UPDATE = "_per_second", "train/"
 LEAST, MOST_SESSIONS = 3, 5
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Job:
-    """The run to forecast, as its settings say."""
-
-    workload: str
-    train: Callable[[Any, World], Any]
-    config: Any
-    engine: RunConfig
 
 
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
     first = _run(job, device, num_ranks, folder / "first", 2, None)
-    plain_s = _plain_s(first.rows[-1])
-    steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * plain_s))
+    iteration_s = plain_s(first.rows[-1])
+    steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
     return replace(
         steady,
-        evaluation_s=_value(first.rows[-1], "time/evaluation_s"),
+        evaluation_s=value(first.rows[-1], "time/evaluation_s"),
         save_s=first.save_s,
-        start_s=first.began_s - started_s + max(0.0, _value(first.rows[0], "time/iteration_s") - plain_s),
+        start_s=first.began_s - started_s + max(0.0, value(first.rows[0], "time/iteration_s") - iteration_s),
         peak_bytes=max(steady.peak_bytes, _peak_bytes(first.rows)),
     )
 
@@ -65,8 +51,8 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
     return Trace(
         num_ranks,
         tuple(iteration for _, iteration in steady),
-        _means(rows, PHASE, SUFFIX, NO_PHASES),
-        _items(rows),
+        phases_of(rows, NO_PHASES),
+        items_of(rows),
         evaluation_s=0.0,
         save_s=0.0,
         start_s=0.0,
@@ -83,9 +69,9 @@ def _steady(
     found: Sequence[tuple[Row, IterationTrace]] = ()
     for _ in range(MOST_SESSIONS):
         found = _run(job, device, num_ranks, folder, ENDLESS, f"{budget_s:.1f}s").iterations()
-        updates = [index for index, (row, _) in enumerate(found) if any(name.startswith(UPDATE) for name in row)]
-        if updates and len(found) - updates[0] >= LEAST:
-            return found[updates[0] :]
+        update = first_update([row for row, _ in found])
+        if update is not None and len(found) - update >= LEAST:
+            return found[update:]
         budget_s *= 3
     if not found:
         asked = f"to record {LEAST} iterations of {job.workload}"
@@ -111,7 +97,7 @@ class Recording:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
         rows = self.rows[1:-1]
         if self.num_ranks == 1:
-            return [(row, IterationTrace(_plain_s(row), ())) for row in rows]
+            return [(row, IterationTrace(plain_s(row), ())) for row in rows]
         traces = iterations_of(self.marks[-len(self.rows) :], self.calls)
         return list(zip(rows, traces[1:], strict=True))
 
@@ -119,65 +105,34 @@ class Recording:
 def _run(
     job: Job, device: torch.device, num_ranks: int, folder: Path, iterations: int, max_time: str | None
 ) -> Recording:
-    names = {f.name for f in fields(job.config)}
-    if "iterations" not in names:
-        asked = f"to forecast {job.workload}"
-        raise UserError(asked, "its Config has no field `iterations`", "name the number of iterations so")
-    changes = {"iterations": iterations} | ({"eval_every": ENDLESS} if "eval_every" in names else {})
-    engine = replace(job.engine, runs_dir=folder, name="trace", save_every=NEVER, max_time=max_time)
+    short = job.shortened(folder, max_time, iterations)
+    engine = short.engine
     precision.set_up(engine, device, engine.resolved().threads or default_threads())
     torch.manual_seed(engine.seed)
-    comm = TracingComm(num_ranks, device)
+    clock = WorkClock(device)
+    comm = RecordedComm(EchoComm(num_ranks), clock)
     world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
     comm.iteration = lambda: world.session.times
-    run = RunFolder.of(folder, "trace").path
-    before = len(read_rows(run / METRICS_FILE))
+    before = len(rows_of(folder))
     began = time.time()
     world.stop.install()
     try:
-        job.train(replace(job.config, **changes), world)
+        job.train(short.config, world)
     finally:
         world.leave()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+    calls = [Call(c.kind, c.num_bytes, clock.seconds(c.start), clock.seconds(c.wait)) for c in comm.calls]
+    saves = (value(row, "seconds") for row in read_rows(run_folder(folder) / EVENTS_FILE) if row["event"] == "saved")
     return Recording(
-        read_rows(run / METRICS_FILE)[before:],
-        [comm.stopwatch.seconds(mark) for mark in comm.marks],
-        comm.read(),
+        rows_of(folder)[before:],
+        [calls[index].start_s for index in comm.first_calls],
+        calls,
         num_ranks,
         began,
-        max((_value(row, "seconds") for row in read_rows(run / EVENTS_FILE) if row["event"] == "saved"), default=0.0),
+        max(saves, default=0.0),
     )
 
 
-def _plain_s(row: Row) -> float:
-    """Seconds of an iteration without its evaluation and without saves."""
-    return _value(row, "time/iteration_s") - _value(row, "time/evaluation_s") - _value(row, "time/save_s")
-
-
 def _peak_bytes(rows: Sequence[Row]) -> int:
-    return int(max(_value(row, "memory/peak_bytes") for row in rows))
-
-
-def _items(rows: Sequence[Row]) -> dict[str, float]:
-    """What an iteration processes on all ranks, by kind."""
-    names = [name for name in rows[0] if name.startswith(PHASE) and name.endswith(SPEED)]
-    return {
-        name.removeprefix(PHASE).removesuffix(SPEED): sum(_value(row, name) * _plain_s(row) for row in rows) / len(rows)
-        for name in names
-    }
-
-
-def _value(row: Row, name: str) -> float:
-    return number(row, name) or 0.0
-
-
-def _means(rows: Sequence[Row], prefix: str, suffix: str, without: Sequence[str]) -> dict[str, float]:
-    """Means of the values with such names, by the middle of the name."""
-    names = [name for name in rows[0] if name.startswith(prefix) and name.endswith(suffix)]
-    middles = {name: name.removeprefix(prefix).removesuffix(suffix) for name in names}
-    return {
-        middle: sum(_value(row, name) for row in rows) / len(rows)
-        for name, middle in middles.items()
-        if middle not in without
-    }
+    return int(max(value(row, "memory/peak_bytes") for row in rows))
