@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from measure import RESULTS, environment, origin
+from measure import RESULTS, origin
 from network_jobs.jobs import NetworkJob, draw
 from network_jobs.network import Network
 
-from ranks.cli.forecasting.child import MARK, Asked
-from ranks.cli.forecasting.measure import read_link
+from ranks.cli.forecasting.child import TraceRequest
+from ranks.cli.forecasting.measure import read_link, record_trace
 from ranks.hardware.forecast.replay import replay
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.links import probe
@@ -43,11 +43,8 @@ PROFILE_S, LIMIT_S = 5.0, 400.0
 
 def profile(job: NetworkJob, num_ranks: int) -> Trace:
     """The trace of rank 0, recorded alone and without a network."""
-    asked = Asked(num_ranks, "cpu", PROFILE_S, time.time())
-    argv = [sys.executable, "-m", "ranks.cli.forecasting.child", json.dumps(asdict(asked)), str(SLEEPER), *job.flags]
-    child = subprocess.run([*argv, "--threads=1"], env=environment(), capture_output=True, text=True, check=True)
-    (line,) = (line for line in child.stdout.splitlines() if line.startswith(MARK))
-    return Trace.of_json(json.loads(line.removeprefix(MARK))["trace"])
+    asked = TraceRequest(num_ranks, "cpu", PROFILE_S, time.time())
+    return record_trace(str(SLEEPER), [*job.flags(num_ranks), "--threads=1"], asked).trace
 
 
 def probe_link(network: Network, port: int) -> dict[str, Any]:
@@ -66,7 +63,16 @@ def measure(job: NetworkJob, network: Network, num_ranks: int, expected_s: float
     iterations = DROPPED + min(MOST, max(LEAST, round(MEASURED_S / expected_s)))
     with tempfile.TemporaryDirectory(prefix="job-") as name:
         folder = Path(name)
-        argv = [sys.executable, "-m", "ranks", "train", str(SLEEPER), *job.flags, "--threads=1", "--gpus=none"]
+        argv = [
+            sys.executable,
+            "-m",
+            "ranks",
+            "train",
+            str(SLEEPER),
+            *job.flags(num_ranks),
+            "--threads=1",
+            "--gpus=none",
+        ]
         argv += [f"--iterations={iterations}", f"--runs-dir={folder / 'runs'}", "--hang-timeout=10m"]
         ranks = network.start(num_ranks, argv, port, folder)
         try:
@@ -146,7 +152,7 @@ def forecast_s(entry: Mapping[str, Any], num_ranks: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--jobs", default="0-49", help="FIRST-LAST")
+    parser.add_argument("--jobs", default="0-19", help="FIRST-LAST; those from 20 on are for judging alone")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no job after so many minutes")
     parser.add_argument("--result", type=Path, default=RESULTS / f"forecast_jobs_{time.strftime('%Y-%m-%d')}.json")
     asked, began = parser.parse_args(), time.monotonic()

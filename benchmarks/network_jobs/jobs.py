@@ -26,19 +26,22 @@ class NetworkJob:
     fixed_ms: float
     loading_ms: float
     jitter: float
-    micro_batch: int | None
-    """Items of a pass; None: all items of a rank."""
+    passes: int
+    """Of a rank in an iteration: with more than one, gradients are accumulated."""
+    is_weak: bool
+    """Each rank carries the batch of one rank; otherwise the batch is divided."""
 
     @property
     def is_judged(self) -> bool:
         return self.number >= TUNED
 
-    @property
-    def flags(self) -> list[str]:
-        """Of `ranks train ./sleeper.py`."""
-        own = {k: v for k, v in asdict(self).items() if k not in ("number", "mbit", "micro_batch")}
+    def flags(self, num_ranks: int) -> list[str]:
+        """Of `ranks train ./sleeper.py` with so many ranks."""
+        own = {k: v for k, v in asdict(self).items() if k not in ("number", "mbit", "passes", "is_weak")}
+        of_rank = GLOBAL_BATCH if self.is_weak else GLOBAL_BATCH // num_ranks
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in own.items()]
-        return flags + ([f"--micro-batch={self.micro_batch}"] if self.micro_batch else [])
+        flags.append(f"--global-batch={of_rank * num_ranks}")
+        return flags + ([f"--micro-batch={max(1, of_rank // self.passes)}"] if self.passes > 1 else [])
 
 
 def draw() -> list[NetworkJob]:
@@ -59,7 +62,6 @@ def _draw(number: int, rng: random.Random) -> NetworkJob:
     fixed = rng.choice((0.0, rng.uniform(0.02, 0.3)))
     forward = rng.uniform(0.25, 0.4)
     passes = rng.choice((1, 1, 2, 4))
-    micro_batch = None if passes == 1 else GLOBAL_BATCH // passes
     compute_s = step_s * (1 - loading)
     item_ms = 1000 * compute_s * (1 - fixed) / GLOBAL_BATCH
     return NetworkJob(
@@ -74,5 +76,6 @@ def _draw(number: int, rng: random.Random) -> NetworkJob:
         round(1000 * compute_s * fixed / 2 / passes, 3),
         round(1000 * step_s * loading / GLOBAL_BATCH, 4),
         round(rng.choice((0.0, rng.uniform(0.0, 0.05))), 4),
-        micro_batch,
+        passes,
+        rng.random() < 0.5,
     )

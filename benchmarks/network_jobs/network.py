@@ -10,7 +10,8 @@ from pathlib import Path
 
 from measure import ROOT, environment
 
-BURST_BYTES = 64 * 1024
+BURST_BYTES = 16 * 1024
+"""What a host may send at once. More would be free for a job that pauses, and not for a probe that does not."""
 
 
 class Network:
@@ -42,7 +43,7 @@ class Network:
 
     def shape(self, mbit: float) -> None:
         """Limit what each host sends."""
-        burst = max(BURST_BYTES, int(mbit * 1e6 / 8 / 250))  # what 4 ms send
+        burst = max(BURST_BYTES, int(mbit * 1e6 / 8 / 700))  # what 1.4 ms send
         for i, name in enumerate(self.names):
             shaped = f"tc qdisc replace dev eth0 root tbf rate {mbit}mbit burst {burst} latency 200ms"
             with suppress(subprocess.CalledProcessError):

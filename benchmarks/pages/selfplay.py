@@ -25,8 +25,8 @@ def speed(result: dict[str, Any] | None) -> Iterator[str]:
         yield "No result of `python benchmarks/selfplay.py` is committed yet."
         return
     yield "`tiny`, `6x64` and `constant` are the nets, `32` and `100` the simulations of a search. Rows of ranks"
-    yield "against ranks compare one rank with two. `origin` is the net of chess-snn-rl without search, `default` that of"
-    yield "chess-spiking. In the goals, b is the cost of the loop and c that of the replay window."
+    yield "against ranks compare one rank with two. `origin` is the net of chess-snn-rl without search, `default`"
+    yield "that of chess-spiking. In the goals, b is the cost of the loop and c that of the replay window."
     yield ""
     yield "| Comparison | Side | Plies/s | Evaluations/s | ranks by this, plies |"
     yield "|---|---|---|---|---|"

@@ -1,4 +1,4 @@
-"""`ranks forecast` on a real workload, and forecasts beside the run that followed."""
+"""`ranks forecast` on a real workload, and the forecast of the run that followed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def test_a_forecast_and_the_run_after_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ["--ranks", "1,2", "--link", link, "--profile-seconds", "0.2", "--iterations", "30", "--price", "2"]
-    assert main(["forecast", IMAGES, *flags, "--hours", "8", "--save-profile", "p.json"]) == 0
+    recorded = ["--train=--threads 1", "--save-profile", "p.json"]
+    assert main(["forecast", IMAGES, *flags, "--hours", "8", *recorded]) == 0
     text = capsys.readouterr().out
     for part in (
         "30 iterations",
@@ -71,7 +72,11 @@ def test_a_forecast_and_the_run_after_it(
         (["--ranks", "1", "--on", "rtx4091"], "did you mean RTX 4090"),
         (["--ranks", "1", "--prices", "nowhere.csv"], "nowhere.csv"),
         (["--ranks", "1", "--link", "1.2.3gbit"], "that is no rate"),
-        (["--ranks", "1", "--train", "--no-such-flag 3"], "no-such-flag"),
+        (["--ranks", "1", "--train=--no-such-flag 3"], "no-such-flag"),
+        (["--ranks", "1", "--train=--name 'a"], "close the quotes"),
+        (["--ranks", "1", "--train=--ranks 4"], "flags of ranks forecast"),
+        (["--ranks", "1", "--train=--shares 3,1"], "one rank stands for all"),
+        (["--ranks", "1", "--billing", "0s"], "a unit above 0"),
         (["--ranks", "128"], "its dry run as rank 0 of 128 ended"),
     ],
 )
@@ -88,7 +93,11 @@ def test_wrong_flags(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"device": 3, "host": 4}'])
+ALONE = json.dumps({"device": CURVE | {"num_ranks": 1}, "host": CURVE})
+UNEVEN = json.dumps({"device": CURVE | {"seconds": [1.0]}, "host": CURVE})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"device": 3, "host": 4}', ALONE, UNEVEN])
 def test_a_file_that_is_no_link(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ GIB = 2**30
 
 def trace(ranks: int = 1, peak_gib: float = 4, data_s: float = 0.1) -> Trace:
     phases = {"data": data_s, "compute": 1 - data_s}
-    return Trace(ranks, (IterationTrace(1.0, ()),), phases, {"samples": 64.0}, 0, 0, 0, int(peak_gib * GIB))
+    return Trace(ranks, (IterationTrace(1.0, ()),), phases, {"samples": 64.0}, 0, 0, False, 0, int(peak_gib * GIB))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Forecasts of a whole run: time, cost, choice, and forecasts beside facts."""
+"""Forecasts of a whole run: time, cost, choice, and forecasts and facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranks.engine.config import RunConfig
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.forecast.job import Forecast, best, forecast_run, num_saves
-from ranks.hardware.forecast.ledger import Ledger
+from ranks.hardware.forecast.ledger import ForecastLedger, settings_of
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.record import record
@@ -29,7 +29,13 @@ FREE = Rental(None, 0.0, 0.0, 1.0)
 
 
 def trace(ranks: int, work_s: float, **changes: Any) -> Trace:
-    facts = {"evaluation_s": 2.0, "save_s": 0.5, "start_s": 3.0, "peak_bytes": 1000} | changes
+    facts: dict[str, Any] = {
+        "evaluation_s": 2.0,
+        "save_s": 0.5,
+        "saves_with_evaluation": False,
+        "start_s": 3.0,
+        "peak_bytes": 1000,
+    } | changes
     iterations = tuple(IterationTrace(work_s * s, ()) for s in (0.99, 1.0, 1.01))
     return Trace(ranks, iterations, {"compute": work_s}, {"samples": 64.0}, **facts)
 
@@ -37,7 +43,7 @@ def trace(ranks: int, work_s: float, **changes: Any) -> Trace:
 def profile(**changes: Any) -> Profile:
     facts: dict[str, Any] = {
         "workload": "images",
-        "settings": {"config": {"width": 16}, "exact": False},
+        "settings": settings_of({"width": 16}, {"exact": False}),
         "iterations": 100,
         "eval_every": 10,
         "save_every": "50",
@@ -136,6 +142,8 @@ def test_one_rank_of_four_does_its_share_and_calls_what_four_call(tmp_path: Path
     assert found.phases_s["compute"] > 0
     assert found.evaluation_s > 0
     assert found.save_s > 0
+    assert found.saves_with_evaluation
+    assert found.start_s > 0
 
 
 def test_the_exact_sum_is_recorded(tmp_path: Path) -> None:
@@ -166,20 +174,21 @@ def test_a_file_that_is_no_profile(text: str, tmp_path: Path) -> None:
 def a_run(folder: Path, started: float, iteration_s: float, width: int = 16, ranks: int = 2) -> Path:
     folder.mkdir(parents=True)
     identity = {"workload": "images", "engine": {"exact": False}, "config": {"width": width}}
-    (folder / "run.json").write_text(json.dumps({"format": 2, "identity": identity}))
-    rows = [{"iteration": i + 1, "time/iteration_s": iteration_s + (i == 0)} for i in range(100)]
+    facts = {"format": 2, "identity": identity, "hardware": {"cpu": "EPYC", "gpu": "NVIDIA H100 80GB HBM3"}}
+    (folder / "run.json").write_text(json.dumps(facts))
+    rows = [{"iteration": i + 1, "time_s": 1 + iteration_s * (i + 1)} for i in range(100)]
     sessions = [
         {"event": "opened", "time": started, "joined": started, "iteration": 0, "ranks": ranks},
         {"event": "finished", "time": started + 80, "iteration": 100},
     ]
-    files = {"metrics": rows, "sessions": sessions, "events": [{"event": "plan", "ranks": ranks}]}
+    files = {"metrics": rows, "sessions": sessions, "events": [{"event": "plan", "ranks": ranks, "threads": 1}]}
     for name, content in files.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
     return folder
 
 
 def test_the_ledger_compares_a_run_with_the_forecast_before_it(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
+    ledger = ForecastLedger(tmp_path)
     ledger.add(profile(), [forecast_run(profile(), trace(2, 0.5), LINK, FREE)])
     noted = json.loads((tmp_path / "forecasts.jsonl").read_text())["time"]
     folders = [

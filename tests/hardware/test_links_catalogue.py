@@ -105,9 +105,9 @@ def test_every_row_belongs_to_a_gpu_of_the_catalogue() -> None:
 
 def test_small_values_go_through_the_host() -> None:
     found = link("h100", 8)
-    assert 0.1e-3 < found.host_s(2, 4) < 0.19e-3
-    assert found.host_s(2, 10_000_000) == pytest.approx(3.3e-3, rel=0.1)
-    assert found.host_s(8, 4) > found.host_s(2, 4)
+    assert 0.1e-3 < found.all_reduce_s(2, 4, on_host=True) < 0.19e-3
+    assert found.all_reduce_s(2, 10_000_000, on_host=True) == pytest.approx(3.3e-3, rel=0.1)
+    assert found.all_reduce_s(8, 4, on_host=True) > found.all_reduce_s(2, 4, on_host=True)
 
 
 @pytest.mark.parametrize(("gbit_per_s", "milliseconds"), [(0.1, 832), (1, 81.5)])
@@ -122,7 +122,7 @@ def test_a_faster_network_is_faster_and_never_beats_its_rate() -> None:
     times = [found.all_reduce_s(4, 100_000_000) for found in links]
     assert times == sorted(times, reverse=True)
     assert all(time > 1.5 * 1e8 / (rate * 1e9 / 8) for rate, time in zip(rates, times, strict=True))
-    assert all(found.uncertainty == DERIVED and found.host_s(2, 4) >= 0.2e-3 for found in links)
+    assert all(found.uncertainty == DERIVED and found.all_reduce_s(2, 4, on_host=True) >= 0.2e-3 for found in links)
     assert "10 Gbit/s, 85% of it used" in links[2].source
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ranks.engine.liveness.beats import Collective
-from ranks.hardware.forecast.replay import limiting_term, replay
+from ranks.hardware.forecast.replay import common_and_spread, limiting_term, replay
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
 from ranks.hardware.links.curve import AllReduceCurve, Link
 
@@ -47,6 +48,9 @@ def test_a_curve_gives_back_what_was_measured() -> None:
         ((all_reduce(1.0, 1.0, 50),), 0.5),
         ((all_reduce(0.2, 1.0, 50), all_reduce(0.4, 1.0, 50)), 0.2),  # the second one waits for the first one
         ((Call(Collective.ALL_GATHER, 25 * MB, 0.5, 0.5),), 0.25),
+        ((Call(Collective.GATHER_OBJECTS, 25 * MB, 0.5, 0.5, on_host=True),), 0.25),
+        # host and device have one channel here
+        ((all_reduce(0.9, 1.0, 50), Call(Collective.SUM_HOST, 8, 0.95, 0.95, on_host=True)), 0.45),
     ],
 )
 def test_what_is_not_hidden_behind_work_is_exposed(calls: tuple[Call, ...], exposed_s: float) -> None:
@@ -56,25 +60,38 @@ def test_what_is_not_hidden_behind_work_is_exposed(calls: tuple[Call, ...], expo
     assert found.exposed_s == pytest.approx(exposed_s, abs=0.01)
 
 
-def test_ranks_wait_for_the_slowest_one() -> None:
-    trace = [IterationTrace(1.0, (all_reduce(1.0, 1.0, 0.00001),))]
-    even = replay(trace, link(1e6), 4)
-    one_slow = replay(trace, link(1e6), 4, speeds=[1, 1, 1, 0.5])
-    assert even.seconds == pytest.approx(1.0, rel=1e-3)
-    assert one_slow.seconds == pytest.approx(2.0, rel=1e-3)
-    assert one_slow.skew_s == pytest.approx(0.75, rel=1e-3), "three ranks of four wait for a second"
+@pytest.mark.parametrize(("ranks", "expected_maximum"), [(2, 0.564), (4, 1.029), (8, 1.424)])
+def test_ranks_wait_for_the_slowest_one(ranks: int, expected_maximum: float) -> None:
+    trace = [IterationTrace(1.0, (all_reduce(1.0, 1.0, 0.00001),))] * 256
+    found = replay(trace, link(1e6), ranks, spread=0.1)
+    assert found.skew_s == pytest.approx(0.1 * expected_maximum, rel=0.15), "standard deviations of a normal"
+    assert found.seconds == pytest.approx(1 + found.skew_s, rel=0.01)
+    assert replay(trace, link(1e6), ranks).seconds == pytest.approx(1.0, rel=1e-3), "equal iterations, no spread"
 
 
-def test_iterations_of_unlike_length_cost_more_on_more_ranks() -> None:
-    trace = [IterationTrace(s, (all_reduce(s, s, 0.00001),)) for s in (0.8, 1.0, 1.2)]
-    one, two, eight = (replay(trace, link(1e6), n, length=2000).seconds for n in (1, 2, 8))
-    assert one == pytest.approx(1.0, rel=0.02)
-    assert two == pytest.approx(1 + 0.2 * 4 / 9, rel=0.02)  # the expected maximum of two of them
-    assert eight == pytest.approx(1.2, rel=0.02)
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_what_all_ranks_do_now_and_then_is_no_spread(ranks: int) -> None:
+    """Every tenth iteration takes five times as long, on every rank."""
+    works = [5.0 if i % 10 == 9 else 1.0 for i in range(200)]
+    trace = [IterationTrace(s, (all_reduce(s, s, 0.00001),)) for s in works]
+    assert replay(trace, link(1e6), ranks).seconds == pytest.approx(1.4, rel=1e-3)
+
+
+def test_a_trend_is_no_spread_either() -> None:
+    trace = [IterationTrace(s, (all_reduce(s, s, 0.00001),)) for s in np.linspace(1.0, 3.0, 101)]
+    assert replay(trace, link(1e6), 8).seconds == pytest.approx(2.0, rel=0.05)
+
+
+def test_small_differences_between_neighbours_are_differences_between_ranks() -> None:
+    works = 1 + 0.05 * np.random.Generator(np.random.Philox(0)).standard_normal(2000)
+    common_s, spread = common_and_spread(works)
+    assert spread == pytest.approx(0.05, rel=0.25)
+    assert common_s.mean() == pytest.approx(1.0, abs=0.01)
+    assert common_s.std() < 0.04
 
 
 def test_a_replay_depends_on_its_seed_alone() -> None:
-    trace = [IterationTrace(s, (all_reduce(0.5 * s, s, 20),)) for s in (0.9, 1.0, 1.3)]
+    trace = [IterationTrace(s, (all_reduce(0.5 * s, s, 20),)) for s in (0.9, 1.0, 1.2, 0.95)]
     assert replay(trace, link(100), 4) == replay(trace, link(100), 4)
     assert replay(trace, link(100), 4, seed=1) != replay(trace, link(100), 4)
 
@@ -97,5 +114,5 @@ def test_a_recording_is_cut_into_iterations() -> None:
 
 def test_a_trace_survives_its_file() -> None:
     iterations = (IterationTrace(1.0, (all_reduce(0.5, 0.9, 1),)), IterationTrace(2.0, ()))
-    trace = Trace(2, iterations, {"compute": 1.0}, {"samples": 32.0}, 0.5, 0.1, 3.0, 1000)
+    trace = Trace(2, iterations, {"compute": 1.0}, {"samples": 32.0}, 0.5, 0.1, True, 3.0, 1000)
     assert Trace.of_json(trace.as_json()) == trace

@@ -95,7 +95,7 @@ def test_a_run_of_few_iterations_says_how_long_it_takes() -> None:
 def test_iterations_before_the_first_update_do_not_count() -> None:
     """Self-play may fill its window first."""
     filling = [
-        row | ({"train/loss": 1.0} if i >= 4 else {"time/samples_per_second": 7.0}) for i, row in enumerate(rows())
+        row | ({"train/grad_norm": 1.0} if i >= 4 else {"time/samples_per_second": 7.0}) for i, row in enumerate(rows())
     ]
     found = short_run([RankRecord(0, "cpu", (), (), (), 7)], filling)
     assert (found.iterations, found.items) == (ITERATIONS - 4, {"samples": pytest.approx(64)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.table import advice, as_json, compared, sources, table
 from ranks.engine.config import seconds
 from ranks.engine.runs.find_run import run_folders
-from ranks.hardware.forecast.job import Forecast, Interval, best, forecast_run
-from ranks.hardware.forecast.ledger import Ledger
+from ranks.errors import UserError
+from ranks.hardware.forecast.job import Forecast, ForecastInterval, best, forecast_run
+from ranks.hardware.forecast.ledger import ForecastLedger
+from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
 
 PROG = "ranks forecast"
@@ -49,21 +52,30 @@ def forecast(argv: Sequence[str]) -> int:
     too_small = inputs.too_small(gpu, forecasts)
     fitting = [f for f in forecasts if f.num_ranks not in too_small]
     chosen = best(fitting, deadline_s=deadline_s, budget=flags.budget)
-    Ledger(flags.runs_dir).add(profile, forecasts)
+    if flags.on is None:  # what another GPU would take is not compared with a run here
+        note(flags, profile, forecasts)
     if flags.json:
         print(json.dumps(as_json(profile, links, rentals, forecasts, chosen), indent=2))
         return 0
     print(f"forecast: {profile.workload}, {profile.iterations:,} iterations")
     print("\n".join(f"  {line}" for line in sources(profile, links, rentals, faster)))
-    print(f"\n{table(forecasts, unit, list(reached(flags, forecasts, rentals)))}\n")
+    print(f"\n{table(forecasts, profile.iterations, unit, list(reached(flags, forecasts, rentals)))}\n")
     save_s = min(trace.save_s for trace in profile.traces.values())
     print("\n".join(advice(chosen, list(too_small.values()), save_s, failure_s, unit)))
     return 0
 
 
+def note(flags: ForecastFlags, profile: Profile, forecasts: Sequence[Forecast]) -> None:
+    """Note the forecasts for `--ledger`; a folder that cannot be written loses nothing else."""
+    try:
+        ForecastLedger(flags.runs_dir).add(profile, forecasts)
+    except UserError as error:
+        print(f"warning: not noted for --ledger: {error.found}", file=sys.stderr)
+
+
 def reached(
     flags: ForecastFlags, forecasts: Sequence[Forecast], rentals: Mapping[int, Rental]
-) -> Iterator[tuple[str, list[Interval]]]:
+) -> Iterator[tuple[str, list[ForecastInterval]]]:
     """How many iterations each number of ranks makes in --hours, and for --budget."""
     if flags.hours is not None:
         yield f"iterations in {flags.hours:g} h", [f.iterations_in(3600 * flags.hours) for f in forecasts]
@@ -74,7 +86,7 @@ def reached(
 
 
 def ledger(flags: LedgerFlags) -> int:
-    """Print forecasts beside facts."""
-    found = list(Ledger(flags.runs_dir).compare(run_folders(flags.runs_dir)))
+    """Print forecasts and facts."""
+    found = list(ForecastLedger(flags.runs_dir).compare(run_folders(flags.runs_dir)))
     print(compared(found) if found else f"no run in {flags.runs_dir}/ has a forecast with its settings and ranks")
     return 0

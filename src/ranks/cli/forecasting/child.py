@@ -6,12 +6,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranks.cli.flags.settings import resolve
+from ranks.errors import UserError
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +21,7 @@ MARK = "trace: "
 
 
 @dataclass(frozen=True)
-class Asked:
+class TraceRequest:
     """What the parent asks for."""
 
     num_ranks: int
@@ -30,11 +30,13 @@ class Asked:
     started_s: float
     whole: bool = True
     """Also the times of start, evaluation and save."""
+    folder: str = ""
+    """Of the short runs. The parent removes it."""
 
 
 def main(argv: list[str]) -> None:
     """Run the workload as rank 0 of several and print what it did."""
-    asked = Asked(**json.loads(argv[0]))
+    asked = TraceRequest(**json.loads(argv[0]))
     settings = resolve(argv[1], argv[2:])
     import torch
 
@@ -43,12 +45,12 @@ def main(argv: list[str]) -> None:
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
-    with tempfile.TemporaryDirectory(prefix="ranks-profile-") as folder, contextlib.redirect_stdout(sys.stderr):
-        device = torch.device(asked.device)
+    folder, device = Path(asked.folder), torch.device(asked.device)
+    with contextlib.redirect_stdout(sys.stderr):
         if asked.whole:
-            trace = record(job, device, asked.num_ranks, Path(folder), asked.budget_s, asked.started_s)
+            trace = record(job, device, asked.num_ranks, folder, asked.budget_s, asked.started_s)
         else:
-            trace = record_steady(job, device, asked.num_ranks, Path(folder), asked.budget_s)
+            trace = record_steady(job, device, asked.num_ranks, folder, asked.budget_s)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
     answer = {"trace": trace.as_json(), "device": name, "memory_bytes": _memory_bytes(device)}
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)
@@ -67,4 +69,8 @@ def _memory_bytes(device: torch.device) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except UserError as error:
+        print(f"{error.found}; {error.do}", file=sys.stderr)
+        sys.exit(error.exit_code)

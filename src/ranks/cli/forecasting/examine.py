@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from ranks.cli.flags.settings import resolve
-from ranks.cli.forecasting.child import Asked
+from ranks.cli.forecasting.child import TraceRequest
 from ranks.cli.forecasting.measure import record_trace
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
@@ -25,7 +25,7 @@ def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> 
     argv = shlex.split(train)
     device = "cuda:0" if on_gpu and find_gpus().count else "cpu"
     threads = resolve(workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
-    asked = Asked(ranks, device, TRACE_S, time.time(), whole=False)
+    asked = TraceRequest(ranks, device, TRACE_S, time.time(), whole=False)
     try:
         found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
     except UserError as error:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ranks.cli.flags.settings import resolve
+from ranks.cli.flags.settings import Settings, resolve
 from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
 from ranks.engine.config import seconds
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import Gpu, by_name, find
-from ranks.hardware.catalogue.links import catalogued_link, network_link
+from ranks.hardware.catalogue.links import DERIVED, catalogued_link, network_link
 from ranks.hardware.catalogue.prices import age, known_prices, prices_of, read_prices
 from ranks.hardware.forecast.job import Forecast, Speedup
 from ranks.hardware.forecast.other_gpu import speedup
@@ -25,6 +25,8 @@ from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.links.curve import Link
 from ranks.launch.gpus import find_gpus
 
+CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
+"""Of a GPU's memory: what CUDA and NCCL take, and which share of the data sheet's memory can be used."""
 ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "profile_seconds")
 
 
@@ -39,6 +41,12 @@ def check(flags: ForecastFlags) -> None:
         raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
     if flags.on is not None:
         by_name(flags.on)
+    given = settings_of_train(flags).flags if flags.profile is None else None
+    if given is not None and (given.ranks is not None or given.gpus != "all"):
+        raise UserError('--train="--ranks ..."', "--ranks and --gpus are flags of ranks forecast", "give them to it")
+    if flags.profile is not None and flags.train:
+        found = "a profile has the settings that it was recorded with"
+        raise UserError("--profile with --train", found, "leave one of them out")
     if flags.prices is not None:
         read_prices(flags.prices)
     if flags.budget is not None and flags.ranks is not None and flags.price is None and flags.watts is None:
@@ -47,7 +55,10 @@ def check(flags: ForecastFlags) -> None:
 
 
 def _times(flags: ForecastFlags) -> list[float]:
-    return [seconds(getattr(flags, name), f"--{name}") for name in ("setup", "transfer", "billing")]
+    times = [seconds(getattr(flags, name), f"--{name}") for name in ("setup", "transfer", "billing")]
+    if times[-1] <= 0:
+        raise UserError(f"--billing {flags.billing}", "a unit above 0 is needed", "give --billing 1s, for example")
+    return times
 
 
 def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
@@ -58,15 +69,31 @@ def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
         if missing:
             found = f"the profile has {', '.join(map(str, profile.traces))}, not {', '.join(map(str, missing))}"
             raise UserError(f"--profile {flags.profile}", found, "record it with these numbers of ranks")
+        if flags.gpus is not None and not profile.is_gpu:
+            asked = f"--gpus with --profile {flags.profile}"
+            raise UserError(asked, f"it was recorded on a CPU, {profile.device}", "give --ranks, or record it on a GPU")
         if Path(profile.workload).stem != Path(flags.workload).stem:
             asked = f"ranks forecast {flags.workload} --profile {flags.profile}"
             raise UserError(asked, f"the profile is of {profile.workload}", f"ranks forecast {profile.workload} ...")
     else:
-        settings = resolve(flags.workload, shlex.split(flags.train), outline=True)
-        profile = measure_profile(settings, shlex.split(flags.train), counts, _device(flags), flags.profile_seconds)
+        settings = settings_of_train(flags)
+        profile = measure_profile(settings, split_flags(flags.train), counts, _device(flags), flags.profile_seconds)
         if flags.save_profile is not None:
             profile.write(flags.save_profile)
     return profile if flags.iterations is None else replace(profile, iterations=flags.iterations)
+
+
+def settings_of_train(flags: ForecastFlags) -> Settings:
+    """The settings of the run. Raises UserError."""
+    return resolve(flags.workload, split_flags(flags.train), outline=True)
+
+
+def split_flags(text: str) -> list[str]:
+    """The flags of --train. Raises UserError for quotes that do not end."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--train {text}", f"{error}".lower(), "close the quotes") from None
 
 
 def _device(flags: ForecastFlags) -> str:
@@ -114,10 +141,16 @@ def links_of(
         return dict.fromkeys(counts, given)
     if not profile.is_gpu:
         return dict.fromkeys(counts, probe_link("none"))
-    if flags.on is None and flags.profile is None and find_gpus().count > 1:
-        return dict.fromkeys(counts, probe_link("2"))
+    here = find_gpus().count
+    if flags.on is None and flags.profile is None and 1 < max(counts) <= here:
+        link = probe_link("2")
+        # another number of GPUs may have other links
+        return {n: link if n <= 2 else replace(link, uncertainty=DERIVED) for n in counts}
     found: dict[int, Link] = {}
     for count in counts:
+        if count == 1:
+            found[1] = network_link(1.0)  # one rank has no link
+            continue
         link = catalogued_link(gpu, count) if gpu is not None else None
         if link is None:
             name = gpu.name if gpu is not None else profile.device
@@ -157,5 +190,5 @@ def too_small(gpu: Gpu | None, forecasts: Sequence[Forecast]) -> dict[int, str]:
     return {
         f.num_ranks: f"{f.num_ranks}: a rank needs {f.peak_bytes / 1e9:.1f} GB, and one {gpu.name} has {has_gb:g} GB"
         for f in forecasts
-        if f.peak_bytes > has_gb * 1e9
+        if f.peak_bytes + CONTEXT_BYTES > FREE_SHARE * has_gb * 1e9
     }

@@ -13,13 +13,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ranks.cli import sigterm
 from ranks.cli.flags.settings import Settings
-from ranks.cli.forecasting.child import MARK, Asked
+from ranks.cli.forecasting.child import MARK, TraceRequest
 from ranks.cli.units import last_line
 from ranks.engine.config import identity_of
 from ranks.engine.config_file import read_object
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
+from ranks.hardware.forecast.ledger import settings_of
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.links import probe
@@ -27,7 +29,7 @@ from ranks.hardware.links.curve import AllReduceCurve, Link
 from ranks.progress import ProgressBar
 
 PROBE_UNCERTAINTY = 0.1
-CHILD_LIMIT_S = 3600.0
+CHILD_LIMIT_S, PROBE_LIMIT_S = 3600.0, 300.0
 
 
 def measure_profile(
@@ -46,12 +48,12 @@ def measure_profile(
         for num_ranks in ranks:
             threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
             flags = [*argv, "--threads", str(threads[num_ranks])]
-            recorded = record_trace(settings.workload, flags, Asked(num_ranks, device, budget_s, time.time()))
+            recorded = record_trace(settings.workload, flags, TraceRequest(num_ranks, device, budget_s, time.time()))
             traces[num_ranks], name = recorded.trace, recorded.device
             bar.advance()
     return Profile(
         settings.workload,
-        {"config": plain_identity(config), "exact": settings.engine.exact},
+        settings_of(plain_identity(config), identity_of(settings.engine.resolved())),
         config.iterations,
         getattr(config, "eval_every", None),
         settings.engine.save_every,
@@ -81,12 +83,13 @@ class Recorded:
     """Of the GPU, or what a process of a CPU machine may allocate."""
 
 
-def record_trace(workload: str, flags: Sequence[str], asked: Asked, limit_s: float = CHILD_LIMIT_S) -> Recorded:
+def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit_s: float = CHILD_LIMIT_S) -> Recorded:
     """The trace of one rank. Raises UserError where the workload fails or takes longer than the limit."""
-    command = [sys.executable, "-m", "ranks.cli.forecasting.child", json.dumps(asdict(asked)), workload, *flags]
     do = f"run it: ranks train {workload} {' '.join(flags)}"
     try:
-        child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s)
+        with tempfile.TemporaryDirectory(prefix="ranks-profile-") as folder:
+            request = json.dumps(asdict(asked) | {"folder": folder})
+            child = run([sys.executable, "-m", "ranks.cli.forecasting.child", request, workload, *flags], limit_s)
     except subprocess.TimeoutExpired:
         raise UserError(f"to profile {workload}", f"its dry run took more than {limit_s:.0f} s", do) from None
     line = next((line for line in reversed(child.stdout.splitlines()) if line.startswith(MARK)), None)
@@ -98,15 +101,24 @@ def record_trace(workload: str, flags: Sequence[str], asked: Asked, limit_s: flo
     return Recorded(Trace.of_json(answer["trace"]), str(answer["device"]), int(answer["memory_bytes"]))
 
 
+def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Run a command. Ctrl-C, SIGTERM and the limit end it too. Raises TimeoutExpired."""
+    with sigterm.raises_system_exit():
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s)
+
+
 def probe_link(gpus: str) -> Link:
     """Two ranks of this machine. Raises UserError where they do not meet."""
     with tempfile.TemporaryDirectory(prefix="ranks-link-") as folder:
         out = Path(folder) / "link.json"
         command = [sys.executable, "-m", "ranks", "launch", "--ranks", "2", "--gpus", gpus, str(probe.__file__)]
-        child = subprocess.run([*command, str(out)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        asked, do = "to measure the link of two ranks", "ranks doctor, or give --link FILE"
+        try:
+            child = run([*command, str(out)], PROBE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise UserError(asked, f"no answer after {PROBE_LIMIT_S:.0f} s", do) from None
         if child.returncode != 0 or not out.exists():
-            do = "ranks doctor, or give --link FILE"
-            raise UserError("to measure the link of two ranks", last_line(child.stderr), do)
+            raise UserError(asked, last_line(child.stderr), do)
         return read_link(out, f"measured with two ranks on {platform.node()}")
 
 
@@ -119,6 +131,6 @@ def read_link(path: Path, source: str | None = None) -> Link:
             for curve in (content["device"], content["host"])
         )
     except (KeyError, TypeError, ValueError) as error:
-        do = "write one with ranks launch --ranks 2 src/ranks/hardware/links/probe.py FILE"
+        do = "write one with torchrun --nproc-per-node 2 -m ranks.hardware.links.probe FILE"
         raise UserError(f"--link {path}", f"the file is no measured link: {error}", do) from error
     return Link(str(content.get("on")), (device,), host, source or f"measured: {path}", PROBE_UNCERTAINTY)

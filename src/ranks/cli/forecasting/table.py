@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from ranks.cli.on_runs.columns import aligned
 from ranks.cli.units import rate, short_s, size
-from ranks.hardware.forecast.job import Forecast, Interval, Speedup
-from ranks.hardware.forecast.ledger import Comparison
+from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup
+from ranks.hardware.forecast.ledger import ForecastAndFact
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental, save_interval_s
 from ranks.hardware.links.curve import Link
@@ -18,9 +18,14 @@ from ranks.progress import duration
 T = TypeVar("T")
 
 
-def table(forecasts: Sequence[Forecast], unit: str, reached: Sequence[tuple[str, Sequence[Interval]]] = ()) -> str:
-    """One line for each number of ranks. `unit`: GPUs or ranks. `reached`: more columns of iterations, with their
-    heads."""
+def table(
+    forecasts: Sequence[Forecast],
+    iterations: int,
+    unit: str,
+    reached: Sequence[tuple[str, Sequence[ForecastInterval]]] = (),
+) -> str:
+    """One line for each number of ranks. `iterations`: of the run; `unit`: GPUs or ranks; `reached`: more columns of
+    iterations, with their heads."""
     kind = next(iter(forecasts[0].items_per_s), "iterations")
     priced = [f.cost for f in forecasts if f.cost is not None]
     head = [unit, "iteration", f"{kind}/s", "strong", "weak", "whole run (90 %)", "memory"]
@@ -38,7 +43,7 @@ def table(forecasts: Sequence[Forecast], unit: str, reached: Sequence[tuple[str,
             size(f.peak_bytes),
         ]
         if f.cost is not None:
-            million = f.cost.middle / (speed * f.run_s.middle) * 1e6
+            million = f.cost.middle / (speed * f.iteration_s.middle * iterations) * 1e6
             cells += [with_interval(f.cost, "{:,.2f}".format), f"{million:,.3g}"]
         cells += [with_interval(column[index], "{:,.0f}".format) for _, column in reached]
         lines.append([*cells, f.limited_by])
@@ -121,8 +126,8 @@ def as_json(
     }
 
 
-def compared(comparisons: Sequence[Comparison]) -> str:
-    """Forecasts beside facts."""
+def compared(comparisons: Sequence[ForecastAndFact]) -> str:
+    """Forecasts and facts."""
     lines = [["run", "ranks", "iteration (90 %)", "fact", "error", "whole run (90 %)", "fact"]]
     for c in comparisons:
         lines.append(
@@ -139,7 +144,7 @@ def compared(comparisons: Sequence[Comparison]) -> str:
     return aligned(lines, left=[0])
 
 
-def with_interval(interval: Interval, shown: Callable[[float], str]) -> str:
+def with_interval(interval: ForecastInterval, shown: Callable[[float], str]) -> str:
     """The value, and its interval in brackets."""
     return f"{shown(interval.middle)} ({shown(interval.low)} to {shown(interval.high)})"
 

@@ -17,23 +17,31 @@ from ranks.hardware.links.curve import Link
 Z90 = 1.645
 """Nine of ten cases lie within so many standard deviations (normal distribution)."""
 ANOTHER_DAY = 0.05
-"""The same machine is faster or slower on another day by so much, in nine cases of ten."""
+"""A guess: the same machine is faster or slower on another day by so much, in nine cases of ten."""
+MEASURED_ONCE = 0.3
+"""A guess of the same kind for start, evaluations and saves, each of which is measured once."""
 SAVE_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
-class Interval:
+class ForecastInterval:
     """A value, and between which two it lies in nine cases of ten."""
 
     low: float
     middle: float
     high: float
 
-    def times(self, factor: float) -> Interval:
-        return Interval(self.low * factor, self.middle * factor, self.high * factor)
+    def times(self, factor: float) -> ForecastInterval:
+        return ForecastInterval(self.low * factor, self.middle * factor, self.high * factor)
 
-    def plus(self, other: float) -> Interval:
-        return Interval(self.low + other, self.middle + other, self.high + other)
+    def plus(self, other: ForecastInterval) -> ForecastInterval:
+        """Both at their ends at once."""
+        return ForecastInterval(self.low + other.low, self.middle + other.middle, self.high + other.high)
+
+    @classmethod
+    def around(cls, middle: float, share: float) -> ForecastInterval:
+        """As much below as above."""
+        return cls(middle * (1 - share), middle, middle * (1 + share))
 
 
 @dataclass(frozen=True)
@@ -52,10 +60,10 @@ class Forecast:
 
     num_ranks: int
     replayed: Replayed
-    iteration_s: Interval
-    run_s: Interval
+    iteration_s: ForecastInterval
+    run_s: ForecastInterval
     """The whole command: start, iterations, evaluations, saves."""
-    cost: Interval | None
+    cost: ForecastInterval | None
     items_per_s: dict[str, float]
     limited_by: str
     peak_bytes: int
@@ -66,11 +74,11 @@ class Forecast:
     weak_efficiency: float | None
     """Speed where each rank carries what one rank alone carries, relative to that rank's. None without its trace."""
 
-    def iterations_in(self, run_s: float) -> Interval:
+    def iterations_in(self, run_s: float) -> ForecastInterval:
         """How many iterations a command of so many seconds makes."""
         left_s = max(0.0, run_s - self.start_s)
-        each_s = self.iteration_s.plus(self.other_s)
-        return Interval(left_s / each_s.high, left_s / each_s.middle, left_s / each_s.low)
+        each_s = self.iteration_s.plus(ForecastInterval.around(self.other_s, MEASURED_ONCE))
+        return ForecastInterval(left_s / each_s.high, left_s / each_s.middle, left_s / each_s.low)
 
     def strong_efficiency(self, first: Forecast) -> float:
         """Speed with the same global batch, relative to the one in proportion to the first number of ranks."""
@@ -81,17 +89,12 @@ def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, fas
     """The run of `profile` on `trace.num_ranks` ranks that are joined by `link`."""
     iterations = [_faster(i, faster.middle) for i in trace.iterations]
     replayed = replay(iterations, link, trace.num_ranks)
-    seconds = replayed.seconds
-    spread = _relative_spread(trace, replayed, link)
-    iteration_s = Interval(
-        seconds * (1 - spread) * min(1.0, faster.middle / faster.high),
-        seconds,
-        seconds * (1 + spread) * max(1.0, faster.middle / faster.low),
-    )
+    iteration_s = _interval(iterations, link, trace.num_ranks, replayed.seconds, faster)
     evaluations = math.ceil(profile.iterations / profile.eval_every) if profile.eval_every else 1
-    saves = num_saves(profile.save_every, profile.iterations, seconds)
-    other_s = (evaluations * trace.evaluation_s / faster.middle + saves * trace.save_s) / profile.iterations
-    run_s = iteration_s.plus(other_s).times(profile.iterations).plus(trace.start_s)
+    saves = num_saves(profile.save_every, profile.iterations, replayed.seconds)
+    saves += evaluations if trace.saves_with_evaluation else 0
+    rest_s = evaluations * trace.evaluation_s / faster.middle + saves * trace.save_s
+    run_s = iteration_s.times(profile.iterations).plus(ForecastInterval.around(rest_s + trace.start_s, MEASURED_ONCE))
     costs = [rental.cost(s, trace.num_ranks) for s in (run_s.low, run_s.middle, run_s.high)]
     known = [cost for cost in costs if cost is not None]
     return Forecast(
@@ -99,14 +102,36 @@ def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, fas
         replayed,
         iteration_s,
         run_s,
-        Interval(*known) if len(known) == 3 else None,
-        {kind: number / seconds for kind, number in trace.items.items()},
+        ForecastInterval(*known) if len(known) == 3 else None,
+        {kind: number / replayed.seconds for kind, number in trace.items.items()},
         limiting_term(replayed, trace.phases_s),
         trace.peak_bytes,
         rental.paid_s(run_s.middle),
         trace.start_s,
-        other_s,
+        rest_s / profile.iterations,
         _weak_efficiency(profile, iterations, link, trace.num_ranks, faster),
+    )
+
+
+def _interval(
+    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, seconds: float, faster: Speedup
+) -> ForecastInterval:
+    """What the recorded iterations, another day, the link and another GPU leave open, as independent errors."""
+    work = [iteration.work_s for iteration in iterations]
+    of_mean = statistics.stdev(work) / math.sqrt(len(work)) / statistics.fmean(work) if len(work) > 1 else 0.2
+    deviations = statistics.pstdev(work) / statistics.fmean(work)
+
+    def relative(spread: float | None, slower: float) -> float:
+        return abs(replay(iterations, link.slower(slower), num_ranks, spread=spread).seconds / seconds - 1)
+
+    lower = math.hypot(Z90 * of_mean, ANOTHER_DAY, relative(None, 1 - link.uncertainty))
+    # where longer iterations are longer on one rank only, the others wait for it
+    alone = relative(min(0.5, deviations), 1.0) if num_ranks > 1 else 0.0
+    upper = math.hypot(Z90 * of_mean, ANOTHER_DAY, relative(None, 1 + link.uncertainty), alone)
+    return ForecastInterval(
+        seconds * (1 - min(0.9, lower)) * min(1.0, faster.middle / faster.high),
+        seconds,
+        seconds * (1 + upper) * max(1.0, faster.middle / faster.low),
     )
 
 
@@ -130,15 +155,6 @@ def _weak_efficiency(
     return alone_s / replay(whole, link, num_ranks).seconds
 
 
-def _relative_spread(trace: Trace, replayed: Replayed, link: Link) -> float:
-    """Half the width of the interval of an iteration's time, as a share: what the recorded iterations, another day and
-    the link leave open, as independent errors."""
-    work = [iteration.work_s for iteration in trace.iterations]
-    of_mean = statistics.stdev(work) / math.sqrt(len(work)) / trace.work_s if len(work) > 1 else 0.2
-    exposed = replayed.exposed_s / replayed.seconds
-    return min(0.9, math.hypot(Z90 * of_mean, ANOTHER_DAY, link.uncertainty * exposed))
-
-
 def num_saves(save_every: str, iterations: int, iteration_s: float) -> int:
     """Checkpoints of a run, the one at the end included. `save_every`: iterations, or a time such as 5m."""
     match = re.fullmatch(r"([0-9.]+)([smh])?", save_every.strip())
@@ -160,4 +176,4 @@ def best(forecasts: Sequence[Forecast], *, deadline_s: float | None, budget: flo
     ]
     if budget is not None and deadline_s is None:
         return min(allowed, key=lambda f: f.run_s.middle, default=None)
-    return min(allowed, key=lambda f: f.paid_s * f.num_ranks, default=None)
+    return min(allowed, key=lambda f: f.cost.middle if f.cost is not None else f.paid_s * f.num_ranks, default=None)

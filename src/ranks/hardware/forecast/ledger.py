@@ -1,4 +1,4 @@
-"""Forecasts beside facts: each forecast is noted in the folder of the runs, and compared with the runs that follow.
+"""Forecasts and facts: each forecast is noted in the folder of the runs, and compared with the runs that follow.
 
 A run belongs to the newest forecast before its start that has its workload, settings and number of ranks.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,22 +17,23 @@ from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.engine.runs.sessions import wall_seconds
 from ranks.errors import UserError
-from ranks.hardware.forecast.job import Forecast, Interval
+from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.short_runs.rows import period_s
 
 FILE = "forecasts.jsonl"
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A run beside its forecast."""
+class ForecastAndFact:
+    """A run and its forecast."""
 
     run: str
     num_ranks: int
-    forecast_s: Interval
+    forecast_s: ForecastInterval
     """Of an iteration."""
     fact_s: float
-    forecast_run_s: Interval
+    forecast_run_s: ForecastInterval
     fact_run_s: float | None
     """Of the whole run; None while it is not finished, or where it has other iterations than the forecast."""
 
@@ -46,7 +48,7 @@ class Comparison:
         return self.forecast_s.low <= self.fact_s <= self.forecast_s.high
 
 
-class Ledger:
+class ForecastLedger:
     """The file of forecasts in a folder of runs."""
 
     def __init__(self, runs_dir: Path) -> None:
@@ -67,6 +69,7 @@ class Ledger:
                 "settings": profile.settings,
                 "iterations": profile.iterations,
                 "device": profile.device,
+                "threads": profile.threads.get(forecast.num_ranks),
                 "ranks": forecast.num_ranks,
                 "iteration_s": _numbers(forecast.iteration_s),
                 "run_s": _numbers(forecast.run_s),
@@ -74,7 +77,7 @@ class Ledger:
             file.append(row)
         file.close()
 
-    def compare(self, folders: Sequence[Path]) -> Iterator[Comparison]:
+    def compare(self, folders: Sequence[Path]) -> Iterator[ForecastAndFact]:
         """The runs that have a forecast, oldest first."""
         noted = [row for row in iter_rows(self.runs_dir / FILE) if _is_complete(row)]
         for folder in folders:
@@ -86,8 +89,8 @@ class Ledger:
                 row = max(fitting, key=lambda row: row["time"])
                 same_length = row["iterations"] == fact.iterations
                 run_s = fact.wall_s if same_length else None
-                forecast_s, forecast_run_s = Interval(*row["iteration_s"]), Interval(*row["run_s"])
-                yield Comparison(folder.name, fact.num_ranks, forecast_s, fact.iteration_s, forecast_run_s, run_s)
+                forecast_s, forecast_run_s = ForecastInterval(*row["iteration_s"]), ForecastInterval(*row["run_s"])
+                yield ForecastAndFact(folder.name, fact.num_ranks, forecast_s, fact.iteration_s, forecast_run_s, run_s)
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,13 @@ class Fact:
 
     workload: str
     settings: Mapping[str, Any]
+    device: str
+    threads: int | None
     num_ranks: int
     started: float
     iteration_s: float
-    """Mean, without evaluations, saves and the first iteration of each session."""
+    """Mean from the end of one iteration to the end of the next, without evaluations, saves and the first iteration of
+    each session."""
     iterations: int
     wall_s: float | None
     """None while it is not finished."""
@@ -108,16 +114,19 @@ class Fact:
     def read(cls, folder: Path) -> Fact | None:
         """None where the run has no iterations, or its files are damaged."""
         try:
-            identity = RunFolder(folder).read_run()["identity"]
-            settings = {"config": identity["config"], "exact": identity["engine"]["exact"]}
+            run = RunFolder(folder).read_run()
+            identity = run["identity"]
+            settings = settings_of(identity["config"], identity["engine"])
+            hardware = cast("dict[str, Any]", run["hardware"])
             workload = str(identity["workload"])
         except (DamagedFile, UserError, KeyError, TypeError):
             return None
         sessions = list(iter_rows(folder / SESSIONS_FILE))
         starts = {number(s, "iteration") for s in sessions if s.get("event") in ("opened", "resumed")}
         rows = [row for row in iter_rows(folder / METRICS_FILE) if number(row, "iteration") is not None]
-        later = [row for row in rows if row["iteration"] - 1 not in starts]
-        ranks = {plan.get("ranks") for plan in iter_rows(folder / EVENTS_FILE) if plan.get("event") == "plan"}
+        later = [period_s(before, row) for before, row in pairwise(rows) if row["iteration"] - 1 not in starts]
+        plans = [event for event in iter_rows(folder / EVENTS_FILE) if event.get("event") == "plan"]
+        ranks = {plan.get("ranks") for plan in plans}
         started = next((at for s in sessions if (at := number(s, "joined") or number(s, "time")) is not None), None)
         if not later or len(ranks) != 1 or started is None:
             return None
@@ -125,25 +134,29 @@ class Fact:
         return cls(
             workload,
             settings,
+            str(hardware.get("gpu") or hardware.get("cpu")),
+            plans[-1].get("threads"),
             cast(int, ranks.pop()),
             started,
-            sum(map(plain_s, later)) / len(later),
+            sum(later) / len(later),
             int(rows[-1]["iteration"]),
             wall_seconds(sessions) if finished else None,
         )
 
     def fits(self, row: Mapping[str, Any]) -> bool:
-        """Whether a forecast is of this run's workload, settings and number of ranks."""
-        return (row["workload"], row["settings"], row["ranks"]) == (self.workload, self.settings, self.num_ranks)
+        """Whether a forecast is of this run's workload, settings, device, threads and number of ranks."""
+        own = {"workload": self.workload, "settings": self.settings, "device": self.device}
+        own |= {"threads": self.threads, "ranks": self.num_ranks}
+        return all(row.get(name) == value for name, value in own.items())
 
 
-def plain_s(row: Mapping[str, Any]) -> float:
-    """Seconds of an iteration without its evaluation and without saves."""
-    whole_s, *others = (number(row, f"time/{name}_s") or 0.0 for name in ("iteration", "evaluation", "save"))
-    return whole_s - sum(others)
+def settings_of(config: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a forecast and its run have in common. `config`, `engine`: those parts of a run's identity."""
+    kept = ("exact", "shards", "precision", "micro_batch")
+    return {"config": dict(config), **{name: engine.get(name) for name in kept}}
 
 
-def _numbers(interval: Interval) -> list[float]:
+def _numbers(interval: ForecastInterval) -> list[float]:
     return [interval.low, interval.middle, interval.high]
 
 

@@ -55,6 +55,9 @@ class Profile:
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"its format is {content['format']}, and this version reads {FORMAT}")
+            whole = [content["iterations"], content["eval_every"] or 1]
+            if not all(isinstance(n, int) and n > 0 for n in whole) or not isinstance(content["save_every"], str):
+                raise ValueError("iterations, eval_every or save_every are wrong")
             names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads")]
             return cls(
                 **{name: content[name] for name in names},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -23,23 +24,39 @@ from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iteration
 from ranks.hardware.short_runs.clocks import WorkClock
 from ranks.hardware.short_runs.job import ENDLESS, Job
 from ranks.hardware.short_runs.recorded_comm import RecordedComm
-from ranks.hardware.short_runs.rows import Row, first_update, items_of, phases_of, plain_s, rows_of, run_folder, value
+from ranks.hardware.short_runs.rows import (
+    Row,
+    first_update,
+    items_of,
+    period_s,
+    phases_of,
+    plain_s,
+    rows_of,
+    run_folder,
+    value,
+)
 
 NO_PHASES = ("iteration", "evaluation", "save")
-LEAST, MOST_SESSIONS = 3, 5
+LEAST, MOST_RUNS = 3, 4
 
 
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
+    if job.engine.shares is not None:
+        do = "leave --shares out: a forecast takes all ranks to be equal"
+        raise UserError(f"to forecast {job.workload}", "--shares, and one rank stands for all", do)
     first = _run(job, device, num_ranks, folder / "first", 2, None)
     iteration_s = plain_s(first.rows[-1])
     steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
+    evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)
+    saves_s = sum(first.saves_s)
     return replace(
         steady,
         evaluation_s=value(first.rows[-1], "time/evaluation_s"),
-        save_s=first.save_s,
-        start_s=first.began_s - started_s + max(0.0, value(first.rows[0], "time/iteration_s") - iteration_s),
+        save_s=saves_s / max(1, len(first.saves_s)),
+        saves_with_evaluation=len(first.saves_s) > 1,
+        start_s=max(0.0, first.ended_s - started_s - evaluations_s - saves_s - 2 * iteration_s),
         peak_bytes=max(steady.peak_bytes, _peak_bytes(first.rows)),
     )
 
@@ -55,6 +72,7 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
         items_of(rows),
         evaluation_s=0.0,
         save_s=0.0,
+        saves_with_evaluation=False,
         start_s=0.0,
         peak_bytes=_peak_bytes(rows),
     )
@@ -63,15 +81,14 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
 def _steady(
     job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float
 ) -> Sequence[tuple[Row, IterationTrace]]:
-    """Iterations of a run that does what it will do: those from the first update on. Self-play may fill its window
-    before that, so the run is resumed for a longer time until it has updates; one without updates is taken as it
-    is."""
+    """Iterations of a run that does what it will do: those after the first update. Self-play may fill its window
+    before that, so a longer run is made where there are too few; one without updates is taken as it is."""
     found: Sequence[tuple[Row, IterationTrace]] = ()
-    for _ in range(MOST_SESSIONS):
-        found = _run(job, device, num_ranks, folder, ENDLESS, f"{budget_s:.1f}s").iterations()
+    for attempt in range(MOST_RUNS):
+        found = _run(job, device, num_ranks, folder / str(attempt), ENDLESS, f"{budget_s:.1f}s").iterations()
         update = first_update([row for row, _ in found])
         if update is not None and len(found) - update >= LEAST:
-            return found[update:]
+            return found[update + 1 :] if len(found) - update > LEAST else found[update:]
         budget_s *= 3
     if not found:
         asked = f"to record {LEAST} iterations of {job.workload}"
@@ -81,23 +98,22 @@ def _steady(
 
 @dataclass(frozen=True)
 class Recording:
-    """One session of a run."""
+    """One run."""
 
     rows: Sequence[Row]
     marks: Sequence[float]
     """Seconds at the first collective of each iteration."""
     calls: Sequence[Call]
     num_ranks: int
-    began_s: float
-    """When the loop began, by `time.time`."""
-    save_s: float
-    """Of the save at the end."""
+    ended_s: float
+    """When `train` returned, by `time.time`."""
+    saves_s: Sequence[float]
 
     def iterations(self) -> Sequence[tuple[Row, IterationTrace]]:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
         rows = self.rows[1:-1]
         if self.num_ranks == 1:
-            return [(row, IterationTrace(plain_s(row), ())) for row in rows]
+            return [(row, IterationTrace(period_s(before, row), ())) for before, row in pairwise(self.rows[:-1])]
         traces = iterations_of(self.marks[-len(self.rows) :], self.calls)
         return list(zip(rows, traces[1:], strict=True))
 
@@ -105,7 +121,7 @@ class Recording:
 def _run(
     job: Job, device: torch.device, num_ranks: int, folder: Path, iterations: int, max_time: str | None
 ) -> Recording:
-    short = job.shortened(folder, max_time, iterations)
+    short = job.shortened(folder, max_time, iterations, eval_every=1 if max_time is None else ENDLESS)
     engine = short.engine
     precision.set_up(engine, device, engine.resolved().threads or default_threads())
     torch.manual_seed(engine.seed)
@@ -113,8 +129,6 @@ def _run(
     comm = RecordedComm(EchoComm(num_ranks), clock)
     world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
     comm.iteration = lambda: world.session.times
-    before = len(rows_of(folder))
-    began = time.time()
     world.stop.install()
     try:
         job.train(short.config, world)
@@ -122,15 +136,16 @@ def _run(
         world.leave()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    calls = [Call(c.kind, c.num_bytes, clock.seconds(c.start), clock.seconds(c.wait)) for c in comm.calls]
+    ended_s = time.time()
+    calls = [Call(c.kind, c.num_bytes, clock.seconds(c.start), clock.seconds(c.wait), c.on_host) for c in comm.calls]
     saves = (value(row, "seconds") for row in read_rows(run_folder(folder) / EVENTS_FILE) if row["event"] == "saved")
     return Recording(
-        rows_of(folder)[before:],
+        rows_of(folder),
         [calls[index].start_s for index in comm.first_calls],
         calls,
         num_ranks,
-        began,
-        max(saves, default=0.0),
+        ended_s,
+        list(saves),
     )
 
 

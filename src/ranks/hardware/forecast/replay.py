@@ -1,7 +1,9 @@
 """Replay the trace of one rank on several ranks that are joined by a link: what an iteration takes, and why.
 
-Each rank does the recorded work, a little faster or slower as the recorded iterations differ from each other. A
-collective begins when the last rank has called it and the link is free. A rank that needs its result waits for its end.
+All ranks do the work of the same recorded iteration: what makes an iteration longer (a growing window, every tenth
+one with more work) does so on all of them. Each rank is a little faster or slower, as recorded iterations differ from
+their neighbours. A collective begins when the last rank has called it and its channel is free. A rank that needs the
+result waits for its end.
 
     rank 0  | work ....... | work ......... | wait |
     rank 1  | work ... | work ............. | wait |
@@ -18,11 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.engine.liveness.beats import Collective
-from ranks.hardware.forecast.trace import HOST_KINDS, Call, IterationTrace
+from ranks.hardware.forecast.trace import Call, IterationTrace
 from ranks.hardware.links.curve import Link
 
-ITERATIONS = 64
-"""In a replay; more of them change the mean by less than the recorded iterations differ."""
+LEAST, MOST = 64, 256
+"""Iterations of a replay: each recorded one equally often, or where there are more, evenly chosen ones."""
+NEIGHBOURS = 2
+"""On each side of an iteration; the median of all of them is what its work is compared with."""
+SIGMA_OF_MAD = 1.4826 * 1.34
+"""Standard deviation of a normal distribution, relative to the median absolute deviation from the median of five
+neighbours, of which the value itself is one."""
+OUTLIER = 3.0
+"""Standard deviations beyond which a longer iteration is one on all ranks."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +52,48 @@ class Replayed:
 
 def seconds_of(call: Call, link: Link, num_ranks: int) -> float:
     """What a collective takes when all ranks have called it."""
-    if call.kind is Collective.ALL_REDUCE:
-        return link.all_reduce_s(num_ranks, call.num_bytes)
     if call.kind is Collective.ALL_TO_ALL:
-        return link.all_to_all_s(num_ranks, call.num_bytes)
+        return link.all_to_all_s(num_ranks, call.num_bytes, on_host=call.on_host)
     if call.kind in (Collective.ALL_GATHER, Collective.BROADCAST):
-        return link.all_gather_s(num_ranks, call.num_bytes)
-    return link.host_s(num_ranks, call.num_bytes)
+        return link.all_gather_s(num_ranks, call.num_bytes, on_host=call.on_host)
+    if call.kind is Collective.GATHER_OBJECTS:  # torch gathers the sizes, then the objects
+        return sum(link.all_gather_s(num_ranks, size, on_host=True) for size in (8, call.num_bytes))
+    return link.all_reduce_s(num_ranks, call.num_bytes, on_host=call.on_host)
 
 
 def replay(
-    iterations: Sequence[IterationTrace],
-    link: Link,
-    num_ranks: int,
-    *,
-    speeds: Sequence[float] | None = None,
-    seed: int = 0,
-    length: int = ITERATIONS,
+    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, *, spread: float | None = None, seed: int = 0
 ) -> Replayed:
-    """An iteration of `num_ranks` ranks. `speeds`: of each rank, relative to the recorded one; by default equal."""
+    """An iteration of `num_ranks` ranks that are joined by `link`. `spread`: by which share ranks differ, in place of
+    what the recorded iterations say."""
+    work_s = np.array([iteration.work_s for iteration in iterations])
+    if num_ranks == 1:
+        return Replayed(float(work_s.mean()), 0.0, 0.0, 0.0)
+    common_s, sigma = common_and_spread(work_s)
+    sigma = sigma if spread is None else spread
+    chosen = np.linspace(0, len(iterations) - 1, min(len(iterations), MOST)).round().astype(np.int64)
+    level = float(work_s.mean() / common_s[chosen].mean())
     rng = np.random.Generator(np.random.Philox(seed))
-    work = np.array([iteration.work_s for iteration in iterations])
-    relative = np.ones(num_ranks) if speeds is None else 1 / np.array(speeds, np.float64)
     simulation = _Simulation(link, num_ranks)
-    for _ in range(length):
-        base = iterations[int(rng.integers(len(iterations)))]
-        own_s = work[rng.integers(len(work), size=num_ranks)] * relative
-        simulation.iteration(base, own_s / max(base.work_s, 1e-12))
-    return simulation.result(length)
+    repeats = -(-LEAST // len(chosen))
+    for index in np.tile(chosen, repeats):
+        base = iterations[int(index)]
+        factor = level * common_s[index] / max(base.work_s, 1e-12) * (1 + sigma * rng.standard_normal(num_ranks))
+        simulation.iteration(base, np.maximum(factor, 0.0))
+    return simulation.result(repeats * len(chosen))
+
+
+def common_and_spread(work_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """What iterations take on every rank, and by which share a rank differs from that (standard deviation).
+
+    An iteration is common where it differs from the median of its neighbours by more than `OUTLIER` deviations; of the
+    others the median is.
+    """
+    around = [work_s[max(0, i - NEIGHBOURS) : i + NEIGHBOURS + 1] for i in range(len(work_s))]
+    medians = np.array([np.median(part) for part in around])
+    deviations = work_s / np.maximum(medians, 1e-12) - 1
+    sigma = SIGMA_OF_MAD * float(np.median(np.abs(deviations)))
+    return np.where(np.abs(deviations) > OUTLIER * sigma, work_s, medians), sigma
 
 
 class _Simulation:
@@ -81,7 +104,7 @@ class _Simulation:
         self.clock: NDArray[np.float64] = np.zeros(num_ranks)
         self.work, self.skew, self.exposed, self.busy = np.zeros(num_ranks), 0.0, 0.0, 0.0
         self.free = {True: 0.0, False: 0.0}
-        """When the host's way and the device's way are free."""
+        """When the channel of the host and that of the device are free; there may be only one."""
 
     def iteration(self, trace: IterationTrace, factor: NDArray[np.float64]) -> None:
         """One iteration. `factor`: each rank's time for the work, relative to the trace."""
@@ -102,7 +125,7 @@ class _Simulation:
 
     def _start(self, call: Call) -> tuple[float, float]:
         """(when all ranks have called it, when it ends)."""
-        on_host = call.kind in HOST_KINDS
+        on_host = call.on_host and not self.link.is_one_channel
         ready = float(self.clock.max())
         seconds = seconds_of(call, self.link, self.num_ranks)
         end = max(ready, self.free[on_host]) + seconds
@@ -140,6 +163,7 @@ def limiting_term(replayed: Replayed, phases_s: Mapping[str, float]) -> str:
         "data": scaled.get("data", 0.0),
         "communication": replayed.exposed_s,
         "the slowest rank": replayed.skew_s,
+        "time outside the timed phases": scaled.get("other", 0.0),
         **{name: seconds for name, seconds in scaled.items() if name not in ("data", "communication", "other")},
     }
     return max(parts, key=lambda name: parts[name])

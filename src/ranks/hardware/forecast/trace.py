@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from ranks.engine.liveness.beats import Collective
-
-HOST_KINDS = (Collective.GATHER_OBJECTS, Collective.SUM_HOST, Collective.MAX_HOST)
-"""Collectives of small values, which always go through host memory."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,8 @@ class Call:
     start_s: float
     wait_s: float
     """When the rank needs the result; equal to `start_s` where the call itself waits."""
+    on_host: bool = False
+    """It goes through host memory, and not over the link between devices."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,11 @@ class Trace:
     """Of one evaluation."""
     save_s: float
     """Of one checkpoint."""
+    saves_with_evaluation: bool
+    """Whether each evaluation is followed by a save."""
     start_s: float
-    """From the start of the command to the second iteration, without the first one's share."""
+    """Of the whole command, what is no iteration: from its start to the first iteration, what the first one takes
+    longer than later ones, and the end."""
     peak_bytes: int
     """The most memory that the rank held."""
 
@@ -63,7 +65,7 @@ class Trace:
     def as_json(self) -> dict[str, Any]:
         """For `of_json`."""
         calls = [
-            [[call.kind.value, call.num_bytes, call.start_s, call.wait_s] for call in iteration.calls]
+            [[call.kind.value, call.num_bytes, call.start_s, call.wait_s, call.on_host] for call in iteration.calls]
             for iteration in self.iterations
         ]
         return asdict(self) | {"iterations": [i.work_s for i in self.iterations], "calls": calls}
@@ -81,8 +83,8 @@ class Trace:
         return cls(iterations=tuple(iterations), **rest)
 
 
-def _call(kind: int, num_bytes: int, start_s: float, wait_s: float) -> Call:
-    return Call(Collective(kind), int(num_bytes), float(start_s), float(wait_s))
+def _call(kind: int, num_bytes: int, start_s: float, wait_s: float, on_host: bool) -> Call:
+    return Call(Collective(kind), int(num_bytes), float(start_s), float(wait_s), bool(on_host))
 
 
 def iterations_of(marks: Sequence[float], calls: Sequence[Call]) -> tuple[IterationTrace, ...]:
@@ -92,7 +94,7 @@ def iterations_of(marks: Sequence[float], calls: Sequence[Call]) -> tuple[Iterat
     for begin, end in pairwise(marks):
         inside = [call for call in calls if begin <= call.start_s < end]
         shifted = [
-            Call(call.kind, call.num_bytes, call.start_s - begin, min(max(call.wait_s, call.start_s), end) - begin)
+            replace(call, start_s=call.start_s - begin, wait_s=min(max(call.wait_s, call.start_s), end) - begin)
             for call in inside
         ]
         found.append(IterationTrace(end - begin, tuple(shifted)))

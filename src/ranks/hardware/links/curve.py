@@ -8,7 +8,8 @@ all-reduce algorithms for clusters of workstations").
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +22,13 @@ class AllReduceCurve:
     num_bytes: tuple[int, ...]
     """Increasing."""
     seconds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        sizes, seconds = self.num_bytes, self.seconds
+        if self.num_ranks < 2 or not sizes or len(sizes) != len(seconds):
+            raise ValueError("a curve has two ranks or more, and a time for each size")
+        if any(b <= a for a, b in pairwise((0, *sizes))) or not all(0 < s < math.inf for s in seconds):
+            raise ValueError("the sizes of a curve increase, and its times are above zero")
 
     def at(self, num_bytes: float) -> float:
         """Interpolated between the measured sizes; larger ones in proportion, smaller ones like the smallest."""
@@ -50,24 +58,33 @@ class Link:
     uncertainty: float
     """The times are right within this share, in nine cases of ten."""
 
-    def all_reduce_s(self, num_ranks: int, num_bytes: float) -> float:
-        """Seconds of an all-reduce on the device; 0 with one rank."""
-        if num_ranks == 1:
-            return 0.0
-        return 2 * (num_ranks - 1) * self._curve(num_ranks).step_s(num_bytes / num_ranks)
+    @property
+    def is_one_channel(self) -> bool:
+        """Whether tensors of the device and values of the host take the same way."""
+        return self.device == (self.host,)
 
-    def all_gather_s(self, num_ranks: int, num_bytes: float) -> float:
+    def slower(self, factor: float) -> Link:
+        """The same link with all times multiplied."""
+        device = tuple(_slower(curve, factor) for curve in self.device)
+        return replace(self, device=device, host=_slower(self.host, factor))
+
+    def all_reduce_s(self, num_ranks: int, num_bytes: float, *, on_host: bool = False) -> float:
+        """Seconds of an all-reduce; 0 with one rank."""
+        return 2 * self.all_to_all_s(num_ranks, num_bytes, on_host=on_host)
+
+    def all_gather_s(self, num_ranks: int, num_bytes: float, *, on_host: bool = False) -> float:
         """Seconds until every rank has the `num_bytes` of every other rank: a ring of n-1 steps."""
-        return 0.0 if num_ranks == 1 else (num_ranks - 1) * self._curve(num_ranks).step_s(num_bytes)
+        return 0.0 if num_ranks == 1 else (num_ranks - 1) * self._curve(num_ranks, on_host).step_s(num_bytes)
 
-    def all_to_all_s(self, num_ranks: int, num_bytes: float) -> float:
+    def all_to_all_s(self, num_ranks: int, num_bytes: float, *, on_host: bool = False) -> float:
         """Seconds of an exchange in which each rank sends `num_bytes` in all, in equal parts to every rank."""
-        return 0.0 if num_ranks == 1 else (num_ranks - 1) * self._curve(num_ranks).step_s(num_bytes / num_ranks)
+        return self.all_gather_s(num_ranks, num_bytes / num_ranks, on_host=on_host)
 
-    def host_s(self, num_ranks: int, num_bytes: float) -> float:
-        """Seconds of an all-reduce of small values through host memory."""
-        return 0.0 if num_ranks == 1 else 2 * (num_ranks - 1) * self.host.step_s(num_bytes / num_ranks)
-
-    def _curve(self, num_ranks: int) -> AllReduceCurve:
+    def _curve(self, num_ranks: int, on_host: bool) -> AllReduceCurve:
         """The one that was measured with the nearest number of ranks."""
-        return min(self.device, key=lambda curve: abs(math.log(curve.num_ranks / num_ranks)))
+        curves = (self.host,) if on_host else self.device
+        return min(curves, key=lambda curve: abs(math.log(curve.num_ranks / num_ranks)))
+
+
+def _slower(curve: AllReduceCurve, factor: float) -> AllReduceCurve:
+    return replace(curve, seconds=tuple(factor * seconds for seconds in curve.seconds))

@@ -26,13 +26,15 @@ class Job:
     config: Any
     engine: RunConfig
 
-    def shortened(self, folder: Path, max_time: str | None, iterations: int = ENDLESS) -> Job:
-        """The same with its run in `folder`, without saves before the end, and without evaluations where Config has
-        `eval_every`. Raises UserError where Config has no `iterations`."""
+    def shortened(
+        self, folder: Path, max_time: str | None, iterations: int = ENDLESS, eval_every: int = ENDLESS
+    ) -> Job:
+        """The same with its run in `folder`, without saves by the clock, and with evaluations every so many iterations
+        where Config has `eval_every`. Raises UserError where Config has no `iterations`."""
         names = {f.name for f in fields(self.config)}
         if "iterations" not in names:
             asked = f"a short run of {self.workload}"
             raise UserError(asked, "its Config has no field `iterations`", "name the number of iterations so")
-        changes = {"iterations": iterations} | ({"eval_every": ENDLESS} if "eval_every" in names else {})
+        changes = {"iterations": iterations} | ({"eval_every": eval_every} if "eval_every" in names else {})
         engine = replace(self.engine, runs_dir=folder, name=NAME, save_every=str(ENDLESS), max_time=max_time)
         return replace(self, config=replace(self.config, **changes), engine=engine)

@@ -25,6 +25,8 @@ class RecordedCall:
 
     kind: Collective
     num_bytes: int
+    on_host: bool
+    """Of tensors in host memory, and of all small values: they do not use the link between devices."""
     start: Mark
     issued: Mark
     wait: Mark
@@ -60,7 +62,7 @@ class RecordedComm(Comm):
     def sum_async(self, tensor: Tensor) -> Pending:
         if self.size == 1:
             return self.inner.sum_async(tensor)
-        call = self._begin(Collective.ALL_REDUCE, _bytes_of(tensor))
+        call = self._begin(Collective.ALL_REDUCE, _bytes_of(tensor), on_host=_is_on_host(tensor))
         work, call.issued = self.clock.collective(lambda: self.inner.sum_async(tensor), call.start)
         call.wait = call.end = call.issued
         return _RecordedWork(work, call, self.clock)
@@ -70,13 +72,24 @@ class RecordedComm(Comm):
             Collective.ALL_TO_ALL,
             lambda: _bytes_of(inp),
             lambda: self.inner.exchange(out, inp, out_sizes, in_sizes),
+            on_host=_is_on_host(inp),
         )
 
     def gather_equal(self, mine: Tensor) -> list[Tensor]:
-        return self._blocking(Collective.ALL_GATHER, lambda: _bytes_of(mine), lambda: self.inner.gather_equal(mine))
+        return self._blocking(
+            Collective.ALL_GATHER,
+            lambda: _bytes_of(mine),
+            lambda: self.inner.gather_equal(mine),
+            on_host=_is_on_host(mine),
+        )
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> None:
-        self._blocking(Collective.BROADCAST, lambda: _bytes_of(tensor), lambda: self.inner.broadcast(tensor, source))
+        self._blocking(
+            Collective.BROADCAST,
+            lambda: _bytes_of(tensor),
+            lambda: self.inner.broadcast(tensor, source),
+            on_host=_is_on_host(tensor),
+        )
 
     def gather_objects(self, mine: T) -> list[T]:
         return self._blocking(
@@ -91,23 +104,29 @@ class RecordedComm(Comm):
     def max_host(self, value: float) -> float:
         return self._blocking(Collective.MAX_HOST, lambda: HOST_NUMBER_BYTES, lambda: self.inner.max_host(value))
 
-    def _begin(self, kind: Collective, num_bytes: int) -> RecordedCall:
+    def _begin(self, kind: Collective, num_bytes: int, *, on_host: bool) -> RecordedCall:
         current = self.iteration()
         if not self.iterations or current is not self.iterations[-1]:
             self.iterations.append(current)
             self.first_calls.append(len(self.calls))
         now = self.clock.mark()
-        call = RecordedCall(kind, num_bytes, now, now, now, now)
+        call = RecordedCall(kind, num_bytes, on_host, now, now, now, now)
         self.calls.append(call)
         return call
 
-    def _blocking(self, kind: Collective, num_bytes: Callable[[], int], act: Callable[[], T]) -> T:
+    def _blocking(
+        self, kind: Collective, num_bytes: Callable[[], int], act: Callable[[], T], *, on_host: bool = True
+    ) -> T:
         """A collective that returns with its result."""
         if self.size == 1:
             return act()
-        call = self._begin(kind, num_bytes())
+        call = self._begin(kind, num_bytes(), on_host=on_host)
         result, call.end = self.clock.collective(act, call.start)
         return result
+
+
+def _is_on_host(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
 
 
 def _bytes_of(tensor: Tensor) -> int:

@@ -10,7 +10,7 @@ from ranks.engine.files.jsonl import number, read_rows
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder
 from ranks.hardware.short_runs.job import NAME
 
-PHASE, SUFFIX, SPEED, UPDATE = "time/", "_s", "_per_second", "train/"
+PHASE, SUFFIX, SPEED, UPDATE = "time/", "_s", "_per_second", "/grad_norm"
 Row = Mapping[str, Any]
 
 
@@ -34,9 +34,15 @@ def plain_s(row: Row) -> float:
     return value(row, "time/iteration_s") - value(row, "time/evaluation_s") - value(row, "time/save_s")
 
 
+def period_s(before: Row, row: Row) -> float:
+    """Seconds from the end of an iteration to the end of the next one, without its evaluation and without saves. Unlike
+    `plain_s` they have all that happens between two iterations."""
+    return value(row, "time_s") - value(before, "time_s") - value(row, "time/evaluation_s") - value(row, "time/save_s")
+
+
 def first_update(rows: Sequence[Row]) -> int | None:
     """The index of the first row with an update; None without one. Self-play may fill its window before that."""
-    return next((index for index, row in enumerate(rows) if any(name.startswith(UPDATE) for name in row)), None)
+    return next((index for index, row in enumerate(rows) if any(name.endswith(UPDATE) for name in row)), None)
 
 
 def items_of(rows: Sequence[Row]) -> dict[str, float]:
