@@ -75,7 +75,7 @@ def test_a_forecast_and_the_run_after_it(
         (["--ranks", "1", "--train=--no-such-flag 3"], "no-such-flag"),
         (["--ranks", "1", "--train=--name 'a"], "close the quotes"),
         (["--ranks", "1", "--train=--ranks 4"], "flags of ranks forecast"),
-        (["--ranks", "1", "--train=--shares 3,1"], "one rank stands for all"),
+        (["--ranks", "1", "--train=--shares 3,1"], "one rank represents all"),
         (["--ranks", "1", "--billing", "0s"], "a unit above 0"),
         (["--ranks", "128"], "its dry run as rank 0 of 128 ended"),
     ],

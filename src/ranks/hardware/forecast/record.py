@@ -45,7 +45,7 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     `started_s`: when the command began, by `time.time`."""
     if job.engine.shares is not None:
         do = "leave --shares out: a forecast takes all ranks to be equal"
-        raise UserError(f"to forecast {job.workload}", "--shares, and one rank stands for all", do)
+        raise UserError(f"to forecast {job.workload}", "--shares, and one rank represents all", do)
     first = _run(job, device, num_ranks, folder / "first", 2, None)
     iteration_s = plain_s(first.rows[-1])
     steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
