@@ -2,91 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
-from ranks.cli.flags.counts import numbers_of_ranks
 from ranks.cli.flags.parse import parse
-from ranks.cli.forecasting import inputs
-from ranks.cli.forecasting.flags import ForecastFlags
-from ranks.cli.forecasting.table import advice, as_json, compared, sources, table
-from ranks.engine.config import seconds
-from ranks.engine.runs.find_run import run_folders
-from ranks.errors import UserError
-from ranks.hardware.forecast.job import Forecast, ForecastInterval, best, forecast_run
-from ranks.hardware.forecast.ledger import ForecastLedger
-from ranks.hardware.forecast.profile import Profile
-from ranks.hardware.forecast.rental import Rental
+from ranks.cli.forecasting.flags import ForecastFlags, LedgerFlags
 
 PROG = "ranks forecast"
 
 
-@dataclass(frozen=True)
-class LedgerFlags:
-    """Compare forecasts with the runs that followed them."""
-
-    ledger: bool = False
-    """Print the comparison."""
-    runs_dir: Path = Path("runs")
-    """The folder of the run folders."""
-
-
 def forecast(argv: Sequence[str]) -> int:
-    """Profile the workload, measure the link, and print the forecast of each number of ranks."""
+    """Print a forecast, or with --ledger forecasts and facts."""
     if "--ledger" in argv:
-        return ledger(parse(LedgerFlags, argv, prog=PROG))
+        ledger_flags = parse(LedgerFlags, argv, prog=PROG)
+        from ranks.cli.forecasting.run import print_ledger
+
+        return print_ledger(ledger_flags.runs_dir)
     flags = parse(ForecastFlags, argv, prog=PROG)
-    counts, unit = numbers_of_ranks(PROG, flags.gpus, flags.ranks)
-    inputs.check(flags)
-    deadline_s = None if flags.deadline is None else seconds(flags.deadline, "--deadline")
-    failure_s = seconds(flags.failure_every, "--failure-every")
-    given = inputs.given_link(flags)
-    profile = inputs.profile_of(flags, counts)
-    gpu, faster = inputs.gpu_and_speedup(flags, profile)
-    rentals = {n: inputs.rental_of(flags, gpu, n) for n in counts}
-    links = inputs.links_of(flags, profile, gpu, counts, given)
-    forecasts = [forecast_run(profile, profile.traces[n], links[n], rentals[n], faster) for n in counts]
-    too_small = inputs.too_small(gpu, forecasts)
-    fitting = [f for f in forecasts if f.num_ranks not in too_small]
-    chosen = best(fitting, deadline_s=deadline_s, budget=flags.budget)
-    if flags.on is None:  # what another GPU would take is not compared with a run here
-        note(flags, profile, forecasts)
-    if flags.json:
-        print(json.dumps(as_json(profile, links, rentals, forecasts, chosen), indent=2))
-        return 0
-    print(f"forecast: {profile.workload}, {profile.iterations:,} iterations")
-    print("\n".join(f"  {line}" for line in sources(profile, links, rentals, faster)))
-    print(f"\n{table(forecasts, profile.iterations, unit, list(reached(flags, forecasts, rentals)))}\n")
-    save_s = min(trace.save_s for trace in profile.traces.values())
-    print("\n".join(advice(chosen, list(too_small.values()), save_s, failure_s, unit)))
-    return 0
+    from ranks.cli.forecasting.run import print_forecast  # it imports torch, which --help does not need
 
-
-def note(flags: ForecastFlags, profile: Profile, forecasts: Sequence[Forecast]) -> None:
-    """Note the forecasts for `--ledger`; a folder that cannot be written loses nothing else."""
-    try:
-        ForecastLedger(flags.runs_dir).add(profile, forecasts)
-    except UserError as error:
-        print(f"warning: not noted for --ledger: {error.found}", file=sys.stderr)
-
-
-def reached(
-    flags: ForecastFlags, forecasts: Sequence[Forecast], rentals: Mapping[int, Rental]
-) -> Iterator[tuple[str, list[ForecastInterval]]]:
-    """How many iterations each number of ranks makes in --hours, and for --budget."""
-    if flags.hours is not None:
-        yield f"iterations in {flags.hours:g} h", [f.iterations_in(3600 * flags.hours) for f in forecasts]
-    if flags.budget is not None:
-        runs_s = [rentals[f.num_ranks].run_s(flags.budget, f.num_ranks) for f in forecasts]
-        counts = [f.iterations_in(run_s) for f, run_s in zip(forecasts, runs_s, strict=True)]
-        yield f"iterations for {flags.budget:g}", counts
-
-
-def ledger(flags: LedgerFlags) -> int:
-    """Print forecasts and facts."""
-    found = list(ForecastLedger(flags.runs_dir).compare(run_folders(flags.runs_dir)))
-    print(compared(found) if found else f"no run in {flags.runs_dir}/ has a forecast with its settings and ranks")
-    return 0
+    return print_forecast(flags)

@@ -66,3 +66,13 @@ class ForecastFlags:
     """The folder of the run folders. The forecast is noted there for `ranks forecast --ledger`."""
     json: bool = False
     """Print JSON in place of a table."""
+
+
+@dataclass(frozen=True)
+class LedgerFlags:
+    """Compare forecasts with the runs that followed them."""
+
+    ledger: bool = False
+    """Print the comparison."""
+    runs_dir: Path = Path("runs")
+    """The folder of the run folders."""

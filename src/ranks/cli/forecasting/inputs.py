@@ -27,6 +27,7 @@ from ranks.launch.gpus import find_gpus
 
 CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
 """Of a GPU's memory: what CUDA and NCCL take, and which share of the data sheet's memory can be used."""
+OTHER_GPU = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
 ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "profile_seconds")
 
 
@@ -41,9 +42,8 @@ def check(flags: ForecastFlags) -> None:
         raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
     if flags.on is not None:
         by_name(flags.on)
-    given = settings_of_train(flags).flags if flags.profile is None else None
-    if given is not None and (given.ranks is not None or given.gpus != "all"):
-        raise UserError('--train="--ranks ..."', "--ranks and --gpus are flags of ranks forecast", "give them to it")
+    if flags.profile is None:
+        _check_settings(flags, settings_of_train(flags))
     if flags.profile is not None and flags.train:
         found = "a profile has the settings that it was recorded with"
         raise UserError("--profile with --train", found, "leave one of them out")
@@ -52,6 +52,21 @@ def check(flags: ForecastFlags) -> None:
     if flags.budget is not None and flags.ranks is not None and flags.price is None and flags.watts is None:
         raise UserError(f"--budget {flags.budget:g}", "no price is known", "give --price, what one rank costs an hour")
     _times(flags)
+
+
+def _check_settings(flags: ForecastFlags, settings: Settings) -> None:
+    """Raises UserError for settings of the run that a profile cannot have."""
+    most = max(flags.gpus or flags.ranks or (1,))
+    if settings.flags.ranks is not None or settings.flags.gpus != "all":
+        raise UserError('--train="--ranks ..."', "--ranks and --gpus are flags of ranks forecast", "give them to it")
+    if settings.engine.shares is not None:
+        do = "leave --shares out: a forecast takes all ranks to be equal"
+        raise UserError(f"to forecast {flags.workload}", "--shares, and one rank represents all", do)
+    if most > settings.engine.num_shards:
+        found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
+        raise UserError(f"{most} ranks", found, f'give --train="--shards {most}"')
+    if flags.on is not None and flags.gpus is None:
+        raise UserError(f"--on {flags.on}", "a profile of CPU cores says nothing of a GPU", OTHER_GPU)
 
 
 def _times(flags: ForecastFlags) -> list[float]:
@@ -114,8 +129,7 @@ def gpu_and_speedup(flags: ForecastFlags, profile: Profile) -> tuple[Gpu | None,
         return recorded, Speedup()
     if recorded is None:
         found = f"the profile was recorded on {profile.device}, which the catalogue of GPUs does not have"
-        do = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
-        raise UserError(f"--on {flags.on}", found, do)
+        raise UserError(f"--on {flags.on}", found, OTHER_GPU)
     wanted = by_name(flags.on)
     return wanted, speedup(recorded, wanted)
 

@@ -43,9 +43,6 @@ LEAST, MOST_RUNS = 3, 4
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
-    if job.engine.shares is not None:
-        do = "leave --shares out: a forecast takes all ranks to be equal"
-        raise UserError(f"to forecast {job.workload}", "--shares, and one rank represents all", do)
     first = _run(job, device, num_ranks, folder / "first", 2, None)
     iteration_s = plain_s(first.rows[-1])
     steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
