@@ -17,7 +17,6 @@ from ranks.cli import sigterm
 from ranks.cli.flags.settings import Settings
 from ranks.cli.forecasting.child import MARK, TraceRequest
 from ranks.cli.units import last_line
-from ranks.engine.config import identity_of
 from ranks.engine.config_file import read_object
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
@@ -43,17 +42,18 @@ def measure_profile(
         raise UserError(f"to forecast {settings.workload}", found, "give the number of iterations this name")
     traces: dict[int, Trace] = {}
     threads: dict[int, int] = {}
-    name = ""
+    name, kept = "", dict[str, Any]()
     with ProgressBar(len(ranks), title="profile", unit="numbers of ranks") as bar:
         for num_ranks in ranks:
             threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
             flags = [*argv, "--threads", str(threads[num_ranks])]
             recorded = record_trace(settings.workload, flags, TraceRequest(num_ranks, device, budget_s, time.time()))
             traces[num_ranks], name = recorded.trace, recorded.device
+            kept = settings_of(recorded.identity["config"], recorded.identity["engine"])
             bar.advance()
     return Profile(
         settings.workload,
-        settings_of(plain_identity(config), identity_of(settings.engine.resolved())),
+        kept,
         config.iterations,
         getattr(config, "eval_every", None),
         settings.engine.save_every,
@@ -65,13 +65,6 @@ def measure_profile(
     )
 
 
-def plain_identity(config: Any) -> dict[str, Any]:
-    """The settings of a workload that belong to a run's identity, as in its run.json. Those of the optimizer change no
-    time."""
-    found = {name: value for name, value in identity_of(config).items() if name != "optim"}
-    return json.loads(json.dumps(found, default=str))
-
-
 @dataclass(frozen=True)
 class Recorded:
     """The answer of a child."""
@@ -81,6 +74,8 @@ class Recorded:
     """Its name."""
     memory_bytes: int
     """Of the GPU, or what a process of a CPU machine may allocate."""
+    identity: dict[str, Any]
+    """Of the recorded run."""
 
 
 def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit_s: float = CHILD_LIMIT_S) -> Recorded:
@@ -98,7 +93,8 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
         found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last}"
         raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
-    return Recorded(Trace.of_json(answer["trace"]), str(answer["device"]), int(answer["memory_bytes"]))
+    trace = Trace.of_json(answer["trace"])
+    return Recorded(trace, str(answer["device"]), int(answer["memory_bytes"]), answer["identity"])
 
 
 def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

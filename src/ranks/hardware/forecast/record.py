@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,7 +18,7 @@ from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs.folder import EVENTS_FILE
+from ranks.engine.runs.folder import EVENTS_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
@@ -73,6 +74,11 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
         start_s=0.0,
         peak_bytes=_peak_bytes(rows),
     )
+
+
+def identity_of_recording(folder: Path) -> dict[str, Any]:
+    """The identity of the runs that were recorded in a folder."""
+    return RunFolder(run_folder(folder / "steady" / "0")).read_run()["identity"]
 
 
 def _steady(
