@@ -33,6 +33,8 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "a player with 5,000 digits": ([*MATCH, "--player", f"alphabeta:{DIGITS}"], "is not a number from"),
     "an engine with 5,000 digits": ([*MATCH, "--player", f"uci:x@{DIGITS}"], "there is no program"),
     "perft of 5,000 digits": (["chess", "perft", DIGITS], "is not a whole number"),
+    "a doctor's flags with an open quote": (["doctor", "graph-coloring", "--only", "clock", "--train='"], "close the"),
+    "flags to scale with an open quote": (["scale", "graph-coloring", "--ranks", "1", "--train='"], "close the quotes"),
     "a seed of 5,000 digits": ([*GC, "--seed", DIGITS], "is not a whole number"),
     "a seed of 64 bits": ([*GC, "--seed", str(1 << 63)], "is not a whole number of 64 bits"),
     "shares of 64 bits": ([*GC, "--shares", f"1,{1 << 63}"], "is not a whole number of 64 bits"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from ranks.cli.flags.counts import numbers_of_ranks
 from ranks.cli.flags.parse import parse
 from ranks.cli.flags.settings import resolve
+from ranks.cli.flags.split import split_flags
 from ranks.cli.scaling.scale_flags import PROG, ScaleFlags, check, check_settings
 
 
@@ -15,7 +15,7 @@ def scale(argv: Sequence[str]) -> int:
     """Measure, then print a table, the limit and a remedy."""
     flags = parse(ScaleFlags, argv, prog=PROG)
     check(flags)
-    settings = resolve(flags.workload, shlex.split(flags.train), outline=True)
+    settings = resolve(flags.workload, split_flags(flags.train), outline=True)
     check_settings(settings, flags)
     from ranks.cli.scaling import modes  # imports torch, which the help page does not need
 

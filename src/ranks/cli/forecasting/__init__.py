@@ -1,1 +1,1 @@
-"""`ranks forecast`: the child that records a profile, and what is printed."""
+"""`ranks forecast`: flags, the child that records a profile, and what is printed."""

@@ -1,5 +1,5 @@
-"""The process that records a profile: `python -m ranks.cli.forecasting.child ASKED WORKLOAD FLAGS`. It prints the trace
-and the name of the device."""
+"""The process that records a profile: `python -m ranks.cli.forecasting.child REQUEST WORKLOAD FLAGS`. It prints the
+trace, the name and memory of the device, and the identity of the recorded run."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 
 from ranks.cli.flags.settings import resolve
+from ranks.cli.flags.split import split_flags
 from ranks.cli.forecasting.child import TraceRequest
 from ranks.cli.forecasting.measure import record_trace
 from ranks.engine.distributed.process_env import available_cores
@@ -22,7 +22,7 @@ TRACE_S, LIMIT_S = 3.0, 120.0
 def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> Iterator[Finding]:
     """Record one of `ranks` ranks for some seconds and judge it. `train`: flags of `ranks train`. Raises UserError for
     wrong flags."""
-    argv = shlex.split(train)
+    argv = split_flags(train)
     device = "cuda:0" if on_gpu and find_gpus().count else "cpu"
     threads = resolve(workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
     asked = TraceRequest(ranks, device, TRACE_S, time.time(), whole=False)

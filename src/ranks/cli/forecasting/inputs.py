@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ranks.cli.flags.settings import Settings, resolve
+from ranks.cli.flags.split import split_flags
 from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
 from ranks.engine.config import seconds
@@ -37,7 +37,7 @@ def check(flags: ForecastFlags) -> None:
         value = getattr(flags, name)
         if value is not None and not 0 < value < math.inf:
             flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} {value}", "it must be a number above 0", f"give {flag} 2.5, for example")
+            raise UserError(f"{flag} {value}", "it must be a number above 0", f"give {flag} 2, for example")
     if (flags.watts is None) != (flags.kwh is None):
         raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
     if flags.on is not None:
@@ -101,14 +101,6 @@ def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
 def settings_of_train(flags: ForecastFlags) -> Settings:
     """The settings of the run. Raises UserError."""
     return resolve(flags.workload, split_flags(flags.train), outline=True)
-
-
-def split_flags(text: str) -> list[str]:
-    """The flags of --train. Raises UserError for quotes that do not end."""
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise UserError(f"--train {text}", f"{error}".lower(), "close the quotes") from None
 
 
 def _device(flags: ForecastFlags) -> str:

@@ -117,13 +117,17 @@ def as_json(
         "forecasts": [
             {
                 **asdict(f),
-                "link": {name: getattr(links[f.num_ranks], name) for name in ("name", "source", "uncertainty")},
+                "link": None if f.num_ranks == 1 else _about(links[f.num_ranks]),
                 "price": asdict(rentals[f.num_ranks]),
             }
             for f in forecasts
         ],
         "best": chosen.num_ranks if chosen else None,
     }
+
+
+def _about(link: Link) -> dict[str, Any]:
+    return {"name": link.name, "source": link.source, "uncertainty": link.uncertainty}
 
 
 def compared(comparisons: Sequence[ForecastAndFact]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from ranks.cli import sigterm
 from ranks.cli.flags.settings import Settings
+from ranks.cli.flags.split import split_flags
 from ranks.cli.scaling import child
 from ranks.cli.scaling.scale_flags import ScaleFlags
 from ranks.cli.units import last_line
@@ -132,7 +132,7 @@ def measurement_of(flags: ScaleFlags, settings: Settings, counts: Sequence[int])
     if most > settings.engine.num_shards:
         found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
         raise UserError(asked, found, f'give --train="--shards {most}"')
-    train = tuple(shlex.split(flags.train))
+    train = tuple(split_flags(flags.train))
     return Measurement(flags.workload, train, on_gpus, threads, flags.seconds, flags.rounds, os.getloadavg()[0])
 
 

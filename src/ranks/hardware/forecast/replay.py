@@ -86,8 +86,8 @@ def replay(
 def common_and_spread(work_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """What iterations take on every rank, and by which share a rank differs from that (standard deviation).
 
-    An iteration is common where it differs from the median of its neighbours by more than `OUTLIER` deviations; of the
-    others the median is.
+    What is common is the median of an iteration and its neighbours, or the iteration itself where it differs from that
+    by more than `OUTLIER` standard deviations.
     """
     around = [work_s[max(0, i - NEIGHBOURS) : i + NEIGHBOURS + 1] for i in range(len(work_s))]
     medians = np.array([np.median(part) for part in around])
