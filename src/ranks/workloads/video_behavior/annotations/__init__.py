@@ -1,0 +1,1 @@
+"""Events of a video: every file format, read and written, and the labels of frames."""

@@ -1,0 +1,1 @@
+"""How good predictions are: by frame, by bout, with intervals over animals."""

@@ -1,0 +1,1 @@
+"""Smoothing of predictions over time, chosen on the validation videos."""
