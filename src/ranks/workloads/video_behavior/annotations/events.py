@@ -6,6 +6,7 @@ Times are seconds from the first frame of the video. A state covers start_s <= t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Event:
     comment_start: str = ""
     comment_stop: str = ""
 
+    @property
+    def end_s(self) -> float:
+        """Where the event ends: stop_s, or start_s for a point event."""
+        return self.start_s if self.stop_s is None else self.stop_s
+
 
 @dataclass(frozen=True)
 class Annotation:
@@ -32,3 +38,13 @@ class Annotation:
     duration_s: float | None = None
     observation: str = ""
     """The observation id of BORIS."""
+
+
+def same_file(first: str, second: str) -> bool:
+    """Whether two paths, of any system, end in the same file name."""
+    return bool(first) and file_name(first) == file_name(second)
+
+
+def file_name(path: str) -> str:
+    """'C:\\\\videos\\\\m1.mp4' -> 'm1.mp4'."""
+    return PureWindowsPath(PurePosixPath(path).name).name
