@@ -53,6 +53,9 @@ def project_of(document: Any, asked: str, video: str | None = None) -> BorisProj
     is_state = _ethogram(document, asked)
     observations = _object(document[OBSERVATIONS], OBSERVATIONS, asked)
     wanted = [name for name in observations if video is None or name == video or _shows(observations[name], video)]
+    if video is not None and not wanted:
+        do = nearest(video, list(observations), f"it has {', '.join(list(observations)[:5]) or 'none'}")
+        raise UserError(asked, f"no observation of {video}", do)
     return BorisProject(document, tuple(_annotation(name, observations[name], is_state, asked) for name in wanted))
 
 
