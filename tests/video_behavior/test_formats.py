@@ -87,9 +87,9 @@ def slow_labels(events: tuple[Event, ...], times_N: np.ndarray) -> list[int]:
     """The class of each frame by the rule itself, for times far from any edge."""
     labels = []
     for n, t in enumerate(times_N):
-        shown = [e for e in events if e.stop_s is not None and e.start_s <= t < e.stop_s]
         after = times_N[n + 1] if n + 1 < len(times_N) else np.inf
-        shown += [e for e in events if e.stop_s is None and t <= e.start_s < after]
+        shown = [e for e in events if e.stop_s is None and t <= e.start_s < after]
+        shown += [e for e in events if e.stop_s is not None and e.start_s <= t < e.stop_s]
         labels.append(CLASSES.index(shown[0].behavior) if shown else 0)
     return labels
 

@@ -1,9 +1,10 @@
 """Labels of frames from events.
 
 A state labels the frames whose time stamps t have start_s <= t < stop_s. A point event labels the one frame that
-contains it: the last frame with t <= start_s. BORIS rounds times to milliseconds, so both sides are compared with a
-tolerance: half a millisecond, or a quarter of the shortest frame where that is less. Without it, 30 frames a second
-would shift one edge in three by a frame.
+contains it, the last frame with t <= start_s, also where a state ends in that frame before it.
+
+BORIS rounds times to milliseconds, so both sides are compared with a tolerance: half a millisecond, or a quarter of the
+shortest frame where that is less. Without it, 30 frames a second would shift one edge in three by a frame.
 
 Legend: N frames, C classes, E events.
 """
@@ -43,12 +44,12 @@ def exclusive_labels(
     """
     owner_N = np.full(len(times_s_N), -1, np.int64)
     class_E = np.array([_class_of(event, classes, annotation) for event in annotation.events], np.int64)
-    for number, (event, first, stop) in enumerate(_frames(annotation, times_s_N)):
+    frames = list(enumerate(_frames(annotation, times_s_N)))
+    for number, (event, first, stop) in sorted(frames, key=lambda frame: frame[1][0].stop_s is None):
         owners = owner_N[first:stop]
-        others = np.unique(owners[owners >= 0])
-        conflict = next((int(other) for other in others if class_E[other] != class_E[number]), None)
-        if conflict is not None:
-            _refuse_overlap(annotation, annotation.events[conflict], event)
+        for other in np.unique(owners[owners >= 0]).tolist():
+            if class_E[other] != class_E[number] and not _ends_before(annotation.events[other], event):
+                _refuse_overlap(annotation, annotation.events[other], event)
         owner_N[first:stop] = number
     if not len(class_E):
         return np.full(len(times_s_N), 0 if unlabelled == "background" else IGNORED, np.int64)
@@ -133,6 +134,11 @@ def _class_of(event: Event, classes: Sequence[str], annotation: Annotation) -> i
         found = f"{described(event)}: '{event.behavior}' is no class"
         raise UserError(_asked(annotation), found, nearest(event.behavior, classes, f"there is {', '.join(classes)}"))
     return classes.index(event.behavior)
+
+
+def _ends_before(state: Event, point: Event) -> bool:
+    """Whether a state ends before a point event in the same frame. The frame then belongs to the point event."""
+    return point.stop_s is None and state.stop_s is not None and state.stop_s <= point.start_s
 
 
 def _refuse_overlap(annotation: Annotation, first: Event, second: Event) -> NoReturn:
