@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ranks.errors import UserError
 
 Shape = tuple[str | int, ...]
-"""A name stands for a size that is free."""
+"""A name marks a size that is free."""
 BATCH = "B"
 ROWS_OF_COMPARISON = (1, 2, 5)
 NOISE = 0.1

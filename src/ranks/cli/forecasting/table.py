@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ranks.cli.on_runs.columns import aligned
+from ranks.cli.columns import aligned
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup
 from ranks.hardware.forecast.ledger import ForecastAndFact

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.forecasting.table import fact_rows
 from ranks.cli.on_runs.price import check_price
 from ranks.engine.files.jsonl import iter_rows, number
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
 from ranks.errors import UserError
-from ranks.hardware.forecast.ledger import ForecastLedger
 from ranks.watch.run_facts import RowSums, RunFacts
 
 PAGE = "report.html"
@@ -51,6 +49,8 @@ def report(argv: Sequence[str]) -> int:
         if missing.name != "matplotlib":
             raise
         raise UserError(asked, "the package matplotlib is not installed", "pip install 'ranks[report]'") from missing
+    from ranks.cli.forecasting.table import fact_rows
+    from ranks.hardware.forecast.ledger import ForecastLedger
     from ranks.watch.report.page import page
 
     forecasts = list(ForecastLedger(folder.parent).compare([folder]))
