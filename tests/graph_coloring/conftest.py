@@ -12,7 +12,7 @@ import torch
 
 from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
-from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
+from ranks.data.prepared.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet

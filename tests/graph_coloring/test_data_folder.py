@@ -22,7 +22,7 @@ from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data.build import build, worker_pool
 from ranks.workloads.graph_coloring.data.build.build import prepare
-from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
+from ranks.data.prepared.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.build.tasks import BuildTask, Entry
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.dataset_folder import load, read_manifest
