@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ranks.data.prepared.file_lock import file_lock
 from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
-from ranks.data.prepared.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet

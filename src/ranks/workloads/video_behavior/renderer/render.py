@@ -37,7 +37,7 @@ class StudyPlan:
     """What is rendered. `contrast`, `noise`: factors of the cameras' own."""
 
     animals: int = 40
-    seconds: float = 180.0
+    seconds: float = 360.0
     seed: int = 0
     size: int = 64
     contrast: float = 1.0

@@ -157,6 +157,7 @@ class _Decoding:
     def __init__(self, tasks: Sequence[PartTask], expected: Sequence[int], workers: int, silent_s: float) -> None:
         self.waiting = [(task, 1) for task in reversed(tasks)]
         self.running: list[_Decoder] = []
+        self.listeners: list[threading.Thread] = []
         self.workers, self.silent_s, self.total = workers, silent_s, sum(expected)
         self.lines: queue.Queue[tuple[_Decoder, str | None]] = queue.Queue()
 
@@ -173,6 +174,8 @@ class _Decoding:
             for one in self.running:
                 one.process.kill()
                 one.process.wait()
+            for listener in self.listeners:
+                listener.join()
 
     def _start(self, task: PartTask, attempt: int) -> None:
         module = "ranks.workloads.video_behavior.video.store.decode_part"
@@ -180,12 +183,14 @@ class _Decoding:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         one = _Decoder(task, process, attempt, time.monotonic())
         self.running.append(one)
-        threading.Thread(target=self._listen, args=(one,), daemon=True).start()
+        self.listeners.append(threading.Thread(target=self._listen, args=(one,), daemon=True))
+        self.listeners[-1].start()
 
     def _listen(self, one: _Decoder) -> None:
         assert one.process.stdout is not None
-        for line in one.process.stdout:
-            self.lines.put((one, line))
+        with one.process.stdout:
+            for line in one.process.stdout:
+                self.lines.put((one, line))
         self.lines.put((one, None))
 
     def _read(self, bar: ProgressBar) -> None:

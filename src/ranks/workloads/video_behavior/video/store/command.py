@@ -53,9 +53,7 @@ def cache(
         store = open_store(folder, verify=True)
     num, height, width = store.shape
     took_s = time.monotonic() - began_s
-    size_gb = store.nbytes / 1e9
-    print(
-        f"{folder}: {len(store.videos)} videos, {num:,} frames of {width} x {height}, {size_gb:.2f} GB, {took_s:.0f} s"
-    )
+    held = f"{num:,} frames of {width} x {height}, {store.nbytes / 1e9:.2f} GB"
+    print(f"{folder}: {len(store.videos)} videos, {held}, {took_s:.0f} s")
     print(f"sha256 {store.sha256}")
     return 0
