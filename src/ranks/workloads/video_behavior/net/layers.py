@@ -1,0 +1,63 @@
+"""What the networks share: the grey values of a clip, the first convolution, group norm, the classifier.
+
+Legend: B clips, T frames, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+CHANNELS_PER_GROUP = 8
+STEM_FRAMES = 5
+"""Frames that the first convolution sees at once."""
+LEAST_CONTRAST = 0.01
+"""Added to the standard deviation of a clip, so that an empty clip stays finite."""
+
+
+def standardised(clips_BTHW: Tensor) -> Tensor:
+    """[B, 1, T, H, W]: each clip with mean 0 and standard deviation 1, so that light and camera count less."""
+    centred = clips_BTHW - clips_BTHW.mean((1, 2, 3), keepdim=True)
+    deviation = centred.square().mean((1, 2, 3), keepdim=True).sqrt()
+    return (centred / (deviation + LEAST_CONTRAST))[:, None]
+
+
+def group_norm(channels: int) -> nn.GroupNorm:
+    """Group norm with 8 channels in a group (Wu & He 2018, arXiv 1803.08494). Its statistics are those of one clip, so
+    a result depends on no other clip of the batch."""
+    groups = channels // CHANNELS_PER_GROUP if channels % CHANNELS_PER_GROUP == 0 else 1
+    return nn.GroupNorm(groups, channels)
+
+
+class VideoStem(nn.Module):
+    """The first convolution, in space and time together: with one grey channel, a factored one saves nothing."""
+
+    def __init__(self, width: int, stride: tuple[int, int, int]) -> None:
+        super().__init__()
+        space = [2 * step - 1 if step > 1 else 3 for step in stride[1:]]
+        kernel = (STEM_FRAMES, space[0], space[1])
+        padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
+        self.conv = nn.Conv3d(1, width, kernel, stride, padding, bias=False)
+        self.norm = group_norm(width)
+
+    def forward(self, x_B1THW: Tensor) -> Tensor:
+        return torch.relu(self.norm(self.conv(x_B1THW)))
+
+
+class CentreClassifier(nn.Module):
+    """Logits from the mean over the clip and the mean over its centre frame, which is the frame that has the label."""
+
+    def __init__(self, channels: int, classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * channels, classes)
+
+    def forward(self, x_BCTHW: Tensor) -> Tensor:
+        frames_BCT = x_BCTHW.mean((3, 4))
+        centre_BC = frames_BCT[:, :, frames_BCT.shape[2] // 2]
+        return self.linear(torch.cat([frames_BCT.mean(2), centre_BC], 1))
+
+
+def stage_strides(stages: int) -> list[tuple[int, int, int]]:
+    """The stride in time, height and width of the first block of each stage. Time is halved in the second and third
+    stage: an odd number of frames keeps its centre, since output frame t is centred at input frame 2t."""
+    return [(2 if stage in (1, 2) else 1, 2, 2) for stage in range(stages)]

@@ -1,0 +1,55 @@
+"""mouse3d: the architecture of Mouse3DCNN (prj_mouse_pain), to compare with: four dense 3x3x3 convolutions, each
+followed by max pooling, the first at full resolution.
+
+1.43 million parameters. Most of its operations are in the second convolution, at half resolution.
+
+Legend: B clips, T frames, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ranks.workloads.video_behavior.net.layers import group_norm
+
+CHANNELS = (32, 64, 128, 256)
+HIDDEN = (512, 256)
+DROPOUT = 0.5
+
+
+class Mouse3DNet(nn.Module):
+    """Logits [B, classes] of the centre frames of clips [B, T, H, W] with grey values from 0 to 1.
+
+    `norm`: "batch" as in the origin, or "group", which --exact accepts. T is 8 or more, H and W are 16 or more.
+    """
+
+    channels_last = False
+    """Activations in the layout channels_last_3d; set at the start of a training, see layout.py."""
+
+    def __init__(self, classes: Sequence[str], norm: str) -> None:
+        super().__init__()
+        self.classes, self.norm = list(classes), norm
+        layers: list[nn.Module] = []
+        channels = 1
+        for number, out in enumerate(CHANNELS):
+            layers += [
+                nn.Conv3d(channels, out, 3, padding=1, bias=False),
+                nn.BatchNorm3d(out) if norm == "batch" else group_norm(out),
+                nn.ReLU(),
+                nn.MaxPool3d((1 if number == 0 else 2, 2, 2)),
+            ]
+            channels = out
+        self.layers = nn.Sequential(*layers)
+        sizes = (channels, *HIDDEN)
+        hidden = [(nn.Linear(a, b), nn.ReLU(), nn.Dropout(DROPOUT)) for a, b in zip(sizes, HIDDEN, strict=False)]
+        self.hidden = nn.Sequential(*(layer for layers in hidden for layer in layers))
+        self.out = nn.Linear(HIDDEN[-1], len(classes))
+
+    def forward(self, clips_BTHW: Tensor) -> Tensor:
+        x = clips_BTHW[:, None]
+        if self.channels_last:
+            x = x.contiguous(memory_format=torch.channels_last_3d)
+        return self.out(self.hidden(self.layers(x).mean((2, 3, 4))))

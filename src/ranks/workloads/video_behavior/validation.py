@@ -1,0 +1,99 @@
+"""Evaluation: probabilities of frames, each computed once on one rank, and metrics from those of all ranks.
+
+Every rank gets the probabilities of all frames in order, and computes the same metrics from them. So the results do not
+depend on the number of ranks, and no frame counts twice.
+
+Legend: N frames, C classes, B clips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from ranks.engine.distributed.world import World
+from ranks.engine.update.evaluate import eval_mode
+from ranks.workloads.video_behavior.clips.augment import scaled
+from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.metrics.frames import (
+    FrameMetrics,
+    confusion_counts,
+    frame_metrics,
+    multi_label_counts,
+    multi_label_metrics,
+)
+from ranks.workloads.video_behavior.net.losses import probabilities
+
+MAX_CLIPS = 64
+"""Clips of one forward pass."""
+Ints = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]
+Change = Callable[[Tensor], Tensor]
+
+
+def predict_frames(
+    model: nn.Module, cutter: ClipCutter, frames_n: Ints, world: World, change: Change | None = None
+) -> Probabilities:
+    """float64[n, C]: the probabilities of these frames, on every rank. `change`: of the clips [B, T, H, W] before the
+    network sees them, for controls. Every rank calls it.
+
+    With --exact a pass covers frames of one shard, so the result is the same bits on any number of ranks.
+    """
+    frames = torch.from_numpy(frames_n)
+    num_classes = len(cutter.data.classes)
+    mine = [torch.empty(0, num_classes, device=world.device)]
+    with world.session.timed("evaluation"), eval_mode(model, world):
+        for ids in _passes(world, len(frames)):
+            world.check_stop()
+            clips_BTHW = scaled(cutter.cut(frames[ids.start : ids.stop], torch.arange(ids.start, ids.stop)).clips_BTHW)
+            logits_BC = model(clips_BTHW if change is None else change(clips_BTHW))
+            mine.append(probabilities(logits_BC.float(), cutter.data.multi))
+        return world.gather_rows(torch.cat(mine), len(frames)).cpu().numpy().astype(np.float64)
+
+
+def _passes(world: World, num_frames: int) -> list[range]:
+    """The frames of each pass of this rank, in order."""
+    parts = [part for _, part in world.shard_items(num_frames)] if world.exact else [world.items(num_frames)]
+    return [part[i : i + MAX_CLIPS] for part in parts for i in range(0, len(part), MAX_CLIPS)]
+
+
+def frame_scores(data: LabelledFrames, frames_n: Ints, probability_nC: Probabilities) -> FrameMetrics:
+    """Metrics by frame of the likeliest class, or with overlapping behaviours of each class above one half."""
+    if data.multi:
+        return multi_label_metrics(multi_label_counts(data.label_NC[frames_n], shown(probability_nC)))
+    return frame_metrics(confusion_counts(data.class_N[frames_n], probability_nC.argmax(1), len(data.classes)))
+
+
+def shown(probability_nC: Probabilities) -> npt.NDArray[np.uint8]:
+    """uint8[n, C]: the behaviours that are more likely than not."""
+    return (probability_nC > 0.5).astype(np.uint8)
+
+
+def log_loss(data: LabelledFrames, frames_n: Ints, probability_nC: Probabilities) -> float:
+    """The mean negative log-likelihood of the labels, of one class in the mean with overlapping behaviours."""
+    truth_nC = data.label_NC[frames_n].astype(np.float64)
+    safe_nC = np.clip(probability_nC, 1e-12, 1.0)
+    if not data.multi:
+        return float(-(np.log(safe_nC) * truth_nC).sum(1).mean())
+    return float(
+        -(np.log(safe_nC) * truth_nC + np.log(np.clip(1 - probability_nC, 1e-12, 1.0)) * (1 - truth_nC)).mean()
+    )
+
+
+def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, world: World) -> dict[str, float]:
+    """Loss, accuracy and macro-F1 over every so many frames of a split. Every rank calls it."""
+    frames_n = cutter.data.frames_of(split, stride)
+    probability_nC = predict_frames(model, cutter, frames_n, world)
+    scores = frame_scores(cutter.data, frames_n, probability_nC)
+    loss = log_loss(cutter.data, frames_n, probability_nC)
+    return {"loss": loss, "accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
+
+
+def class_scores(scores: FrameMetrics, classes: Sequence[str]) -> dict[str, float]:
+    """The F1 of each class by its name."""
+    return {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.f1_C.tolist(), strict=True)}
