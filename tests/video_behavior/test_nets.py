@@ -13,6 +13,7 @@ from ranks import UserError
 from ranks.engine.export.export import export_model
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, VideoNetConfig
 from ranks.workloads.video_behavior.net.layers import standardised
+from ranks.workloads.video_behavior.net.layout import set_channels_last
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 from ranks.workloads.video_behavior.net.onnx_export import compare, export_extra
 from tests.engine.plain_torch import value_of
@@ -81,7 +82,7 @@ def test_both_layouts_give_the_same_logits(name: str) -> None:
     model = net(TINY[name]).eval()
     clips_BTHW = torch.rand(2, 17, 32, 32)
     expected = model(clips_BTHW)
-    model.channels_last = True
+    set_channels_last(model, True)
     torch.testing.assert_close(model(clips_BTHW), expected, rtol=1e-4, atol=1e-5)
 
 

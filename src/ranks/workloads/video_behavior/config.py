@@ -165,7 +165,7 @@ def small() -> Config:
     return replace(
         Config(),
         clips=ClipConfig(size=64),
-        net=VideoNetConfig(width=8),
+        net=VideoNetConfig(width=8, blocks=(1, 2, 3, 4)),
         optim=OptimConfig(lr=3e-3, weight_decay=0.05, warmup_updates=100),
         epoch_clips=6_400,
         global_batch=64,

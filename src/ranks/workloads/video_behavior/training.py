@@ -17,6 +17,7 @@ from ranks.engine.update.learner import Learner
 from ranks.engine.update.step import StepStats
 from ranks.workloads.video_behavior.clips.balance import study_lines
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.clips.prepare import classes_of, labelled_frames
 from ranks.workloads.video_behavior.clips.stream import ClipStream
 from ranks.workloads.video_behavior.config import Config
@@ -31,9 +32,9 @@ def build(cfg: Config) -> VideoNet:
     return make_net(cfg.net, cfg.classes or classes_of(cfg))
 
 
-def train(cfg: Config, world: World) -> Summary:
-    """Train a network on the clips of a study."""
-    data = labelled_frames(cfg)
+def train(cfg: Config, world: World, data: LabelledFrames | None = None) -> Summary:
+    """Train a network on the clips of a study. `data`: by default the frames that the settings name."""
+    data = data or labelled_frames(cfg)
     cfg = replace(cfg, classes=data.classes)  # the run keeps them, so that its net can be built without the study
     cutter = ClipCutter(data, cfg.clips, world.device)
     clips = ClipStream(cutter, cfg, world)

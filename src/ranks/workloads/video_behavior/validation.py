@@ -8,7 +8,9 @@ Legend: N frames, C classes, B clips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.video_behavior.clips.augment import scaled
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.clips.prepare import labelled_frames
+from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.frames import (
     FrameMetrics,
     confusion_counts,
@@ -28,7 +32,11 @@ from ranks.workloads.video_behavior.metrics.frames import (
     multi_label_metrics,
 )
 from ranks.workloads.video_behavior.net.losses import probabilities
+from ranks.workloads.video_behavior.scoring import BehaviorScores, by_video, score, score_lines, score_values
+from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds, smoothed_labels
 
+BACKGROUND_CLASS = (0,)
+"""The background is the first class. Means over bouts leave it out: its bouts are what lies between the others."""
 MAX_CLIPS = 64
 """Clips of one forward pass."""
 Ints = npt.NDArray[np.int64]
@@ -94,6 +102,49 @@ def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, worl
     return {"loss": loss, "accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
 
 
-def class_scores(scores: FrameMetrics, classes: Sequence[str]) -> dict[str, float]:
-    """The F1 of each class by its name."""
-    return {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.f1_C.tolist(), strict=True)}
+@dataclass(frozen=True)
+class SplitReport:
+    """The scores of a split, as the net says and after the smoothing that was chosen on the validation videos."""
+
+    raw: BehaviorScores
+    smoothed: BehaviorScores
+    smoothing_lines: tuple[str, ...]
+
+
+def report_on(model: nn.Module, cutter: ClipCutter, split: str, world: World, change: Change | None = None) -> SplitReport:
+    """Scores of a split, with smoothing chosen on the split "val". Every rank calls it and gets the same."""
+    data = cutter.data
+    videos, chosen_on = (
+        by_video(data, each, predict_frames(model, cutter, data.all_frames_of(each), world, change))
+        for each in (split, "val")
+    )
+    num_classes = len(data.classes)
+    if data.multi:
+        truth_NC = np.concatenate([video.truth for video in chosen_on]).astype(np.uint8)
+        choice = choose_thresholds(np.concatenate([video.probability_NC for video in chosen_on]), truth_NC)
+        raw = [shown(video.probability_NC).astype(np.int64) for video in videos]
+        final = [(video.probability_NC >= np.array(choice.threshold_C)).astype(np.int64) for video in videos]
+        return SplitReport(score(videos, raw, ()), score(videos, final, ()), tuple(choice.lines(data.classes)))
+    training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
+    probabilities, truths = [video.probability_NC for video in chosen_on], [video.truth for video in chosen_on]
+    choice = choose_smoothing(probabilities, truths, training, num_classes, excluded=BACKGROUND_CLASS)
+    raw = [video.probability_NC.argmax(1) for video in videos]
+    final = [smoothed_labels(choice.smoothing, video.probability_NC) for video in videos]
+    scores = (score(videos, labels, BACKGROUND_CLASS) for labels in (raw, final))
+    return SplitReport(*scores, tuple(choice.lines()))
+
+
+def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
+    """The scores of the test split, printed as tables: by frame and by bout, with intervals over animals, before and
+    after smoothing. The values are those after smoothing, and as `raw/...` those before."""
+    data = labelled_frames(cfg)
+    cutter = ClipCutter(data, cfg.clips, world.device)
+    report = report_on(model, cutter, "test", world)
+    first_video = data.videos_of("test")[0]
+    frame_s = float(np.diff(first_video.times_s_N).mean()) if first_video.num_frames > 1 else 0.0
+    if world.rank == 0:
+        for title, scores in (("test animals, no smoothing", report.raw), ("test animals, smoothed", report.smoothed)):
+            print("\n".join(score_lines(title, scores, data.classes, frame_s)), file=sys.stderr)
+        print("\n".join(report.smoothing_lines), file=sys.stderr, flush=True)
+    raw = {f"raw/{name}": value for name, value in score_values(report.raw, data.classes).items()}
+    return score_values(report.smoothed, data.classes) | raw

@@ -75,8 +75,13 @@ class LabelledFrames:
 
     def frames_of(self, split: str, stride: int = 1) -> Ints:
         """int64[n]: every so many counted frames of a split, in order."""
+        frames_n = self.all_frames_of(split)
+        return frames_n[self.counted_N[frames_n]][::stride]
+
+    def all_frames_of(self, split: str) -> Ints:
+        """int64[n]: the frames of a split in order, also those that no metric counts."""
         wanted_V = np.array([video.split == split for video in self.videos], np.bool_)
-        return np.flatnonzero(wanted_V[self.video_N] & self.counted_N)[::stride]
+        return np.flatnonzero(wanted_V[self.video_N])
 
     def videos_of(self, split: str) -> list[LabelledVideo]:
         """The videos of a split."""

@@ -5,9 +5,13 @@ Legend: B clips, T frames, H height, W width, C channels.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+Size: TypeAlias = tuple[int, int, int]
 CHANNELS_PER_GROUP = 8
 STEM_FRAMES = 5
 """Frames that the first convolution sees at once."""
@@ -29,15 +33,35 @@ def group_norm(channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(groups, channels)
 
 
+class VideoConv3d(nn.Conv3d):
+    """A convolution without bias, in the layout channels_last_3d where `channels_last` is set (layout.py).
+
+    The layout of the weights decides that of the result. The parameters themselves stay contiguous, as optimizer and
+    checkpoints expect.
+    """
+
+    channels_last = False
+
+    def __init__(self, channels: int, out_channels: int, kernel: Size, stride: Size, padding: Size, groups: int = 1) -> None:
+        super().__init__(channels, out_channels, kernel, stride, padding, groups=groups, bias=False)
+        self.numbers = stride, padding, groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        stride, padding, groups = self.numbers
+        # `clone`, since `contiguous` returns weights of one channel, which are in both layouts, as they are
+        weight = self.weight.clone(memory_format=torch.channels_last_3d) if self.channels_last else self.weight
+        return F.conv3d(input, weight, None, stride, padding, 1, groups)
+
+
 class VideoStem(nn.Module):
     """The first convolution, in space and time together: with one grey channel, a factored one saves nothing."""
 
-    def __init__(self, width: int, stride: tuple[int, int, int]) -> None:
+    def __init__(self, width: int, stride: Size) -> None:
         super().__init__()
         space = [2 * step - 1 if step > 1 else 3 for step in stride[1:]]
         kernel = (STEM_FRAMES, space[0], space[1])
         padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
-        self.conv = nn.Conv3d(1, width, kernel, stride, padding, bias=False)
+        self.conv = VideoConv3d(1, width, kernel, stride, padding)
         self.norm = group_norm(width)
 
     def forward(self, x_B1THW: Tensor) -> Tensor:
@@ -57,7 +81,12 @@ class CentreClassifier(nn.Module):
         return self.linear(torch.cat([frames_BCT.mean(2), centre_BC], 1))
 
 
-def stage_strides(stages: int) -> list[tuple[int, int, int]]:
+def pointwise(channels: int, out_channels: int, stride: Size = (1, 1, 1)) -> VideoConv3d:
+    """A 1x1x1 convolution."""
+    return VideoConv3d(channels, out_channels, (1, 1, 1), stride, (0, 0, 0))
+
+
+def stage_strides(stages: int) -> list[Size]:
     """The stride in time, height and width of the first block of each stage. Time is halved in the second and third
     stage: an odd number of frames keeps its centre, since output frame t is centred at input frame 2t."""
     return [(2 if stage in (1, 2) else 1, 2, 2) for stage in range(stages)]

@@ -14,6 +14,7 @@ import torch
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
 from ranks.workloads.video_behavior.config import ClipConfig
+from ranks.workloads.video_behavior.net.layers import VideoConv3d
 from ranks.workloads.video_behavior.net.nets import VideoNet
 
 REPEATS = 3
@@ -31,14 +32,22 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
     seconds: dict[bool, float] = {}
     measured = copy.deepcopy(net).to(world.device)
     for channels_last in (False, True):
-        measured.channels_last = channels_last
+        set_channels_last(measured, channels_last)
         seconds[channels_last] = min(_pass_s(measured, clips_BTHW, world) for _ in range(REPEATS))
-    net.channels_last = world.comm.gather_objects(seconds[True] < seconds[False])[0]
+    faster = bool(world.comm.gather_objects(seconds[True] < seconds[False])[0])
+    set_channels_last(net, faster)
     rates = {
         name: len(clips_BTHW) / seconds[layout] for name, layout in (("contiguous", False), ("channels last", True))
     }
     found = ", ".join(f"{name} {rate:,.0f} clips/s" for name, rate in rates.items())
-    return f"activations are {'channels last' if net.channels_last else 'contiguous'}: {found} forwards and backwards"
+    return f"activations are {'channels last' if faster else 'contiguous'}: {found} forwards and backwards"
+
+
+def set_channels_last(net: VideoNet, channels_last: bool) -> None:
+    """Set the layout of all convolutions."""
+    for module in net.modules():
+        if isinstance(module, VideoConv3d):
+            module.channels_last = channels_last
 
 
 def _pass_s(net: VideoNet, clips_BTHW: torch.Tensor, world: World) -> float:

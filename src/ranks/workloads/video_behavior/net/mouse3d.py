@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
-from ranks.workloads.video_behavior.net.layers import group_norm
+from ranks.workloads.video_behavior.net.layers import VideoConv3d, group_norm
 
 CHANNELS = (32, 64, 128, 256)
 HIDDEN = (512, 256)
@@ -26,21 +25,15 @@ class Mouse3DNet(nn.Module):
     `norm`: "batch" as in the origin, or "group", which --exact accepts. T is 8 or more, H and W are 16 or more.
     """
 
-    channels_last = False
-    """Activations in the layout channels_last_3d; set at the start of a training, see layout.py."""
-
     def __init__(self, classes: Sequence[str], norm: str) -> None:
         super().__init__()
         self.classes, self.norm = list(classes), norm
         layers: list[nn.Module] = []
         channels = 1
         for number, out in enumerate(CHANNELS):
-            layers += [
-                nn.Conv3d(channels, out, 3, padding=1, bias=False),
-                nn.BatchNorm3d(out) if norm == "batch" else group_norm(out),
-                nn.ReLU(),
-                nn.MaxPool3d((1 if number == 0 else 2, 2, 2)),
-            ]
+            layers.append(VideoConv3d(channels, out, (3, 3, 3), (1, 1, 1), (1, 1, 1)))
+            layers += [nn.BatchNorm3d(out) if norm == "batch" else group_norm(out), nn.ReLU()]
+            layers.append(nn.MaxPool3d((2 if number else 1, 2, 2)))
             channels = out
         self.layers = nn.Sequential(*layers)
         sizes = (channels, *HIDDEN)
@@ -49,7 +42,4 @@ class Mouse3DNet(nn.Module):
         self.out = nn.Linear(HIDDEN[-1], len(classes))
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
-        x = clips_BTHW[:, None]
-        if self.channels_last:
-            x = x.contiguous(memory_format=torch.channels_last_3d)
-        return self.out(self.hidden(self.layers(x).mean((2, 3, 4))))
+        return self.out(self.hidden(self.layers(clips_BTHW[:, None]).mean((2, 3, 4))))

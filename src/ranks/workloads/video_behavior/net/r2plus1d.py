@@ -15,8 +15,11 @@ from torch import Tensor, nn
 
 from ranks.workloads.video_behavior.net.layers import (
     CentreClassifier,
+    Size,
+    VideoConv3d,
     VideoStem,
     group_norm,
+    pointwise,
     stage_strides,
     standardised,
 )
@@ -26,16 +29,16 @@ class R2Plus1DBlock(nn.Module):
     """x + f(x), where f is a 1x3x3 and a 3x1x1 convolution. The stride in space is that of the first, the stride in
     time that of the second."""
 
-    def __init__(self, channels: int, out_channels: int, stride: tuple[int, int, int]) -> None:
+    def __init__(self, channels: int, out_channels: int, stride: Size) -> None:
         super().__init__()
         space, time = (1, stride[1], stride[2]), (stride[0], 1, 1)
-        self.space = nn.Conv3d(channels, out_channels, (1, 3, 3), space, (0, 1, 1), bias=False)
+        self.space = VideoConv3d(channels, out_channels, (1, 3, 3), space, (0, 1, 1))
         self.space_norm = group_norm(out_channels)
-        self.time = nn.Conv3d(out_channels, out_channels, (3, 1, 1), time, (1, 0, 0), bias=False)
+        self.time = VideoConv3d(out_channels, out_channels, (3, 1, 1), time, (1, 0, 0))
         self.time_norm = group_norm(out_channels)
         nn.init.zeros_(self.time_norm.weight)  # a block begins as the identity
         same = channels == out_channels and max(stride) == 1
-        shortcut = nn.Conv3d(channels, out_channels, 1, stride, bias=False)
+        shortcut = pointwise(channels, out_channels, stride)
         self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, group_norm(out_channels))
 
     def forward(self, x_BCTHW: Tensor) -> Tensor:
@@ -47,9 +50,6 @@ class R2Plus1DNet(nn.Module):
     """Logits [B, classes] of the centre frames of clips [B, T, H, W] with grey values from 0 to 1.
 
     `classes`: their names. `width`: channels of the first stage. `blocks`: of each stage."""
-
-    channels_last = False
-    """Activations in the layout channels_last_3d; set at the start of a training, see layout.py."""
 
     def __init__(self, classes: Sequence[str], width: int, blocks: Sequence[int], stem_stride: Sequence[int]) -> None:
         super().__init__()
@@ -67,6 +67,4 @@ class R2Plus1DNet(nn.Module):
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
         x = self.stem(standardised(clips_BTHW))
-        if self.channels_last:
-            x = x.contiguous(memory_format=torch.channels_last_3d)
         return self.classifier(self.stages(x))

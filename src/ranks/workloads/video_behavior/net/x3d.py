@@ -16,8 +16,11 @@ from torch.nn import functional as F
 
 from ranks.workloads.video_behavior.net.layers import (
     CentreClassifier,
+    Size,
+    VideoConv3d,
     VideoStem,
     group_norm,
+    pointwise,
     stage_strides,
     standardised,
 )
@@ -36,20 +39,20 @@ def expanded(channels: int) -> int:
 class X3DBlock(nn.Module):
     """x + f(x), where f expands the channels, convolves each in space and time, weighs them, and projects them."""
 
-    def __init__(self, channels: int, out_channels: int, stride: tuple[int, int, int]) -> None:
+    def __init__(self, channels: int, out_channels: int, stride: Size) -> None:
         super().__init__()
         inner = expanded(out_channels)
-        self.expand = nn.Conv3d(channels, inner, 1, bias=False)
+        self.expand = pointwise(channels, inner)
         self.expand_norm = group_norm(inner)
-        self.depthwise = nn.Conv3d(inner, inner, 3, stride, 1, groups=inner, bias=False)
+        self.depthwise = VideoConv3d(inner, inner, (3, 3, 3), stride, (1, 1, 1), groups=inner)
         self.depthwise_norm = group_norm(inner)
         self.squeeze = nn.Linear(inner, max(8, inner // SQUEEZE))
         self.excite = nn.Linear(self.squeeze.out_features, inner)
-        self.project = nn.Conv3d(inner, out_channels, 1, bias=False)
+        self.project = pointwise(inner, out_channels)
         self.project_norm = group_norm(out_channels)
         nn.init.zeros_(self.project_norm.weight)  # a block begins as the identity
         same = channels == out_channels and max(stride) == 1
-        shortcut = nn.Conv3d(channels, out_channels, 1, stride, bias=False)
+        shortcut = pointwise(channels, out_channels, stride)
         self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, group_norm(out_channels))
 
     def forward(self, x_BCTHW: Tensor) -> Tensor:
@@ -65,9 +68,6 @@ class X3DNet(nn.Module):
 
     `classes`: their names. `width`: channels of the first stage. `blocks`: of each stage."""
 
-    channels_last = False
-    """Activations in the layout channels_last_3d; set at the start of a training, see layout.py."""
-
     def __init__(self, classes: Sequence[str], width: int, blocks: Sequence[int], stem_stride: Sequence[int]) -> None:
         super().__init__()
         self.classes, self.width, self.blocks, self.stem_stride = list(classes), width, list(blocks), list(stem_stride)
@@ -81,11 +81,9 @@ class X3DNet(nn.Module):
                 channels = out
         self.stages = nn.Sequential(*stages)
         inner = expanded(channels)
-        self.head = nn.Sequential(nn.Conv3d(channels, inner, 1, bias=False), group_norm(inner), nn.ReLU())
+        self.head = nn.Sequential(pointwise(channels, inner), group_norm(inner), nn.ReLU())
         self.classifier = CentreClassifier(inner, len(classes))
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
         x = self.stem(standardised(clips_BTHW))
-        if self.channels_last:
-            x = x.contiguous(memory_format=torch.channels_last_3d)
         return self.classifier(self.head(self.stages(x)))
