@@ -42,9 +42,8 @@ def drawn_animals(num_animals: int, samples: int, seed: int) -> Ints:
         key_S1 = mix(mix(np.uint64(seed % 2**64)) + sample_S1 * GOLDEN_GAMMA_U64)
         word_SA = mix(key_S1 + index_A * GOLDEN_GAMMA_U64)
     drawn_SA = ((word_SA >> np.uint64(32)) * np.uint64(num_animals) >> np.uint64(32)).astype(np.int64)
-    weight_SA = np.zeros((samples, num_animals), np.int64)
-    np.add.at(weight_SA, (np.arange(samples)[:, None], drawn_SA), 1)
-    return weight_SA
+    at_SA = np.arange(samples)[:, None] * num_animals + drawn_SA
+    return np.bincount(at_SA.ravel(), minlength=samples * num_animals).reshape(samples, num_animals).astype(np.int64)
 
 
 def interval_over_animals(

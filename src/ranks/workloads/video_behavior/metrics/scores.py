@@ -49,11 +49,10 @@ def calibration_counts(confidence_N: npt.NDArray[np.floating], right_N: npt.NDAr
 
     `confidence_N`: the probability of the predicted class."""
     bin_N = np.clip((confidence_N.astype(np.float64) * CALIBRATION_BINS).astype(np.int64), 0, CALIBRATION_BINS - 1)
-    counts_B3 = np.zeros((CALIBRATION_BINS, 3), np.int64)
-    np.add.at(counts_B3, (bin_N, 0), 1)
-    np.add.at(counts_B3, (bin_N, 1), right_N.astype(np.int64))
-    np.add.at(counts_B3, (bin_N, 2), np.rint(confidence_N.astype(np.float64) * UNIT).astype(np.int64))
-    return counts_B3
+    units_N = np.rint(confidence_N.astype(np.float64) * UNIT)  # sums of whole numbers below 2**53 are exact
+    columns = (np.ones(len(bin_N)), right_N.astype(np.float64), units_N)
+    sums_3B = [np.bincount(bin_N, weights=column_N, minlength=CALIBRATION_BINS) for column_N in columns]
+    return np.stack(sums_3B, axis=1).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,42 @@
-"""A study: the videos of dataset.csv with their annotations, animals, groups and splits."""
+"""A study: the videos of dataset.csv with their annotations, animals, groups and splits.
+
+    video,annotation,animal,group,fps,offset_s,split
+    day1/m1.mp4,day1/m1.tsv,m1,control,,,train
+    day1/m2.mp4,day1/m2.tsv,m2,treated,25,0.4,test
+
+Paths are relative to the folder of dataset.csv. Only `video` must be filled. `fps` replaces a wrong frame rate.
+`offset_s` is added to the times of the annotation. A column may be missing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from ranks.errors import UserError, nearest
+from ranks.workloads.video_behavior.annotations.delimited import (
+    MAX_TIME_S,
+    Header,
+    Row,
+    delimiter_of,
+    head_of,
+    number,
+    number_text,
+    rows_of,
+    table_of,
+    write_rows,
+)
+from ranks.workloads.video_behavior.annotations.events import Annotation
+from ranks.workloads.video_behavior.annotations.read import merged, read_annotation, shifted_events
+
+COLUMNS = ("video", "annotation", "animal", "group", "fps", "offset_s", "split")
+SPLITS = ("train", "val", "test")
+MAX_VIDEOS = 100_000
+BACKGROUND = "background"
+NOMINAL_FPS = 25.0
+"""For annotations that count frames, where only their behaviours are wanted."""
+SAME_RATE = 0.01
 
 
 @dataclass(frozen=True)
@@ -13,6 +46,7 @@ class StudyVideo:
     video: Path
     annotation: Path | None
     animal: str
+    """ "" where it is not known."""
     group: str
     fps: float | None
     """Frames a second, where the file's own value is missing or wrong."""
@@ -28,10 +62,156 @@ class Study:
 
     videos: tuple[StudyVideo, ...]
     classes: tuple[str, ...]
-    """The background first."""
+    """The background first, the others by name."""
     background: str
 
 
-def load_study(path: Path) -> Study:
-    """The study of a dataset.csv. Raises UserError where a row is wrong."""
-    raise NotImplementedError
+def load_study(
+    path: Path, *, background: str = "", subject: str | None = None, merge: Mapping[str, str] | None = None
+) -> Study:
+    """The study of a dataset.csv, or of the folder that holds it. Raises UserError where a row is wrong.
+
+    All annotations are read, since the classes are what they name. `background`: the class of frames without a code;
+    by default "background", or the behaviour with the most time where codes cover every frame. `subject` and `merge`
+    as in `annotation_of`.
+    """
+    path = path / "dataset.csv" if path.is_dir() else path
+    videos = read_dataset_csv(path)
+    found = [annotation_of(video, subject=subject, merge=merge, video_fps=NOMINAL_FPS) for video in videos]
+    annotations = [one for one in found if one is not None]
+    if not any(one.events for one in annotations):
+        raise UserError(_asked(path), "no annotation with an event", "fill in the column annotation")
+    names = {event.behavior for one in annotations for event in one.events}
+    background = background or _background(annotations, names)
+    return Study(videos, (background, *sorted(names - {background})), background)
+
+
+def annotation_of(
+    video: StudyVideo,
+    *,
+    subject: str | None = None,
+    merge: Mapping[str, str] | None = None,
+    video_fps: float | None = None,
+) -> Annotation | None:
+    """The annotation of a row in seconds of its video; None where it has none. Raises UserError.
+
+    `subject`: only this subject's events. `merge`: behaviours to rename, as from `parse_merge`. `video_fps`: the frame
+    rate of the video file, for annotations that count frames; the column fps replaces it.
+    """
+    if video.annotation is None:
+        return None
+    read = read_annotation(video.annotation, subject, video=video.video.name, fps=video.fps or video_fps)
+    if video.fps is not None and read.fps is not None and abs(read.fps / video.fps - 1) > SAME_RATE:
+        found = f"{read.fps:g} frames a second in {video.annotation}, {video.fps:g} in dataset.csv"
+        raise UserError(f"the annotation of {video.video}", found, "correct the column fps, or leave it empty")
+    read = shifted_events(replace(read, video=str(video.video)), video.offset_s)
+    return merged(read, merge) if merge else read
+
+
+def _background(annotations: Sequence[Annotation], names: set[str]) -> str:
+    """ "background", or the behaviour with the most time where that is no code and codes cover every frame."""
+    if BACKGROUND in names or any(has_gap(one) for one in annotations):
+        return BACKGROUND
+    time_s = dict.fromkeys(sorted(names), 0.0)
+    for one in annotations:
+        for event in one.events:
+            time_s[event.behavior] += event.end_s - event.start_s
+    return max(time_s, key=lambda name: time_s[name])
+
+
+def has_gap(annotation: Annotation) -> bool:
+    """Whether a time of more than one and a half frames has no code, as far as the annotation says."""
+    frame_s = 1.5 / (annotation.fps or NOMINAL_FPS)
+    covered_s = 0.0
+    for event in sorted(annotation.events, key=lambda event: event.start_s):
+        if event.start_s > covered_s + frame_s:
+            return True
+        covered_s = max(covered_s, event.end_s)
+    return (annotation.duration_s or covered_s) > covered_s + frame_s or not annotation.events
+
+
+def read_dataset_csv(path: Path) -> tuple[StudyVideo, ...]:
+    """The rows of a dataset.csv. Raises UserError with the line of a wrong one."""
+    head = head_of(path)
+    header, rows = table_of(rows_of(path, delimiter_of(head.lstrip().splitlines()[0]), MAX_VIDEOS))
+    for name in header.names:
+        if name.casefold() not in COLUMNS:
+            raise header.row.error(
+                f"a column '{name}'", nearest(name, COLUMNS, f"the columns are {', '.join(COLUMNS)}")
+            )
+    header.required("video")
+    videos: dict[Path, tuple[Row, StudyVideo]] = {}
+    split_of: dict[str, tuple[Row, str]] = {}
+    for row in rows:
+        video = _video_of(row, header, path.parent)
+        if video.video in videos:
+            row.fail(f"{video.video} is also in line {videos[video.video][0].line}", "remove one of the two rows")
+        videos[video.video] = (row, video)
+        first, split = split_of.setdefault(video.animal, (row, video.split))
+        if video.animal and split != video.split:
+            found = f"animal '{video.animal}' is in '{video.split}' here and in '{split}' in line {first.line}"
+            row.fail(found, "give all videos of an animal the same split, or the test is not of unseen animals")
+    if not videos:
+        raise UserError(_asked(path), "no rows below the header", "add one row for each video")
+    return tuple(video for _, video in videos.values())
+
+
+def _video_of(row: Row, header: Header, folder: Path) -> StudyVideo:
+    def cell(name: str) -> str:
+        at = header.index(name)
+        return "" if at is None else row.cells[at].strip()
+
+    def number_or_none(name: str) -> float | None:
+        at = header.index(name)
+        return None if at is None or not row.cells[at].strip() else number(row, at, name)
+
+    def existing(name: str) -> Path:
+        path = folder / cell(name)
+        try:
+            exists = path.exists()
+        except (OSError, ValueError):
+            exists = False
+        if not exists:
+            row.fail(f"there is no {name} {path}", f"paths are relative to {folder or '.'}")
+        return path
+
+    if not cell("video"):
+        row.fail("no video", "fill in the column video")
+    fps, offset_s, split = number_or_none("fps"), number_or_none("offset_s") or 0.0, cell("split").lower()
+    if fps is not None and not 0.01 <= fps <= 1e6:
+        row.fail(f"{fps:g} frames a second", "give the frames a second of the video, or leave it empty")
+    if abs(offset_s) > MAX_TIME_S:
+        row.fail(
+            f"an offset of {offset_s:g} s", "give the seconds from the start of the video to that of the annotation"
+        )
+    if split not in ("", *SPLITS):
+        row.fail(f"split '{split}'", f"write {', '.join(SPLITS)}, or leave it empty in all rows")
+    annotation = existing("annotation") if cell("annotation") else None
+    return StudyVideo(existing("video"), annotation, cell("animal"), cell("group"), fps, offset_s, split)
+
+
+def write_dataset_csv(path: Path, videos: Sequence[StudyVideo]) -> None:
+    """Write the rows of a dataset.csv, with paths relative to its folder where they lie in it. Raises UserError."""
+
+    def text(given: Path | None) -> str:
+        if given is None:
+            return ""
+        return given.relative_to(path.parent).as_posix() if given.is_relative_to(path.parent) else str(given.absolute())
+
+    rows = (
+        {
+            "video": text(video.video),
+            "annotation": text(video.annotation),
+            "animal": video.animal,
+            "group": video.group,
+            "fps": "" if video.fps is None else number_text(video.fps),
+            "offset_s": number_text(video.offset_s) if video.offset_s else "",
+            "split": video.split,
+        }
+        for video in videos
+    )
+    write_rows(path, COLUMNS, rows, ",")
+
+
+def _asked(path: Path) -> str:
+    return f"the study {path}"
