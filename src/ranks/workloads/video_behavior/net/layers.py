@@ -1,4 +1,4 @@
-"""What the networks share: the grey values of a clip, the first convolution, group norm, the classifier.
+"""What the networks share: grey values and motion of a clip, the first convolution, group norm, the classifier.
 
 Legend: B clips, T frames, H height, W width, C channels.
 """
@@ -15,15 +15,19 @@ Size: TypeAlias = tuple[int, int, int]
 CHANNELS_PER_GROUP = 8
 STEM_FRAMES = 5
 """Frames that the first convolution sees at once."""
+MOTION_GAIN = 4.0
+"""Factor of the motion channel, whose values are small."""
 LEAST_CONTRAST = 0.01
 """Added to the standard deviation of a clip, so that an empty clip stays finite."""
 
 
-def standardised(clips_BTHW: Tensor) -> Tensor:
-    """[B, 1, T, H, W]: each clip with mean 0 and standard deviation 1, so that light and camera count less."""
+def grey_and_motion(clips_BTHW: Tensor) -> Tensor:
+    """[B, 2, T, H, W]: each clip with mean 0 and standard deviation 1, so that light and camera count less; and how far
+    each pixel is from its mean over the clip, which leaves what moves in front of a camera that does not."""
     centred = clips_BTHW - clips_BTHW.mean((1, 2, 3), keepdim=True)
     deviation = centred.square().mean((1, 2, 3), keepdim=True).sqrt()
-    return (centred / (deviation + LEAST_CONTRAST))[:, None]
+    grey = centred / (deviation + LEAST_CONTRAST)
+    return torch.stack([grey, MOTION_GAIN * (grey - grey.mean(1, keepdim=True))], 1)
 
 
 def group_norm(channels: int) -> nn.GroupNorm:
@@ -54,18 +58,18 @@ class VideoConv3d(nn.Conv3d):
 
 
 class VideoStem(nn.Module):
-    """The first convolution, in space and time together: with one grey channel, a factored one saves nothing."""
+    """The first convolution, in space and time together: with two channels, a factored one saves nothing."""
 
     def __init__(self, width: int, stride: Size) -> None:
         super().__init__()
         space = [2 * step - 1 if step > 1 else 3 for step in stride[1:]]
         kernel = (STEM_FRAMES, space[0], space[1])
         padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
-        self.conv = VideoConv3d(1, width, kernel, stride, padding)
+        self.conv = VideoConv3d(2, width, kernel, stride, padding)
         self.norm = group_norm(width)
 
-    def forward(self, x_B1THW: Tensor) -> Tensor:
-        return torch.relu(self.norm(self.conv(x_B1THW)))
+    def forward(self, x_B2THW: Tensor) -> Tensor:
+        return torch.relu(self.norm(self.conv(x_B2THW)))
 
 
 class CentreClassifier(nn.Module):

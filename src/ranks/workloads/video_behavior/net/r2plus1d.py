@@ -18,10 +18,10 @@ from ranks.workloads.video_behavior.net.layers import (
     Size,
     VideoConv3d,
     VideoStem,
+    grey_and_motion,
     group_norm,
     pointwise,
     stage_strides,
-    standardised,
 )
 
 
@@ -66,5 +66,5 @@ class R2Plus1DNet(nn.Module):
         self.classifier = CentreClassifier(channels, len(classes))
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
-        x = self.stem(standardised(clips_BTHW))
+        x = self.stem(grey_and_motion(clips_BTHW))
         return self.classifier(self.stages(x))

@@ -19,10 +19,10 @@ from ranks.workloads.video_behavior.net.layers import (
     Size,
     VideoConv3d,
     VideoStem,
+    grey_and_motion,
     group_norm,
     pointwise,
     stage_strides,
-    standardised,
 )
 
 EXPANSION = 2.25
@@ -85,5 +85,5 @@ class X3DNet(nn.Module):
         self.classifier = CentreClassifier(inner, len(classes))
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
-        x = self.stem(standardised(clips_BTHW))
+        x = self.stem(grey_and_motion(clips_BTHW))
         return self.classifier(self.head(self.stages(x)))
