@@ -19,9 +19,9 @@ from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames
 LEARNS = replace(SMALL, iterations=60, eval_every=30, global_batch=32, optim=OptimConfig(lr=1e-2))
 
 
-def run(tmp_path: Path, cfg: Config = LEARNS, **settings: object) -> tuple[Path, list[dict[str, float]]]:
+def run(tmp_path: Path, cfg: Config = LEARNS, exact: bool = False) -> tuple[Path, list[dict[str, float]]]:
     """The folder and the rows of a training on one rank."""
-    config = RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1, **settings)
+    config = RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1, exact=exact)
     world = World.join(config, device="cpu", workload="video-behavior")
     try:
         summary = train(cfg, world, example_frames(multi=cfg.labels == "multi"))

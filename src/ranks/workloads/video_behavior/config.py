@@ -11,7 +11,6 @@ from typing import Literal
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 
-
 BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1, 1)}
 """Residual blocks of each stage: about 3 million parameters at width 24, and 5 GFLOP a clip of 17 x 256 x 256."""
 
@@ -30,8 +29,15 @@ class RenderedConfig:
     """Length of the video of each animal."""
     seed: int = 0
     """Seed of the rendered study. The run's --seed does not change it."""
+    contrast: float = 1.0
+    """Factor of the contrast of all videos."""
+    noise: float = 1.0
+    """Factor of the camera's noise."""
 
     def __post_init__(self) -> None:
+        if not (0 < self.contrast <= 4 and 0 <= self.noise <= 100):
+            asked = f"--rendered.contrast {self.contrast} --rendered.noise {self.noise}"
+            raise UserError(asked, "contrast is above 0 and at most 4, noise 0 to 100", "change them")
         if self.animals < 5 or not 1 <= self.seconds < math.inf or self.seed < 0:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
             found = "a study has 5 animals or more, of one second or more, and a seed of 0 or more"
@@ -128,6 +134,11 @@ class Config:
     """Frames without a code are the background class, or are left out of training and metrics."""
     subject: str | None = None
     """Only events of this subject of the annotations."""
+    background: str = ""
+    """The class of frames without a code: by default "background", or the behaviour with the most time where codes
+    cover every frame."""
+    merge: str = ""
+    """Behaviours to rename: 3->1,5->1 makes one class of three."""
     classes: tuple[str, ...] = ()
     """Names of the classes, the background first. By default those of the study; a run keeps them."""
     imbalance: Literal["balanced", "weights", "logit-adjustment", "none"] = "balanced"

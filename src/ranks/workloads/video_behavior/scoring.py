@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,8 @@ IOUS = (0.3, 0.5)
 
 @dataclass(frozen=True)
 class VideoPrediction:
-    """Labels and probabilities of all frames of one video. `truth`: int64[N], or with overlapping behaviours int64[N, C]."""
+    """Labels and probabilities of the frames of one video. `truth`: int64[N], or int64[N, C] where behaviours
+    overlap."""
 
     name: str
     animal: str
@@ -109,20 +111,22 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     def bouts_by(stacked_7C: Ints) -> BoutMetrics:
         return bout_metrics(BoutCounts.of(stacked_7C), excluded)
 
+    def event_f1(stacked_7C: Ints) -> float:
+        return bouts_by(stacked_7C).macro_f1
+
+    def f1_of(counts: Ints, c: int) -> float:
+        return float(measure(counts).f1_C[c])
+
     probability, truth_NC, right = _scored_frames(pairs, num_classes, multi)
     calibration = reliability(calibration_counts(probability.max(1), right))
     return BehaviorScores(
         frames=measure(sum_of(frames_A)),
         macro_f1=interval_over_animals(frames_A, lambda counts: measure(counts).macro_f1),
-        f1_C=tuple(
-            interval_over_animals(frames_A, lambda counts, c=c: float(measure(counts).f1_C[c])) for c in range(num_classes)
-        ),
+        f1_C=tuple(interval_over_animals(frames_A, partial(f1_of, c=c)) for c in range(num_classes)),
         average_precision_C=average_precision(score_counts(probability, truth_NC)),
         ece=float("nan") if multi else calibration.ece,
         bouts={iou: bouts_by(sum_of(counts_A)) for iou, counts_A in events.items()},
-        event_f1={
-            iou: interval_over_animals(counts_A, lambda counts: bouts_by(counts).macro_f1) for iou, counts_A in events.items()
-        },
+        event_f1={iou: interval_over_animals(counts_A, event_f1) for iou, counts_A in events.items()},
         count_error=interval_over_animals(events[IOUS[0]], lambda counts: bouts_by(counts).count_error),
         excluded=excluded,
     )
@@ -171,8 +175,9 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
         f"event F1{kept}: {scores.event_f1[0.3]} at IoU 0.3, {scores.event_f1[0.5]} at 0.5; count error "
         f"{scores.count_error}",
     ]
-    if scores.frames.without_support:
-        lines.append(f"not counted, since no frame shows it: {', '.join(classes[c] for c in scores.frames.without_support)}")
+    absent = [classes[c] for c in scores.frames.without_support]
+    if absent:
+        lines.append(f"not counted, since no frame shows it: {', '.join(absent)}")
     return lines
 
 

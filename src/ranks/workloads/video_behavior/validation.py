@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -103,35 +104,51 @@ def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, worl
 
 
 @dataclass(frozen=True)
-class SplitReport:
-    """The scores of a split, as the net says and after the smoothing that was chosen on the validation videos."""
+class LabelChoice:
+    """How probabilities become labels, chosen on the validation videos. `lines`: the metrics there, before and after."""
 
-    raw: BehaviorScores
-    smoothed: BehaviorScores
-    smoothing_lines: tuple[str, ...]
+    labels_of: Callable[[Probabilities], Ints]
+    lines: tuple[str, ...]
 
 
-def report_on(model: nn.Module, cutter: ClipCutter, split: str, world: World, change: Change | None = None) -> SplitReport:
-    """Scores of a split, with smoothing chosen on the split "val". Every rank calls it and gets the same."""
+def likeliest(probability_NC: Probabilities, multi: bool) -> Ints:
+    """int64[N], or with overlapping behaviours int64[N, C]: labels without smoothing."""
+    return shown(probability_NC).astype(np.int64) if multi else probability_NC.argmax(1)
+
+
+def choose_labels(model: nn.Module, cutter: ClipCutter, world: World) -> LabelChoice:
+    """Smoothing, or with overlapping behaviours the threshold of each class, chosen on the split "val". Every rank
+    calls it and gets the same."""
     data = cutter.data
-    videos, chosen_on = (
-        by_video(data, each, predict_frames(model, cutter, data.all_frames_of(each), world, change))
-        for each in (split, "val")
-    )
-    num_classes = len(data.classes)
+    videos = by_video(data, "val", predict_frames(model, cutter, data.all_frames_of("val"), world))
+    probabilities = [video.probability_NC for video in videos]
     if data.multi:
-        truth_NC = np.concatenate([video.truth for video in chosen_on]).astype(np.uint8)
-        choice = choose_thresholds(np.concatenate([video.probability_NC for video in chosen_on]), truth_NC)
-        raw = [shown(video.probability_NC).astype(np.int64) for video in videos]
-        final = [(video.probability_NC >= np.array(choice.threshold_C)).astype(np.int64) for video in videos]
-        return SplitReport(score(videos, raw, ()), score(videos, final, ()), tuple(choice.lines(data.classes)))
+        choice = choose_thresholds(np.concatenate(probabilities), np.concatenate([video.truth for video in videos]))
+        threshold_C = np.array(choice.threshold_C)
+        return LabelChoice(
+            lambda found_NC: (found_NC >= threshold_C).astype(np.int64), tuple(choice.lines(data.classes))
+        )
     training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
-    probabilities, truths = [video.probability_NC for video in chosen_on], [video.truth for video in chosen_on]
-    choice = choose_smoothing(probabilities, truths, training, num_classes, excluded=BACKGROUND_CLASS)
-    raw = [video.probability_NC.argmax(1) for video in videos]
-    final = [smoothed_labels(choice.smoothing, video.probability_NC) for video in videos]
-    scores = (score(videos, labels, BACKGROUND_CLASS) for labels in (raw, final))
-    return SplitReport(*scores, tuple(choice.lines()))
+    chosen = choose_smoothing(
+        probabilities, [video.truth for video in videos], training, len(data.classes), excluded=BACKGROUND_CLASS
+    )
+    return LabelChoice(partial(smoothed_labels, chosen.smoothing), tuple(chosen.lines()))
+
+
+def score_split(
+    model: nn.Module,
+    cutter: ClipCutter,
+    split: str,
+    world: World,
+    choice: LabelChoice,
+    change: Change | None = None,
+) -> tuple[BehaviorScores, BehaviorScores]:
+    """The scores of a split before and after smoothing. Every rank calls it and gets the same."""
+    data = cutter.data
+    videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world, change))
+    excluded = () if data.multi else BACKGROUND_CLASS
+    raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], excluded)
+    return raw, score(videos, [choice.labels_of(video.probability_NC) for video in videos], excluded)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
@@ -139,12 +156,13 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     after smoothing. The values are those after smoothing, and as `raw/...` those before."""
     data = labelled_frames(cfg)
     cutter = ClipCutter(data, cfg.clips, world.device)
-    report = report_on(model, cutter, "test", world)
-    first_video = data.videos_of("test")[0]
-    frame_s = float(np.diff(first_video.times_s_N).mean()) if first_video.num_frames > 1 else 0.0
+    choice = choose_labels(model, cutter, world)
+    raw, smoothed = score_split(model, cutter, "test", world, choice)
     if world.rank == 0:
-        for title, scores in (("test animals, no smoothing", report.raw), ("test animals, smoothed", report.smoothed)):
-            print("\n".join(score_lines(title, scores, data.classes, frame_s)), file=sys.stderr)
-        print("\n".join(report.smoothing_lines), file=sys.stderr, flush=True)
-    raw = {f"raw/{name}": value for name, value in score_values(report.raw, data.classes).items()}
-    return score_values(report.smoothed, data.classes) | raw
+        first = data.videos_of("test")[0]
+        frame_s = float(np.diff(first.times_s_N).mean()) if first.num_frames > 1 else 0.0
+        lines = score_lines("test animals, no smoothing", raw, data.classes, frame_s)
+        lines += [*choice.lines, *score_lines("test animals, smoothed", smoothed, data.classes, frame_s)]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    before = {f"raw/{name}": value for name, value in score_values(raw, data.classes).items()}
+    return score_values(smoothed, data.classes) | before

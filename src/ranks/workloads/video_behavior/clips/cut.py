@@ -22,7 +22,7 @@ SHARE_OF_MEMORY = 0.6
 
 @dataclass(frozen=True)
 class CutClips:
-    """Clips [B, T, H, W] in uint8 and the labels [B, C] of their centre frames, on the device. `ids`: int64[B] there."""
+    """Clips [B, T, H, W] in uint8, the labels [B, C] of their centre frames, and their numbers, on the device."""
 
     clips_BTHW: Tensor
     label_BC: Tensor

@@ -46,7 +46,9 @@ class VideoConv3d(nn.Conv3d):
 
     channels_last = False
 
-    def __init__(self, channels: int, out_channels: int, kernel: Size, stride: Size, padding: Size, groups: int = 1) -> None:
+    def __init__(
+        self, channels: int, out_channels: int, kernel: Size, stride: Size, padding: Size, groups: int = 1
+    ) -> None:
         super().__init__(channels, out_channels, kernel, stride, padding, groups=groups, bias=False)
         self.numbers = stride, padding, groups
 

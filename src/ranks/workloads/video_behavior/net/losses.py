@@ -18,7 +18,7 @@ from ranks.workloads.video_behavior.clips.stream import ClipBatch
 
 @dataclass(frozen=True)
 class BehaviorLossSettings:
-    """Weight of each class in the loss and what is added to its logit, on the device. `multi`: behaviours may overlap."""
+    """Weight of each class in the loss, and what is added to its logit. `multi`: behaviours may overlap."""
 
     weight_C: Tensor
     offset_C: Tensor
@@ -35,8 +35,8 @@ class BehaviorLossSettings:
 
 
 def behavior_loss(model: nn.Module, batch: ClipBatch, *, settings: BehaviorLossSettings) -> Loss:
-    """The weighted cross-entropy, summed over clips, and the accuracy: of the likeliest class, or with `multi` the share
-    of right decisions for each class."""
+    """The weighted cross-entropy, summed over clips, and the accuracy: of the likeliest class, or with `multi` the
+    share of right decisions for each class."""
     logits_BC = model(batch.clips_BTHW).to(settings.weight_C.dtype)
     loss_B = cross_entropy(logits_BC + settings.offset_C, batch.label_BC, settings.weight_C, settings.multi)
     return Loss(loss_B.sum(), len(batch), accuracy=accuracy(logits_BC, batch.label_BC, settings.multi))

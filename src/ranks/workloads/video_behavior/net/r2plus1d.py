@@ -1,7 +1,7 @@
 """r2plus1d-s: residual blocks of a convolution in space and one in time (Tran et al. 2018, arXiv 1711.11248).
 
-It differs from R(2+1)D in width (24 channels in the first stage instead of 64), in group norm instead of batch norm, and
-in strided convolutions where others pool. Plain PyTorch: `ranks export` copies this file.
+It differs from R(2+1)D in width (24 channels in the first stage instead of 64), in group norm instead of batch norm,
+and in strided convolutions where others pool. Plain PyTorch: `ranks export` copies this file.
 
 Legend: B clips, T frames, H height, W width, C channels.
 """

@@ -23,9 +23,9 @@ PENALTY = 1e-4
 """Factor of the squared weights of the logistic regression."""
 
 
-def majority_f1(data: LabelledFrames, split: str) -> float:
+def majority_f1(training: LabelledFrames, data: LabelledFrames, split: str) -> float:
     """Macro-F1 of always predicting the most frequent class of the training split."""
-    frequent = np.bincount(data.class_N[data.frames_of("train")], minlength=len(data.classes)).argmax()
+    frequent = np.bincount(training.class_N[training.frames_of("train")], minlength=len(training.classes)).argmax()
     frames_n = data.frames_of(split)
     return frame_scores(data, frames_n, np.tile(np.eye(len(data.classes))[frequent], (len(frames_n), 1))).macro_f1
 
@@ -68,16 +68,16 @@ def with_one(features_NF: Tensor) -> Tensor:
     return torch.cat([features_NF, features_NF.new_ones(len(features_NF), 1)], 1)
 
 
-def energy_f1(cutter: ClipCutter, split: str, stride: int) -> float:
-    """Macro-F1 of a logistic regression on the energies of frame differences. `stride`: it is fitted on every so many
-    training frames."""
-    data = cutter.data
-    train_n, split_n = data.frames_of("train", stride), data.frames_of(split)
-    train_NF, split_NF = difference_energies(cutter, train_n), difference_energies(cutter, split_n)
+def energy_f1(training: ClipCutter, cutter: ClipCutter, split: str, stride: int) -> float:
+    """Macro-F1 of a logistic regression on the energies of frame differences, fitted on every so many frames of the
+    training split of `training`, and scored on a split of `cutter`."""
+    train_n, split_n = training.data.frames_of("train", stride), cutter.data.frames_of(split)
+    train_NF, split_NF = difference_energies(training, train_n), difference_energies(cutter, split_n)
     mean_F, deviation_F = train_NF.mean(0), train_NF.std(0) + 1e-9
-    weights = fit_logistic((train_NF - mean_F) / deviation_F, torch.from_numpy(data.class_N[train_n]), len(data.classes))
+    class_n = torch.from_numpy(training.data.class_N[train_n])
+    weights = fit_logistic((train_NF - mean_F) / deviation_F, class_n, len(training.data.classes))
     probability_nC = (with_one((split_NF - mean_F) / deviation_F) @ weights).softmax(1).numpy()
-    return frame_scores(data, split_n, probability_nC).macro_f1
+    return frame_scores(cutter.data, split_n, probability_nC).macro_f1
 
 
 def shuffled_in_time(clips_BTHW: Tensor) -> Tensor:
