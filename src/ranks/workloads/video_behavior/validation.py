@@ -105,7 +105,7 @@ def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, worl
 
 @dataclass(frozen=True)
 class LabelChoice:
-    """How probabilities become labels, chosen on the validation videos. `lines`: the metrics there, before and after."""
+    """How probabilities become labels, chosen on the validation videos. `lines`: the metrics there before and after."""
 
     labels_of: Callable[[Probabilities], Ints]
     lines: tuple[str, ...]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
-from ranks.workloads.video_behavior.config import Config
+from ranks.workloads.video_behavior.config import Config, RenderedConfig
 
 
 def labelled_frames(cfg: Config) -> LabelledFrames:
+    raise NotImplementedError
+
+
+def rendered_frames(rendered: RenderedConfig, cfg: Config) -> LabelledFrames:
     raise NotImplementedError
 
 
