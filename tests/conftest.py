@@ -33,6 +33,7 @@ BUDGETS_S: Mapping[str, int] = {
     "simulated_device": 50,
     "stock_trading": 95,
     "tests": 10,
+    "video_behavior": 60,
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not

@@ -1,1 +1,44 @@
-"""video-behavior: names what an animal does in each frame of a video."""
+"""video-behavior: a 3-D convolutional network that names what an animal does, frame by frame."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ranks.workloads.video_behavior.config import PRESETS, Config
+
+if TYPE_CHECKING:
+    from ranks.workloads.video_behavior.net.onnx_export import example_inputs, export_extra
+    from ranks.workloads.video_behavior.tables.table import table
+    from ranks.workloads.video_behavior.training import build, train
+    from ranks.workloads.video_behavior.validation import evaluate
+
+COMMANDS: dict[str, str] = {}
+
+_HOME = {
+    "build": "training",
+    "train": "training",
+    "evaluate": "validation",
+    "table": "tables.table",
+    "example_inputs": "net.onnx_export",
+    "export_extra": "net.onnx_export",
+}
+
+__all__ = [
+    "COMMANDS",
+    "PRESETS",
+    "Config",
+    "build",
+    "evaluate",
+    "example_inputs",
+    "export_extra",
+    "table",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch on its first use. No submodule may have one of these names."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -22,7 +22,7 @@ SAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class Interval:
+class AnimalInterval:
     """A value with its 95 % interval; NaN bounds for fewer than two animals."""
 
     value: float
@@ -48,7 +48,7 @@ def drawn_animals(num_animals: int, samples: int, seed: int) -> Ints:
 
 def interval_over_animals(
     counts_A: Ints, metric: Callable[[Ints], float], *, seed: int = 0, samples: int = SAMPLES
-) -> Interval:
+) -> AnimalInterval:
     """The metric of all animals with its 95 % interval.
 
     `counts_A`: int64[A, ...], the counts of each animal. `metric`: of their sum. A sample in which the metric is not
@@ -56,9 +56,9 @@ def interval_over_animals(
     num_animals = len(counts_A)
     value = metric(counts_A.sum(0))
     if num_animals < 2:
-        return Interval(value, math.nan, math.nan, num_animals)
+        return AnimalInterval(value, math.nan, math.nan, num_animals)
     weight_SA = drawn_animals(num_animals, samples, seed)
     values_S = np.array([metric(np.tensordot(weight_A, counts_A, 1)) for weight_A in weight_SA])
     values_S = values_S[~np.isnan(values_S)]
     low, high = np.quantile(values_S, (0.025, 0.975)) if len(values_S) else (math.nan, math.nan)
-    return Interval(value, float(low), float(high), num_animals)
+    return AnimalInterval(value, float(low), float(high), num_animals)

@@ -1,0 +1,21 @@
+"""The network that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ranks.workloads.video_behavior.config import VideoNetConfig
+from ranks.workloads.video_behavior.net.mouse3d import Mouse3DNet
+from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
+from ranks.workloads.video_behavior.net.x3d import X3DNet
+
+VideoNet: TypeAlias = R2Plus1DNet | X3DNet | Mouse3DNet
+
+
+def make_net(cfg: VideoNetConfig, classes: Sequence[str]) -> VideoNet:
+    """An untrained network with a logit for each class."""
+    if cfg.name == "mouse3d":
+        return Mouse3DNet(classes, cfg.norm)
+    kind = R2Plus1DNet if cfg.name == "r2plus1d-s" else X3DNet
+    return kind(classes, cfg.width, cfg.blocks_of_stages, cfg.stem_stride)
