@@ -13,7 +13,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo
+from ranks.workloads.video_behavior.clips.labelled import FramesInMemory, LabelledFrames, LabelledVideo
 from ranks.workloads.video_behavior.config import ClipConfig, Config, VideoNetConfig
 
 CLASSES = ("rest", "move", "blink")
@@ -58,7 +58,7 @@ def example_frames(num_frames: int = 48, size: int = 16, multi: bool = False) ->
         label_NC[::7, 2] = 1
         label_NC = label_NC[:, 1:]
     classes = CLASSES[1:] if multi else CLASSES
-    return LabelledFrames(np.concatenate(frames), label_NC, tuple(videos), classes, multi, "0" * 64)
+    return LabelledFrames(FramesInMemory(np.concatenate(frames)), label_NC, tuple(videos), classes, multi)
 
 
 def world_of(rank: int = 0, size: int = 1, config: RunConfig | None = None) -> World:

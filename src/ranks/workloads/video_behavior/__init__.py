@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from ranks.workloads.video_behavior.training import build, train
     from ranks.workloads.video_behavior.validation import evaluate
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "dataset": "ranks.workloads.video_behavior.study.dataset_command:dataset",
+    "cache": "ranks.workloads.video_behavior.video.store.command:cache",
+    "agree": "ranks.workloads.video_behavior.metrics.agree_command:agree",
+    "render": "ranks.workloads.video_behavior.renderer.command:render",
+}
 
 _HOME = {
     "build": "training",

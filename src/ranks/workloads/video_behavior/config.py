@@ -25,7 +25,7 @@ class RenderedConfig:
 
     animals: int = 40
     """Animals of the study; a fifth is for validation, a fifth for the test."""
-    seconds: float = 60.0
+    seconds: float = 360.0
     """Length of the video of each animal."""
     seed: int = 0
     """Seed of the rendered study. The run's --seed does not change it."""
@@ -38,9 +38,9 @@ class RenderedConfig:
         if not (0 < self.contrast <= 4 and 0 <= self.noise <= 100):
             asked = f"--rendered.contrast {self.contrast} --rendered.noise {self.noise}"
             raise UserError(asked, "contrast is above 0 and at most 4, noise 0 to 100", "change them")
-        if self.animals < 5 or not 1 <= self.seconds < math.inf or self.seed < 0:
+        if self.animals < 5 or not 30 <= self.seconds < math.inf or self.seed < 0:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
-            found = "a study has 5 animals or more, of one second or more, and a seed of 0 or more"
+            found = "a study has 5 animals or more, of 30 seconds or more, and a seed of 0 or more"
             raise UserError(asked, found, "raise them")
 
 
@@ -188,7 +188,7 @@ def small() -> Config:
 
 def demo() -> Config:
     """3 to 5 minutes on 2 CPU cores, with a small rendered study of 10 animals."""
-    rendered = RenderedConfig(animals=10, seconds=30.0)
+    rendered = RenderedConfig(animals=10, seconds=60.0)
     return replace(small(), rendered=rendered, iterations=200, epoch_clips=3_200, eval_every=50)
 
 
