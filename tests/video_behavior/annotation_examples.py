@@ -72,7 +72,9 @@ PROJECT = """{"project_name": "p", "own key": [1, {"x": null}],
  "behaviors_conf": {"0": {"type": "State event", "code": "lick", "key": "l", "extra": 1},
                     "1": {"type": "Point event", "code": "shake", "key": "s"}},
  "subjects_conf": {"0": {"key": "1", "name": "m1", "description": ""}},
- "observations": {"o": {"file": {"1": ["C:/videos/v.mp4"], "2": []}, "type": "MEDIA", "time offset": 0.5, "mood": "good",
+ "observations": {"o": {"file": {"1": ["C:/videos/v.mp4"], "2": []}, "type": "MEDIA", "time offset": 0.5,
+   "mood": "good",
    "media_info": {"length": {"C:/videos/v.mp4": 60.0}, "fps": {"C:/videos/v.mp4": 25.0}},
-   "events": [[1.5, "m1", "lick", "a|None", "hm", 25], [2.0, "", "shake", "", ""], [2.5, "m1", "lick", "a|None", "", 50]]}}}
+   "events": [[1.5, "m1", "lick", "a|None", "hm", 25], [2.0, "", "shake", "", ""],
+     [2.5, "m1", "lick", "a|None", "", 50]]}}}
 """
