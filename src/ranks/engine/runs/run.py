@@ -160,8 +160,7 @@ class Run:
         self._emit({**event, "folder": str(self.folder.path)})
         for warning in filter(None, map(schedule_warning, self.learners.values())):
             self.session.warn(warning)
-        if self._rows.current is not None:  # the timing of one update is no part of the first iteration
-            self._rows.current.time_s = self.time_s
+        self._rows.restart(self.time_s)  # the timing of one update is no part of the first iteration
 
     def _boundary(self) -> None:
         """Between two iterations: write rows, save if one is due, stop if that is agreed."""
