@@ -92,6 +92,8 @@ class Run:
             run._closing = closing.pop_all()
         for text in (*opened.warnings, *run._log.shortened):
             run.session.warn(text)
+        for text in opened.notes:
+            run.session.note(text)
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
         return run
