@@ -189,7 +189,7 @@ def test_threads_name_the_item_and_keep_the_cause(tmp_path: Path) -> None:
         ({"workers": 1, "prefetch": 0}, "reads at least one batch"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(arguments: dict[str, int], found: str) -> None:
+def test_numbers_that_make_no_sense_are_refused(arguments: dict[str, Any], found: str) -> None:
     with one_of(1, 0) as world, pytest.raises(UserError, match=found):
         stream(Points(), GLOBAL_BATCH, world, **arguments)
 

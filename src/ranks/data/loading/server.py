@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 from ranks.errors import UserError
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+WORKERS = "worker processes for this data set"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ def start(control: Connection, status_fd: int, sockets: Sequence[int]) -> list[i
         torch.set_default_dtype(getattr(torch, setup.dtype))
         torch.set_num_threads(1)  # more would not survive the fork
         dataset = DatasetUnpickler(io.BytesIO(setup.dataset)).load()
+        if torch.cuda.is_initialized():  # CUDA does not survive the fork
+            found = "it holds tensors on a GPU, or initialises CUDA while it is loaded"
+            raise UserError(WORKERS, found, "keep its tensors on the CPU: the stream copies each batch to the device")
     except Exception as error:
         control.send(Problem.of(error, -1))
         raise EOFError from error
@@ -98,7 +102,7 @@ class DatasetUnpickler(pickle.Unpickler):
         if module_name == "__main__":
             found = f"{global_name} is defined in the program itself, which a worker would have to run again"
             do = 'move it into a module of its own, or write kind="threads"'
-            raise UserError("worker processes for this data set", found, do)
+            raise UserError(WORKERS, found, do)
         return super().find_class(module_name, global_name)
 
 
