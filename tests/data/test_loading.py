@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ranks import RunConfig, UserError, World, stream
 from ranks.data import DataWorkerError, from_map_style
+from ranks.data.loading.tasks import next_worker
 from ranks.data.loading.tensor_tree import map_leaves
 from ranks.data.stream import Kind, Stream
 from ranks.engine.distributed.comm import Comm
@@ -147,34 +148,41 @@ def gone(pids: Sequence[int]) -> bool:
 
 def test_a_worker_that_raises_hangs_or_dies_is_named_with_its_item(tmp_path: Path) -> None:
     """All in one stream. An item that is read ahead fails only the iteration that needs it."""
-    with one_of(1, 0, replace(CONFIG, hang_timeout="1s")) as world:
-        data = Faulty({11: "raise", 22: "hang", 33: "kill"}, tmp_path)
-        batches = stream(data, 1, world, "clips", workers=3, prefetch=8)
-        raising, hanging, killing = (iteration_with(batches, item) for item in (11, 22, 33))
+    raising, killing, hanging = 10, 20, 30
+    with one_of(1, 0, replace(CONFIG, hang_timeout="4s")) as world:
+        data = Faulty({}, tmp_path)
+        order = [int(stream(data, 1, world, "clips").shards(i).ids) for i in range(NUM_ITEMS)]
+        data.bad_items = {order[raising]: "raise", order[killing]: "kill", order[hanging]: "hang"}
+        batches = stream(data, 1, world, "clips", workers=3, prefetch=1)
 
-        def error_of(iteration: int) -> str:
-            with pytest.raises(DataWorkerError, match="data worker") as caught:
+        def error_of(iteration: int) -> DataWorkerError:
+            with pytest.raises(DataWorkerError, match=r"^data worker \d \(process \d+\) at item ") as caught:
                 batches.at(iteration)
-            assert caught.value.__notes__ if iteration == raising else True
-            return str(caught.value)
+            item = order[iteration]
+            assert f" at item {item} (clips/{item}.mp4) of the clips data set: it " in str(caught.value)
+            return caught.value
 
-        good = next(i for i in range(batches.iterations_per_epoch) if i + 1 in (raising, hanging, killing))
-        ids = batches.shards(good).ids
-        if ids.tolist()[0] not in data.bad_items:
-            assert torch.equal(batches.at(good).gather(ids), ids.double())
-        said = error_of(raising)
-        assert "at item 11 (clips/11.mp4) of the clips data set: it raised ValueError: cannot decode (at " in said
-        assert "host_data.py:" in said
-        said = error_of(killing)
-        assert "at item 33 (clips/33.mp4) of the clips data set: it was killed by SIGKILL" in said
-        said = error_of(hanging)
-        assert "at item 22 (clips/22.mp4) of the clips data set: it hangs, no progress for 1 s" in said
+        for iteration in (raising - 2, raising - 1):
+            batch = batches.at(iteration)
+            assert batch.gather(batch.shards.ids).tolist() == [order[iteration]]
+        error = error_of(raising)
+        assert "it raised ValueError: cannot decode (at " in str(error)
+        assert "host_data.py:" in str(error)
+        assert "in gather" in error.__notes__[0], "the worker's own traceback"
+        assert "it was killed by SIGKILL" in str(error_of(killing))
+        assert "it hangs, no progress for 4 s" in str(error_of(hanging))
     assert len(list(tmp_path.iterdir())) == 3
     assert gone([int(path.name) for path in tmp_path.iterdir()]), "a worker is left, also the one that hangs"
 
 
+def test_workers_take_turns_and_a_slow_one_is_passed_over() -> None:
+    assert [next_worker(number, {0: 1, 1: 2, 2: 1}) for number in range(4)] == [0, 1, 2, 0]
+    assert [next_worker(number, {0: 1, 1: 3, 2: 1}) for number in range(4)] == [0, 0, 2, 0]
+    assert next_worker(7, {2: 5}) == 2
+
+
 def test_threads_name_the_item_and_keep_the_cause(tmp_path: Path) -> None:
-    with one_of(1, 0, replace(CONFIG, hang_timeout="1s")) as world:
+    with one_of(1, 0, replace(CONFIG, hang_timeout="4s")) as world:
         batches = stream(Faulty({11: "raise"}, tmp_path), 5, world, workers=2, kind="threads")
         with pytest.raises(DataWorkerError, match=r"at item 11 \(clips/11.mp4\) .*: it raised ValueError") as caught:
             batches.at(iteration_with(batches, 11))
