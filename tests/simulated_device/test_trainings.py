@@ -260,7 +260,56 @@ def test_the_simulated_device_refuses_what_cuda_refuses(printed: Printed) -> Non
     assert numpy == ["can't convert a tensor of another device to numpy"]
 
 
-SCRIPTS = {"batch of graphs": BATCH_OF_GRAPHS, "recurrent": RECURRENT, "copies": COPIES, "mistakes": MISTAKES}
+LOADING = """
+import threading
+import torch
+from dataclasses import replace
+from ranks import Learner, Loss, OptimConfig, RunConfig, World, stream
+from torch import nn
+from tests.data.host_data import NUM_ITEMS, Points
+from tests.simulated_device.device import DEVICE, simulated
+
+def loss(model, batch):
+    loss_N = model(batch.x_NF.float()).square().sum(1)
+    return Loss(loss_N.sum(), len(loss_N))
+
+def trained(device, workers):
+    torch.manual_seed(0)
+    world = World.join(RunConfig(threads=1, shards=8), device=str(device), workload="test")
+    learner = Learner(nn.Linear(6, 2), OptimConfig(schedule="constant"), world)
+    batches = stream(Points(), 17, world, workers=workers, kind="threads")
+    batches.at(0)
+    waits = [] if device.type == "cpu" else mode.waits
+    waits.clear()
+    batch = batches.at(1)
+    gathered = batch.gather(batch.split(None)[0].ids)
+    assert waits == [], waits
+    found = {t.device.type for t in (gathered.x_NF, gathered.extra.twice_N, gathered.ragged[3])}
+    assert found == {device.type}, found
+    for iteration in range(5):
+        learner.step(loss, batches.at(iteration))
+    learner.drain()
+    world.leave()
+    return [p.detach().cpu() for p in learner.model.parameters()]
+
+with simulated() as mode:
+    expected = trained(torch.device("cpu"), 0)
+    for workers in (0, 2):
+        torch.testing.assert_close(trained(DEVICE, workers), expected)
+"""
+
+
+def test_host_batches_are_pinned_and_copied_without_a_wait(printed: Printed) -> None:
+    printed("loading")
+
+
+SCRIPTS = {
+    "loading": LOADING,
+    "batch of graphs": BATCH_OF_GRAPHS,
+    "recurrent": RECURRENT,
+    "copies": COPIES,
+    "mistakes": MISTAKES,
+}
 RUN_SCRIPTS = """
 import contextlib, io, json, sys, traceback
 

@@ -138,9 +138,10 @@ class Heartbeat:
     # Workers ----------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def waits_for_worker(self, pid: int, environment: int) -> Generator[None]:
-        """The rank waits for the process of an environment inside the block."""
-        self._row[Field.ENVIRONMENT], self._row[Field.WORKER] = environment, pid
+    def waits_for_worker(self, pid: int, item: int) -> Generator[None]:
+        """The rank waits for a worker inside the block. `item`: the id of its environment, or of the item that it
+        loads."""
+        self._row[Field.WORKER_ITEM], self._row[Field.WORKER] = item, pid
         try:
             yield
         finally:

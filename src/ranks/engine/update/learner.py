@@ -53,8 +53,7 @@ class Learner:
         self.world, self.global_batch, self.total_updates = world, global_batch, updates
         self.config = config.resolve(global_batch=global_batch, updates=updates)
         self.model = model.to(world.device, torch.get_default_dtype())
-        for tensor in [*self.model.parameters(), *self.model.buffers()]:
-            world.comm.broadcast(tensor.data)
+        self.share_weights()
         self.updates = 0
         self.layout = VoteLayout(world.size)
         self.gradients = FlatGradients(self.model, self.layout.length)
@@ -71,6 +70,11 @@ class Learner:
         self.dry_run = DryRun(self.passes, self.gradients)
         self._pending: tuple[PendingUpdate, StepStats] | None = None
         self._non_finite_losses = self._skipped_updates = 0
+
+    def share_weights(self) -> None:
+        """Give every rank the weights and buffers of the first one."""
+        for tensor in [*self.model.parameters(), *self.model.buffers()]:
+            self.world.comm.broadcast(tensor.data)
 
     @property
     def num_parameters(self) -> int:

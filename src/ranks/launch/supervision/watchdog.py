@@ -131,13 +131,16 @@ class Watchdog:
         )
 
     def _explain_worker(self, rank: int, evidence: Evidence, worker: int) -> Failure:
-        """The rank waits for the process of an environment, which hangs."""
+        """The rank waits for a worker, which hangs: the process of an environment, or one that loads data."""
         self.reported = frozenset({rank})
         with contextlib.suppress(OSError):
             os.kill(worker, STACK_SIGNAL)
         frames = self._wait_for_frames({rank})[rank]
         seen = Evidence(evidence.beat, tuple(frames), process_state(worker))
-        whom = f"it waits for the process {worker} of environment {evidence.beat[Field.ENVIRONMENT]}"
+        item = evidence.beat[Field.WORKER_ITEM]
+        data = evidence.beat.phase == Phase.WAITING_FOR_DATA
+        doing = f", which loads item {item}" if data else f" of environment {item}"
+        whom = f"it waits for the process {worker}{doing}"
         silent = _cannot_answer(seen)
         message = (
             f"no progress for {self._silence_s[rank]:.0f} s {place(evidence.beat)}; {whom}"
