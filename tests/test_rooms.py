@@ -16,6 +16,7 @@ FLOORS = {
     "cli": 5,
     "prove": 4,
     "hardware": 4,
+    "transfer": 4,
     "workloads": 3,
     "launch": 3,
     "rl": 2,

@@ -48,6 +48,8 @@ COMMANDS = {
         "measure the speed on 1, 2, 4, ... GPUs, and say what limits it",
         "ranks.cli.commands.scale:scale",
     ),
+    "push": ("copy data to another machine, checked by sha256", "ranks.cli.renting.push:push"),
+    "pull": ("bring a run home from another machine, verified", "ranks.cli.renting.pull:pull"),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (
