@@ -50,6 +50,7 @@ COMMANDS = {
     ),
     "push": ("copy data to another machine, checked by sha256", "ranks.cli.renting.push:push"),
     "pull": ("bring a run home from another machine, verified", "ranks.cli.renting.pull:pull"),
+    "submit": ("write the file that takes a run to a Slurm cluster, checked first", "ranks.cli.renting.submit:submit"),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (
@@ -141,6 +142,10 @@ def dispatch(argv: list[str]) -> int:
     if name in COMMANDS:
         command: Callable[[list[str]], int] = find(COMMANDS[name][1])
         return command(rest)
+    if name.replace("_", "-").startswith("--local-rank"):
+        from ranks.cli.torchrun_words import answer_to_torch_launch
+
+        raise answer_to_torch_launch(argv)
     from ranks.workloads import WORKLOADS
 
     if name in COMMAND_GROUPS or name in WORKLOADS:
