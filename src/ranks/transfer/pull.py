@@ -128,9 +128,7 @@ def _copy(files: RunFiles, source: Source, staging: Path, bar: ProgressBar) -> l
 def _differing(files: RunFiles, source: Source, staging: Path) -> list[str]:
     """The files whose sha256 sum is not what the run says, or what the other machine says."""
     found = local_sums(staging, files.names, source.asked)
-    wanted = files.sums | source.remote.sha256(source.folder, files.others, source.asked)
-    for name, length in files.lengths.items():
-        wanted[name] = source.remote.sha256_of_start(f"{source.folder}/{name}", length, source.asked)
+    wanted = files.sums | source.remote.sha256(source.folder, files.others, source.asked, files.lengths)
     return [name for name in files.names if found[name] != wanted.get(name)]
 
 

@@ -78,21 +78,20 @@ class Remote:
         """The ssh command that a person types to look at the machine."""
         return shlex.join(["ssh", *self.options, self.host])
 
-    def sha256(self, folder: str, names: Sequence[str], asked: str) -> dict[str, str]:
-        """The sha256 sum of each of some files below `folder`; files that are not there are left out. Raises
-        ConnectionCut, or UserError."""
-        if not names:
+    def sha256(
+        self, folder: str, names: Sequence[str], asked: str, starts: Mapping[str, int] | None = None
+    ) -> dict[str, str]:
+        """The sha256 sum of each of some files below `folder`; files that are not there are left out. `starts`: plain
+        names of files of which only so many bytes count. Raises ConnectionCut, or UserError."""
+        if not names and not starts:
             return {}
         # a missing file is named on standard error, and costs only its own line
-        script = f"{SHA256}; cd {shlex.quote(folder)} && xargs -0 $sum 2>/dev/null; [ $? -ne 127 ]"
+        script = f"{SHA256}; cd {shlex.quote(folder)} && xargs -0 $sum 2>/dev/null; [ $? -ne 127 ] || exit 1"
+        for name, num_bytes in (starts or {}).items():
+            script += f'; echo "$(head -c {num_bytes} {name} | $sum | cut -c 1-64)  ./{name}"'
         stdin = "\0".join(f"./{name}" for name in names).encode("utf-8", "surrogateescape")
         output = self.run(script, asked, stdin=stdin, place=folder).decode("utf-8", "surrogateescape")
         return dict(map(_sum_and_name, output.splitlines()))
-
-    def sha256_of_start(self, path: str, num_bytes: int, asked: str) -> str:
-        """The sha256 sum of the first bytes of a file. Raises ConnectionCut, or UserError."""
-        script = f"{SHA256}; head -c {num_bytes} {shlex.quote(path)} | $sum"
-        return self.run(script, asked, place=path).decode().split()[0]
 
 
 def _sum_and_name(line: str) -> tuple[str, str]:

@@ -10,6 +10,9 @@ from ranks.renting.request import Request
 
 SIGNAL_S = 120
 """How long before the time limit Slurm sends USR1, which it may do a minute earlier."""
+DOCTOR = """# Examine each node, so that a fault costs a minute and not the time limit.
+# A later start only prints what is found."""
+AGAIN = '[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]'
 TRAP = """
 # USR1 comes before the time limit: the run saves, and the job is queued again and continues.
 again=no run=
@@ -54,12 +57,8 @@ def sbatch_text(request: Request, command: str, *, partition: str | None, option
     doctor += ["--gpus", str(machine.ranks if machine.gpu else 0)]
     doctor += ["--expect", machine.gpu_word.upper()] if machine.gpu else []
     on_each = f"srun --nodes={request.nodes} --ntasks={request.nodes} --ntasks-per-node=1 " if several else ""
-    lines += [
-        TRAP.format(stop=STOP_STEPS if several else STOP_LAUNCHER),
-        "",
-        "# Examine each node: a fault costs a minute and not the time limit.",
-    ]
-    lines.append(f"{on_each}{shlex.join(doctor)} || exit 1")
+    lines += [TRAP.format(stop=STOP_STEPS if several else STOP_LAUNCHER), "", DOCTOR]
+    lines.append(f"{on_each}{shlex.join(doctor)} || {AGAIN} || exit 1")
     text = "\n".join(lines) + "\n"
     text += TRAIN.format(train=_train(request), restarts=request.starts - 1, starts=request.starts)
     gpus = "" if machine.gpu else " --gpus none"
