@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from ranks import __version__
 from ranks.cli import sigterm
 from ranks.errors import GaveUp, Stopped, UserError, of_system_limit
+from ranks.secrets import hide
 
 COMMANDS = {
     "train": (
@@ -109,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return dispatch(list(argv))
     except UserError as error:
-        print(error, file=sys.stderr)
+        print(hide(str(error)), file=sys.stderr)
         return error.exit_code
     except GaveUp as end:
         print(f"gave up: {end}", file=sys.stderr)

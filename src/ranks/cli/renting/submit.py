@@ -13,6 +13,7 @@ from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.flags.settings import resolve
 from ranks.cli.flags.split import split_flags
 from ranks.errors import UserError, nearest
+from ranks.secrets import refuse_in_words
 
 CHOSEN = ("--name", "--runs-dir", "--seed", "--gpus", "--ranks", "--then", "--price", "--max-cost")
 """Flags of `ranks train` that the file sets, or that belong to `ranks submit`."""
@@ -84,6 +85,7 @@ def submit_slurm(argv: Sequence[str]) -> int:
     from ranks.renting.slurm.sbatch import sbatch_text
     from ranks.renting.written_file import write_file
 
+    refuse_in_words([*argv, *split_flags(flags.train)])
     asked = f"ranks submit slurm {flags.workload}"
     name, train = checked_train(flags.workload, flags.train, flags.name)
     if flags.partition is not None and not SAFE.fullmatch(flags.partition):
