@@ -68,7 +68,7 @@ def main() -> None:
         "starts": 1 + output.count("queued again"),
         "fingerprint": {"uninterrupted": wanted, "requeued": found},
         "file": said,
-        "output": output.replace(str(work), "."),
+        "output": output.replace(str(work), ".").replace(sys.prefix, "VENV"),
     }
     print(content["verdict"], checks, write_result("slurm_requeue", content))
     sys.exit(content["verdict"] != "PASS")

@@ -26,12 +26,14 @@ BUDGETS_S: Mapping[str, int] = {
     "launch": 45,
     "prove": 145,
     "rating": 15,
+    "renting": 5,
     "rl": 30,
     "search": 30,
     "selfplay": 30,
     "simulated_device": 50,
     "stock_trading": 95,
     "tests": 10,
+    "transfer": 20,
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not

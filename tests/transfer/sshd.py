@@ -68,5 +68,5 @@ class LocalSshd:
 
     @property
     def options(self) -> str:
-        known = f"-o UserKnownHostsFile={self.folder}/known -o StrictHostKeyChecking=accept-new"
-        return f"-F none -p {self.port} -i {self.folder}/key {known} -o LogLevel=ERROR"
+        trusted = f"-o UserKnownHostsFile={self.folder}/known -o StrictHostKeyChecking=accept-new"
+        return f"-F none -p {self.port} -i {self.folder}/key {trusted} -o LogLevel=ERROR"
