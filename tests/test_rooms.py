@@ -13,9 +13,11 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "ranks"
 FLOORS = {
-    "cli": 5,
+    "cli": 6,
+    "renting": 5,
     "prove": 4,
     "hardware": 4,
+    "transfer": 4,
     "workloads": 3,
     "launch": 3,
     "rl": 2,

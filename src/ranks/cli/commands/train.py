@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ranks.cli import debugging
+from ranks.cli import debugging, torchrun_words
 from ranks.cli.after_run import at_the_end
 from ranks.cli.commands.export import wants_onnx
 from ranks.cli.flags.settings import Settings, resolve
@@ -29,6 +29,8 @@ def train(argv: Sequence[str]) -> int:
     """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
+    if torchrun_words.asks_for_several_machines(argv):
+        return torchrun_words.become_torchrun(argv)
     heartbeat.connect()  # before the workload is imported, which may hang too
     environment = ProcessEnv.detect()
     if environment.kind == "ranks":  # our launcher has read the flags, so they are read once here, with the workload
