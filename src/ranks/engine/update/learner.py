@@ -122,9 +122,11 @@ class Learner:
             planned, session.before_first_update = session.before_first_update, None
             planned(self.time_step(loss_fn, batch))
         update = self._update_of(loss_fn, batch)
+        heartbeat.host_counts(not update.clock.on_device)
         self.passes.queue(update)
         self._resolve_previous(update)
         stats = StepStats(self._queue_update(update), update.clock, update.times, update.batch.item)
+        heartbeat.host_counts(True)
         self._pending = update, stats
         self.updates += 1
         return stats
