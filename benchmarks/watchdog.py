@@ -211,7 +211,6 @@ def counters_s(steps: int = 20_000) -> float:
         for step in range(steps):
             heartbeat.iteration(step, first=False)
             heartbeat.step()
-            heartbeat.host_counts(True)
             heartbeat.micro_batch(0, 0)
             heartbeat.loads()
             heartbeat.loaded()
@@ -220,7 +219,6 @@ def counters_s(steps: int = 20_000) -> float:
             heartbeat.sent()
             heartbeat.wait()
             heartbeat.wait_over()
-            heartbeat.host_counts(True)
         found.append((time.thread_time() - began_s) / steps)
     return statistics.median(found)
 

@@ -164,7 +164,7 @@ def iteration(number, load_s, compute_s, wait_s):
     with heartbeat.collective(Collective.ALL_REDUCE):
         time.sleep(wait_s)
 
-def told(event):
+def recorded(event):
     path = folder / "sessions.jsonl"
     return path.exists() and any(json.loads(line)["event"] == event for line in path.read_text().splitlines())
 """
@@ -182,9 +182,9 @@ def test_a_stuck_rank_is_named_with_its_line_and_goes_on(start: Any) -> None:
         "    while not os.path.exists(folder / 'go'): time.sleep(0.1)\n"
         "else:\n"
         "    with heartbeat.collective(Collective.ALL_REDUCE):\n"
-        "        while not told('slow_rank'): time.sleep(0.1)\n"
+        "        while not recorded('slow_rank'): time.sleep(0.1)\n"
         "        touch('go')\n"
-        "while not told('rank_goes_on'):\n"
+        "while not recorded('rank_goes_on'):\n"
         "    iteration(40, 0.0, 0.1, 0.0)\n",
         hangs=[HANG_S],
     )
@@ -200,11 +200,11 @@ def test_a_stuck_rank_is_named_with_its_line_and_goes_on(start: Any) -> None:
     assert "rank 1 goes on after 1" in err
 
 
-def test_a_straggler_is_named_with_what_it_uses_beside_it(start: Any) -> None:
+def test_a_straggler_is_named_with_what_it_uses(start: Any) -> None:
     launcher = start(
         TRAINS + "for number in range(3000):\n"
         "    iteration(number, 0.02, 0.01, 0.001) if rank == 1 else iteration(number, 0.001, 0.01, 0.02)\n"
-        "    if told('straggler'): break\n",
+        "    if recorded('straggler'): break\n",
         hangs=[HANG_S],
     )
     code, _, err = launcher.end()

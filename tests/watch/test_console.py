@@ -247,7 +247,7 @@ def test_what_the_ranks_use_is_at_the_end_of_the_progress(recorded: Recorded) ->
     use = {"use/rank0/cpu_percent": 97.4, "use/rank1/cpu_percent": 48.0, "use/rank1/memory_bytes": 5.0}
     recorded.append("telemetry.jsonl", {"time": 1, **use})
     view.refresh()
-    assert recorded.taken() == ["iteration 1/100, loss 1, CPU 97 48 %"]
+    assert recorded.taken() == ["iteration 1, loss 1, CPU 97 48 %"]
 
 
 def test_a_view_of_another_terminals_run_says_which_rank_is_slow(recorded: Recorded) -> None:

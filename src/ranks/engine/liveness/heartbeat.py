@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from array import array
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from time import monotonic_ns
 from ranks.engine.liveness import stacks
 from ranks.engine.liveness.beats import ROW, BeatsFile, Field
 from ranks.engine.liveness.phases import Phase
-from ranks.engine.liveness.work_times import PUBLISHED, Account, WorkTimes
+from ranks.engine.liveness.work_times import Account, WorkTimes
 
 BEATS_VARIABLE = "RANKS_BEATS"
 """The environment variable with the path of the file of beats."""
@@ -25,8 +24,10 @@ _ITERATION, _STEPS, _BEATS, _BEAT_NS = Field.ITERATION.value, Field.STEPS.value,
 _PHASE, _COLLECTIVES, _COLLECTIVE = Field.PHASE.value, Field.COLLECTIVES.value, Field.COLLECTIVE.value
 _WAITING, _SLOWEST_NS = Field.WAITING.value, Field.SLOWEST_NS.value
 _SHARD, _OFFSET, _TRAIN = Field.SHARD.value, Field.OFFSET.value, Phase.TRAIN.value
-_TIMES = slice(Field.COMPUTE_NS.value, Field.COMPUTE_NS.value + len(PUBLISHED))
-_COMPUTE, _DATA, _SEND, _WAIT = (account.value for account in PUBLISHED)
+_COMPUTE_NS, _DATA_NS = Field.COMPUTE_NS.value, Field.DATA_NS.value
+_SEND_NS, _WAIT_NS = Field.SEND_NS.value, Field.WAIT_NS.value
+_COMPUTE, _DATA = Account.COMPUTE.value, Account.DATA.value
+_SEND, _WAIT = Account.SEND.value, Account.WAIT.value
 
 
 class Heartbeat:
@@ -102,7 +103,9 @@ class Heartbeat:
         self._iteration_phase = (Phase.FIRST_ITERATION if first else Phase.TRAIN).value
         self.enter(self._iteration_phase)
         self._row[_ITERATION] = finished
-        self._row[_TIMES] = array("q", self._times.total_ns[: len(PUBLISHED)])
+        row, total_ns = self._row, self._times.total_ns
+        row[_COMPUTE_NS], row[_DATA_NS] = total_ns[_COMPUTE], total_ns[_DATA]
+        row[_SEND_NS], row[_WAIT_NS] = total_ns[_SEND], total_ns[_WAIT]
 
     def may_evaluate(self) -> None:
         """An evaluation may follow, until the next update or the end of the iteration."""

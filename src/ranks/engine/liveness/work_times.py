@@ -27,35 +27,34 @@ class Account(IntEnum):
     """Other phases than training: evaluations, saves, the first iteration. Never compared between ranks."""
 
 
-PUBLISHED = (Account.COMPUTE, Account.DATA, Account.SEND, Account.WAIT)
 _COMPUTE, _OTHER = Account.COMPUTE.value, Account.OTHER.value
 
 
 class WorkTimes:
     """The nanoseconds of each account since the process began."""
 
-    __slots__ = ("_account", "_host_counts", "_since_ns", "_trains", "total_ns")
+    __slots__ = ("_account", "_counts", "_host_counts", "_since_ns", "_trains", "total_ns")
 
     def __init__(self) -> None:
         self.total_ns = [0] * len(Account)
         self._account, self._since_ns = _OTHER, monotonic_ns()
-        self._trains, self._host_counts = False, True
+        self._trains, self._host_counts, self._counts = False, True, False
 
     def switch(self, account: int) -> None:
         """From now on time goes to this account; outside of training, and where the device is timed, to OTHER."""
         now_ns = monotonic_ns()
         self.total_ns[self._account] += now_ns - self._since_ns
         self._since_ns = now_ns
-        self._account = account if self._trains and self._host_counts else _OTHER
+        self._account = account if self._counts else _OTHER
 
     def train(self, trains: bool) -> None:
         """Whether the rank is in a training phase from now on."""
-        self._trains = trains
+        self._trains, self._counts = trains, trains and self._host_counts
         self.switch(_COMPUTE)
 
     def count_host(self, counts: bool) -> None:
         """Whether the host's time counts from now on; it does not where the device's time is added later."""
-        self._host_counts = counts
+        self._host_counts, self._counts = counts, counts and self._trains
         self.switch(_COMPUTE)
 
     def add(self, seconds: Mapping[Account, float]) -> None:

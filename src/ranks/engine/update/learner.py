@@ -122,11 +122,14 @@ class Learner:
             planned, session.before_first_update = session.before_first_update, None
             planned(self.time_step(loss_fn, batch))
         update = self._update_of(loss_fn, batch)
-        heartbeat.host_counts(not update.clock.on_device)
+        on_device = update.clock.on_device
+        if on_device:
+            heartbeat.host_counts(False)  # `StepStats.read` adds the device's times
         self.passes.queue(update)
         self._resolve_previous(update)
         stats = StepStats(self._queue_update(update), update.clock, update.times, update.batch.item)
-        heartbeat.host_counts(True)
+        if on_device:
+            heartbeat.host_counts(True)
         self._pending = update, stats
         self.updates += 1
         return stats

@@ -42,7 +42,7 @@ Window = Mapping[int, WorkSplit]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SlowRank:
     """A rank that was slow in a window. `own_s`, `others_s`: of the cause alone; `lag_s`: how long the others wait."""
 
     rank: int
@@ -76,9 +76,9 @@ class WindowReader:
         return window
 
 
-def slow_in(window: Window, limit: float) -> dict[int, Verdict]:
+def slow_in(window: Window, limit: float) -> dict[int, SlowRank]:
     """The ranks whose own work takes more than `limit` times the median of the others, while those wait for them."""
-    found: dict[int, Verdict] = {}
+    found: dict[int, SlowRank] = {}
     for rank, mine in window.items():
         others = [split for other, split in window.items() if other != rank]
         lag_s = median(other.wait_s for other in others) - mine.wait_s
@@ -90,7 +90,7 @@ def slow_in(window: Window, limit: float) -> dict[int, Verdict]:
                 "network": (mine.send_s, median(other.send_s for other in others)),
             }
             cause = max(parts, key=lambda name: parts[name][0] - parts[name][1])
-            found[rank] = Verdict(rank, cause, *parts[cause], lag_s)
+            found[rank] = SlowRank(rank, cause, *parts[cause], lag_s)
     return found
 
 
@@ -128,8 +128,8 @@ class Stragglers:
         self._skipped_first = False
         self._slow_for: dict[int, int] = {}
         """Rank -> windows in a row in which it was slow, or, once it is named, was not."""
-        self.named: dict[int, Verdict] = {}
-        self._link = Link()
+        self.named: dict[int, SlowRank] = {}
+        self._link = LinkWait()
 
     @property
     def newest(self) -> Window:
@@ -160,7 +160,7 @@ class Stragglers:
             notices += [link] if link is not None else []
         return notices
 
-    def _follow(self, rank: int, slow: Mapping[int, Verdict], above: Mapping[int, Verdict]) -> Notice | None:
+    def _follow(self, rank: int, slow: Mapping[int, SlowRank], above: Mapping[int, SlowRank]) -> Notice | None:
         """A named rank is over it once it stays clearly below the limit."""
         named = rank in self.named
         changes = rank not in above if named else rank in slow
@@ -174,7 +174,7 @@ class Stragglers:
         self.named[rank] = slow[rank]
         return self._name(slow[rank])
 
-    def _name(self, found: Verdict) -> Notice:
+    def _name(self, found: SlowRank) -> Notice:
         what = {"compute": "computes", "data": "loads data", "network": "starts the sum of gradients"}[found.cause]
         hint = self._hint(found.rank)
         text = (
@@ -185,7 +185,7 @@ class Stragglers:
         return Notice("straggler", found.rank, text, {name: _rounded(fact) for name, fact in facts.items()})
 
 
-class Link:
+class LinkWait:
     """Follows the shortest wait of any rank: the one that nobody else causes, so it is the link's.
 
     Which end of a link is slow cannot be read from it, and a link that was slow from the start is not noticed.

@@ -27,6 +27,7 @@ from typing import Any
 from ranks.engine.liveness.beats import BeatsFile
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
+from ranks.launch.env_vars import place_of_rank
 from ranks.launch.failures.explain import signal_name
 from ranks.launch.failures.failure import EXIT_CODES, Failure
 from ranks.launch.output import Show
@@ -36,9 +37,9 @@ from ranks.launch.processes.process import ENDED_S, RankProcess
 from ranks.launch.processes.start import Starter
 from ranks.launch.signals import SignalPipe
 from ranks.launch.supervision.attempt import Attempt, End, StopRequest
-from ranks.launch.supervision.comparison import Comparison
 from ranks.launch.supervision.config import LaunchConfig
 from ranks.launch.supervision.notice import Notice
+from ranks.launch.supervision.rank_comparison import RankComparison
 from ranks.launch.supervision.restarts import Restarts
 from ranks.launch.supervision.silences import SilenceHistory
 from ranks.launch.supervision.watchdog import Watchdog
@@ -140,7 +141,7 @@ class Supervisor:
                 foreign=self.config.foreign,
                 notice=self._notice,
                 history=self.history,
-                compare=Comparison(self.telemetry).look,
+                compare=RankComparison(self.telemetry).look,
             )
             attempt = Attempt(self.config, number, watchdog, self.stop, lambda hang: self._report_hang(hang, number))
             try:
@@ -182,17 +183,11 @@ class Supervisor:
         return self.private / f"stack-{number}-{rank}"
 
     def _start(self, rank: int, number: int, store_variables: Mapping[str, str]) -> RankProcess:
-        devices = self.config.devices
         error_file = self.private / f"error-{number}-{rank}.json"
         env = {
             **self.config.env,
             **store_variables,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(len(devices)),
-            "LOCAL_WORLD_SIZE": str(len(devices)),
-            "RANKS_DEVICE": devices[rank],
-            "RANKS_OWNS_GPU": "1" if devices.count(devices[rank]) == 1 else "0",
+            **place_of_rank(rank, self.config.devices),
             "RANKS_ATTEMPT": str(number),
             "RANKS_STARTED_NS": str(self.started_ns),
             "RANKS_ERROR_FILE": str(error_file),

@@ -12,7 +12,7 @@ from ranks.launch.telemetry.sampler import Telemetry
 from ranks.launch.telemetry.usage import hint
 
 
-class Comparison:
+class RankComparison:
     """Follows the rows and the samples of an attempt."""
 
     def __init__(self, telemetry: Telemetry) -> None:
