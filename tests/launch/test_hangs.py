@@ -15,7 +15,9 @@ from ranks.engine.liveness.beats import ROW, Beat, BeatsFile, Collective, Field,
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
 from ranks.engine.liveness.phases import ALLOWANCE, FIRST_FACTOR, MOST, SLOWEST_FACTOR, Phase, limit_s
 from ranks.engine.liveness.stacks import frames_of
-from ranks.launch.supervision.watchdog import Evidence, Watchdog, guilty_of, holding_up, loops_differ
+from ranks.launch.supervision.evidence import Evidence, guilty_of
+from ranks.launch.supervision.rows import holding_up, loops_differ
+from ranks.launch.supervision.watchdog import Watchdog
 
 LIVE = """
 import ctypes, subprocess

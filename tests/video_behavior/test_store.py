@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ PICTURE = Picture((24, 32))
 CACHE = """
 import json, sys
 from pathlib import Path
+from types import SimpleNamespace
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.cache import cache_videos
 videos = [(name, Path(path)) for name, path in json.loads(sys.argv[1])]
@@ -125,8 +126,8 @@ def test_a_decoder_that_hangs_is_started_again_and_then_named(
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 10**6, 10**6))
+    usage = SimpleNamespace(total=10**9, used=10**9 - 10**6, free=10**6)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(UserError, match=r"0.00 GB are free"):
         cache_videos(videos_in(tmp_path, 50), tmp_path / "store", PICTURE)
     assert not list((tmp_path / "store").glob("*.npy"))

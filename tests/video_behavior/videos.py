@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -33,7 +34,7 @@ def write_frames(
 ) -> None:
     """Write colour frames, uint8[H, W, 3], with time stamps in milliseconds, by default every 40."""
     with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=25)
+        stream: Any = container.add_stream(codec, rate=25)
         stream.pix_fmt = "yuv420p"
         stream.time_base = stream.codec_context.time_base = Fraction(1, 1000)
         for i, frame in enumerate(frames):

@@ -220,9 +220,10 @@ def record(folder: RunFolder, fact: dict[str, Any]) -> None:
     if not folder.exists:
         return
     from ranks.engine.files.jsonl import JsonlFile, last_rows
+    from ranks.engine.runs.sessions import newest_state
 
     path = folder.path / SESSIONS_FILE
-    last = next(last_rows(path), {})
+    last = newest_state(last_rows(path))
     if fact.get("kind") == "user_error" and last.get("event") not in ("opened", "resumed"):
         return
     sessions = JsonlFile(path)

@@ -11,7 +11,7 @@ from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.on_runs.price import check_price
 from ranks.engine.files.jsonl import iter_rows, number
 from ranks.engine.runs.find_run import find_folder
-from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE
 from ranks.errors import UserError
 from ranks.watch.run_facts import RowSums, RunFacts
 
@@ -44,6 +44,7 @@ def report(argv: Sequence[str]) -> int:
     if not rows:
         raise UserError(asked, f"{folder} has no metrics yet", "wait until the first iteration has ended")
     try:
+        from ranks.watch.report.by_rank import draw_by_rank
         from ranks.watch.report.curves import draw
     except ModuleNotFoundError as missing:
         if missing.name != "matplotlib":
@@ -57,7 +58,7 @@ def report(argv: Sequence[str]) -> int:
     place = flags.out or folder / "report"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        pictures = draw(rows, place)
+        pictures = [*draw(rows, place), *draw_by_rank(list(iter_rows(folder / TELEMETRY_FILE)), place)]
         written = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
         more = [(f"Forecast and fact, ranks: {c.num_ranks}", fact_rows(c)) for c in forecasts]
         (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures, more), encoding="utf-8")

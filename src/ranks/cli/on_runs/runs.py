@@ -89,7 +89,7 @@ def describe(folder: Path) -> RunInfo:
     metric = next((name for name in MAIN_METRICS if newest(rows, name) is not None), None)
     sessions = list(last_rows(folder / SESSIONS_FILE))
     in_use = RunFolder(folder).in_use()
-    ended = clean(last_state(next(iter(sessions), None), in_use))
+    ended = clean(last_state(sessions, in_use))
     size_bytes, written_s = size_and_time(folder, metrics)
     return RunInfo(
         name=clean(folder.name),

@@ -42,7 +42,16 @@ class Field(IntEnum):
     """The id of that environment, or of the item that the worker loads."""
     STACKS = 11
     """1 once the rank writes its Python stack to a file at `STACK_SIGNAL`."""
-    SLOWEST_NS = 12
+    COMPUTE_NS = 12
+    """The time of training up to the begin of this iteration, by `Account`: own work."""
+    DATA_NS = 13
+    SEND_NS = 14
+    WAIT_NS = 15
+    SHARD = 16
+    """The shard at which the newest forward pass begins."""
+    OFFSET = 17
+    """The item of that shard, from 0."""
+    SLOWEST_NS = 18
 
 
 class Collective(IntEnum):

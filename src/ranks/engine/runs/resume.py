@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +33,7 @@ from ranks.engine.runs.folder import (
     RunFolder,
 )
 from ranks.engine.runs.kept.kept_folder import NAMED
+from ranks.engine.runs.sessions import newest_state
 from ranks.engine.runs.warm_start import initial_sha256, load_initial_weights
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
@@ -131,7 +131,7 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         manifest,
         resumed=True,
         session=_session(world, "resumed", manifest.iteration, folder.path / METRICS_FILE),
-        finished=[r.get("event") for r in islice(last_rows(folder.path / SESSIONS_FILE), 1)] == ["finished"],
+        finished=newest_state(last_rows(folder.path / SESSIONS_FILE)).get("event") == "finished",
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
         half_written=half_written,

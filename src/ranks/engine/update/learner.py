@@ -126,9 +126,14 @@ class Learner:
             planned, session.before_first_update = session.before_first_update, None
             planned(self.time_step(loss_fn, batch))
         update = self._update_of(loss_fn, batch)
+        on_device = update.clock.on_device
+        if on_device:
+            heartbeat.host_counts(False)  # `StepStats.read` adds the device's times
         self.passes.queue(update)
         self._resolve_previous(update)
         stats = StepStats(self._queue_update(update), update.clock, update.times, update.batch.item)
+        if on_device:
+            heartbeat.host_counts(True)
         self._pending = update, stats
         self.updates += 1
         return stats

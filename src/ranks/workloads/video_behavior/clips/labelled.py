@@ -53,7 +53,7 @@ class FramesInMemory:
         num, height, width = self.frames_NHW.shape
         return num, height, width
 
-    @cached_property
+    @property
     def sha256(self) -> str:
         return hashlib.sha256(np.ascontiguousarray(self.frames_NHW)).hexdigest()
 
