@@ -16,6 +16,7 @@ import ranks
 from ranks.engine.runs import provenance
 from ranks.errors import GaveUp
 from ranks.onnx_export.write import compare
+from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
@@ -89,5 +90,5 @@ def test_nothing_is_written_if_onnxruntime_and_torch_disagree(shipped: Path, tmp
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     content = (shipped / "model.onnx").read_bytes()
     with pytest.raises(GaveUp):
-        onnx_export.export_onnx(small_net(), tmp_path, to_onnx=lambda model, sha256: content)
+        onnx_export.export_onnx(small_net(), Config(), tmp_path, to_onnx=lambda model, sha256: content)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 try:
-    from slurm_cluster import LocalSlurm, missing_program
+    slurm_cluster: Any = importlib.import_module("slurm_cluster")
 finally:
     sys.path.remove(str(BENCHMARKS))
 
-MISSING = missing_program() or ("root" if os.geteuid() != 0 else None)
+MISSING = slurm_cluster.missing_program() or ("root" if os.geteuid() != 0 else None)
 RANKS = [sys.executable, "-m", "ranks", "submit", "slurm", "graph-coloring"]
 
 
@@ -25,7 +27,7 @@ RANKS = [sys.executable, "-m", "ranks", "submit", "slurm", "graph-coloring"]
 def test_slurm_takes_the_file_and_says_what_it_has() -> None:
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as name:
         folder = Path(name)  # a short path, for the sockets
-        cluster = LocalSlurm(folder, {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent / "src")})
+        cluster = slurm_cluster.LocalSlurm(folder, {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent / "src")})
         try:
             cluster.__enter__()
         except (OSError, subprocess.CalledProcessError) as problem:

@@ -15,7 +15,7 @@ from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, V
 from ranks.workloads.video_behavior.net.layers import grey_and_motion
 from ranks.workloads.video_behavior.net.layout import set_channels_last
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
-from ranks.workloads.video_behavior.net.onnx_export import compare, export_extra
+from ranks.workloads.video_behavior.net.onnx_export import export_onnx
 from tests.engine.plain_torch import value_of
 from tests.video_behavior.example_frames import SMALL
 
@@ -105,8 +105,7 @@ def test_an_onnx_file_has_the_logits_of_torch_and_the_names_of_the_classes(tmp_p
 
     model = make_net(SMALL.net, CLASSES).eval()
     folder = export_model(model, tmp_path / "export")
-    (path,) = export_extra(model, SMALL, folder)
-    assert compare(model, SMALL.clips, path.read_bytes()) < 1e-4
+    path = export_onnx(model, SMALL, folder)  # compared with torch before it is written
     metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert json.loads(metadata["ranks.classes"]) == list(CLASSES)
 

@@ -92,7 +92,7 @@ def add_onnx(model: nn.Module, run: SavedRun, folder: Path) -> Path:
     from ranks.onnx_export.write import write_onnx
 
     if hasattr(run.module, "export_onnx"):
-        return run.module.export_onnx(model, folder)
+        return run.module.export_onnx(model, run.config, folder)
     if not hasattr(run.module, "example_inputs"):
         found = f"{run.workload} has no example_inputs"
         do = "define example_inputs(model): the tensors that its forward takes, with two rows or more"

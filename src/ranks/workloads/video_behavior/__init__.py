@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.workloads.video_behavior.config import PRESETS, Config
 
 if TYPE_CHECKING:
-    from ranks.workloads.video_behavior.net.onnx_export import example_inputs, export_extra
+    from ranks.workloads.video_behavior.net.onnx_export import example_inputs, export_onnx
     from ranks.workloads.video_behavior.tables.table import table
     from ranks.workloads.video_behavior.training import build, train
     from ranks.workloads.video_behavior.validation import evaluate
@@ -26,7 +26,7 @@ _HOME = {
     "evaluate": "validation",
     "table": "tables.table",
     "example_inputs": "net.onnx_export",
-    "export_extra": "net.onnx_export",
+    "export_onnx": "net.onnx_export",
 }
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "build",
     "evaluate",
     "example_inputs",
-    "export_extra",
+    "export_onnx",
     "table",
     "train",
 ]

@@ -19,6 +19,7 @@ from ranks.engine.sharding import rng
 from ranks.engine.sharding.rng import numpy_generator
 from ranks.onnx_export.layout import OnnxLayout
 from ranks.onnx_export.write import write_onnx
+from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES, random_graph
 from ranks.workloads.graph_coloring.graphs.features import FEATURES
 from ranks.workloads.graph_coloring.graphs.graph import Graph
@@ -73,8 +74,11 @@ def example_inputs(model: nn.Module) -> Inputs:
     return random_inputs(SHAPES[1][0], SHAPES[1][1], 0)
 
 
-def export_onnx(model: nn.Module, folder: Path, to_onnx: Callable[[nn.Module, str], bytes] | None = None) -> Path:
+def export_onnx(
+    model: nn.Module, cfg: Config, folder: Path, to_onnx: Callable[[nn.Module, str], bytes] | None = None
+) -> Path:
     """Write `model.onnx` after a comparison on batches of all `SHAPES`; see `write_onnx`."""
+    del cfg
     return write_onnx(model, folder, LAYOUT, [example_inputs(model), *examples()], to_onnx)
 
 

@@ -55,7 +55,7 @@ class FramesInMemory:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(np.ascontiguousarray(self.frames_NHW)).hexdigest()
+        return hashlib.sha256(np.ascontiguousarray(self.frames_NHW).data).hexdigest()
 
     def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
         np.take(self.frames_NHW, frames_BT, axis=0, out=out, mode="clip")

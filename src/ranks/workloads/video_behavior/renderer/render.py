@@ -89,7 +89,7 @@ def render_animal(plan: StudyPlan, animal: int, folder: Path) -> RenderedAnimal:
             part = slice(first, min(plan.frames, first + BLOCK_FRAMES))
             block = poses.block(part.start, part.stop)
             frames_NHW = draw_frames(scene, block, flicker_N[part], pixels, plan.contrast, plan.noise)
-            digest.update(frames_NHW)
+            digest.update(frames_NHW.data)
             yield frames_NHW
 
     for place in ("videos", "annotations", "true_labels"):

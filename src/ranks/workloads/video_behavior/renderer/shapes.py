@@ -61,7 +61,7 @@ def draw(
     `texture_SS`: factors of the grey in the coordinates of the ellipse, whose centre is the centre of the texture;
     `scale`: texels a pixel.
     """
-    box = box_of(shape, *frames_NHW.shape[1:], softness)
+    box = box_of(shape, frames_NHW.shape[1], frames_NHW.shape[2], softness)
     if box is None:
         return
     part_Nhw = frames_NHW[:, box.rows, box.columns]

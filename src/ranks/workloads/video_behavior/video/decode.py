@@ -156,7 +156,7 @@ class VideoFile:
             rotation = 0
         height, width = (first.width, first.height) if rotation % 180 else (first.height, first.width)
         rate = stream.average_rate or stream.guessed_rate
-        duration_s = None if stream.duration is None else float(stream.duration * stream.time_base)
+        duration_s = float(stream.duration * stream.time_base) if stream.duration and stream.time_base else None
         if duration_s is None and self._container.duration is not None:
             duration_s = self._container.duration / 1e6  # FFmpeg's AV_TIME_BASE
         return VideoFacts(

@@ -73,4 +73,4 @@ def _encode(path: Path, blocks: Iterable[NDArray[np.uint8]], fps: Fraction, qual
 def even_sides(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Frames whose height and width are even: the last row or column is repeated where it must be."""
     odd = [(0, 0), *[(0, side % 2) for side in frames.shape[1:3]], *[(0, 0)] * (frames.ndim - 3)]
-    return cast("NDArray[np.uint8]", np.pad(frames, cast(Any, odd), mode="edge")) if any(map(max, odd)) else frames
+    return np.pad(frames, cast(Any, odd), mode="edge") if any(map(max, odd)) else frames

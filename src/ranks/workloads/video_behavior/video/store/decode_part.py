@@ -64,7 +64,7 @@ def decode_part(task: PartTask) -> list[str]:
             with temporary.open("wb") as file:
                 file.write(bytes(HEAD_BYTES))
                 for block in opened.blocks(Picture(task.size, task.fit, crop)):
-                    file.write(np.ascontiguousarray(block.frames_NHW))
+                    file.write(np.ascontiguousarray(block.frames_NHW).data)
                     times_s += block.times_s_N.tolist()
                     print(json.dumps({"frames": len(times_s)}), flush=True)
                 file.seek(0)

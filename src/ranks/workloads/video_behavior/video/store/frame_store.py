@@ -62,7 +62,7 @@ class FrameStore:
     def nbytes(self) -> int:
         return math.prod(self.shape)
 
-    @cached_property
+    @property
     def sha256(self) -> str:
         """Of all frames and time stamps."""
         digest = hashlib.sha256(repr((FORMAT, self.size)).encode())
@@ -132,7 +132,7 @@ def sha256_of(frames_NHW: Grey, block: int = 1024) -> str:
     """Of the greys, in bounded memory."""
     digest = hashlib.sha256()
     for first in range(0, len(frames_NHW), block):
-        digest.update(np.ascontiguousarray(frames_NHW[first : first + block]))
+        digest.update(np.ascontiguousarray(frames_NHW[first : first + block]).data)
     return digest.hexdigest()
 
 
