@@ -190,8 +190,8 @@ class _Clock:
         self.without_time = 0
 
     def time_of(self, frame: Any) -> float:
-        has_time = frame.pts is not None and frame.time_base is not None
-        stamp_s = float(frame.pts * frame.time_base) if has_time else None
+        ticks, tick_s = frame.pts, frame.time_base
+        stamp_s = None if ticks is None or tick_s is None else float(ticks * tick_s)
         if stamp_s is not None and self._origin_s is None:
             self._origin_s = stamp_s - (self._last_s + self._step_s)
         time_s = None if stamp_s is None or self._origin_s is None else stamp_s - self._origin_s
