@@ -1,0 +1,1 @@
+"""The store of a study: its frames, decoded once."""
