@@ -1,1 +1,0 @@
-"""The built-in bottom-view mouse: rendered videos with annotations, to test and to try the workload."""

@@ -1,1 +1,0 @@
-"""Videos: decode, time stamps, write, and the store of decoded frames."""

@@ -1,1 +1,0 @@
-"""The store of a study: its frames, decoded once."""
