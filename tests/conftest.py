@@ -24,6 +24,7 @@ BUDGETS_S: Mapping[str, int] = {
     "graph_coloring": 75,
     "hardware": 35,
     "launch": 45,
+    "onnx_export": 12,
     "prove": 145,
     "rating": 15,
     "rl": 30,

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ranks.cli import debugging
 from ranks.cli.after_run import at_the_end
+from ranks.cli.commands.export import wants_onnx
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError
-from ranks.workloads import WORKLOADS
+from ranks.workloads import WORKLOADS, is_path
 
 HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
@@ -83,7 +85,8 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         set_allocator_defaults(os.environ)
         if placement.only:
             os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
-        with at_the_end(settings.cost, run_folder(engine).path) as codes:
+        path = run_folder(engine).path
+        with at_the_end(settings.cost, path, export_command(settings, path)) as codes:
             codes.append(run_here(argv, placement.devices[0], shows=True))
         return codes[-1]
 
@@ -94,7 +97,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     folder.check_format()
     lock_fd = folder.lock()
     try:
-        with at_the_end(settings.cost, folder.path) as codes:
+        with at_the_end(settings.cost, folder.path, export_command(settings, folder.path)) as codes:
             code = launch_run(
                 worker_command(argv),
                 placement,
@@ -107,7 +110,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
                 record=partial(record, folder),
             )
             codes.append(code)
-        return code
+        return codes[-1]
     finally:
         os.close(lock_fd)
 
@@ -185,6 +188,16 @@ def worker_command(argv: Sequence[str]) -> list[str]:
     process."""
     here = sys.path[0] in ("", os.getcwd())
     return [sys.executable, *([] if here else ["-P"]), "-m", "ranks", "train", *argv]
+
+
+def export_command(settings: Settings, folder: Path) -> list[str]:
+    """The command of `--export`, in a process of its own; none where the end of the run exports enough. The code of a
+    user's file was executed already. Raises UserError for an unknown format."""
+    formats = settings.flags.export
+    if not wants_onnx(formats, f"--export {formats}"):
+        return []
+    command = [sys.executable, "-m", "ranks", "export", str(folder), "--format", str(formats)]
+    return [*command, "--trust-code"] if is_path(settings.workload) else command
 
 
 def run_folder(engine: RunConfig) -> RunFolder:

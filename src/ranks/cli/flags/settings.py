@@ -48,6 +48,8 @@ class TrainFlags:
     then: str | None = None
     """A shell command that runs after the end of the run, good or bad, when all is saved: one that ends the
     machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started."""
+    export: str | None = None
+    """What to export at the end of the run: safetensors (always written), onnx, or both with a comma."""
     preset: str | None = None
     """Name of one of the workload's presets."""
     config: Path | None = None

@@ -49,14 +49,18 @@ def report(argv: Sequence[str]) -> int:
         if missing.name != "matplotlib":
             raise
         raise UserError(asked, "the package matplotlib is not installed", "pip install 'ranks[report]'") from missing
+    from ranks.cli.forecasting.table import fact_rows
+    from ranks.hardware.forecast.ledger import ForecastLedger
     from ranks.watch.report.page import page
 
+    forecasts = list(ForecastLedger(folder.parent).compare([folder]))
     place = flags.out or folder / "report"
     try:
         place.mkdir(parents=True, exist_ok=True)
         pictures = draw(rows, place)
         written = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures), encoding="utf-8")
+        more = [(f"Forecast and fact, ranks: {c.num_ranks}", fact_rows(c)) for c in forecasts]
+        (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures, more), encoding="utf-8")
     except OSError as error:
         found = f"{place}: {error.strerror or error}"
         raise UserError(asked, found, "give a writable folder with --out") from error

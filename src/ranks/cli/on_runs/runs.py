@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ranks.cli.columns import aligned
 from ranks.cli.flags.parse import parse
-from ranks.cli.on_runs.columns import aligned
 from ranks.cli.units import age, size
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.files.regular import DamagedFile

@@ -196,8 +196,8 @@ def _thresholds(
 
 
 def min_frames(training: Sequence[Ints], num_classes: int, quantile: float) -> tuple[int, ...]:
-    """The least bout length of each class: a quantile of its bouts in the training labels, at most MAX_MIN_FRAMES; 1 for
-    a class without bouts."""
+    """The least bout length of each class: a quantile of its bouts in the training labels, at most MAX_MIN_FRAMES; 1
+    for a class without bouts."""
     bouts_K3 = np.concatenate([np.zeros((0, 3), np.int64), *map(bouts_of, training)])
     length_K = bouts_K3[:, 2] - bouts_K3[:, 1]
     lengths = [length_K[bouts_K3[:, 0] == c] for c in range(num_classes)]
