@@ -24,7 +24,7 @@ from ranks.workloads.video_behavior.annotations.boris_columns import (
 from ranks.workloads.video_behavior.annotations.boris_events import OBSERVATION, BorisEvents
 from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_EVENT_ROWS,
-    Row,
+    TableRow,
     delimiter_for,
     is_given,
     number_text,
@@ -53,7 +53,7 @@ def read_aggregated(path: Path, delimiter: str) -> BorisEvents:
     kind = header.required("Behavior type")
     comments = [header.index(name) for name in COMMENTS]
 
-    def event_of(row: Row) -> Event:
+    def event_of(row: TableRow) -> Event:
         word = row.cells[kind].strip().upper()
         if word not in ("STATE", "POINT"):
             row.fail(f"'{row.cells[kind]}' is neither STATE nor POINT", "export the events again")
@@ -70,7 +70,7 @@ def read_aggregated(path: Path, delimiter: str) -> BorisEvents:
     annotations: list[Annotation] = []
     keys: dict[int, Hashable] = {}
     for group, observation, video in by_observation(rows, columns):
-        events: dict[Event, Row] = {}
+        events: dict[Event, TableRow] = {}
         for row in group:
             event = event_of(row)
             if event in events:

@@ -15,7 +15,7 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.delimited import (
     NUMBER,
     Header,
-    Row,
+    TableRow,
     asked,
     check_time,
     is_given,
@@ -66,17 +66,17 @@ class ObservationColumns:
             modifiers=tuple(at for at, name in enumerate(header.names) if MODIFIER.fullmatch(name)),
         )
 
-    def observation_of(self, row: Row) -> str:
+    def observation_of(self, row: TableRow) -> str:
         return self.fixed_observation if self.observation is None else row.cells[self.observation]
 
-    def media_of(self, row: Row) -> str:
+    def media_of(self, row: TableRow) -> str:
         """The media file of a row: that of its event, else the only one of its observation."""
         if self.media is not None and is_given(row.cells[self.media]):
             return row.cells[self.media]
         text = "" if self.source is None else PLAYER.sub("", row.cells[self.source].split("|")[0])
         return text if is_given(text) and not text.lower().startswith("live") else ""
 
-    def time_of(self, row: Row, at: int, name: str) -> float:
+    def time_of(self, row: TableRow, at: int, name: str) -> float:
         """A time from the first frame, without the observation's offset. Raises UserError."""
         time_s = number(row, at, name)
         offset_s = self.fixed_offset_s
@@ -84,15 +84,15 @@ class ObservationColumns:
             offset_s = number(row, self.offset, "time offset")
         return check_time(row, shifted(time_s, -offset_s), name)
 
-    def subject_of(self, row: Row) -> str:
+    def subject_of(self, row: TableRow) -> str:
         return "" if row.cells[self.subject] == NO_SUBJECT else row.cells[self.subject]
 
-    def behavior_of(self, row: Row) -> str:
+    def behavior_of(self, row: TableRow) -> str:
         if not row.cells[self.behavior].strip():
             row.fail("no behaviour is named", "write the behaviour's code")
         return row.cells[self.behavior]
 
-    def modifiers_of(self, row: Row) -> tuple[str, ...]:
+    def modifiers_of(self, row: TableRow) -> tuple[str, ...]:
         """The modifiers without the empty ones at the end, which only fill the columns."""
         found = [part for at in self.modifiers for part in row.cells[at].split("|")]
         while found and not found[-1]:
@@ -105,9 +105,9 @@ def shifted(time_s: float, offset_s: float) -> float:
     return time_s if offset_s == 0 else float(Decimal(repr(time_s)) + Decimal(repr(offset_s)))
 
 
-def by_observation(rows: Sequence[Row], columns: ObservationColumns) -> Iterator[tuple[list[Row], str, str]]:
+def by_observation(rows: Sequence[TableRow], columns: ObservationColumns) -> Iterator[tuple[list[TableRow], str, str]]:
     """The rows of each observation with its id and its media file. Raises UserError for several files of one."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[TableRow]] = {}
     for row in rows:
         groups.setdefault(columns.observation_of(row), []).append(row)
     for observation, group in groups.items():
@@ -121,7 +121,7 @@ def by_observation(rows: Sequence[Row], columns: ObservationColumns) -> Iterator
 
 
 def annotation_of(
-    group: Sequence[Row], columns: ObservationColumns, observation: str, video: str, events: tuple[Event, ...]
+    group: Sequence[TableRow], columns: ObservationColumns, observation: str, video: str, events: tuple[Event, ...]
 ) -> Annotation:
     """The annotation of one observation, with the frame rate and the length that its first row names."""
     first = group[0].cells
@@ -172,7 +172,7 @@ class KeptCells:
 
     @classmethod
     def of(
-        cls, header: Header, rows: Sequence[Row], columns: ObservationColumns, keys: Sequence[Hashable]
+        cls, header: Header, rows: Sequence[TableRow], columns: ObservationColumns, keys: Sequence[Hashable]
     ) -> KeptCells:
         """What a table holds. `keys`: what identifies the event of each row."""
         by_event: dict[Hashable, Mapping[str, str]] = {}

@@ -18,7 +18,6 @@ import itertools
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from ranks.workloads.video_behavior.annotations.boris_columns import (
     KeptCells,
@@ -33,7 +32,7 @@ from ranks.workloads.video_behavior.annotations.boris_columns import (
 from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_EVENT_ROWS,
     Header,
-    Row,
+    TableRow,
     delimiter_for,
     number,
     number_text,
@@ -42,7 +41,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     write_rows,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation
-from ranks.workloads.video_behavior.annotations.pairing import Kind, Mark, events_of, marks_of
+from ranks.workloads.video_behavior.annotations.pairing import Mark, events_of, marks_of
 
 KINDS = ("START", "STOP", "POINT")
 OBSERVATION = (
@@ -82,7 +81,7 @@ def read_boris_events(path: Path, delimiter: str) -> BorisEvents:
 def read_old_boris_events(path: Path, delimiter: str) -> BorisEvents:
     """Read tabular events that start with a block about the observation. Raises UserError."""
     rows = rows_of(path, delimiter, MAX_EVENT_ROWS)
-    block: dict[str, Row] = {}
+    block: dict[str, TableRow] = {}
     for row in itertools.islice(rows, OLD_BLOCK):
         if is_boris_events(row.cells):
             header, table = table_of(itertools.chain([row], rows))
@@ -95,16 +94,16 @@ def read_old_boris_events(path: Path, delimiter: str) -> BorisEvents:
     raise next(iter(block.values())).error("no row with Time, Subject, Behavior and Status", "export the events again")
 
 
-def _read(header: Header, rows: list[Row], columns: ObservationColumns) -> BorisEvents:
+def _read(header: Header, rows: list[TableRow], columns: ObservationColumns) -> BorisEvents:
     kind, time = header.required("Behavior type", "Status"), header.required("Time")
     comment = header.index("Comment")
 
-    def mark_of(row: Row) -> Mark:
+    def mark_of(row: TableRow) -> Mark:
         word = row.cells[kind].strip().upper()
         if word not in KINDS:
             row.fail(f"'{row.cells[kind]}' is none of {', '.join(KINDS)}", "export the events again")
         return Mark(
-            cast(Kind, word),
+            word,
             columns.time_of(row, time, "time"),
             columns.subject_of(row),
             columns.behavior_of(row),

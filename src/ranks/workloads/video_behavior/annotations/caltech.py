@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ranks.bounded_file import open_file
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.annotations.delimited import MAX_EVENT_ROWS, MAX_TIME_S, Row, asked, write_text
+from ranks.workloads.video_behavior.annotations.delimited import MAX_EVENT_ROWS, MAX_TIME_S, TableRow, asked, write_text
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 
 FIRST_LINE = "Caltech Behavior Annotator - Annotation File"
@@ -47,7 +47,7 @@ def read_caltech(path: Path, fps: float) -> Annotation:
         text = io.TextIOWrapper(file, "utf-8-sig")
         try:
             for line, content in enumerate(text, 1):
-                row = Row(path, line, (content.strip(),))
+                row = TableRow(path, line, (content.strip(),))
                 header = STREAM.fullmatch(row.cells[0])
                 if header:
                     stream, last = header[1].upper(), 0
@@ -64,7 +64,7 @@ def read_caltech(path: Path, fps: float) -> Annotation:
     return Annotation("", tuple(events), fps, longest / fps if longest else None)
 
 
-def _bout(row: Row, stream: str, last: int, fps: float) -> tuple[Event, int]:
+def _bout(row: TableRow, stream: str, last: int, fps: float) -> tuple[Event, int]:
     """The event of a row and its last frame. `last`: the last frame of the bout before."""
     found = BOUT.fullmatch(row.cells[0])
     if found is None:

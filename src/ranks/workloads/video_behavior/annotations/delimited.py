@@ -34,7 +34,7 @@ HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of a table, with its file and line for messages."""
 
     path: Path
@@ -54,7 +54,7 @@ class Row:
 class Header:
     """The columns of a table, found by their names in any case."""
 
-    row: Row
+    row: TableRow
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def delimiter_of(line: str) -> str:
     return max(DELIMITERS, key=line.count)
 
 
-def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[Row]:
+def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[TableRow]:
     """The rows of a table that are not blank. Raises UserError, also for more than `max_rows` rows."""
     count = 0
     with open_file(path, asked(path)) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
@@ -120,33 +120,33 @@ def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[Row]:
                 if count > max_rows + 1:  # one is the header
                     found = f"more than {max_rows:,} rows"
                     raise UserError(asked(path), found, "give one file for each video, or a shorter part of it")
-                yield Row(path, line, tuple(cells))
+                yield TableRow(path, line, tuple(cells))
 
 
-def table_of(rows: Iterator[Row]) -> tuple[Header, Iterator[Row]]:
+def table_of(rows: Iterator[TableRow]) -> tuple[Header, Iterator[TableRow]]:
     """The header and the rows below it, each with as many cells as the header. Raises UserError."""
     first = next(rows)
     names = [name.strip() for name in first.cells]
     while names and not names[-1]:
         names.pop()
-    header = Header(Row(first.path, first.line, tuple(names)))
+    header = Header(TableRow(first.path, first.line, tuple(names)))
     repeated = next((name for name in names if name and names.count(name) > 1), None)
     if repeated is not None:
         first.fail(f"two columns are called '{repeated}'", "rename one of them")
     return header, (_fitted(row, len(names)) for row in rows)
 
 
-def _fitted(row: Row, width: int) -> Row:
+def _fitted(row: TableRow, width: int) -> TableRow:
     """The row with as many cells as the header; empty cells at its end may be missing or too many."""
     cells = list(row.cells)
     while len(cells) > width and not cells[-1].strip():
         cells.pop()
     if len(cells) != width:
         row.fail(f"{len(row.cells)} cells, and the header has {width}", "export the file again")
-    return Row(row.path, row.line, tuple(cells))
+    return TableRow(row.path, row.line, tuple(cells))
 
 
-def number(row: Row, at: int, name: str) -> float:
+def number(row: TableRow, at: int, name: str) -> float:
     """The finite decimal number in a cell. Raises UserError."""
     text = row.cells[at].strip()
     value = float(text) if len(text) <= 40 and NUMBER.fullmatch(text) else math.nan
@@ -155,7 +155,7 @@ def number(row: Row, at: int, name: str) -> float:
     return value
 
 
-def check_time(row: Row, value: float, name: str) -> float:
+def check_time(row: TableRow, value: float, name: str) -> float:
     """A time in seconds from the first frame of the video. Raises UserError where it is negative or far too large."""
     if value < 0:
         row.fail(f"{name} {value:g} s lies before the first frame", "times count from the start of the video")
@@ -164,7 +164,7 @@ def check_time(row: Row, value: float, name: str) -> float:
     return value
 
 
-def whole_number(row: Row, at: int, name: str) -> int:
+def whole_number(row: TableRow, at: int, name: str) -> int:
     """The number 0, 1, 2, ... in a cell. Raises UserError."""
     text = row.cells[at].strip()
     if not COUNT.fullmatch(text):

@@ -77,10 +77,15 @@ def events_of_labels(
     edges = np.flatnonzero(np.diff(labels_N)) + 1
     firsts, stops = np.append(0, edges), np.append(edges, len(labels_N))
     return tuple(
-        Event(classes[labels_N[first]], float(ends_s[first]), float(ends_s[stop]), subject)
+        Event(classes[int(labels_N[first])], float(ends_s[first]), float(ends_s[stop]), subject)
         for first, stop in zip(firsts, stops, strict=True)
         if labels_N[first] != IGNORED
     )
+
+
+def nominal_times(num_frames: int, fps: float) -> Floats:
+    """float64[N]: the time stamps of a video with a constant frame rate."""
+    return np.arange(num_frames) / fps
 
 
 def end_of(times_s_N: Floats) -> float:

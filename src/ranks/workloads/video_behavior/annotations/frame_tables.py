@@ -17,7 +17,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_FRAME_ROWS,
     MAX_TIME_S,
     Header,
-    Row,
+    TableRow,
     asked,
     check_time,
     delimiter_for,
@@ -59,7 +59,7 @@ def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAM
     return Annotation("", events, fps, _duration_s(path, count, fps))
 
 
-def _labels(rows: Iterator[Row], frame: int, action: int) -> Iterator[str]:
+def _labels(rows: Iterator[TableRow], frame: int, action: int) -> Iterator[str]:
     expected = 0
     for row in rows:
         found = whole_number(row, frame, "frame")
@@ -83,7 +83,7 @@ def read_zero_one(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FR
     return Annotation("", tuple(sorted(events, key=lambda event: event.start_s)), fps, duration_s)
 
 
-def _checked(rows: Iterator[Row], lines: array[int]) -> Iterator[Row]:
+def _checked(rows: Iterator[TableRow], lines: array[int]) -> Iterator[TableRow]:
     """The rows, while their numbers and frames are checked and their lines are noted."""
     for expected, row in enumerate(rows):
         lines.append(row.line)
@@ -91,7 +91,7 @@ def _checked(rows: Iterator[Row], lines: array[int]) -> Iterator[Row]:
             row.fail(f"frame {row.cells[0].strip()} where {expected} was expected", "frames count from 0 in steps of 1")
         cells = row.cells[1:]
         if all(cell.strip() == UNLABELLED for cell in cells):
-            row = Row(row.path, row.line, (row.cells[0], *("0" for _ in cells)))
+            row = TableRow(row.path, row.line, (row.cells[0], *("0" for _ in cells)))
         yield row
 
 
@@ -102,7 +102,7 @@ def read_binary_table(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS
     names = _behaviors(header, path)
     times = array("d")
 
-    def timed() -> Iterator[Row]:
+    def timed() -> Iterator[TableRow]:
         for row in rows:
             times.append(check_time(row, number(row, 0, "time"), "time"))
             if len(times) > 1 and times[-1] <= times[-2]:
@@ -151,7 +151,7 @@ def _runs(labels: Iterator[str], fps: float) -> tuple[tuple[Event, ...], int]:
     return tuple(events), at + 1
 
 
-def _runs_by_column(rows: Iterator[Row], names: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+def _runs_by_column(rows: Iterator[TableRow], names: Sequence[str]) -> Iterator[tuple[int, int, int]]:
     """(column, first row, row after the last) of each run of values above 0. Raises UserError for other values."""
     since: list[int | None] = [None] * len(names)
     at = -1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ranks.errors import UserError
 
 if TYPE_CHECKING:
-    from ranks.workloads.video_behavior.metrics.agreement import Agreement
+    from ranks.workloads.video_behavior.metrics.agreement import RaterAgreement
 
 BACKGROUND = "background"
 
@@ -45,10 +45,9 @@ def agree(
     class; they do not depend on the order of the two files. Behaviours must exclude each other.
     """
     from ranks.workloads.video_behavior.annotations.delimited import write_text
-    from ranks.workloads.video_behavior.annotations.frame_labels import SAME_RATE, exclusive_labels
+    from ranks.workloads.video_behavior.annotations.frame_labels import SAME_RATE, exclusive_labels, nominal_times
     from ranks.workloads.video_behavior.annotations.read import merged, parse_merge, read_annotation
     from ranks.workloads.video_behavior.metrics.agreement import agreement_of
-    from ranks.workloads.video_behavior.study.class_table import nominal_times
 
     asked = f"ranks video-behavior agree {first} {second}"
     if fps is not None and not 0.01 <= fps <= 1e6:
@@ -79,7 +78,7 @@ def agree(
     return 0
 
 
-def _lines(found: Agreement, classes: tuple[str, ...]) -> list[str]:
+def _lines(found: RaterAgreement, classes: tuple[str, ...]) -> list[str]:
     """The table on the terminal."""
     width = max(len("class"), *map(len, classes))
     lines = [
@@ -93,7 +92,7 @@ def _lines(found: Agreement, classes: tuple[str, ...]) -> list[str]:
     return [*lines, "bout F1: bouts matched one to one at an IoU of 0.5 or more; nan: neither file shows the class"]
 
 
-def _figures(found: Agreement, classes: tuple[str, ...]) -> dict[str, object]:
+def _figures(found: RaterAgreement, classes: tuple[str, ...]) -> dict[str, object]:
     """What --json writes; null where a figure is not defined."""
 
     def finite(value: float) -> float | None:

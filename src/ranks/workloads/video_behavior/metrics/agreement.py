@@ -17,7 +17,7 @@ BOUT_IOU = 0.5
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """How two raters agree. Arrays are [C]; NaN for a class that neither used."""
 
     kappa: float
@@ -43,7 +43,7 @@ def cohen_kappa(counts_CC: Ints) -> float:
     return (observed - expected) / (1 - expected) if expected < 1 else math.nan
 
 
-def agreement_of(first_N: Ints, second_N: Ints, num_classes: int) -> Agreement:
+def agreement_of(first_N: Ints, second_N: Ints, num_classes: int) -> RaterAgreement:
     """The agreement of two labellings of the same frames. Frames that either leaves open are not counted."""
     open_N = (first_N < 0) | (second_N < 0)
     first_N, second_N = np.where(open_N, -1, first_N), np.where(open_N, -1, second_N)
@@ -51,7 +51,7 @@ def agreement_of(first_N: Ints, second_N: Ints, num_classes: int) -> Agreement:
     bouts = bout_counts(bouts_of(first_N), bouts_of(second_N), num_classes, BOUT_IOU)
     frames_C = (counts_CC.sum(1), counts_CC.sum(0))
     total = int(counts_CC.sum())
-    return Agreement(
+    return RaterAgreement(
         kappa=cohen_kappa(counts_CC),
         agreement=int(np.trace(counts_CC)) / total if total else math.nan,
         f1_C=_dice(np.diag(counts_CC), frames_C[0] + frames_C[1]),

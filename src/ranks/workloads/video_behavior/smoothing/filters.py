@@ -26,6 +26,8 @@ def weighted_labels(probability_NC: Floats, threshold_C: Sequence[float]) -> Int
 def median_filtered(probability_NC: Floats, window: int) -> Floats:
     """float64[N, C]: the median of each class over a window of W frames, an odd number. The first and the last frame
     are repeated at the edges."""
+    if window == 1:
+        return probability_NC
     half = window // 2
     padded = np.pad(probability_NC, ((half, half), (0, 0)), mode="edge")
     parts = [

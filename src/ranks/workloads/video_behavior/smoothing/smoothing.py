@@ -1,4 +1,4 @@
-"""Smoothing of predictions: thresholds by class, then a filter over time, then a least bout length by class.
+"""Smoothing of predictions: a filter over time, then thresholds by class, then a least bout length by class.
 
     choice = choose_smoothing(validation_probabilities, validation_labels, training_labels, num_classes)
     print("\\n".join(choice.lines()))                         the metrics before and after each step
@@ -11,6 +11,7 @@ Legend: N frames, C classes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -110,12 +111,16 @@ class SmoothingChoice:
 
 def smoothed_labels(smoothing: Smoothing, probability_NC: Floats) -> Ints:
     """int64[N]: the labels of one video."""
-    weighted_NC = probability_NC / np.asarray(smoothing.threshold_C)
+    is_median = smoothing.filter == "median"
+    return _labels_of(smoothing, median_filtered(probability_NC, smoothing.window) if is_median else probability_NC)
+
+
+def _labels_of(smoothing: Smoothing, probability_NC: Floats) -> Ints:
+    """int64[N]: the labels of one video, whose probabilities are median filtered already where they are to be."""
     if smoothing.filter == "hmm" and len(probability_NC):
+        weighted_NC = probability_NC / np.asarray(smoothing.threshold_C)
         share_NC = weighted_NC / weighted_NC.sum(1, keepdims=True)
         labels_N = viterbi(share_NC, np.asarray(smoothing.transitions, np.int64))
-    elif smoothing.filter == "median":
-        labels_N = weighted_labels(median_filtered(probability_NC, smoothing.window), smoothing.threshold_C)
     else:
         labels_N = weighted_labels(probability_NC, smoothing.threshold_C)
     return without_short_bouts(labels_N, smoothing.min_frames_C) if smoothing.min_frames_C else labels_N
@@ -136,8 +141,12 @@ def choose_smoothing(
     training videos, for transitions and bout lengths. `excluded`: classes that event F1 leaves out.
     """
 
+    @functools.cache
+    def filtered(window: int) -> list[Floats]:
+        return [median_filtered(probability_NC, window) for probability_NC in probabilities]
+
     def row_of(step: str, smoothing: Smoothing) -> SmoothingRow:
-        predicted = [smoothed_labels(smoothing, probability_NC) for probability_NC in probabilities]
+        predicted = [_labels_of(smoothing, probability_NC) for probability_NC in filtered(smoothing.window)]
         return _row(step, truths, predicted, num_classes, excluded)
 
     def better(row: SmoothingRow, than: SmoothingRow) -> bool:
@@ -154,12 +163,13 @@ def choose_smoothing(
 
     now = Smoothing.nothing(num_classes)
     rows = [row_of("no smoothing", now)]
-    now, row = _thresholds(now, rows[0], row_of, better)
-    rows.append(replace(row, step="thresholds by class"))
     counts = tuple(tuple(int(n) for n in row_C) for row_C in transition_counts(training, num_classes))
     filters = [(f"median of {window} frames", replace(now, filter="median", window=window)) for window in WINDOWS]
-    now, row = best_of([*filters, ("HMM", replace(now, filter="hmm", transitions=counts))], now, row)
-    rows.append(row if row.step != rows[-1].step and now.filter != "none" else replace(row, step="no filter"))
+    now, row = best_of([*filters, ("HMM", replace(now, filter="hmm", transitions=counts))], now, rows[0])
+    rows.append(row if now.filter != "none" else replace(row, step="no filter"))
+    if now.filter != "hmm":  # which weighs the classes itself
+        now, row = _thresholds(now, row, row_of, better)
+        rows.append(replace(row, step="thresholds by class"))
     lengths = [(q, min_frames(training, num_classes, q)) for q in SHORT_BOUTS]
     bouts = [(f"bouts of {min(m)} to {max(m)} frames or more", replace(now, min_frames_C=m)) for _, m in lengths]
     now, row = best_of(bouts, now, row)
@@ -211,9 +221,15 @@ def _row(
         (truth_N, np.where(truth_N == IGNORED, IGNORED, predicted_N))
         for truth_N, predicted_N in zip(truths, predicted, strict=True)
     ]
-    counts_CC = sum((confusion_counts(*pair, num_classes) for pair in pairs), np.zeros((num_classes,) * 2, np.int64))
+    counts_CC = sum(
+        (confusion_counts(truth_N, predicted_N, num_classes) for truth_N, predicted_N in pairs),
+        np.zeros((num_classes,) * 2, np.int64),
+    )
+    bouts = [(bouts_of(truth_N), bouts_of(predicted_N)) for truth_N, predicted_N in pairs]
     event, half = (
-        bout_metrics(summed(bout_counts(*map(bouts_of, pair), num_classes, iou) for pair in pairs), excluded)
+        bout_metrics(
+            summed(bout_counts(truth_K3, predicted_K3, num_classes, iou) for truth_K3, predicted_K3 in bouts), excluded
+        )
         for iou in (EVENT_IOU, 0.5)
     )
     return SmoothingRow(step, frame_metrics(counts_CC).macro_f1, event.macro_f1, half.macro_f1, event.count_error)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranks.workloads.video_behavior.annotations.events import Annotation
-from ranks.workloads.video_behavior.annotations.frame_labels import Floats, Labels
+from ranks.workloads.video_behavior.annotations.frame_labels import Labels
 from ranks.workloads.video_behavior.study.study import NOMINAL_FPS, Study, StudyVideo, annotation_of
 
 
@@ -100,8 +100,3 @@ def table_lines(rows: Sequence[ClassRow]) -> list[str]:
             for row in rows
         ),
     ]
-
-
-def nominal_times(num_frames: int, fps: float) -> Floats:
-    """float64[N]: the time stamps of a video with a constant frame rate."""
-    return np.arange(num_frames) / fps

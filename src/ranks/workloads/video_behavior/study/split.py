@@ -108,7 +108,7 @@ def _refuse_too_few(
     """Raise UserError where there are fewer than three animals in all, or that show a class."""
     if len(units) < len(SPLITS):
         found = f"{len(units)} animals with labels: {', '.join(units)}; train, val and test need one each"
-        raise UserError(asked, found, "label more animals; fill in the column animal where a name stands for several")
+        raise UserError(asked, found, "label more animals; fill in the column animal where it is empty")
     for c in known:
         if np.count_nonzero(shown_UC[:, c]) < len(SPLITS):
             found = f"'{classes[c]}' is shown only by {_animals(units, shown_UC[:, c])}, and it is needed in "

@@ -18,7 +18,7 @@ from ranks.errors import UserError, nearest
 from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_TIME_S,
     Header,
-    Row,
+    TableRow,
     delimiter_of,
     head_of,
     number,
@@ -140,8 +140,8 @@ def read_dataset_csv(path: Path) -> tuple[StudyVideo, ...]:
                 f"a column '{name}'", nearest(name, COLUMNS, f"the columns are {', '.join(COLUMNS)}")
             )
     header.required("video")
-    videos: dict[Path, tuple[Row, StudyVideo]] = {}
-    split_of: dict[str, tuple[Row, str]] = {}
+    videos: dict[Path, tuple[TableRow, StudyVideo]] = {}
+    split_of: dict[str, tuple[TableRow, str]] = {}
     for row in rows:
         video = _video_of(row, header, path.parent)
         if video.video in videos:
@@ -156,7 +156,7 @@ def read_dataset_csv(path: Path) -> tuple[StudyVideo, ...]:
     return tuple(video for _, video in videos.values())
 
 
-def _video_of(row: Row, header: Header, folder: Path) -> StudyVideo:
+def _video_of(row: TableRow, header: Header, folder: Path) -> StudyVideo:
     def cell(name: str) -> str:
         at = header.index(name)
         return "" if at is None else row.cells[at].strip()
