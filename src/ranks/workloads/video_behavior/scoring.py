@@ -171,7 +171,8 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [
         f"macro-F1 {with_range(scores.macro_f1)}, {scores.macro_f1.animals} animals; balanced accuracy "
-        f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error {scores.ece:.3f}",
+        f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error "
+        f"{scores.ece:.3f}",
         f"event F1{kept}: {with_range(scores.event_f1[0.3])} at IoU 0.3, {with_range(scores.event_f1[0.5])} at 0.5; "
         f"count error {with_range(scores.count_error)}",
     ]

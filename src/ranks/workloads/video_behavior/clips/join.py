@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.frame_labels import exclusive_labels, multi_labels
 from ranks.workloads.video_behavior.annotations.read import parse_merge
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.bouts import multi_label_bouts
 from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
@@ -33,17 +33,8 @@ class DecodedVideo(Protocol):
     def times_s_N(self) -> npt.NDArray[np.float64]: ...
 
 
-class DecodedFrames(Protocol):
-    """A store of the frames of several videos, one after another."""
-
-    @property
-    def frames_NHW(self) -> npt.NDArray[np.uint8]: ...
-    @property
-    def sha256(self) -> str: ...
-
-
 def join(
-    study: Study, videos: Sequence[StudyVideo], decoded: Sequence[DecodedVideo], store: DecodedFrames, cfg: Config
+    study: Study, videos: Sequence[StudyVideo], decoded: Sequence[DecodedVideo], store: StoredFrames, cfg: Config
 ) -> tuple[LabelledFrames, tuple[str, ...]]:
     """(the labelled frames of a study, warnings about its split). `videos`: the labelled ones, which `decoded` has in
     the same order.
@@ -71,7 +62,7 @@ def join(
         )
         for row, part in zip(split.study.videos, decoded, strict=True)
     )
-    data = LabelledFrames(store.frames_NHW, label_NC, placed, classes, cfg.labels == "multi", store.sha256)
+    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi")
     return data, split.warnings
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,22 @@ from ranks.workloads.video_behavior.metrics.bouts import bouts_of, multi_label_b
 Split: TypeAlias = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+class StoredFrames(Protocol):
+    """The decoded frames of all videos, one after another, in memory or on disk."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
+    def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
+        """Copy frames into `out`, uint8[B, T, H, W]. Each row of `frames_BT` lies in one video."""
+        ...
+
+    def read_all(self) -> npt.NDArray[np.uint8]:
+        """uint8[N, H, W]: a copy of all frames."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,12 +60,11 @@ class LabelledFrames:
     zeros is then a frame that neither training nor a metric counts. With `multi`, it is a frame without a behaviour.
     """
 
-    frames_NHW: npt.NDArray[np.uint8]
+    store: StoredFrames
     label_NC: npt.NDArray[np.uint8]
     videos: tuple[LabelledVideo, ...]
     classes: tuple[str, ...]
     multi: bool
-    store_sha256: str
 
     @cached_property
     def class_N(self) -> Ints:
@@ -95,7 +110,7 @@ class LabelledFrames:
     @cached_property
     def sha256(self) -> str:
         """Of frames, labels, animals and splits: what a run's identity says of its data."""
-        digest = hashlib.sha256(self.store_sha256.encode())
+        digest = hashlib.sha256(self.store.sha256.encode())
         parts = [(video.name, video.animal, video.split, video.first_frame, video.num_frames) for video in self.videos]
         digest.update(repr((self.classes, self.multi, parts)).encode())
         digest.update(np.ascontiguousarray(self.label_NC).tobytes())
