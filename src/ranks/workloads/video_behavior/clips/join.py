@@ -34,7 +34,12 @@ class DecodedVideo(Protocol):
 
 
 def join(
-    study: Study, videos: Sequence[StudyVideo], decoded: Sequence[DecodedVideo], store: StoredFrames, cfg: Config
+    study: Study,
+    videos: Sequence[StudyVideo],
+    decoded: Sequence[DecodedVideo],
+    store: StoredFrames,
+    store_sha256: str,
+    cfg: Config,
 ) -> tuple[LabelledFrames, tuple[str, ...]]:
     """(the labelled frames of a study, warnings about its split). `videos`: the labelled ones, which `decoded` has in
     the same order.
@@ -62,7 +67,7 @@ def join(
         )
         for row, part in zip(split.study.videos, decoded, strict=True)
     )
-    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi")
+    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi", store_sha256)
     return data, split.warnings
 
 

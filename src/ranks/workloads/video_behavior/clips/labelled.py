@@ -27,8 +27,6 @@ class StoredFrames(Protocol):
 
     @property
     def nbytes(self) -> int: ...
-    @property
-    def sha256(self) -> str: ...
     def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
         """Copy frames into `out`, uint8[B, T, H, W]. Each row of `frames_BT` lies in one video."""
         ...
@@ -65,6 +63,7 @@ class LabelledFrames:
     videos: tuple[LabelledVideo, ...]
     classes: tuple[str, ...]
     multi: bool
+    store_sha256: str
 
     @cached_property
     def class_N(self) -> Ints:
@@ -110,7 +109,7 @@ class LabelledFrames:
     @cached_property
     def sha256(self) -> str:
         """Of frames, labels, animals and splits: what a run's identity says of its data."""
-        digest = hashlib.sha256(self.store.sha256.encode())
+        digest = hashlib.sha256(self.store_sha256.encode())
         parts = [(video.name, video.animal, video.split, video.first_frame, video.num_frames) for video in self.videos]
         digest.update(repr((self.classes, self.multi, parts)).encode())
         digest.update(np.ascontiguousarray(self.label_NC).tobytes())

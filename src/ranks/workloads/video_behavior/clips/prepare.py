@@ -63,7 +63,7 @@ def frames_of_study(folder: Path, cfg: Config) -> LabelledFrames:
     study = load_study(folder, background=cfg.background, subject=cfg.subject, merge=parse_merge(cfg.merge))
     videos = [video for video in study.videos if video.annotation is not None]
     store = stored_frames(folder, videos, cfg.clips.size)
-    data, warnings = join(study, videos, store.videos, store, cfg)
+    data, warnings = join(study, videos, store.videos, store, store.sha256, cfg)
     for warning in warnings:
         say(warning)
     return data
