@@ -25,17 +25,20 @@ SIZES = {
     "graph-coloring": {"iterations": 2},
     "stock-trading": {"iterations": 1, "n_steps": 4},
     "stock-trading, LSTMs": {"workload": "stock-trading", "kind": "clstm", "iterations": 1, "n_steps": 4},
+    "video-behavior": {"iterations": 2},
     "tests/toys/images.py": {"iterations": 2},
     "tests/toys/cartpole.py": {"iterations": 1, "n_steps": 4, "global_batch": 16},
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8, "global_batch": 16},
     TEMPLATE: {"iterations": 1},
 }
 FAST_ONLY = {("stock-trading, LSTMs", "exact"), ("tests/toys/cartpole.py", "exact"), ("chess-spiking", "exact")}
+FAST_ONLY |= {("video-behavior", "exact")}
 """Not repeated in exact mode: stock-trading and the template are, with the same rollouts, games and updates."""
 LARGER = {
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
     "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
+    "video-behavior": ({"iterations": 6, "eval_every": 6}, {"step.py read": 4}),
     "tests/toys/images.py": ({"iterations": 6}, {"step.py read": 4}),
     "tests/toys/tictactoe.py": ({"iterations": 1, "games_per_iteration": 40}, {"step.py read": 18}),
     TEMPLATE: ({"iterations": 1, "games_per_iteration": 12}, {"step.py read": 18}),

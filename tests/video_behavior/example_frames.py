@@ -5,7 +5,7 @@ Legend: N frames, H height, W width, C classes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
-from ranks.workloads.video_behavior.clips.labelled import FramesInMemory, LabelledFrames, LabelledVideo
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo
 from ranks.workloads.video_behavior.config import ClipConfig, Config, VideoNetConfig
 
 CLASSES = ("rest", "move", "blink")
@@ -41,6 +41,28 @@ def square(label_N: np.ndarray, size: int, random: np.random.Generator) -> np.nd
     return frames_NHW
 
 
+@dataclass(frozen=True)
+class ArrayFrames:
+    """A store in memory."""
+
+    frames_NHW: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        return self.frames_NHW.nbytes
+
+    def take_clips(self, frames_BT: np.ndarray, out: np.ndarray) -> None:
+        np.take(self.frames_NHW, frames_BT, axis=0, out=out)
+
+    def read_all(self) -> np.ndarray:
+        return self.frames_NHW.copy()
+
+
+def pixels_of(data: LabelledFrames) -> np.ndarray:
+    """uint8[N, H, W]: all frames."""
+    return data.store.read_all()
+
+
 def example_frames(num_frames: int = 48, size: int = 16, multi: bool = False) -> LabelledFrames:
     """Six videos of six animals, bouts of 4 to 12 frames."""
     random = np.random.default_rng(0)
@@ -58,7 +80,7 @@ def example_frames(num_frames: int = 48, size: int = 16, multi: bool = False) ->
         label_NC[::7, 2] = 1
         label_NC = label_NC[:, 1:]
     classes = CLASSES[1:] if multi else CLASSES
-    return LabelledFrames(FramesInMemory(np.concatenate(frames)), label_NC, tuple(videos), classes, multi)
+    return LabelledFrames(ArrayFrames(np.concatenate(frames)), label_NC, tuple(videos), classes, multi, "0" * 64)
 
 
 def world_of(rank: int = 0, size: int = 1, config: RunConfig | None = None) -> World:

@@ -12,10 +12,10 @@ from ranks import RunConfig, UserError
 from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED
 from ranks.workloads.video_behavior.clips.balance import class_balance, study_lines
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
-from ranks.workloads.video_behavior.clips.labelled import FramesInMemory, LabelledFrames, split_bouts
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
 from ranks.workloads.video_behavior.clips.stream import ClipStream, bout_probabilities
 from ranks.workloads.video_behavior.config import AugmentConfig, ClipConfig, Config
-from tests.video_behavior.example_frames import CLASSES, CPU, SMALL, example_frames, world_of
+from tests.video_behavior.example_frames import CLASSES, CPU, SMALL, example_frames, pixels_of, world_of
 
 
 def clip_stream(cfg: Config, rank: int = 0, size: int = 1, data: LabelledFrames | None = None) -> ClipStream:
@@ -109,7 +109,7 @@ def test_a_clip_is_the_frames_around_its_centre_and_repeats_the_edges_of_its_vid
         for number, centre in enumerate(centres.tolist()):
             reach = clips.frames // 2
             frames = [min(max(centre + clips.stride * t, first), last) for t in range(-reach, reach + 1)]
-            np.testing.assert_array_equal(cut.clips_BTHW[number].numpy(), data.frames.read_all()[frames])
+            np.testing.assert_array_equal(cut.clips_BTHW[number].numpy(), pixels_of(data)[frames])
         np.testing.assert_array_equal(cut.label_BC.numpy(), data.label_NC[centres.numpy()])
 
 
@@ -157,6 +157,9 @@ def test_the_identity_of_the_data_has_its_labels_and_splits() -> None:
     data = example_frames()
     label_NC = data.label_NC.copy()
     label_NC[0] = label_NC[0, ::-1]
-    dark = FramesInMemory(np.zeros(data.frames.shape, np.uint8))
-    others = [replace(data, label_NC=label_NC), data.with_splits(["train"] * 6), replace(data, frames=dark)]
+    others = [
+        replace(data, label_NC=label_NC),
+        data.with_splits(["train"] * 6),
+        replace(data, store_sha256="1" * 64),
+    ]
     assert len({data.sha256, *(other.sha256 for other in others)}) == 4

@@ -19,8 +19,8 @@ from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
 from ranks.workloads.video_behavior.config import PRESETS, Config
 from ranks.workloads.video_behavior.metrics.frames import confusion_counts
+from ranks.workloads.video_behavior.net.examples import example_inputs
 from ranks.workloads.video_behavior.net.nets import make_net
-from ranks.workloads.video_behavior.net.onnx_export import example_inputs
 from ranks.workloads.video_behavior.tables.baselines import split_by_clip
 from ranks.workloads.video_behavior.training import train
 from ranks.workloads.video_behavior.validation import predict_frames, validate
@@ -36,7 +36,7 @@ def evaluated(world: World) -> tuple[dict[bool, list[list[int]]], dict[str, floa
     data = example_frames()
     cutter = ClipCutter(data, SMALL.clips, world.device)
     torch.manual_seed(0)
-    model = make_net(SMALL.net, CLASSES)
+    model = make_net(SMALL, CLASSES)
     found = {}
     for exact in (False, True):
         each = another_world(world, RunConfig(threads=1, exact=exact))
@@ -77,7 +77,7 @@ def test_no_animal_is_in_two_splits() -> None:
 def test_a_clip_has_seventeen_frames_everywhere() -> None:
     """The origin: a default of 9 frames in one place, 16 or 17 in others."""
     assert {preset().clips.frames for preset in PRESETS.values()} | {Config().clips.frames} == {17}
-    assert example_inputs(make_net(SMALL.net, CLASSES))[0].shape[1] == 17
+    assert example_inputs(make_net(PRESETS["small"](), CLASSES))[0].shape[1] == 17
 
 
 def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

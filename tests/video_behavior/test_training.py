@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ranks import OptimConfig, RunConfig, UserError, World
 from ranks.engine.export.load_export import load_export
 from ranks.engine.files.jsonl import read_rows
-from ranks.workloads.video_behavior.config import Config, VideoNetConfig
+from ranks.workloads import video_behavior as workload
+from ranks.workloads.video_behavior.clips.prepare import labelled_frames
+from ranks.workloads.video_behavior.config import ClipConfig, Config, RenderedConfig, VideoNetConfig
 from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
+from ranks.workloads.video_behavior.renderer.schedule import CLASSES as CLASSES_RENDERED
+from ranks.workloads.video_behavior.renderer.schedule import SHARES
 from ranks.workloads.video_behavior.training import BestScore, train
 from tests.engine.group import run_ranks
 from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames
@@ -57,6 +62,56 @@ def test_with_exact_one_and_two_ranks_end_with_the_same_bits(tmp_path: Path) -> 
 
 def fingerprint_of(world: World) -> str:
     return train(SMALL, world, example_frames()).fingerprint
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for rendered studies and decoded frames."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "ranks" / "video-behavior"
+
+
+RENDERED = replace(
+    SMALL, rendered=RenderedConfig(animals=5, seconds=10.0, size=16), clips=ClipConfig(frames=5, size=16), eval_stride=8
+)
+
+
+def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
+    cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_workload(tmp_path, RENDERED)
+    (study,) = cache.glob("study-*")
+    (store,) = study.glob("store-*")
+    data = labelled_frames(RENDERED)
+    assert data.store.read_all().shape == (5 * 300, 16, 16)
+    assert sorted(data.classes) == sorted(CLASSES_RENDERED)
+    share_C = data.label_NC.mean(0)[[data.classes.index(name) for name in CLASSES_RENDERED]]
+    np.testing.assert_allclose(share_C, SHARES, atol=0.05)
+
+    # the folder of the study is a user's folder too; other frames of it are ignored with --unlabelled ignore
+    mine = replace(RENDERED, data=study, unlabelled="ignore")
+    assert (labelled_frames(mine).class_N == data.class_N).all()
+    assert list(study.glob("store-*")) == [store]
+
+    world = World.join(RunConfig(threads=1), device="cpu", workload="video-behavior")
+    try:
+        net, _ = load_export(folder / "export" / "model.safetensors", R2Plus1DNet, "the export")
+        values = workload.evaluate(net, RENDERED, world)
+    finally:
+        world.leave()
+    assert {"macro_f1", "event_f1_iou_0.3", "count_error", "f1/withdraw", "raw/macro_f1"} <= values.keys()
+    assert "test animals, smoothed" in capfd.readouterr().err
+
+
+def run_workload(tmp_path: Path, cfg: Config) -> Path:
+    """The folder of a training that finds its data itself."""
+    world = World.join(
+        RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1), device="cpu", workload="video-behavior"
+    )
+    try:
+        return workload.train(cfg, world).folder
+    finally:
+        world.leave()
 
 
 def test_exact_rejects_the_batch_norm_of_mouse3d_and_takes_its_group_norm(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames, 
 def test_probabilities_are_those_of_each_frame_alone() -> None:
     data = example_frames()
     cutter = ClipCutter(data, SMALL.clips, torch.device("cpu"))
-    model = make_net(SMALL.net, CLASSES)
+    model = make_net(SMALL, CLASSES)
     frames_n = data.frames_of("val")[:9]
     together = predict_frames(model, cutter, frames_n, world_of())
     alone = [predict_frames(model, cutter, frames_n[i : i + 1], world_of())[0] for i in range(9)]

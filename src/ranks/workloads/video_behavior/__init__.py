@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.workloads.video_behavior.config import PRESETS, Config
 
 if TYPE_CHECKING:
-    from ranks.workloads.video_behavior.net.onnx_export import example_inputs, export_onnx
+    from ranks.workloads.video_behavior.net.examples import example_inputs
     from ranks.workloads.video_behavior.tables.table import table
     from ranks.workloads.video_behavior.training import build, train
     from ranks.workloads.video_behavior.validation import evaluate
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, str] = {
     "dataset": "ranks.workloads.video_behavior.study.dataset_command:dataset",
     "cache": "ranks.workloads.video_behavior.video.store.command:cache",
-    "agree": "ranks.workloads.video_behavior.metrics.agree_command:agree",
     "render": "ranks.workloads.video_behavior.renderer.command:render",
+    "agree": "ranks.workloads.video_behavior.metrics.agree_command:agree",
 }
 
 _HOME = {
@@ -25,8 +25,7 @@ _HOME = {
     "train": "training",
     "evaluate": "validation",
     "table": "tables.table",
-    "example_inputs": "net.onnx_export",
-    "export_onnx": "net.onnx_export",
+    "example_inputs": "net.examples",
 }
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "build",
     "evaluate",
     "example_inputs",
-    "export_onnx",
     "table",
     "train",
 ]

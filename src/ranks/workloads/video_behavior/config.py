@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,22 +25,25 @@ class RenderedConfig:
     animals: int = 40
     """Animals of the study; a fifth is for validation, a fifth for the test."""
     seconds: float = 360.0
-    """Length of the video of each animal."""
+    """Length of the video of each animal. With 360, the test animals have 60 or more of the rarest bouts."""
     seed: int = 0
     """Seed of the rendered study. The run's --seed does not change it."""
+    size: int = 64
+    """Height and width of the rendered videos, an even number. They are resized to that of the clips."""
     contrast: float = 1.0
     """Factor of the contrast of all videos."""
     noise: float = 1.0
     """Factor of the camera's noise."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.contrast <= 4 and 0 <= self.noise <= 100):
-            asked = f"--rendered.contrast {self.contrast} --rendered.noise {self.noise}"
-            raise UserError(asked, "contrast is above 0 and at most 4, noise 0 to 100", "change them")
-        if self.animals < 5 or not 30 <= self.seconds < math.inf or self.seed < 0:
+        if self.animals < 5 or not 1 <= self.seconds <= 36_000 or self.seed < 0:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
-            found = "a study has 5 animals or more, of 30 seconds or more, and a seed of 0 or more"
-            raise UserError(asked, found, "raise them")
+            found = "a study has 5 animals or more, of 1 to 36,000 seconds, and a seed of 0 or more"
+            raise UserError(asked, found, "change them")
+        if not 16 <= self.size <= 1024 or self.size % 2 or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
+            asked = f"--rendered.size {self.size} --rendered.contrast {self.contrast} --rendered.noise {self.noise}"
+            found = "the size is an even number from 16 to 1,024, contrast is above 0 and at most 4, noise 0 to 20"
+            raise UserError(asked, found, "change them")
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def small() -> Config:
 
 def demo() -> Config:
     """3 to 5 minutes on 2 CPU cores, with a small rendered study of 10 animals."""
-    rendered = RenderedConfig(animals=10, seconds=60.0)
+    rendered = RenderedConfig(animals=10, seconds=30.0)
     return replace(small(), rendered=rendered, iterations=200, epoch_clips=3_200, eval_every=50)
 
 

@@ -163,22 +163,30 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
     for c, name in enumerate(classes):
         f1, frames = scores.f1_C[c], scores.frames
         lines.append(
-            f"{name:<{width}}  {f'{f1.value:.3f} ({f1.low:.3f} to {f1.high:.3f})':<24} {frames.precision_C[c]:>9.3f}"
+            f"{name:<{width}}  {with_range(f1):<24} {frames.precision_C[c]:>9.3f}"
             f"  {frames.recall_C[c]:>6.3f}  {scores.average_precision_C[c]:>5.3f}  {int(frames.support_C[c]):>7,}"
             f"  {bouts.f1_C[c]:>12.3f}  {scores.bouts[IOUS[1]].f1_C[c]:>12.3f}  {bouts.count_error_C[c]:>11.1%}"
             f"  {bouts.latency_frames_C[c] * seconds_a_frame:>9.2f}  {int(bouts.support_C[c]):>6,}"
         )
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [
-        f"macro-F1 {scores.macro_f1}; balanced accuracy {scores.frames.balanced_accuracy:.3f}, accuracy "
-        f"{scores.frames.accuracy:.3f}, calibration error {scores.ece:.3f}",
-        f"event F1{kept}: {scores.event_f1[0.3]} at IoU 0.3, {scores.event_f1[0.5]} at 0.5; count error "
-        f"{scores.count_error}",
+        f"macro-F1 {with_range(scores.macro_f1)}, {scores.macro_f1.animals} animals; balanced accuracy "
+        f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error "
+        f"{scores.ece:.3f}",
+        f"event F1{kept}: {with_range(scores.event_f1[0.3])} at IoU 0.3, {with_range(scores.event_f1[0.5])} at 0.5; "
+        f"count error {with_range(scores.count_error)}",
     ]
     absent = [classes[c] for c in scores.frames.without_support]
     if absent:
         lines.append(f"not counted, since no frame shows it: {', '.join(absent)}")
     return lines
+
+
+def with_range(interval: AnimalInterval) -> str:
+    """'0.812 (0.790 to 0.840)'; one animal has no interval."""
+    if interval.animals < 2:
+        return f"{interval.value:.3f}"
+    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
 
 
 def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, float]:

@@ -29,7 +29,7 @@ from ranks.workloads.video_behavior.validation import validate
 
 def build(cfg: Config) -> VideoNet:
     """The untrained network, for the classes of the study."""
-    return make_net(cfg.net, cfg.classes or classes_of(cfg))
+    return make_net(cfg, cfg.classes or classes_of(cfg))
 
 
 def train(cfg: Config, world: World, data: LabelledFrames | None = None) -> Summary:

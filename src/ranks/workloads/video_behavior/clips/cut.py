@@ -7,7 +7,6 @@ Legend: N frames of the store, B clips, T frames of a clip, H height, W width, C
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,14 +41,14 @@ class ClipCutter:
         """`resident`: whether the store is copied to the device; by default where it fits. On a CPU it stays in its
         memory map."""
         self.data, self.clips, self.device = data, clips, device
-        self.resident = _fits(math.prod(data.frames.shape), device) if resident is None else resident
+        self.resident = _fits(data.store.nbytes, device) if resident is None else resident
         self._bounds_N2 = torch.from_numpy(data.bounds_V2[data.video_N])
         self._offset_T = clips.stride * (torch.arange(clips.frames) - clips.frames // 2)
         self._label_NC = torch.from_numpy(np.ascontiguousarray(data.label_NC)).to(device)
         self._offset_on_device_T = self._offset_T.to(device)
         self._store_NHW: Tensor | None = None
         if self.resident:
-            self._store_NHW = torch.from_numpy(data.frames.read_all()).to(device)
+            self._store_NHW = torch.from_numpy(data.store.read_all()).to(device)
 
     def cut(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None) -> CutClips:
         """The clips whose labelled frames are `frame_B`, int64[B] on the host. `shift_B`: frames by which each clip is
@@ -73,9 +72,9 @@ class ClipCutter:
 
     def _gathered_on_host(self, frame_BT: Tensor) -> Tensor:
         """The frames read from the memory map, in pinned memory, on their way to the device."""
-        shape = (*frame_BT.shape, *self.data.frames.shape[1:])
+        shape = (*frame_BT.shape, self.clips.size, self.clips.size)
         clips_BTHW = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type != "cpu")
-        self.data.frames.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
+        self.data.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
         return clips_BTHW.to(self.device, non_blocking=True)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.frame_labels import exclusive_labels, multi_labels
 from ranks.workloads.video_behavior.annotations.read import parse_merge
-from ranks.workloads.video_behavior.clips.labelled import FrameSource, LabelledFrames, LabelledVideo
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.bouts import multi_label_bouts
 from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
@@ -34,7 +34,12 @@ class DecodedVideo(Protocol):
 
 
 def join(
-    study: Study, videos: Sequence[StudyVideo], decoded: Sequence[DecodedVideo], frames: FrameSource, cfg: Config
+    study: Study,
+    videos: Sequence[StudyVideo],
+    decoded: Sequence[DecodedVideo],
+    store: StoredFrames,
+    store_sha256: str,
+    cfg: Config,
 ) -> tuple[LabelledFrames, tuple[str, ...]]:
     """(the labelled frames of a study, warnings about its split). `videos`: the labelled ones, which `decoded` has in
     the same order.
@@ -62,7 +67,7 @@ def join(
         )
         for row, part in zip(split.study.videos, decoded, strict=True)
     )
-    data = LabelledFrames(frames, label_NC, placed, classes, cfg.labels == "multi")
+    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi", store_sha256)
     return data, split.warnings
 
 

@@ -22,46 +22,18 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 
-class FrameSource(Protocol):
-    """The grey frames of some videos, one video after another: a store on disk, or an array."""
+class StoredFrames(Protocol):
+    """The decoded frames of all videos, one after another, in memory or on disk."""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(N, H, W)."""
-        ...
-
-    @property
-    def sha256(self) -> str: ...
-
+    def nbytes(self) -> int: ...
     def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
-        """Copy frames into `out`, uint8[B, T, H, W]. Each row lies in one video."""
+        """Copy frames into `out`, uint8[B, T, H, W]. Each row of `frames_BT` lies in one video."""
         ...
 
     def read_all(self) -> npt.NDArray[np.uint8]:
-        """uint8[N, H, W]: a copy of all frames in memory."""
+        """uint8[N, H, W]: a copy of all frames."""
         ...
-
-
-@dataclass(frozen=True)
-class FramesInMemory:
-    """Frames as an array, for small studies and tests."""
-
-    frames_NHW: npt.NDArray[np.uint8]
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        num, height, width = self.frames_NHW.shape
-        return num, height, width
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(np.ascontiguousarray(self.frames_NHW).data).hexdigest()
-
-    def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
-        np.take(self.frames_NHW, frames_BT, axis=0, out=out, mode="clip")
-
-    def read_all(self) -> npt.NDArray[np.uint8]:
-        return self.frames_NHW.copy()
 
 
 @dataclass(frozen=True)
@@ -86,11 +58,12 @@ class LabelledFrames:
     zeros is then a frame that neither training nor a metric counts. With `multi`, it is a frame without a behaviour.
     """
 
-    frames: FrameSource
+    store: StoredFrames
     label_NC: npt.NDArray[np.uint8]
     videos: tuple[LabelledVideo, ...]
     classes: tuple[str, ...]
     multi: bool
+    store_sha256: str
 
     @cached_property
     def class_N(self) -> Ints:
@@ -136,7 +109,7 @@ class LabelledFrames:
     @cached_property
     def sha256(self) -> str:
         """Of frames, labels, animals and splits: what a run's identity says of its data."""
-        digest = hashlib.sha256(self.frames.sha256.encode())
+        digest = hashlib.sha256(self.store_sha256.encode())
         parts = [(video.name, video.animal, video.split, video.first_frame, video.num_frames) for video in self.videos]
         digest.update(repr((self.classes, self.multi, parts)).encode())
         digest.update(np.ascontiguousarray(self.label_NC).tobytes())

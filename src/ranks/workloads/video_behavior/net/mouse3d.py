@@ -22,12 +22,13 @@ DROPOUT = 0.5
 class Mouse3DNet(nn.Module):
     """Logits [B, classes] of the centre frames of clips [B, T, H, W] with grey values from 0 to 1.
 
-    `norm`: "batch" as in the origin, or "group", which --exact accepts. T is 8 or more, H and W are 16 or more.
+    `classes`, `multi`, `clip`: as for R2Plus1DNet. `norm`: "batch" as in the origin, or "group", which --exact accepts.
+    T is 8 or more, H and W are 16 or more.
     """
 
-    def __init__(self, classes: Sequence[str], norm: str) -> None:
+    def __init__(self, classes: Sequence[str], multi: bool, clip: Sequence[int], norm: str) -> None:
         super().__init__()
-        self.classes, self.norm = list(classes), norm
+        self.classes, self.multi, self.clip, self.norm = list(classes), multi, list(clip), norm
         layers: list[nn.Module] = []
         channels = 1
         for number, out in enumerate(CHANNELS):

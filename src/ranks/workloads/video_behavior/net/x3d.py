@@ -66,11 +66,21 @@ class X3DBlock(nn.Module):
 class X3DNet(nn.Module):
     """Logits [B, classes] of the centre frames of clips [B, T, H, W] with grey values from 0 to 1.
 
-    `classes`: their names. `width`: channels of the first stage. `blocks`: of each stage."""
+    `classes`: their names; `multi`: they may overlap. `clip`: frames, every how many, and pixels of a side; the net
+    itself takes others too. `width`: channels of the first stage. `blocks`: of each stage."""
 
-    def __init__(self, classes: Sequence[str], width: int, blocks: Sequence[int], stem_stride: Sequence[int]) -> None:
+    def __init__(
+        self,
+        classes: Sequence[str],
+        multi: bool,
+        clip: Sequence[int],
+        width: int,
+        blocks: Sequence[int],
+        stem_stride: Sequence[int],
+    ) -> None:
         super().__init__()
-        self.classes, self.width, self.blocks, self.stem_stride = list(classes), width, list(blocks), list(stem_stride)
+        self.classes, self.multi, self.clip = list(classes), multi, list(clip)
+        self.width, self.blocks, self.stem_stride = width, list(blocks), list(stem_stride)
         self.stem = VideoStem(width, (stem_stride[0], stem_stride[1], stem_stride[2]))
         stages: list[nn.Module] = []
         channels = width

@@ -66,7 +66,7 @@ def settings_of(quick: bool) -> TableSettings:
     cfg = PRESETS["small"]()
     if not quick:
         return TableSettings(SEEDS, cfg, cfg.rendered)
-    rendered = RenderedConfig(animals=10, seconds=12.0)
+    rendered = RenderedConfig(animals=10, seconds=12.0, size=32)
     cfg = replace(
         cfg,
         rendered=rendered,
