@@ -111,10 +111,18 @@ def run_hang(case: Case) -> dict[str, Any]:
         first = named[0] if named else {}
         line = line_of(case["cause"])
         where = str(first.get("where", ""))
+        text = str(first.get("text"))
+        if hang.both:
+            each = [
+                f"rank {settings['rank']} in all gather at ",
+                f"hangs.py:{line}",
+                f"rank {1 - settings['rank']} in ",
+            ]
+            where = f"hangs.py:{line}" if all(part in text for part in [*each, "job.py:"]) else ""
         right = {
-            "rank": first.get("rank") == settings["rank"],
+            "rank": bool(first) and first.get("rank") == (None if hang.both else settings["rank"]),
             "phase": first.get("phase") == hang.phase,
-            "line": "is stopped" in str(first.get("text")) if line is None else where.endswith(f"hangs.py:{line}"),
+            "line": "is stopped" in text if line is None else where.endswith(f"hangs.py:{line}"),
         }
         after_s = round(first["time_s"] - began_s, 1) if first else None
         right["in_time"] = after_s is not None and after_s <= HANG_LIMIT_S
@@ -242,7 +250,12 @@ def summary(results: Sequence[Case]) -> dict[str, Any]:
     if hangs:
         right = [case for case in hangs if all(case["found"]["right"].values())]
         times = [case["found"]["after_s"] for case in hangs if case["found"]["after_s"] is not None]
-        found["hangs"] = {"cases": len(hangs), "right": len(right), "limit_s": HANG_LIMIT_S, "latest_s": max(times)}
+        found["hangs"] = {
+            "cases": len(hangs),
+            "right": len(right),
+            "limit_s": HANG_LIMIT_S,
+            "latest_s": max(times, default=None),
+        }
     if stragglers:
         named = sum(case["found"]["named"] for case in stragglers)
         right_names = sum(case["found"]["named_right"] for case in stragglers)

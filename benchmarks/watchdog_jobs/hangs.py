@@ -28,8 +28,8 @@ QUERY = b"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04data\x00\x00\x01\x
 """For the address of `data`, as a resolver sends it."""
 
 
-def extra_collective(world: World) -> None:
-    world.comm.sum_host([1.0])  # hang: extra collective
+def receive(world: World) -> None:
+    dist.recv(torch.zeros(1), src=1 - world.rank)  # hang: receive
 
 
 def other_collective(world: World) -> None:
@@ -103,17 +103,19 @@ def save(world: World) -> None:
 @dataclass(frozen=True)
 class Hang:
     """`place`: where in the job it happens; `phase`: which one the watchdog must name. `rank`: the only one that can
-    hang so; None for any."""
+    hang so; None for any. `both`: the ranks wait for each other, and nothing says which one is wrong: both must be
+    named, each with its line."""
 
     act: Callable[[World], None]
     place: Place
     phase: str = "train"
     rank: int | None = None
+    both: bool = False
 
 
 HANGS = {
-    "extra collective": Hang(extra_collective, "loop"),
-    "other collective": Hang(other_collective, "loop"),
+    "receive": Hang(receive, "loop"),
+    "other collective": Hang(other_collective, "loop", both=True),
     "sleep": Hang(sleep, "gather"),
     "endless loop": Hang(endless_loop, "loss"),
     "stopped": Hang(stopped, "loss"),

@@ -79,7 +79,8 @@ class Worker:
         """Hang for good where this is the place of the hang that was asked for."""
         if self.wrong and self.cfg.hang and HANGS[self.cfg.hang].place == place:
             folder = self.world.config.runs_dir / self.world.run_name
-            (folder / STARTED).write_text(repr(time.time()))
+            if not (folder / STARTED).exists():  # a signal may end a sleep in C, and the next update hangs again
+                (folder / STARTED).write_text(repr(time.time()))
             HANGS[self.cfg.hang].act(self.world)
 
 

@@ -32,6 +32,12 @@ class Evidence:
         return f"{own[0]}:{own[1]}" if own is not None else ""
 
     @property
+    def caller(self) -> str:
+        """As `where`, but of the code that called the engine, where some did: it says which collective this is."""
+        files = [(file.replace(os.sep, "/"), line) for file, line, _ in self.frames if is_own_code(file)]
+        return next((f"{file}:{line}" for file, line in files if "/ranks/engine/" not in file), self.where)
+
+    @property
     def stopped(self) -> bool:
         return self.state in ("T", "t")
 
@@ -54,7 +60,8 @@ def guilty_of(hanging: Sequence[int], seen: Mapping[int, Evidence]) -> list[int]
 
 
 def call_site(evidence: Evidence) -> str:
-    at = f" at {short(evidence.where)}" if evidence.where else ""
+    """The collective that a rank waits in, and the line that called it."""
+    at = f" at {short(evidence.caller)}" if evidence.caller else ""
     return f"{evidence.beat.collective.words}{at}"
 
 

@@ -39,6 +39,9 @@ MAX_TICK_S = 3.0
 STACK_S = 2.0
 """How long to wait for the stacks of the ranks."""
 
+DEADLOCK = "deadlock"
+"""The type of a hang in which all ranks wait for each other."""
+
 
 class Watchdog:
     """Watches the ranks of one attempt."""
@@ -130,6 +133,9 @@ class Watchdog:
             "where": found.where,
             "silence_s": round(self._silence_s[found.rank], 1),
         }
+        if found.type == DEADLOCK:  # no rank is more to blame than the others
+            self._notice(Notice("slow_rank", None, f"the ranks are stuck: {found.message}{dead}", facts))
+            return
         text = f"rank {found.rank} is slow or stuck{at}: {found.message}{dead}"
         self._notice(Notice("slow_rank", found.rank, text, facts))
 
@@ -170,16 +176,17 @@ class Watchdog:
         worker = rows[rank][Field.WORKER]
         if worker:
             return self._explain_worker(rank, seen[rank], worker)
+        kind = "hang"
         silence = f"no progress for {self._silence_s[rank]:.0f} s {place(seen[rank].beat)}"
         if len(guilty) > 1 and all(seen[r].waits_for_others for r in guilty):
             each = "; ".join(f"rank {r} in {call_site(seen[r])}" for r in guilty)
-            message = f"{silence}; all ranks wait for each other: {each}"
+            kind, message = DEADLOCK, f"{silence}; all ranks wait for each other: {each}"
         else:
             waiting = [r for r in rows if r not in guilty]
             silent = why_no_stack(seen[rank])
             message = "; ".join([silence, *([f"it {silent}"] if silent else []), *_others(guilty[1:], waiting)])
         return Failure(
-            rank, "hang", "hang", message, seen[rank].where, frames=as_lines(seen[rank].frames), time_s=time.time()
+            rank, "hang", kind, message, seen[rank].where, frames=as_lines(seen[rank].frames), time_s=time.time()
         )
 
     def _explain_worker(self, rank: int, evidence: Evidence, worker: int) -> Failure:
