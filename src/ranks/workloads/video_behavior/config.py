@@ -36,9 +36,9 @@ class RenderedConfig:
     """Factor of the camera's noise."""
 
     def __post_init__(self) -> None:
-        if self.animals < 5 or not 1 <= self.seconds <= 36_000 or self.seed < 0:
+        if self.animals < 5 or not 10 <= self.seconds <= 36_000 or self.seed < 0:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
-            found = "a study has 5 animals or more, of 1 to 36,000 seconds, and a seed of 0 or more"
+            found = "a study has 5 animals or more, of 10 to 36,000 seconds, and a seed of 0 or more"
             raise UserError(asked, found, "change them")
         if not 16 <= self.size <= 1024 or self.size % 2 or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
             asked = f"--rendered.size {self.size} --rendered.contrast {self.contrast} --rendered.noise {self.noise}"

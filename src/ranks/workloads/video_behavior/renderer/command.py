@@ -31,9 +31,9 @@ def render(
         noise: Factor of the cameras' noise.
         workers: Processes; by default one for each core.
     """
-    if animals < 5 or not 30 <= seconds <= 36_000 or not 16 <= size <= 1024 or size % 2 or seed < 0:
+    if animals < 5 or not 10 <= seconds <= 36_000 or not 16 <= size <= 1024 or size % 2 or seed < 0:
         asked = f"--animals {animals} --seconds {seconds:g} --size {size} --seed {seed}"
-        found = "a study has 5 animals or more, of 30 to 36,000 seconds, and an even size from 16 to 1,024"
+        found = "a study has 5 animals or more, of 10 to 36,000 seconds, and an even size from 16 to 1,024"
         raise UserError(asked, found, "change them")
     if not 0 < contrast <= 4 or not 0 <= noise <= 20:
         raise UserError(
