@@ -16,7 +16,7 @@ def test_the_older_words_become_those_of_torchrun() -> None:
     older = shlex.split(
         "./t.py --exact --nnodes=2 --nproc_per_node 8 --node_rank 1 --master_addr node1 --master_port=29500"
     )
-    newer = shlex.split("--nnodes 2 --nproc-per-node 8 --node-rank 1 --master-addr node1 --master-port 1")
+    newer = shlex.split("--nnodes 2 --nproc-per-node 8 --node-rank 1 --master-addr node1 --master-port 29500")
     assert asks_for_several_machines(older)
     assert torchrun_command(older) == [*START, *newer, "-m", "ranks", "train", "./t.py", "--exact"]
     elastic = shlex.split("./t.py --nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint a:1 --seed 3")

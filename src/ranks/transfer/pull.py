@@ -45,7 +45,7 @@ class Pulled:
 
 
 @dataclass(frozen=True)
-class Source:
+class PullSource:
     """A run folder on another machine."""
 
     remote: Remote
@@ -59,7 +59,7 @@ class Source:
 
 def pull(remote: Remote, folder: str, runs_dir: Path, asked: str) -> Pulled:
     """Copy the run in `folder` there to `runs_dir`, or bring the copy there up to date. Raises UserError."""
-    source, local = Source(remote, folder, asked), RunFolder.of(runs_dir, basename(folder.rstrip("/")))
+    source, local = PullSource(remote, folder, asked), RunFolder.of(runs_dir, basename(folder.rstrip("/")))
     remote.check(asked)
     lock_fd = local.lock()
     try:
@@ -78,7 +78,7 @@ def pull(remote: Remote, folder: str, runs_dir: Path, asked: str) -> Pulled:
         os.close(lock_fd)
 
 
-def _pull(source: Source, local: RunFolder, bar: ProgressBar) -> Pulled:
+def _pull(source: PullSource, local: RunFolder, bar: ProgressBar) -> Pulled:
     run = look(source.remote, source.folder, source.asked)
     _check_same_run(run, local, source)
     staging = local.path.with_name(f".{local.path.name}.pull")
@@ -97,7 +97,7 @@ def _pull(source: Source, local: RunFolder, bar: ProgressBar) -> Pulled:
     raise UserError(source.asked, found, f"look at its files: {source.remote.typed}")
 
 
-def _candidates(run: RemoteRun, source: Source) -> Iterator[tuple[RunFiles, bool]]:
+def _candidates(run: RemoteRun, source: PullSource) -> Iterator[tuple[RunFiles, bool]]:
     """What to copy, the best first, and whether it is the whole run."""
     if run.finished and run.manifests:
         yield of_whole(run, list_all(source.remote, source.folder, source.asked)), True
@@ -105,7 +105,7 @@ def _candidates(run: RemoteRun, source: Source) -> Iterator[tuple[RunFiles, bool
         yield of_checkpoint(run, manifest), False
 
 
-def _copy(files: RunFiles, source: Source, staging: Path, bar: ProgressBar) -> list[str]:
+def _copy(files: RunFiles, source: PullSource, staging: Path, bar: ProgressBar) -> list[str]:
     """Copy files and compare them; those that are damaged on the other machine. Raises RunMoved, FilesGone."""
     staging.mkdir(exist_ok=True)
     _remove_others(staging, {*files.names})
@@ -125,7 +125,7 @@ def _copy(files: RunFiles, source: Source, staging: Path, bar: ProgressBar) -> l
     raise RunMoved
 
 
-def _differing(files: RunFiles, source: Source, staging: Path) -> list[str]:
+def _differing(files: RunFiles, source: PullSource, staging: Path) -> list[str]:
     """The files whose sha256 sum is not what the run says, or what the other machine says."""
     found = local_sums(staging, files.names, source.asked)
     wanted = files.sums | source.remote.sha256(source.folder, files.others, source.asked, files.lengths)
@@ -142,7 +142,7 @@ def _remove_others(staging: Path, names: set[str]) -> None:
             path.rmdir()
 
 
-def _check_same_run(run: RemoteRun, local: RunFolder, source: Source) -> None:
+def _check_same_run(run: RemoteRun, local: RunFolder, source: PullSource) -> None:
     """Raises UserError where the folder here is no run, or another one."""
     if not local.exists:
         if os.path.lexists(local.path):
@@ -155,7 +155,7 @@ def _check_same_run(run: RemoteRun, local: RunFolder, source: Source) -> None:
         raise UserError(source.asked, found, "rename it, or name another --runs-dir")
 
 
-def _check_not_older(iteration: int, local: RunFolder, source: Source) -> None:
+def _check_not_older(iteration: int, local: RunFolder, source: PullSource) -> None:
     """Raises UserError where the run here has gone further."""
     here = max((manifest.iteration for manifest in manifests(local.checkpoints).values()), default=-1)
     if here > iteration:
