@@ -11,7 +11,7 @@ from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 
 BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1, 1)}
-"""Residual blocks of each stage: about 3 million parameters at width 24, and 5 GFLOP a clip of 17 x 256 x 256."""
+"""Residual blocks of each stage: about 3 million parameters at width 24, and 5 to 6 GFLOP a clip of 17 x 256 x 256."""
 
 
 def _words(numbers: Sequence[int]) -> str:
