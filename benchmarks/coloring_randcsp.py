@@ -1,7 +1,7 @@
 """RandCSPBench: random 3- and 5-colouring instances, the network, searches and published methods.
 
     python benchmarks/coloring_randcsp.py FOLDER [--graphs 400] [--colours 3 5] [--sizes 16 32 64 128 256]
-                                          [--minutes M] [--result FILE]
+                                          [--part 50] [--minutes M] [--result FILE]
 
 FOLDER holds `3col_published.csv.gz` and `5col_published.csv.gz`: for each test graph the conflicts
 that each published method left, joined from the repository ArtLabBocconi/RandCSPBench (MIT;
@@ -12,13 +12,13 @@ The graphs are made as their authors do: Python's `random` with seed 1, then `gn
 sha256 of their edges is in the result. Methods, on one thread: the raw network (12 tries of 2n rounds); the
 network with repair (its best colouring, repaired once with at most 2n moves); the same repair of one
 random colouring, and of 12; TabuCol and HEAD, each with as many CPU seconds a graph as the raw
-network took in that cell, on the same machine. randcsp/methods.py has the rules.
+network took for it on average over a part of the cell, on the same machine. randcsp/methods.py has the rules.
 
-Every finished cell is written to the result, by default the newest
+Every finished part (--part: its graphs) is written to the result, by default the newest
 benchmarks/results/coloring_randcsp_DATE.json. A later start, on any machine, continues with the
-missing cells, smallest graphs first; it refuses other graphs, weights or methods
-(randcsp/cell_file.py). Two starts may fill one file: --colours 3 and --colours 5. --minutes: begin
-no cell after so many minutes. Exits with 1 if a published method coloured a graph that is proven
+missing parts, smallest graphs first; it refuses other graphs, weights or methods
+(randcsp/cell_file.py). Several starts may fill one file at once. --minutes: begin
+no part after so many minutes. Exits with 1 if a published method coloured a graph that is proven
 impossible.
 """
 
@@ -34,7 +34,7 @@ import torch
 from measure import RESULTS, origin
 from randcsp import methods
 from randcsp.cell_file import CellFile, Refused
-from randcsp.instances import PER_CELL, SIZES, cells, graphs_of, read_published, sha256_of
+from randcsp.instances import PER_CELL, SIZES, cells, graphs_of, parts_of, read_published, sha256_of
 
 from ranks.workloads.graph_coloring.net.weights_file import LoadedNet, load_net
 from ranks.workloads.graph_coloring.solving.proof import sat
@@ -70,7 +70,8 @@ def main() -> int:
     parser.add_argument("--graphs", type=int, default=PER_CELL, help="of each cell")
     parser.add_argument("--colours", type=int, nargs="+", default=[3, 5])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no cell after so many minutes")
+    parser.add_argument("--part", type=int, default=50, help="graphs of a cell that are written at once")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no part after so many minutes")
     parser.add_argument("--result", type=Path, default=newest_result())
     asked, start_s = parser.parse_args(), time.monotonic()
     if not sat.installed():
@@ -84,13 +85,16 @@ def main() -> int:
     print("\n".join(f"{name}: {value}" for name, value in file.identity.items()), flush=True)
     published = {k: read_published(asked.folder, k) for k in asked.colours}
     methods.warm_up(net.model)
-    missing = [cell for cell in cells(asked.sizes, asked.colours) if cell not in file.rows]
-    for cell in missing:
+    parts = [part for cell in cells(asked.sizes, asked.colours) for part in parts_of(cell, asked.graphs, asked.part)]
+    for part in file.missing(parts):
         if time.monotonic() - start_s > 60 * asked.minutes:
             break
-        file.add(cell, methods.of_cell(net.model, cell, asked.graphs, published[cell.colours]))
-        print(described(file.rows[cell]), flush=True)
-    hours = sum(map(cpu_s, file.rows.values())) / 3600
+        with file.claim(part) as is_ours:
+            if is_ours and file.missing([part]):
+                row = methods.of_part(net.model, part, published[part.cell.colours])
+                file.add(part, row)
+                print(described(file.rows.get(part.cell, row)), flush=True)
+    hours = sum(map(cpu_s, [*file.rows.values(), *file.parts.values()])) / 3600
     print(f"{len(file.rows)} of {len(cells())} cells, {hours:.2f} CPU hours: {file.path}")
     return 1 if any(row["contradictions"] for row in file.rows.values()) else 0
 

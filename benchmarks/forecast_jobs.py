@@ -6,6 +6,7 @@ A job's passes sleep as long as they should take (network_jobs/sleeper.py), so e
 engine, its buckets, gloo and the network are real. It says nothing of GPUs. A forecast sees what a user has before
 renting: the trace of one rank (`ranks forecast`), and a link probe of two ranks. 20 jobs are for tuning, 30 for
 judging. A start continues with the configurations that are missing in the result; a job takes about four minutes.
+At the end it says how far forecasts are from facts (network_jobs/judge.py).
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from typing import Any
 import psutil
 from measure import RESULTS, origin
 from network_jobs.jobs import NetworkJob, draw
+from network_jobs.judge import JobFact, judge
 from network_jobs.network import Network
 
 from ranks.cli.forecasting.child import TraceRequest
 from ranks.cli.forecasting.measure import read_link, record_trace
+from ranks.hardware.forecast.job import ForecastInterval, iteration_interval
 from ranks.hardware.forecast.replay import replay
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.links import probe
@@ -130,7 +133,7 @@ def run_job(job: NetworkJob, network: Network, result: Result, port: int) -> Non
         entry["traces"] = {n: profile(job, n).as_json() for n in RANKS}
         result.write()
     for index, num_ranks in enumerate(n for n in RANKS if str(n) not in entry["facts"]):
-        expected_s = forecast_s(entry, num_ranks)
+        expected_s = forecast(entry, num_ranks).middle
         fact = measure(job, network, num_ranks, expected_s, port + 1 + index)
         entry["facts"][str(num_ranks)] = fact
         result.write()
@@ -139,7 +142,7 @@ def run_job(job: NetworkJob, network: Network, result: Result, port: int) -> Non
         print(f"job {job.number}, {job.mbit:g} Mbit/s, {job.megabytes:g} MB, {num_ranks} ranks: {figures}", flush=True)
 
 
-def forecast_s(entry: Mapping[str, Any], num_ranks: int) -> float:
+def forecast(entry: Mapping[str, Any], num_ranks: int) -> ForecastInterval:
     """Seconds of an iteration, from the trace and the link alone."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "link.json"
@@ -147,7 +150,28 @@ def forecast_s(entry: Mapping[str, Any], num_ranks: int) -> float:
         link = read_link(path)
     traces = entry["traces"]
     trace = Trace.of_json(traces.get(str(num_ranks)) or traces[num_ranks])
-    return replay(trace.iterations, link, num_ranks).seconds
+    replayed = replay(trace.iterations, link, num_ranks)
+    return iteration_interval(trace.iterations, link, num_ranks, replayed.seconds)
+
+
+def facts_of(entries: Mapping[str, Any]) -> list[JobFact]:
+    """Forecasts and facts of a result's jobs."""
+    return [
+        JobFact(NetworkJob(**e["job"]), int(n), forecast(e, int(n)), fact["iteration_s"], fact["cpu"])
+        for e in entries.values()
+        for n, fact in e["facts"].items()
+    ]
+
+
+def print_judgement(result: Result) -> None:
+    """The figures of the jobs for tuning and of those for judging, apart."""
+    facts = facts_of(result.content["jobs"])
+    for name, chosen in {"tuned": False, "judged": True}.items():
+        part = [fact for fact in facts if fact.job.is_judged is chosen]
+        if part:
+            found = result.content.setdefault("judgement", {})[name] = judge(part)
+            shown = {key: value for key, value in found.items() if key != "choices"}
+            print(f"{name}: {json.dumps(shown, indent=1)}")
 
 
 def main() -> int:
@@ -164,6 +188,8 @@ def main() -> int:
             if time.monotonic() - began > 60 * asked.minutes:
                 break
             run_job(job, network, result, 29600 + 10 * job.number)
+    print_judgement(result)
+    result.write()
     print(f"{len(result.content['jobs'])} jobs: {result.path}")
     return 0
 

@@ -21,7 +21,7 @@ a   whole self-play with the tiny net, a 6x64 net and a constant, against OpenSp
 b   the loop's cost over `Search` + net alone
 c   opening an iteration and a save, with windows of 10 thousand and 10 million positions (2.5 GB of disk);
     gathering a batch from a window of 1 part and of 1,000 parts
-d   2 ranks of one thread against 1 rank of one thread
+d   2 ranks of one thread against 1 rank of one thread, and against 2 runs of one such rank
 e   the origin's net without search, and the origin's own program; the default net with 32 simulations
 
 Sides are processes that prepare (compile, fill caches; not counted) and then play in turns, round by
@@ -41,6 +41,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,12 +143,14 @@ class Benchmark:
         return self.script("window_cost.py", "--positions", str(positions), *more, *quick)
 
     def two_ranks(self) -> dict[str, Any]:
-        """256 slots in all, Gumbel, 32 simulations."""
+        """256 slots in all, Gumbel, 32 simulations. Two runs at a time show what two cores reach without waiting and
+        gathering."""
         sides = [
             self.ours(f"{ranks} rank{'s' * (ranks > 1)} of one thread", "tiny", "gumbel", 32, 256, 16, ranks)
             for ranks in (2, 1)
         ]
-        return self.compared(sides)
+        alone = self.ours("2 runs of one rank of one thread", "tiny", "gumbel", 32, 128, 8)
+        return self.compared([*sides, replace(alone, ranks=False, runs=True)])
 
     def origin_net(self) -> dict[str, Any]:
         """No search: one evaluation a ply."""

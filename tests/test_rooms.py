@@ -13,14 +13,17 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "ranks"
 FLOORS = {
-    "cli": 5,
+    "cli": 6,
+    "renting": 5,
     "prove": 4,
     "hardware": 4,
+    "transfer": 4,
     "workloads": 3,
     "launch": 3,
     "rl": 2,
     "selfplay": 2,
     "data": 2,
+    "onnx_export": 2,
     "watch": 2,
     "chess": 2,
     "engine": 1,

@@ -35,10 +35,14 @@ class NetworkJob:
     def is_judged(self) -> bool:
         return self.number >= TUNED
 
+    def items_of(self, num_ranks: int) -> int:
+        """Of one iteration."""
+        return GLOBAL_BATCH * num_ranks if self.is_weak else GLOBAL_BATCH
+
     def flags(self, num_ranks: int) -> list[str]:
         """Of `ranks train ./sleeper.py` with so many ranks."""
         own = {k: v for k, v in asdict(self).items() if k not in ("number", "mbit", "passes", "is_weak")}
-        of_rank = GLOBAL_BATCH if self.is_weak else GLOBAL_BATCH // num_ranks
+        of_rank = self.items_of(num_ranks) // num_ranks
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in own.items()]
         flags.append(f"--global-batch={of_rank * num_ranks}")
         return flags + ([f"--micro-batch={max(1, of_rank // self.passes)}"] if self.passes > 1 else [])

@@ -37,6 +37,15 @@ class Cell:
         return round(self.degree * self.nodes / 2)
 
 
+@dataclass(frozen=True, order=True)
+class Part:
+    """Some graphs of a cell, without a gap: `count` of them from `first` on, counted from 0."""
+
+    cell: Cell
+    first: int
+    count: int
+
+
 @dataclass(frozen=True)
 class TestGraph:
     """`key`: (nodes, edges, id), as in the published tables; ids count from 1."""
@@ -56,6 +65,11 @@ def graphs_of(cell: Cell, count: int = PER_CELL) -> list[TestGraph]:
     n, m = cell.nodes, cell.edges
     made = (Graph.of(n, list(networkx.gnm_random_graph(n, m).edges())) for _ in range(count))
     return [TestGraph((n, m, number), graph) for number, graph in enumerate(made, start=1)]
+
+
+def parts_of(cell: Cell, graphs: int, size: int) -> list[Part]:
+    """The first graphs of a cell, in parts of at most `size`."""
+    return [Part(cell, first, min(size, graphs - first)) for first in range(0, graphs, size)]
 
 
 def sha256_of(tests: Iterable[TestGraph]) -> str:

@@ -1,12 +1,12 @@
-"""The methods of benchmarks/coloring_randcsp.py on the graphs of one cell.
+"""The methods of benchmarks/coloring_randcsp.py on some graphs of one cell.
 
 First each graph is decided: a short TabuCol finds a colouring; or SAT solvers find one, or prove
 that there is none (CaDiCaL, then MiniSat). Their limits count moves and conflicts, so the answer is
 the same on any machine. Graphs without a colouring are solved by no method and given to none.
 
-All methods run on the other graphs, on one thread. The CPU seconds of the raw network on a cell,
-divided by the graphs it ran on, are the limit of TabuCol and HEAD for each graph of that cell. A
-graph counts as solved only if the independent checker finds its colouring proper.
+All methods run on the other graphs, on one thread. The CPU seconds of the raw network on these
+graphs, divided by their number, are the limit of TabuCol and HEAD for each of them. A graph counts
+as solved only if the independent checker finds its colouring proper.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from randcsp.instances import PER_CELL, PUBLISHED, Cell, TestGraph, graphs_of, sha256_of
+from randcsp.instances import PER_CELL, PUBLISHED, Cell, Part, TestGraph, graphs_of, sha256_of
 from ranks.engine.sharding import rng
 from ranks.workloads.graph_coloring.classical.head import head
 from ranks.workloads.graph_coloring.classical.repair import repair
@@ -58,14 +58,13 @@ def decide(test: TestGraph, k: int) -> Decision:
     return "colourable"
 
 
-def of_cell(
-    net: ColouringNet, cell: Cell, graphs: int, published: dict[tuple[int, int, int], dict[str, int]]
-) -> dict[str, Any]:
-    """The row of a cell: what its first graphs are, and how many of them each method solves."""
-    tests, k = graphs_of(cell, graphs), cell.colours
+def of_part(net: ColouringNet, part: Part, published: dict[tuple[int, int, int], dict[str, int]]) -> dict[str, Any]:
+    """The row of some graphs of a cell: what they are, and how many of them each method solves."""
+    cell, k = part.cell, part.cell.colours
+    tests = graphs_of(cell, part.first + part.count)[part.first :]
     start_s = time.process_time()
     decisions = [decide(test, k) for test in tests]
-    row: dict[str, Any] = {**vars(cell), "edges": cell.edges, "graphs": graphs, "graphs_sha256": sha256_of(tests)}
+    row: dict[str, Any] = {**vars(cell), "edges": cell.edges, "graphs": part.count, "graphs_sha256": sha256_of(tests)}
     row |= {kind: Counter(decisions)[kind] for kind in ("colourable", "impossible", "unknown")}
     row["decide_cpu_s"] = round(time.process_time() - start_s, 3)
     row["contradictions"] = sum(
@@ -77,6 +76,19 @@ def of_cell(
     left = [test for test, decision in zip(tests, decisions, strict=True) if decision != "impossible"]
     row |= by_all_methods(net, left, k)
     row["published"] = {name: sum(published[test.key][name] == 0 for test in tests) for name in PUBLISHED}
+    return row
+
+
+def merged(rows: Sequence[dict[str, Any]], cell: Cell) -> dict[str, Any]:
+    """The row of a cell from those of all its parts, in their order. `limits_s`: of the parts."""
+    graphs = sum(row["graphs"] for row in rows)
+    row = {**vars(cell), "edges": cell.edges, "graphs": graphs, "graphs_sha256": sha256_of(graphs_of(cell, graphs))}
+    row |= {kind: sum(one[kind] for one in rows) for kind in ("colourable", "impossible", "unknown")}
+    row |= {name: round(sum(one[name] for one in rows), 3) for name in ("decide_cpu_s", "contradictions")}
+    limits_s = [one["limit_s"] for one in rows]
+    row |= {"limit_s": round(sum(limits_s) / len(limits_s), 6), "limits_s": limits_s}
+    for name in ("solved", "cpu_s", "published"):
+        row[name] = {method: round(sum(one[name][method] for one in rows), 4) for method in rows[0][name]}
     return row
 
 

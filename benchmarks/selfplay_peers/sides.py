@@ -31,6 +31,8 @@ class Side:
     """On as many cores each; 2 processes on 2 cores have one each."""
     ranks: bool = False
     """Whether its processes are ranks of one run."""
+    runs: bool = False
+    """Whether each of its processes is the only rank of a run of its own."""
 
 
 class Playing:
@@ -41,7 +43,7 @@ class Playing:
         self.answers: list[dict[str, float]] = []
         self.folder = tempfile.TemporaryDirectory(prefix="ranks-benchmark-")
         each = [",".join(cores)] if side.processes == 1 else list(cores)
-        if side.ranks:
+        if side.ranks or side.runs:
             each = list(cores)[: side.processes]
         self.processes = [self._start(rank, mine) for rank, mine in enumerate(each)]
         infos = [self._read(process, PREPARE_S) for process in self.processes]
@@ -54,11 +56,13 @@ class Playing:
     def _start(self, rank: int, cores: str) -> subprocess.Popen[str]:
         side, place = self.side, dict[str, str]()
         argv = [side.python, str(FOLDER / side.argv[0]), *side.argv[1:], "--cores", cores]
-        if side.ranks:
-            world = str(side.processes)
-            place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "RANKS_STORE": f"{self.folder.name}/store"}
+        if side.ranks or side.runs:
+            folder = Path(self.folder.name, f"run{rank}" if side.runs else "run")
+            folder.mkdir(exist_ok=True)
+            number, world = ("0", "1") if side.runs else (str(rank), str(side.processes))
+            place = {"RANK": number, "LOCAL_RANK": number, "RANKS_STORE": str(folder / "store")}
             place |= {"WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "OMP_NUM_THREADS": "1"}
-            argv += ["--folder", self.folder.name]
+            argv += ["--folder", str(folder)]
         # A library of another environment must not find the source of this one.
         env = environment(**place)
         if side.python != sys.executable:

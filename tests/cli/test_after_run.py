@@ -23,13 +23,16 @@ def train(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
 
 
-def test_a_run_ends_at_its_cost_saves_and_runs_the_command(trained: Path) -> None:
+def test_a_run_ends_at_its_cost_saves_exports_and_runs_the_command(trained: Path) -> None:
+    with (trained / "spirals.py").open("a") as file:
+        file.write("\n\ndef example_inputs(model):\n    return (torch.zeros(2, 2),)\n")
     flags = ["--iterations", "1000000", "--name", "paid", "--price", "3600", "--max-cost", "3", "--then", THEN]
-    done = train(trained, *flags)
+    done = train(trained, *flags, "--export", "onnx,safetensors")
     assert done.returncode == 0, done.stderr
     assert "3,600.00 an hour until you end the machine" in done.stderr
     assert (trained / "ended").read_text() == f"0 {trained / 'runs' / 'paid'}\n"
     assert list((trained / "runs" / "paid" / "checkpoints").iterdir())
+    assert (trained / "runs" / "paid" / "export" / "model.onnx").stat().st_size > 0
 
 
 def test_the_command_runs_after_an_exception_too(trained: Path) -> None:
@@ -54,6 +57,17 @@ def test_every_end_but_a_person_s_ctrl_c(
         raise error
     ended = tmp_path / "ended"
     assert (ended.read_text().split()[0] if ended.exists() else None) == expected
+
+
+@pytest.mark.parametrize(("code", "exported"), [(0, True), (1, False)])
+def test_an_export_follows_a_good_end_and_its_failure_is_the_exit_code(
+    code: int, exported: bool, tmp_path: Path
+) -> None:
+    write_and_fail = [sys.executable, "-c", f"open({str(tmp_path / 'exported')!r}, 'w'); raise SystemExit(2)"]
+    with at_the_end(Cost(None, None, None), tmp_path / "run", write_and_fail) as codes:
+        codes.append(code)
+    assert (tmp_path / "exported").exists() == exported
+    assert codes[-1] == (2 if exported else code)
 
 
 def test_the_time_that_the_money_lasts() -> None:

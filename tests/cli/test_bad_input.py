@@ -178,6 +178,9 @@ def test_a_file_that_ends_the_process(refused: Refused, tmp_path: Path) -> None:
 WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "nearest run": (["evaluate", "spirls"], "did you mean spirals?"),
     "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
+    "an unknown format": (["export", "spirals", "--format", "onx"], "there is no format 'onx'"),
+    "onnx without an example": (["export", "spirals", "--format", "onnx"], "has no example_inputs"),
+    "an unknown format of a training": (["train", "./spirals.py", "--export", "onx"], "there is no format 'onx'"),
     "checkpoint by a word": (["export", "spirals", "--checkpoint", "newest"], "latest"),
     "new over an old file": (["new", "spirals"], "there already"),
     "another identity": (

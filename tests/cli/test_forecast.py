@@ -55,6 +55,10 @@ def test_a_forecast_and_the_run_after_it(
     assert head.split()[:2] == ["run", "ranks"]
     assert row.split()[:2] == ["images", "1"]
     assert "%" in row
+    assert main(["report", "images"]) == 0
+    page = (tmp_path / "runs" / "images" / "report" / "report.html").read_text()
+    assert "<h2>Forecast and fact, ranks: 1</h2>" in page
+    assert "<th>an iteration</th>" in page
 
 
 @pytest.mark.parametrize(

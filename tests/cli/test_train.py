@@ -103,7 +103,8 @@ def test_one_rank_that_hangs_is_named_and_restarted_and_ends_the_same(
     done = subprocess.run(argv, cwd=trained, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     first, second = (line for line in done.stderr.splitlines() if line.startswith("rank 0 hangs"))
-    assert "in the phase train, after iteration 7; it is stopped (SIGSTOP or a debugger)" in first
+    assert "in the phase train, after iteration 7, in update 7 of this start" in first
+    assert "it is stopped (SIGSTOP or a debugger)" in first
     line = next(i for i, text in enumerate(text.splitlines(), 1) if "while iteration == 13" in text)
     assert second.startswith((f"rank 0 hangs (at spirals.py:{line}): ", f"rank 0 hangs (at spirals.py:{line + 1}): "))
     facts = [json.loads(line) for line in (trained / "runs" / "hung" / "sessions.jsonl").read_text().splitlines()]

@@ -173,6 +173,27 @@ def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     assert iterations_of(tmp_path / "runs" / "loop" / "metrics.jsonl") == list(range(1, 21))
 
 
+def test_loading(tmp_path: Path, shell: dict[str, str]) -> None:
+    page = ROOT / "docs" / "loading.md"
+    files = files_of(page)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    said = "".join(run(block, tmp_path, {**shell, "CUDA_VISIBLE_DEVICES": ""}) for block in commands_of(page))
+    fingerprints = re.findall(r"^[0-9a-f]{64}$", said, re.MULTILINE)
+    assert len(fingerprints) == 2
+    assert len(set(fingerprints)) == 1, "workers changed the result"
+    for name in ("two", "zero"):
+        rows = [json.loads(line) for line in (tmp_path / "runs" / name / "metrics.jsonl").read_text().splitlines()]
+        assert rows[-1]["train/accuracy"] > 0.9
+        assert ("time/data_wait_s" in rows[-1]) == (name == "two")
+
+
+def test_a_data_set_of_hugging_face(tmp_path: Path, shell: dict[str, str]) -> None:
+    pytest.importorskip("datasets")
+    (tmp_path / "hugging.py").write_text(files_of(ROOT / "docs" / "loading.md")["hugging.py"])
+    assert run("python hugging.py", tmp_path, shell).splitlines()[-1] == "3 [0, 1, 0]"
+
+
 def test_stock_trading_as_an_environment(tmp_path: Path, shell: dict[str, str]) -> None:
     pytest.importorskip("gymnasium")
     (tmp_path / "env.py").write_text(files_of(ROOT / "docs" / "stock-trading.md")["env.py"])

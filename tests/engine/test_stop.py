@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -52,3 +53,24 @@ def test_a_lone_process_that_hangs_obeys_a_signal_after_the_grace_time() -> None
     _, err = process.communicate(timeout=90)
     assert process.returncode == 143
     assert err == "stopped without a save; resumes at 30\n"
+
+
+@pytest.mark.parametrize(("environ", "received"), [({"SLURM_JOB_ID": "7"}, signal.SIGTERM), ({}, 0)])
+def test_in_a_slurm_job_sigusr1_stops_as_sigterm_does(
+    environ: dict[str, str], received: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        world = World.join(RunConfig(threads=1), device="cpu", workload="test")
+        world.session.attached = True
+        os.kill(os.getpid(), signal.SIGUSR1)
+        deadline_s = time.monotonic() + (30 if received else 0.2)
+        while not world.stop.received and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        world.leave()
+        assert world.stop.received == received
+    finally:
+        signal.signal(signal.SIGUSR1, before)

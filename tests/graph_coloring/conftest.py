@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from ranks.data.prepared.file_lock import file_lock
 from ranks.engine.export.export import export_model
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import Config
-from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.model import ColouringNet
@@ -52,7 +52,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (folder / "model.onnx").exists():
             model = load_net(None).model
             export_model(model, folder)
-            assert onnx_export.export_extra(model, Config(), folder) == [folder / "model.onnx"]
+            assert onnx_export.export_onnx(model, Config(), folder) == folder / "model.onnx"
     return folder
 
 

@@ -16,13 +16,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from ranks.data.prepared.file_lock import file_lock
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.jit import JITTED, cache_folder
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data.build import build, worker_pool
 from ranks.workloads.graph_coloring.data.build.build import prepare
-from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.build.tasks import BuildTask, Entry
 from ranks.workloads.graph_coloring.data.dataset import GraphDataset
 from ranks.workloads.graph_coloring.data.dataset_folder import load, read_manifest

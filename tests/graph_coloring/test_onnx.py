@@ -15,6 +15,8 @@ import torch
 import ranks
 from ranks.engine.runs import provenance
 from ranks.errors import GaveUp
+from ranks.onnx_export.write import compare
+from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
@@ -22,9 +24,13 @@ from ranks.workloads.graph_coloring.net.weights_file import load_net
 from .conftest import small_net
 
 
+def compared(model: torch.nn.Module, folder: Path) -> float:
+    return compare(model, (folder / "model.onnx").read_bytes(), onnx_export.LAYOUT, onnx_export.examples())
+
+
 def test_onnxruntime_equals_torch_on_every_shape(shipped: Path) -> None:
     assert len(onnx_export.SHAPES) >= 5
-    assert onnx_export.compare(load_net(None).model, (shipped / "model.onnx").read_bytes()) <= 1e-4
+    assert compared(load_net(None).model, shipped) <= 1e-4
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -77,12 +83,12 @@ def test_a_file_that_differs_from_torch_is_rejected(shipped: Path) -> None:
     other = load_net(None).model
     torch.nn.init.ones_(other.colour_head.weight)
     with pytest.raises(GaveUp, match="differs by"):
-        onnx_export.compare(other, (shipped / "model.onnx").read_bytes())
+        compared(other, shipped)
 
 
 def test_nothing_is_written_if_onnxruntime_and_torch_disagree(shipped: Path, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     content = (shipped / "model.onnx").read_bytes()
     with pytest.raises(GaveUp):
-        onnx_export.write_onnx(small_net(), tmp_path, to_onnx=lambda model, sha256: content)
+        onnx_export.export_onnx(small_net(), Config(), tmp_path, to_onnx=lambda model, sha256: content)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

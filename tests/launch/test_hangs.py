@@ -15,12 +15,15 @@ from ranks.engine.liveness.beats import ROW, Beat, BeatsFile, Collective, Field,
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
 from ranks.engine.liveness.phases import ALLOWANCE, FIRST_FACTOR, MOST, SLOWEST_FACTOR, Phase, limit_s
 from ranks.engine.liveness.stacks import frames_of
-from ranks.launch.supervision.watchdog import Evidence, Watchdog, guilty_of, holding_up, loops_differ
+from ranks.launch.supervision.evidence import Evidence, guilty_of
+from ranks.launch.supervision.rows import holding_up, loops_differ
+from ranks.launch.supervision.watchdog import Watchdog
 
 LIVE = """
 import ctypes, subprocess
 from ranks.engine.liveness.beats import Collective
 from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.phases import Phase
 heartbeat.connect()
 heartbeat.iteration(7, first=False)
 
@@ -43,11 +46,11 @@ def line_with(launcher: Any, text: str) -> int:
 
 def test_each_kind_of_hang_is_named_and_all_ranks_start_again(start: Any) -> None:
     launcher = start(
-        "if rank == 1 and attempt < 4:\n"
+        "if rank == 1 and attempt < 5:\n"
         "    wait_for(f'waits{attempt}')  # a rank that starts late on a busy machine is not yet waiting\n"
         + LIVE
         + "(folder / 'progress').write_text(str(attempt))\n"
-        "if rank == 0 and attempt < 4:\n"
+        "if rank == 0 and attempt < 5:\n"
         "    touch(f'waits{attempt}')\n"
         "    wait_in_a_collective()\n"
         "if attempt == 0:\n"
@@ -56,7 +59,9 @@ def test_each_kind_of_hang_is_named_and_all_ranks_start_again(start: Any) -> Non
         "    ctypes.PyDLL(None).sleep(600)  # with Python's lock held\n"
         "if attempt == 2:\n"
         "    os.kill(os.getpid(), signal.SIGSTOP)\n"
-        "if attempt == 3:\n"
+        "if attempt in (3, 4):\n"
+        "    if attempt == 4:\n"
+        "        heartbeat.enter(Phase.WAITING_FOR_DATA)\n"
         "    child = subprocess.Popen(['sleep', '600'])\n"
         "    child.send_signal(signal.SIGSTOP)\n"
         "    with heartbeat.waits_for_worker(child.pid, 5):\n"
@@ -73,9 +78,11 @@ def test_each_kind_of_hang_is_named_and_all_ranks_start_again(start: Any) -> Non
     assert said[1].startswith(f"rank 1 hangs (at script.py:{sleep}): ")
     assert "; it is stopped (SIGSTOP or a debugger); rank 0 waits for it" in said[2]
     assert " of environment 5, which is stopped" in said[3]
+    assert "in the phase waiting for data, after iteration 7; it waits for the process" in said[4]
+    assert ", which loads item 5, which is stopped" in said[4]
     failed = [fact for fact in sessions(launcher) if fact["event"] == "failed"]
-    assert [(fact["rank"], fact["kind"]) for fact in failed] == [(1, "hang")] * 4
-    assert [fact["event"] for fact in sessions(launcher)] == ["failed", "restarted"] * 4
+    assert [(fact["rank"], fact["kind"]) for fact in failed] == [(1, "hang")] * 5
+    assert [fact["event"] for fact in sessions(launcher)] == ["failed", "restarted"] * 5
     assert launcher.left() == []
 
 

@@ -52,6 +52,13 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
         )
         cfg = replace(cfg, model=sizes, data=replace(cfg.data, tickers=("AAPL", "XOM"), test_to="2016-01-29"))
         cfg = replace(cfg, global_batch=8, n_steps=4, ppo=replace(cfg.ppo, epochs=1, minibatches=2, target_kl=None))
+    if workload == "video-behavior":
+        rendered, net = (
+            replace(cfg.rendered, animals=5, seconds=10.0, size=16),
+            replace(cfg.net, width=4, blocks=(1, 1)),
+        )
+        cfg = replace(cfg, rendered=rendered, net=net, clips=replace(cfg.clips, frames=5, size=16))
+        cfg = replace(cfg, global_batch=8, epoch_clips=32, eval_every=2, eval_stride=16)
     return replace(cfg, **settings, optim=replace(cfg.optim, schedule="constant"))
 
 

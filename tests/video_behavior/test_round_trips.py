@@ -26,7 +26,7 @@ from ranks.workloads.video_behavior.annotations.boris_project import (
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 from ranks.workloads.video_behavior.annotations.read import read_annotation, read_annotations
-from tests.video_behavior.annotation_examples import FEW, NEW, PROJECT, annotations, ordered
+from tests.video_behavior.annotation_examples import FEW, NEW, PROJECT, ordered, random_annotations
 
 
 def check_same(read: Annotation, wanted: Annotation) -> None:
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @FEW
-@given(annotations())
+@given(random_annotations())
 def test_tabular_events(folder: Path, annotation: Annotation) -> None:
     for name in ("a.tsv", "a.csv"):
         write_boris_events(folder / name, [annotation])
@@ -49,14 +49,14 @@ def test_tabular_events(folder: Path, annotation: Annotation) -> None:
 
 
 @FEW
-@given(annotations())
+@given(random_annotations())
 def test_old_tabular_events(folder: Path, annotation: Annotation) -> None:
     write_old_boris_events(folder / "a.tsv", annotation)
     check_same(read_annotation(folder / "a.tsv"), annotation)
 
 
 @FEW
-@given(annotations())
+@given(random_annotations())
 def test_aggregated_events(folder: Path, annotation: Annotation) -> None:
     for name in ("a.tsv", "a.csv"):
         write_aggregated(folder / name, [annotation])
@@ -64,7 +64,7 @@ def test_aggregated_events(folder: Path, annotation: Annotation) -> None:
 
 
 @FEW
-@given(annotations())
+@given(random_annotations())
 def test_projects(folder: Path, annotation: Annotation) -> None:
     project = with_annotation(empty_project("p"), annotation)
     write_boris_project(folder / "a.boris", project)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ranks.watch.console import ConsoleView
+from ranks.watch.telemetry_rows import use_part
 
 PLAN = {"event": "plan", "ranks": 2, "devices": ["cpu", "cpu"], "shards": 8, "global_batch": 32, "iterations": 100}
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -236,3 +237,39 @@ def test_a_view_that_fails_says_so_once_and_the_run_continues(
         "still here",
         "the console view failed (RuntimeError: no space); the run continues",
     ]
+
+
+def test_what_the_ranks_use_is_at_the_end_of_the_progress(recorded: Recorded) -> None:
+    recorded.append("events.jsonl", PLAN)
+    recorded.append("telemetry.jsonl", {"use/rank0/cpu_percent": 11.0}, {"use/rank0/cpu_percent": 12.0})
+    view = recorded.view()
+    recorded.append("metrics.jsonl", row(0))
+    use = {"use/rank0/cpu_percent": 97.4, "use/rank1/cpu_percent": 48.0, "use/rank1/memory_bytes": 5.0}
+    recorded.append("telemetry.jsonl", {"time": 1, **use})
+    view.refresh()
+    assert recorded.taken() == ["iteration 1, loss 1, CPU 97 48 %"]
+
+
+def test_a_view_of_another_terminals_run_says_which_rank_is_slow(recorded: Recorded) -> None:
+    old, new = ({"event": "straggler", "rank": 1, "text": f"rank 1 is \x1b{text}"} for text in ("old", "new"))
+    recorded.append("events.jsonl", PLAN)
+    recorded.append("sessions.jsonl", {"event": "opened"}, old)
+    for attach, expected in ((True, ["rank 1 is ?new"]), (False, [])):
+        view = ConsoleView(recorded.folder, stream=recorded.stream, clock=lambda: 0.0, attach=attach)
+        recorded.taken()
+        recorded.append("sessions.jsonl", new, {"event": "stopped"})
+        view.refresh()
+        assert recorded.taken() == expected, "the launcher's own view: the launcher says it"
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        ({"use/rank0/gpu_percent": 98.0, "use/rank1/gpu_percent": 7.6, "use/rank0/cpu_percent": 50.0}, "GPU 98 8 %"),
+        ({f"use/rank{rank}/cpu_percent": 90.0 + rank for rank in range(9)}, "CPU 90 to 98 %"),
+        ({"use/rank0/cpu_percent": None, "use/rank1/cpu_percent": "x"}, ""),
+        ({}, ""),
+    ],
+)
+def test_one_number_for_each_rank(row: dict[str, Any], part: str) -> None:
+    assert use_part(row) == part

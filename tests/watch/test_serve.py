@@ -129,6 +129,31 @@ def test_a_run_in_numbers_and_only_what_is_new(tmp_path: Path) -> None:
         assert data(get, "abc-7")["reset"]
 
 
+def test_what_the_ranks_use_is_drawn_over_the_iterations(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", metrics(1, 20))
+    names = ("use/rank0/cpu_percent", "use/rank1/cpu_percent")
+    use = [{"time": 1e9 + n, "iteration": n, names[0]: n, names[1]: 2 * n} for n in (4, 8)]
+    again = [{**row, "use/rank0/cpu_percent": 77.0} for row in use[:1]]  # the iteration was done again after a crash
+    write_rows(folder / "telemetry.jsonl", [*use, *again, {"iteration": 9, "use/rank0/x": "text", "other": 5}])
+    straggler = {"event": "straggler", "time": 1e9 + 5, "rank": 1, "cause": "data", "text": "rank 1 is a straggler"}
+    stopped = {"event": "stopped", "time": 1e9 + 4, "iteration": 20}
+    write_rows(folder / "sessions.jsonl", [{"event": "opened", "time": 1e9}, stopped, straggler])
+    with served(folder) as get:
+        first = data(get)
+        curves = {name: points for name, _, points, _ in first["curves"]}
+        assert curves["use/rank0/cpu_percent"] == [[4, 4], [8, 8]]
+        assert curves["use/rank1/cpu_percent"] == [[4, 8], [8, 16]]
+        assert "other" not in curves
+        lines = [["use/rank0/cpu_percent", "rank 0"], ["use/rank1/cpu_percent", "rank 1"]]
+        assert first["layout"][-1] == ["By rank", [["use/cpu_percent", lines]]]
+        assert first["history"][-1][1:] == ["straggler", "rank 1 is a straggler"]
+        assert first["state"] == "stopped", "a notice is no end"
+        write_rows(folder / "metrics.jsonl", metrics(1, 5))
+        cut = data(get, first["next"])
+        assert cut["reset"]
+        assert "use/rank0/cpu_percent" in {name for name, *_ in cut["curves"]}
+
+
 def test_a_resumed_run_replaces_the_rows_that_were_cut_back(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", metrics(1, 20))
     with served(folder) as get:

@@ -1,4 +1,4 @@
-"""What follows the end of a run: what the machine costs until it is ended, and the command of `--then`."""
+"""What follows the end of a run: an export, what the machine costs until it is ended, and the command of `--then`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,9 +51,10 @@ class Cost:
 
 
 @contextmanager
-def at_the_end(cost: Cost, run_dir: Path) -> Generator[list[int]]:
+def at_the_end(cost: Cost, run_dir: Path, export: Sequence[str] = ()) -> Generator[list[int]]:
     """Around a run: whatever ends it, say what the machine costs and run the command. The caller appends the exit code
-    to the list, or lets the exception that ended the run pass."""
+    to the list, or lets the exception that ended the run pass. `export`: a command after a good end; where it fails,
+    its exit code follows in the list."""
     began, codes = time.monotonic(), list[int]()
     try:
         yield codes
@@ -65,6 +66,8 @@ def at_the_end(cost: Cost, run_dir: Path) -> Generator[list[int]]:
         raise
     finally:
         sys.stdout.flush()
+        if export and codes == [0]:
+            codes.append(subprocess.run(export).returncode)
         _finish(cost, codes[-1] if codes else 1, run_dir, time.monotonic() - began)
 
 

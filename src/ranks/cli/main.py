@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from ranks import __version__
 from ranks.cli import sigterm
 from ranks.errors import GaveUp, Stopped, UserError, of_system_limit
+from ranks.secrets import hide
 
 COMMANDS = {
     "train": (
@@ -48,6 +49,9 @@ COMMANDS = {
         "measure the speed on 1, 2, 4, ... GPUs, and say what limits it",
         "ranks.cli.commands.scale:scale",
     ),
+    "push": ("copy data to another machine, checked by sha256", "ranks.cli.renting.push:push"),
+    "pull": ("bring a run home from another machine, verified", "ranks.cli.renting.pull:pull"),
+    "submit": ("write the file that takes a run to a Slurm cluster, checked first", "ranks.cli.renting.submit:submit"),
     "launch": ("run a script that was written for torchrun", "ranks.cli.commands.launch:launch"),
     "prove": ("prove same-run, survive or table for a workload", "ranks.cli.commands.prove:prove"),
     "selfplay": (
@@ -106,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return dispatch(list(argv))
     except UserError as error:
-        print(error, file=sys.stderr)
+        print(hide(str(error)), file=sys.stderr)
         return error.exit_code
     except GaveUp as end:
         print(f"gave up: {end}", file=sys.stderr)
@@ -139,6 +143,10 @@ def dispatch(argv: list[str]) -> int:
     if name in COMMANDS:
         command: Callable[[list[str]], int] = find(COMMANDS[name][1])
         return command(rest)
+    if name.replace("_", "-").startswith("--local-rank"):
+        from ranks.cli.torchrun_words import answer_to_torch_launch
+
+        raise answer_to_torch_launch(argv)
     from ranks.workloads import WORKLOADS
 
     if name in COMMAND_GROUPS or name in WORKLOADS:

@@ -73,6 +73,9 @@ class RunConfig:
     """Name of the run folder; by default the workload's name."""
     runs_dir: Path = free(Path("runs"))
     """The folder of all run folders."""
+    init_from: Path | None = free(None)
+    """Begin with the weights of this export folder (runs/NAME/export) instead of new ones. The optimizer
+    starts from zero. A resume does not read it again."""
     save_every: str = free("5m")
     """How often to write a checkpoint: 500 (iterations), or 30s, 5m, 1h."""
     max_time: str | None = free(None)

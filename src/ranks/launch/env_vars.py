@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from ranks.engine.distributed.meeting import LOOPBACK
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
@@ -84,3 +84,16 @@ def _is_up(interface: str) -> bool:
         except OSError:
             return True
     return bool(struct.unpack("16sH14x", answer)[1] & IFF_UP)
+
+
+def place_of_rank(rank: int, devices: Sequence[str]) -> dict[str, str]:
+    """The variables that tell a rank its number, how many ranks there are, and its device."""
+    size = str(len(devices))
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": size,
+        "LOCAL_WORLD_SIZE": size,
+        "RANKS_DEVICE": devices[rank],
+        "RANKS_OWNS_GPU": "1" if devices.count(devices[rank]) == 1 else "0",
+    }

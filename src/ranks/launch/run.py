@@ -55,6 +55,7 @@ def launch_run(
         max_restarts=max_restarts,
         resume_line=lambda: resume_line(run_dir, progress()),
         hangs=hangs or HangRules(),
+        run_dir=run_dir,
     )
     with TensorBoardWriter(run_dir), ConsoleView(run_dir) as view:
         if placement.note is not None:

@@ -7,12 +7,14 @@ import signal
 from types import FrameType
 from typing import Any
 
+from ranks.engine.distributed.stop_signal import means_sigterm
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class SignalPipe:
     """While entered (main thread only), these signals, SIGTSTP (Ctrl-Z) and SIGCHLD are written to a pipe and do
-    nothing else.
+    nothing else; in a Slurm job SIGUSR1 too.
 
     A SIGHUP or SIGTSTP that was ignored before (`nohup`, a shell without job control) stays ignored.
     """
@@ -22,7 +24,8 @@ class SignalPipe:
         os.set_blocking(self.reader, False)
         os.set_blocking(self._writer, False)
         self._handlers: dict[signal.Signals, Any] = {}
-        for signum in (*STOP_SIGNALS, signal.SIGTSTP, signal.SIGCHLD):
+        self._stops = (*STOP_SIGNALS, *means_sigterm())
+        for signum in (*self._stops, signal.SIGTSTP, signal.SIGCHLD):
             if not (signum in (signal.SIGHUP, signal.SIGTSTP) and signal.getsignal(signum) is signal.SIG_IGN):
                 self._handlers[signum] = signal.signal(signum, _do_nothing)
         self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
@@ -31,7 +34,7 @@ class SignalPipe:
     def read(self) -> list[int]:
         """The stop signals, and SIGTSTP, that arrived since the last call, in order."""
         try:
-            return [number for number in os.read(self.reader, 4096) if number in (*STOP_SIGNALS, signal.SIGTSTP)]
+            return [number for number in os.read(self.reader, 4096) if number in (*self._stops, signal.SIGTSTP)]
         except BlockingIOError:
             return []
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from ranks.engine.runs.folder import SESSIONS_FILE, TELEMETRY_FILE
+from ranks.engine.runs.sessions import NOTICES
 from ranks.progress import LOG_S, ProgressBar, TimeLeft
 from ranks.watch.lines import (
     clean,
@@ -28,6 +30,7 @@ from ranks.watch.lines import (
 )
 from ranks.watch.self_play_line import self_play_line
 from ranks.watch.tail import JsonlTail
+from ranks.watch.telemetry_rows import use_part
 
 POLL_S = 0.25
 BEFORE_ROWS = ("opened", "resumed", "plan")
@@ -54,6 +57,9 @@ class ConsoleView:
         self._terminal = self._stream.isatty() if terminal is None else terminal
         self._clock, self._width = clock, width
         self._events, self._metrics = JsonlTail(run_dir / "events.jsonl"), JsonlTail(run_dir / "metrics.jsonl")
+        self._telemetry, self._use = JsonlTail(run_dir / TELEMETRY_FILE), ""
+        self._sessions = JsonlTail(run_dir / SESSIONS_FILE) if attach else None
+        """Of a launcher in another terminal, which says there which ranks are slow."""
         self._shown: set[str] = set()
         """Events seen before, so that after a truncation only new ones are shown."""
         self._plan: list[str] = []
@@ -139,7 +145,16 @@ class ConsoleView:
             for event in new:
                 if event.get("event") not in BEFORE_ROWS:
                     self._on_event(event)
+            self._read_launcher()
             self._draw()
+
+    def _read_launcher(self) -> None:
+        """What the launcher wrote: the use of each rank, and notices of slow ranks."""
+        for row in self._telemetry.read().rows[-1:]:
+            self._use = use_part(row)
+        for record in self._sessions.read().rows if self._sessions is not None else []:
+            if record.get("event") in NOTICES:
+                self._line(clean(str(record.get("text", ""))))
 
     def _follow(self) -> None:
         while not self._closing.wait(POLL_S) and not self._failed:
@@ -160,6 +175,8 @@ class ConsoleView:
         while rows := self._events.read().rows:
             self._shown.update(map(repr, rows))
         self._skip_rows(self._metrics.read().rows)
+        while self._telemetry.read().rows:
+            pass
 
     def _attach(self) -> None:
         """Read the rows of a running run, and show its plan and what is newest."""
@@ -176,6 +193,8 @@ class ConsoleView:
                 self._keep(row)
         if validation is not None:
             self._line(validation)
+        while self._sessions is not None and self._sessions.read().rows:
+            pass
 
     def _skip_rows(self, rows: list[dict[str, Any]]) -> None:
         """Skip these rows of metrics.jsonl and all that follow them now."""
@@ -222,11 +241,12 @@ class ConsoleView:
             if self._bar is None:
                 self._end_line(self._stream)
                 self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
-            parts = progress_parts(self._last, self._iterations, remaining_s)
+            parts = [*progress_parts(self._last, self._iterations, remaining_s), *filter(None, [self._use])]
             self._bar.update(iterations_done(self._last) or 0, parts, self._iterations)
         elif self._clock() - self._line_s >= LOG_S:
             self._line_s = self._clock()
-            self._line(progress_line(self._last, self._iterations, remaining_s))
+            parts = [progress_line(self._last, self._iterations, remaining_s), *filter(None, [self._use])]
+            self._line(", ".join(parts))
             self._last = {}
 
     def _close(self) -> None:

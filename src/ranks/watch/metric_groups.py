@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 HEADINGS: Mapping[str, str] = {
@@ -16,6 +17,25 @@ HEADINGS: Mapping[str, str] = {
 SPEED_GROUP, SPEED_HEADING = "speed", "Speed and memory"
 TIME_HEADING = "Time of an iteration"
 SPEED, PHASE_SUFFIX, NO_PHASES = "_per_second", "_s", ("time/iteration_s",)
+
+RANK = re.compile(r"(?:^|(?<=/))rank(\d{1,6})(?:/|$)")
+BY_RANK = "By rank"
+"""The heading of metrics with a rank in their names: use/rank0/cpu_percent and use/rank1/cpu_percent are two lines of
+one picture."""
+
+
+def of_ranks(names: Iterable[str]) -> dict[str, list[tuple[int, str]]]:
+    """[(rank, metric)] by the title of their picture: use/cpu_percent."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        if rank := RANK.search(name):
+            found.setdefault(RANK.sub("", name, count=1).rstrip("/") or name, []).append((int(rank[1]), name))
+    return {title: sorted(members) for title, members in found.items()}
+
+
+def of_ranks_use(name: str) -> bool:
+    """Whether a number of telemetry.jsonl says what a rank uses."""
+    return name.startswith("use/") and RANK.search(name) is not None
 
 
 def by_group(names: Iterable[str]) -> dict[str, list[str]]:

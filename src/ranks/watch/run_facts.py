@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ranks.engine.files.jsonl import number
 from ranks.engine.runs.folder import RunFolder
-from ranks.engine.runs.sessions import goodput, wall_seconds
+from ranks.engine.runs.sessions import NOTICES, goodput, newest_state, wall_seconds
 from ranks.progress import duration
 from ranks.watch.lines import JsonRow
 
@@ -25,6 +25,7 @@ SHOWN = (
     "hangs",
     "restarted",
     "gave_up",
+    *NOTICES,
     "skipped_update",
     "warning",
 )
@@ -137,7 +138,7 @@ class RunFacts:
     @property
     def state(self) -> str:
         """running, finished, stopped, ..."""
-        return "running" if self.in_use else last_state(next(reversed(self.sessions), None), self.in_use)
+        return "running" if self.in_use else last_state(reversed(self.sessions), self.in_use)
 
     def history(self) -> Iterator[tuple[str, str, str]]:
         """(when, what, details) of starts, ends, faults and warnings, in the order of time; the newest where there are
@@ -151,7 +152,8 @@ class RunFacts:
             at, what = number(session, "time"), str(session.get("event"))
             if at is not None and what in SHOWN:
                 hidden = ("event", "time", "time_s", "joined", "last_sign")
-                yield at, what, ", ".join(f"{k} {str(v)[:300]}" for k, v in session.items() if k not in hidden)
+                facts = ", ".join(f"{k} {str(v)[:300]}" for k, v in session.items() if k not in hidden)
+                yield at, what, str(session.get("text", ""))[:300] if what in NOTICES else facts
 
     def _run_events(self) -> Iterator[tuple[float, str, str]]:
         """Warnings and skipped updates have the time of training; the first session's start is added."""
@@ -162,10 +164,10 @@ class RunFacts:
                 yield start + at, what, f"iteration {event.get('iteration')}: {str(event.get('text', ''))[:300]}"
 
 
-def last_state(session: JsonRow | None, in_use: bool | None) -> str:
-    """How a run ended, by its last record in sessions.jsonl; one that wrote no end was killed. `in_use`: None where
+def last_state(newest_first: Iterable[JsonRow], in_use: bool | None) -> str:
+    """How a run ended, by its records in sessions.jsonl; one that wrote no end was killed. `in_use`: None where
     another user may hold the lock."""
-    event = str(session.get("event", "unknown")) if session is not None else "unknown"
+    event = str(newest_state(newest_first).get("event", "unknown"))
     if event in BEGINS:
         return "unknown" if in_use is None else "killed"
     return event

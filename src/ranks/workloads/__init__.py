@@ -16,6 +16,7 @@ WORKLOADS: dict[str, str] = {
     "chess-spiking": "ranks.workloads.chess_spiking",
     "graph-coloring": "ranks.workloads.graph_coloring",
     "stock-trading": "ranks.workloads.stock_trading",
+    "video-behavior": "ranks.workloads.video_behavior",
 }
 CONTRACT = ("Config", "build", "train", "evaluate")
 """What every workload defines."""

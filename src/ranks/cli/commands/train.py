@@ -8,17 +8,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from ranks.cli import debugging
+from ranks.cli import debugging, torchrun_words
 from ranks.cli.after_run import at_the_end
+from ranks.cli.commands.export import wants_onnx
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder, listing
 from ranks.errors import Stopped, UserError
-from ranks.workloads import WORKLOADS
+from ranks.workloads import WORKLOADS, is_path
 
 HELP = "Train a workload on all GPUs, or on the CPU: ranks train WORKLOAD [FLAGS], or ranks train ./FILE.py [FLAGS]."
 
@@ -27,6 +29,8 @@ def train(argv: Sequence[str]) -> int:
     """Read the settings, then join as a rank or start the ranks. Returns the exit code."""
     if not argv or argv[0].startswith("-"):
         return without_workload(argv)
+    if torchrun_words.asks_for_several_machines(argv):
+        return torchrun_words.become_torchrun(argv)
     heartbeat.connect()  # before the workload is imported, which may hang too
     environment = ProcessEnv.detect()
     if environment.kind == "ranks":  # our launcher has read the flags, so they are read once here, with the workload
@@ -83,7 +87,8 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         set_allocator_defaults(os.environ)
         if placement.only:
             os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
-        with at_the_end(settings.cost, run_folder(engine).path) as codes:
+        path = run_folder(engine).path
+        with at_the_end(settings.cost, path, export_command(settings, path)) as codes:
             codes.append(run_here(argv, placement.devices[0], shows=True))
         return codes[-1]
 
@@ -94,7 +99,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     folder.check_format()
     lock_fd = folder.lock()
     try:
-        with at_the_end(settings.cost, folder.path) as codes:
+        with at_the_end(settings.cost, folder.path, export_command(settings, folder.path)) as codes:
             code = launch_run(
                 worker_command(argv),
                 placement,
@@ -107,7 +112,7 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
                 record=partial(record, folder),
             )
             codes.append(code)
-        return code
+        return codes[-1]
     finally:
         os.close(lock_fd)
 
@@ -187,6 +192,16 @@ def worker_command(argv: Sequence[str]) -> list[str]:
     return [sys.executable, *([] if here else ["-P"]), "-m", "ranks", "train", *argv]
 
 
+def export_command(settings: Settings, folder: Path) -> list[str]:
+    """The command of `--export`, in a process of its own; none where the end of the run exports enough. The code of a
+    user's file was executed already. Raises UserError for an unknown format."""
+    formats = settings.flags.export
+    if not wants_onnx(formats, f"--export {formats}"):
+        return []
+    command = [sys.executable, "-m", "ranks", "export", str(folder), "--format", str(formats)]
+    return [*command, "--trust-code"] if is_path(settings.workload) else command
+
+
 def run_folder(engine: RunConfig) -> RunFolder:
     """The folder of the run."""
     return RunFolder.of(engine.runs_dir, str(engine.name))
@@ -205,9 +220,10 @@ def record(folder: RunFolder, fact: dict[str, Any]) -> None:
     if not folder.exists:
         return
     from ranks.engine.files.jsonl import JsonlFile, last_rows
+    from ranks.engine.runs.sessions import newest_state
 
     path = folder.path / SESSIONS_FILE
-    last = next(last_rows(path), {})
+    last = newest_state(last_rows(path))
     if fact.get("kind") == "user_error" and last.get("event") not in ("opened", "resumed"):
         return
     sessions = JsonlFile(path)

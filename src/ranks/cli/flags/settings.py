@@ -19,6 +19,7 @@ from ranks.engine.config_file import encode, overlay, read_object
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.user_file import add_folder_to_path
 from ranks.errors import UserError, nearest
+from ranks.secrets import refuse_in_settings
 from ranks.workloads import CONTRACT, check_config, is_path, load
 
 NO_HELP = {"help": ""}
@@ -48,6 +49,8 @@ class TrainFlags:
     then: str | None = None
     """A shell command that runs after the end of the run, good or bad, when all is saved: one that ends the
     machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started."""
+    export: str | None = None
+    """What to export at the end of the run: safetensors (always written), onnx, or both with a comma."""
     preset: str | None = None
     """Name of one of the workload's presets."""
     config: Path | None = None
@@ -103,6 +106,8 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     )
     about = description(workload, module)
     asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=TRAIN_ADVICE, pairs=True)
+    refuse_in_settings(asked.engine)
+    refuse_in_settings(asked.config)
     cost = Cost(asked.flags.price, asked.flags.max_cost, asked.flags.then)
     named = cost.limited(replace(asked.engine, name=asked.engine.name or Path(workload).stem))
     RunFolder.of(named.runs_dir, str(named.name))  # raises UserError for a name that no folder can have

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ranks.cli.on_runs.columns import aligned
+from ranks.cli.columns import aligned
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup
 from ranks.hardware.forecast.ledger import ForecastAndFact
@@ -130,6 +130,19 @@ def _about(link: Link) -> dict[str, Any]:
     return {"name": link.name, "source": link.source, "uncertainty": link.uncertainty}
 
 
+def fact_rows(c: ForecastAndFact) -> Iterator[tuple[str, ...]]:
+    """A forecast and its fact as rows, for a report."""
+    yield "time of", "forecast (90 %)", "fact", "error"
+    yield "an iteration", with_interval(c.forecast_s, short_s), short_s(c.fact_s), _error(c)
+    if c.fact_run_s is not None:
+        error = f"{c.forecast_run_s.middle / c.fact_run_s - 1:+.1%}"
+        yield "the whole run", with_interval(c.forecast_run_s, clock), clock(c.fact_run_s), error
+
+
+def _error(c: ForecastAndFact) -> str:
+    return f"{c.error:+.1%}" + ("" if c.is_within else ", outside")
+
+
 def compared(comparisons: Sequence[ForecastAndFact]) -> str:
     """Forecasts and facts."""
     lines = [["run", "ranks", "iteration (90 %)", "fact", "error", "whole run (90 %)", "fact"]]
@@ -140,7 +153,7 @@ def compared(comparisons: Sequence[ForecastAndFact]) -> str:
                 str(c.num_ranks),
                 with_interval(c.forecast_s, short_s),
                 short_s(c.fact_s),
-                f"{c.error:+.1%}" + ("" if c.is_within else ", outside"),
+                _error(c),
                 with_interval(c.forecast_run_s, clock),
                 "-" if c.fact_run_s is None else clock(c.fact_run_s),
             ]

@@ -9,8 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
+from ranks.cli.columns import aligned
 from ranks.cli.flags.parse import parse
-from ranks.cli.on_runs.columns import aligned
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import METRICS_FILE, RunFolder

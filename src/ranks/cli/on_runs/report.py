@@ -11,7 +11,7 @@ from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.on_runs.price import check_price
 from ranks.engine.files.jsonl import iter_rows, number
 from ranks.engine.runs.find_run import find_folder
-from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE
 from ranks.errors import UserError
 from ranks.watch.run_facts import RowSums, RunFacts
 
@@ -44,19 +44,24 @@ def report(argv: Sequence[str]) -> int:
     if not rows:
         raise UserError(asked, f"{folder} has no metrics yet", "wait until the first iteration has ended")
     try:
+        from ranks.watch.report.by_rank import draw_by_rank
         from ranks.watch.report.curves import draw
     except ModuleNotFoundError as missing:
         if missing.name != "matplotlib":
             raise
         raise UserError(asked, "the package matplotlib is not installed", "pip install 'ranks[report]'") from missing
+    from ranks.cli.forecasting.table import fact_rows
+    from ranks.hardware.forecast.ledger import ForecastLedger
     from ranks.watch.report.page import page
 
+    forecasts = list(ForecastLedger(folder.parent).compare([folder]))
     place = flags.out or folder / "report"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        pictures = draw(rows, place)
+        pictures = [*draw(rows, place), *draw_by_rank(list(iter_rows(folder / TELEMETRY_FILE)), place)]
         written = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures), encoding="utf-8")
+        more = [(f"Forecast and fact, ranks: {c.num_ranks}", fact_rows(c)) for c in forecasts]
+        (place / PAGE).write_text(page(facts, flags.price, time.time(), written, pictures, more), encoding="utf-8")
     except OSError as error:
         found = f"{place}: {error.strerror or error}"
         raise UserError(asked, found, "give a writable folder with --out") from error

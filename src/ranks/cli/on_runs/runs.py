@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ranks.cli.columns import aligned
 from ranks.cli.flags.parse import parse
-from ranks.cli.on_runs.columns import aligned
 from ranks.cli.units import age, size
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.files.regular import DamagedFile
@@ -89,7 +89,7 @@ def describe(folder: Path) -> RunInfo:
     metric = next((name for name in MAIN_METRICS if newest(rows, name) is not None), None)
     sessions = list(last_rows(folder / SESSIONS_FILE))
     in_use = RunFolder(folder).in_use()
-    ended = clean(last_state(next(iter(sessions), None), in_use))
+    ended = clean(last_state(sessions, in_use))
     size_bytes, written_s = size_and_time(folder, metrics)
     return RunInfo(
         name=clean(folder.name),

@@ -17,6 +17,7 @@ from ranks.engine.config import seconds
 from ranks.engine.files.jsonl import last_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
+from ranks.engine.runs.sessions import newest_state
 from ranks.errors import UserError
 
 POLL_S = 0.1
@@ -54,7 +55,7 @@ def stop(argv: Sequence[str]) -> int:
             print(f"it still runs after {flags.limit}; kill -9 {pid} ends it without a save")
             return 1
         time.sleep(POLL_S)
-    last = next(last_rows(folder.path / SESSIONS_FILE), {})
+    last = newest_state(last_rows(folder.path / SESSIONS_FILE))
     print(
         f"{last.get('event', 'ended')} at iteration {last.get('iteration', '?')}; the same command resumes from there"
     )

@@ -17,6 +17,7 @@ from ranks.cli.on_runs.price import check_price
 from ranks.engine.files.jsonl import last_rows
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
+from ranks.engine.runs.sessions import newest_state
 from ranks.errors import UserError
 from ranks.watch.console import ConsoleView
 from ranks.watch.lines import clean
@@ -66,7 +67,7 @@ def watch(argv: Sequence[str]) -> int:
     with ConsoleView(folder.path, attach=True):
         while folder.in_use():
             time.sleep(POLL_S)
-    last = next(last_rows(folder.path / SESSIONS_FILE), {})
+    last = newest_state(last_rows(folder.path / SESSIONS_FILE))
     if last.get("event") != "finished":  # of a finished run the view has shown the summary, or it was over before
         print(f"not running: {last.get('event', 'unknown')} at iteration {last.get('iteration', '?')}")
     return 0

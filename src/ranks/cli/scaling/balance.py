@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ranks.cli.on_runs.columns import aligned
+from ranks.cli.columns import aligned
 from ranks.cli.scaling.measure import Case, Measurement
 from ranks.cli.units import rate, short_s
 from ranks.engine.sharding.assignment import ShardAssignment

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ranks.cli.columns import aligned
 from ranks.cli.flags.settings import Settings
-from ranks.cli.on_runs.columns import aligned
 from ranks.cli.scaling.measure import Case, Measurement
 from ranks.cli.units import rate, short_s, size
 from ranks.engine.config import OptimConfig

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ranks.cli.on_runs.columns import aligned
+from ranks.cli.columns import aligned
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.scale.law import ScalabilityLaw
 from ranks.hardware.scale.loss import Point

@@ -28,6 +28,7 @@ class Config:
     """Samples of one update, all GPUs together."""
     hidden: int = 64
     eval_every: int = free(100)
+    workers: int = free(0)
     optim: OptimConfig = OptimConfig(lr=1e-2)
 
 
@@ -80,7 +81,7 @@ def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Loss:
 
 def train(cfg: Config, world: World) -> Summary:
     data = Points(6000, seed=1, device=world.device)
-    batches = stream(data, cfg.global_batch, world)
+    batches = stream(data, cfg.global_batch, world, workers=cfg.workers)
     learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=data.sha256) as run:
         for iteration in run.iterations(cfg.iterations):

@@ -58,10 +58,14 @@ class Comm:
         if self.size == 1:
             return _Done()
         heartbeat.start_collective(ALL_REDUCE)
+        heartbeat.sends()
         if self.staged:
             host = tensor.cpu()
-            return _Work(_all_reduce(host), host, tensor)
-        return _Work(_all_reduce(tensor))
+            work = _Work(_all_reduce(host), host, tensor)
+        else:
+            work = _Work(_all_reduce(tensor))
+        heartbeat.sent()
+        return work
 
     def exchange(self, out: Tensor, inp: Tensor, out_sizes: list[int], in_sizes: list[int]) -> None:
         """All-to-all of 1-D tensors: `in_sizes[r]` elements go to rank r, `out_sizes[r]` come from

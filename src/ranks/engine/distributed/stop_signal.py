@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, noticed at once by a thread that reads Python's wake-up descriptor.
+"""SIGTERM and SIGINT (in a Slurm job SIGUSR1 too), noticed at once by a thread that reads Python's wake-up descriptor.
 
 A Python signal handler runs only when the main thread returns to Python. Inside a collective that
 takes seconds; the thread does not wait for it.
@@ -20,7 +20,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import ClassVar
 
@@ -29,6 +29,14 @@ from ranks.engine.liveness.phases import GRACE_FACTOR
 
 GRACE_POLL_S = 0.5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def means_sigterm(environ: Mapping[str, str] = os.environ) -> tuple[signal.Signals, ...]:
+    """Other signals that stop as SIGTERM does: SIGUSR1 in a Slurm job, as sent by `sbatch --signal=USR1@120` before the
+    time limit."""
+    return (signal.SIGUSR1,) if "SLURM_JOB_ID" in environ else ()
+
+
 ANSWER = "\nstopping after this iteration, with a checkpoint; Ctrl-C again ends at once, without one"
 
 
@@ -73,7 +81,7 @@ class StopSignal:
             return
         self._writer.setblocking(False)
         signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        for signum in SIGNALS:
+        for signum in (*SIGNALS, *means_sigterm()):
             self._previous[signum] = signal.signal(signum, _ignore)
         threading.Thread(target=self._watch, name="ranks-stop", daemon=True).start()
         os.register_at_fork(after_in_child=self.uninstall)
@@ -91,17 +99,18 @@ class StopSignal:
 
     def _watch(self) -> None:
         while data := self._reader.recv(1):
-            if data[0] not in SIGNALS:
+            if data[0] not in (*SIGNALS, *means_sigterm()):
                 continue
-            if not self.deferred() or (self.received and data[0] == signal.SIGINT):
+            signum = data[0] if data[0] in SIGNALS else signal.SIGTERM
+            if not self.deferred() or (self.received and signum == signal.SIGINT):
                 sys.stdout.flush()
-                os._exit(128 + data[0])
+                os._exit(128 + signum)
             if not self.received and self.unsupervised:
-                if data[0] == signal.SIGINT:
+                if signum == signal.SIGINT:
                     print(ANSWER, file=sys.stderr, flush=True)
                 else:
                     threading.Thread(target=self._end_if_it_hangs, name="ranks-grace", daemon=True).start()
-            self.received = self.received or data[0]
+            self.received = self.received or signum
         self._reader.close()
 
     def _end_if_it_hangs(self) -> None:

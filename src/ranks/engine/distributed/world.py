@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -62,6 +63,7 @@ class World:
         self.decided = NOTHING
         self.workload = workload
         self.joined_at = time.time()
+        self._at_leave: list[Callable[[], object]] = []
 
     @classmethod
     def join(cls, config: RunConfig | None = None, *, device: str | None = None, workload: str | None = None) -> World:
@@ -90,8 +92,14 @@ class World:
         world.stop.install()
         return world
 
+    def at_leave(self, close: Callable[[], object]) -> None:
+        """Call `close` when this rank leaves, for example to end its worker processes."""
+        self._at_leave.append(close)
+
     def leave(self) -> None:
-        """Restore the signal handlers and end the process group."""
+        """Call what was registered by `at_leave`, restore the signal handlers and end the process group."""
+        while self._at_leave:
+            self._at_leave.pop()()
         self.stop.uninstall()
         if dist.is_initialized():
             dist.destroy_process_group()

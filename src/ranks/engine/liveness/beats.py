@@ -37,12 +37,21 @@ class Field(IntEnum):
     WAITING = 8
     """1 while the host waits for a collective."""
     WORKER = 9
-    """The process id of the environment worker that the rank waits for, else 0."""
-    ENVIRONMENT = 10
-    """The id of that environment."""
+    """The process id of the worker (of an environment, of data) that the rank waits for, else 0."""
+    WORKER_ITEM = 10
+    """The id of that environment, or of the item that the worker loads."""
     STACKS = 11
     """1 once the rank writes its Python stack to a file at `STACK_SIGNAL`."""
-    SLOWEST_NS = 12
+    COMPUTE_NS = 12
+    """The time of training up to the begin of this iteration, by `Account`: own work."""
+    DATA_NS = 13
+    SEND_NS = 14
+    WAIT_NS = 15
+    SHARD = 16
+    """The shard at which the newest forward pass begins."""
+    OFFSET = 17
+    """The item of that shard, from 0."""
+    SLOWEST_NS = 18
 
 
 class Collective(IntEnum):

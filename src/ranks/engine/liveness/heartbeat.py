@@ -15,6 +15,7 @@ from time import monotonic_ns
 from ranks.engine.liveness import stacks
 from ranks.engine.liveness.beats import ROW, BeatsFile, Field
 from ranks.engine.liveness.phases import Phase
+from ranks.engine.liveness.work_times import Account, WorkTimes
 
 BEATS_VARIABLE = "RANKS_BEATS"
 """The environment variable with the path of the file of beats."""
@@ -22,6 +23,12 @@ BEATS_VARIABLE = "RANKS_BEATS"
 _ITERATION, _STEPS, _BEATS, _BEAT_NS = Field.ITERATION.value, Field.STEPS.value, Field.BEATS.value, Field.BEAT_NS.value
 _PHASE, _COLLECTIVES, _COLLECTIVE = Field.PHASE.value, Field.COLLECTIVES.value, Field.COLLECTIVE.value
 _WAITING, _SLOWEST_NS = Field.WAITING.value, Field.SLOWEST_NS.value
+_SHARD, _OFFSET, _TRAIN = Field.SHARD.value, Field.OFFSET.value, Phase.TRAIN.value
+_WAITING_FOR_DATA = Phase.WAITING_FOR_DATA.value
+_COMPUTE_NS, _DATA_NS = Field.COMPUTE_NS.value, Field.DATA_NS.value
+_SEND_NS, _WAIT_NS = Field.SEND_NS.value, Field.WAIT_NS.value
+_COMPUTE, _DATA = Account.COMPUTE.value, Account.DATA.value
+_SEND, _WAIT = Account.SEND.value, Account.WAIT.value
 
 
 class Heartbeat:
@@ -35,6 +42,7 @@ class Heartbeat:
         self._slowest_ns = [0] * len(Phase)
         self._beats = self._collectives = 0
         self._waiting = _Waiting(self)
+        self._times = WorkTimes()
 
     def connect(self, environ: Mapping[str, str] = os.environ) -> None:
         """Write to the launcher's file from now on, and write the Python stack to a file when it asks for it.
@@ -89,12 +97,19 @@ class Heartbeat:
         """The rank begins another phase."""
         self.beat()
         self._phase = self._row[_PHASE] = int(phase)
+        if self._phase == _WAITING_FOR_DATA:
+            self._times.switch(_DATA)
+        else:
+            self._times.train(self._phase == _TRAIN)
 
     def iteration(self, finished: int, *, first: bool) -> None:
         """An iteration begins when `finished` of them are finished. `first`: of this session."""
         self._iteration_phase = (Phase.FIRST_ITERATION if first else Phase.TRAIN).value
-        self._row[_ITERATION] = finished
         self.enter(self._iteration_phase)
+        self._row[_ITERATION] = finished
+        row, total_ns = self._row, self._times.total_ns
+        row[_COMPUTE_NS], row[_DATA_NS] = total_ns[_COMPUTE], total_ns[_DATA]
+        row[_SEND_NS], row[_WAIT_NS] = total_ns[_SEND], total_ns[_WAIT]
 
     def may_evaluate(self) -> None:
         """An evaluation may follow, until the next update or the end of the iteration."""
@@ -115,6 +130,27 @@ class Heartbeat:
         finally:
             self.enter(before)
 
+    def micro_batch(self, shard: int, offset: int) -> None:
+        """A forward pass begins at this item of this shard."""
+        self._row[_SHARD], self._row[_OFFSET] = shard, offset
+
+    # Where the time goes ----------------------------------------------------------------------------------------------
+
+    def loads(self) -> None:
+        """The rank begins to load items."""
+        self._times.switch(_DATA)
+
+    def loaded(self) -> None:
+        self._times.switch(_COMPUTE)
+
+    def host_counts(self, counts: bool) -> None:
+        """Whether the time of the host counts from now on; in an update on CUDA that of the device counts."""
+        self._times.count_host(counts)
+
+    def device_worked(self, seconds: Mapping[Account, float]) -> None:
+        """What the device's clock says of an update, by `Account`."""
+        self._times.add(seconds)
+
     # Collectives ------------------------------------------------------------------------------------------------------
 
     def start_collective(self, kind: int) -> None:
@@ -122,12 +158,21 @@ class Heartbeat:
         self._row[_COLLECTIVE] = kind
         self._collectives = self._row[_COLLECTIVES] = self._collectives + 1
 
-    def wait(self) -> None:
-        """The host begins to wait for the other ranks or the device."""
+    def sends(self) -> None:
+        """The rank begins to start the sum of gradients."""
+        self._times.switch(_SEND)
+
+    def sent(self) -> None:
+        self._times.switch(_COMPUTE)
+
+    def wait(self, account: int = _WAIT) -> None:
+        """The host begins to wait for the other ranks or the device. `account`: what its time goes to."""
+        self._times.switch(account)
         self._row[_WAITING] = 1
 
     def wait_over(self) -> None:
         self._row[_WAITING] = 0
+        self._times.switch(_COMPUTE)
 
     def collective(self, kind: int) -> AbstractContextManager[None]:
         """The host takes part in a collective inside the block."""
@@ -138,9 +183,10 @@ class Heartbeat:
     # Workers ----------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def waits_for_worker(self, pid: int, environment: int) -> Generator[None]:
-        """The rank waits for the process of an environment inside the block."""
-        self._row[Field.ENVIRONMENT], self._row[Field.WORKER] = environment, pid
+    def waits_for_worker(self, pid: int, item: int) -> Generator[None]:
+        """The rank waits for a worker inside the block. `item`: the id of its environment, or of the item that it
+        loads."""
+        self._row[Field.WORKER_ITEM], self._row[Field.WORKER] = item, pid
         try:
             yield
         finally:

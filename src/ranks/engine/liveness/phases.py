@@ -33,6 +33,9 @@ class Phase(IntEnum):
     """`Run.finish`: the last save and the export, and what the program does after it."""
     LEFT = 7
     """The rank has left the others in good order and may end."""
+    WAITING_FOR_DATA = 8
+    """Workers of background loading have not yet gathered the next batch. The rank itself ends the run when a worker
+    hangs."""
 
     @property
     def words(self) -> str:
@@ -49,6 +52,7 @@ ALLOWANCE: Mapping[Phase, float] = {
     Phase.SAVE: 6.0,
     Phase.FINISH: 6.0,
     Phase.LEFT: 6.0,
+    Phase.WAITING_FOR_DATA: 2.0,
 }
 """The limit of a phase as a multiple of `--hang-timeout`."""
 

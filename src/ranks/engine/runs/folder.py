@@ -31,6 +31,8 @@ CONFIG_FILE = "run_config.json"
 METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
 SESSIONS_FILE = "sessions.jsonl"
+TELEMETRY_FILE = "telemetry.jsonl"
+"""What the ranks use, as the launcher samples it. No checkpoint names it, and a resume does not cut it."""
 TEMPORARY = ".tmp-"
 """Begins the names of what is being written or deleted in checkpoints/ and kept/."""
 

@@ -84,6 +84,14 @@ class UnwrittenRows:
         self.current.times.seconds["save"] = save_s
         return self.current
 
+    def restart(self, time_s: float) -> None:
+        """The current iteration begins now. What it has done before (it has waited for its first batch) does not
+        count."""
+        if self.current is not None:
+            self.current.time_s = time_s
+            seconds = self.current.times.seconds
+            seconds.update({phase: 0.0 for phase in seconds if phase != "save"})
+
     def finish(self, time_s: float) -> None:
         """The current iteration has ended."""
         assert self.current is not None

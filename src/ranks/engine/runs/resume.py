@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +33,8 @@ from ranks.engine.runs.folder import (
     RunFolder,
 )
 from ranks.engine.runs.kept.kept_folder import NAMED
+from ranks.engine.runs.sessions import newest_state
+from ranks.engine.runs.warm_start import initial_sha256, load_initial_weights
 from ranks.engine.state import Stateful
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
@@ -58,6 +59,8 @@ class Opened:
     """Kept files that a killed process left unfinished; they are removed."""
     changed_code: list[str] = field(default_factory=list[str])
     """What differs from the code that trained before."""
+    notes: list[str] = field(default_factory=list[str])
+    """Other things that the person who watches should know."""
 
     @property
     def warnings(self) -> list[str]:
@@ -95,13 +98,18 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
     """Create the folder with checkpoint 0, or load the newest checkpoint that verifies. Every rank
     calls it."""
     heartbeat.enter(Phase.LOAD)
-    who = identity(world, config, keep, data)
+    who, export = identity(world, config, keep, data), world.config.init_from
+    initial = on_first_rank(world, lambda: initial_sha256(export, folder))
+    who |= {"init_from": initial} if initial is not None else {}
     verified: list[Checkpoint] = []  # on the first rank, which then need not read it twice
     found = on_first_rank(world, lambda: _look(folder, who, verified))
     if found is None:
+        load_initial_weights(world, [kept for kept in keep.values() if isinstance(kept, Learner)])
         state = HostState.of({name: kept.state_dict() for name, kept in keep.items()})
         created = on_first_rank(world, lambda: _create(folder, world, config, who, state))
         _check_shared(world, folder.checkpoints / f"{0:08d}")
+        if initial is not None:
+            created.notes.append(f"begins with the weights of {export}, sha256 {initial[:12]}")
         return created
     path, damaged, half_written = found
     _check_shared(world, path)
@@ -123,11 +131,12 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         manifest,
         resumed=True,
         session=_session(world, "resumed", manifest.iteration, folder.path / METRICS_FILE),
-        finished=[r.get("event") for r in islice(last_rows(folder.path / SESSIONS_FILE), 1)] == ["finished"],
+        finished=newest_state(last_rows(folder.path / SESSIONS_FILE)).get("event") == "finished",
         lengths={METRICS_FILE: manifest.metrics_bytes, EVENTS_FILE: manifest.events_bytes},
         damaged=damaged,
         half_written=half_written,
         changed_code=on_first_rank(world, lambda: code.update(folder, world.workload)),
+        notes=[f"--init-from {export} is not read: the run continues from its checkpoint"] if export else [],
     )
 
 

@@ -92,6 +92,8 @@ class Run:
             run._closing = closing.pop_all()
         for text in (*opened.warnings, *run._log.shortened):
             run.session.warn(text)
+        for text in opened.notes:
+            run.session.note(text)
         for learner in run.learners.values():
             warn_unless_exportable(learner.model, run.session.warn)
         return run
@@ -160,8 +162,7 @@ class Run:
         self._emit({**event, "folder": str(self.folder.path)})
         for warning in filter(None, map(schedule_warning, self.learners.values())):
             self.session.warn(warning)
-        if self._rows.current is not None:  # the timing of one update is no part of the first iteration
-            self._rows.current.time_s = self.time_s
+        self._rows.restart(self.time_s)  # the timing of one update is no part of the first iteration
 
     def _boundary(self) -> None:
         """Between two iterations: write rows, save if one is due, stop if that is agreed."""

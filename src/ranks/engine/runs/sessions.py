@@ -8,6 +8,14 @@ from typing import Any
 
 from ranks.engine.files.jsonl import number
 
+NOTICES = ("slow_rank", "rank_goes_on", "straggler", "straggler_over", "uneven_gpus")
+"""Events that the launcher records while a session goes on. They begin and end nothing."""
+
+
+def newest_state(newest_first: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The newest record that says how a session began or ended; empty without one."""
+    return next((record for record in newest_first if record.get("event") not in NOTICES), {})
+
 
 def wall_seconds(sessions: Iterable[Mapping[str, Any]]) -> float:
     """Seconds of all sessions, from start to end. A session that was killed ends when its

@@ -17,10 +17,10 @@ from __future__ import annotations
 import hashlib
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from ranks.engine.sharding.numpy_rng import numpy_generator as numpy_generator
 from ranks.splitmix64 import GOLDEN_GAMMA, MIX_1, MIX_2, as_int64
 
 _GAMMA, _MIX_1, _MIX_2 = (as_int64(word) for word in (GOLDEN_GAMMA, MIX_1, MIX_2))
@@ -82,10 +82,3 @@ def permutation(key: int, n: int) -> Tensor:
 def torch_seed(seed: int, step: int, shard: int, offset: int) -> int:
     """The seed of torch's own generators before a pass that begins at item `offset` of a shard."""
     return key(seed, f"torch/{shard}/{offset}", step) & (2**63 - 1)
-
-
-def numpy_generator(seed: int, purpose: str, step: int, item: int) -> np.random.Generator:
-    """A NumPy generator for one item, to make data on the CPU (Philox, Salmon et al. 2011, keyed by
-    all four)."""
-    digest = hashlib.blake2b(f"{seed}/{purpose}/{step}/{item}".encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

@@ -53,8 +53,7 @@ class Learner:
         self.world, self.global_batch, self.total_updates = world, global_batch, updates
         self.config = config.resolve(global_batch=global_batch, updates=updates)
         self.model = model.to(world.device, torch.get_default_dtype())
-        for tensor in [*self.model.parameters(), *self.model.buffers()]:
-            world.comm.broadcast(tensor.data)
+        self.share_weights()
         self.updates = 0
         self.layout = VoteLayout(world.size)
         self.gradients = FlatGradients(self.model, self.layout.length)
@@ -71,6 +70,11 @@ class Learner:
         self.dry_run = DryRun(self.passes, self.gradients)
         self._pending: tuple[PendingUpdate, StepStats] | None = None
         self._non_finite_losses = self._skipped_updates = 0
+
+    def share_weights(self) -> None:
+        """Give every rank the weights and buffers of the first one."""
+        for tensor in [*self.model.parameters(), *self.model.buffers()]:
+            self.world.comm.broadcast(tensor.data)
 
     @property
     def num_parameters(self) -> int:
@@ -122,9 +126,14 @@ class Learner:
             planned, session.before_first_update = session.before_first_update, None
             planned(self.time_step(loss_fn, batch))
         update = self._update_of(loss_fn, batch)
+        on_device = update.clock.on_device
+        if on_device:
+            heartbeat.host_counts(False)  # `StepStats.read` adds the device's times
         self.passes.queue(update)
         self._resolve_previous(update)
         stats = StepStats(self._queue_update(update), update.clock, update.times, update.batch.item)
+        if on_device:
+            heartbeat.host_counts(True)
         self._pending = update, stats
         self.updates += 1
         return stats

@@ -10,6 +10,7 @@ from ranks.engine.distributed.device_errors import is_out_of_memory
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.requests import NOTHING, Requests
 from ranks.engine.distributed.world import World
+from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.engine.sharding.batch import MicroBatch
 from ranks.engine.sharding.torch_rng import TorchGenerators
 from ranks.engine.update.buffers import Buffers
@@ -77,7 +78,10 @@ class Passes:
     def _run(self, update: PendingUpdate, piece: MicroBatch, totals: PassTotals) -> None:
         self.generators.seed(self.world.seed, update.number, piece)
         update.clock.mark("compute")
+        heartbeat.micro_batch(piece.shard, piece.offset)
+        heartbeat.loads()
         batch = update.batch.gather(piece.ids)
+        heartbeat.loaded()
         update.clock.mark("data")
         # The first passes with a loss function show whether it draws random numbers and whether it
         # changes buffers. To look costs time and, for the generators, waits for the device; --exact

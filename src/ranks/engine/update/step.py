@@ -12,10 +12,14 @@ from torch import Tensor
 
 from ranks.engine.distributed.session import PhaseTimes
 from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.work_times import Account
 from ranks.engine.sharding.batch import MicroBatch, StepBatch
 from ranks.engine.update.loss import Loss
 from ranks.engine.update.step_clock import StepClock
 from ranks.engine.update.vote import Vote, VoteLayout
+
+ACCOUNTS = {"data": Account.DATA, "compute": Account.COMPUTE, "communication": Account.WAIT}
+"""Of the phases of an update."""
 
 
 class VoteCopy:
@@ -41,7 +45,7 @@ class VoteCopy:
     def read(self) -> Vote:
         """The vote; waits until the device has copied it."""
         if self._copied is not None:
-            heartbeat.wait()
+            heartbeat.wait(Account.OTHER)  # the update's own times are added once it is read
             self._copied.synchronize()
             heartbeat.wait_over()
         return self.layout.read(self.host.tolist(), self.names)
@@ -72,8 +76,11 @@ class StepStats:
         """The numbers, on the host."""
         if self._vote is None:
             self._vote = self.copy.read()
-            for phase, seconds in self._clock.read().items():
-                self._times.seconds[phase] += seconds
+            seconds = self._clock.read()
+            for phase, phase_s in seconds.items():
+                self._times.seconds[phase] += phase_s
+            if self._clock.on_device:
+                heartbeat.device_worked({account: seconds[phase] for phase, account in ACCOUNTS.items()})
             if self._item is not None and not self._vote.requests.retry:
                 self._times.items[self._item] += self._vote.count
         return self._vote

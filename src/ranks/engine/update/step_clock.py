@@ -14,13 +14,14 @@ class StepClock:
     wait for nothing."""
 
     def __init__(self, device: torch.device) -> None:
-        self._cuda = device.type == "cuda"
+        self.on_device = device.type == "cuda"
+        """Whether the device's clock counts, not the host's."""
         self._marks: list[tuple[str, Mark]] = []
         self.mark("start")
 
     def mark(self, phase: str) -> None:
         """Assign the time since the previous mark to `phase`."""
-        if self._cuda:
+        if self.on_device:
             event = torch.cuda.Event(enable_timing=True)
             event.record()
             self._marks.append((phase, event))

@@ -89,7 +89,7 @@ def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, fas
     """The run of `profile` on `trace.num_ranks` ranks that are joined by `link`."""
     iterations = [_faster(i, faster.middle) for i in trace.iterations]
     replayed = replay(iterations, link, trace.num_ranks)
-    iteration_s = _interval(iterations, link, trace.num_ranks, replayed.seconds, faster)
+    iteration_s = iteration_interval(iterations, link, trace.num_ranks, replayed.seconds, faster)
     evaluations = math.ceil(profile.iterations / profile.eval_every) if profile.eval_every else 1
     saves = num_saves(profile.save_every, profile.iterations, replayed.seconds)
     saves += evaluations if trace.saves_with_evaluation else 0
@@ -113,10 +113,11 @@ def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, fas
     )
 
 
-def _interval(
-    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, seconds: float, faster: Speedup
+def iteration_interval(
+    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, seconds: float, faster: Speedup = Speedup()
 ) -> ForecastInterval:
-    """What the recorded iterations, another day, the link and another GPU leave open, as independent errors."""
+    """The replayed `seconds` of an iteration with what the recorded iterations, another day, the link and another GPU
+    leave open, as independent errors."""
     work = [iteration.work_s for iteration in iterations]
     of_mean = statistics.stdev(work) / math.sqrt(len(work)) / statistics.fmean(work) if len(work) > 1 else 0.2
     deviations = statistics.pstdev(work) / statistics.fmean(work)

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ranks.engine.files.jsonl import JsonlFile, iter_rows, number
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
-from ranks.engine.runs.sessions import wall_seconds
+from ranks.engine.runs.sessions import newest_state, wall_seconds
 from ranks.errors import UserError
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
@@ -130,7 +130,7 @@ class Fact:
         started = next((at for s in sessions if (at := number(s, "joined") or number(s, "time")) is not None), None)
         if not later or len(ranks) != 1 or started is None:
             return None
-        finished = bool(sessions) and sessions[-1].get("event") == "finished"
+        finished = newest_state(reversed(sessions)).get("event") == "finished"
         return cls(
             workload,
             settings,

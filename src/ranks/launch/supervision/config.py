@@ -10,6 +10,7 @@ from typing import Literal
 
 from ranks.launch.logs import LogFolder
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 OnHang = Literal["restart", "report"]
 
 
@@ -51,3 +52,17 @@ class LaunchConfig:
     resume_line: Callable[[], str] | None = None
     """A line that says from where the same command resumes; shown after a failure that ends the run."""
     hangs: HangRules = field(default_factory=HangRules)
+    run_dir: Path | None = None
+    """Of the run whose ranks are sampled (`launch/telemetry/`); None for a script of the user."""
+
+    @property
+    def gpus(self) -> dict[int, str]:
+        """Rank -> its GPU as CUDA_VISIBLE_DEVICES names it; empty on the CPU."""
+        found: dict[int, str] = {}
+        for rank, device in enumerate(self.devices):
+            number = device.removeprefix("cuda:")
+            if number.isdigit():
+                own = self.own_env[rank] if self.own_env else {}
+                visible = own.get(VISIBLE, self.env.get(VISIBLE, "")).split(",")
+                found[rank] = visible[int(number)].strip() if visible[0] and int(number) < len(visible) else number
+        return found

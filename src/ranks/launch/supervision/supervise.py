@@ -27,6 +27,7 @@ from typing import Any
 from ranks.engine.liveness.beats import BeatsFile
 from ranks.engine.liveness.heartbeat import BEATS_VARIABLE
 from ranks.engine.liveness.stacks import STACKS_VARIABLE
+from ranks.launch.env_vars import place_of_rank
 from ranks.launch.failures.explain import signal_name
 from ranks.launch.failures.failure import EXIT_CODES, Failure
 from ranks.launch.output import Show
@@ -37,14 +38,20 @@ from ranks.launch.processes.start import Starter
 from ranks.launch.signals import SignalPipe
 from ranks.launch.supervision.attempt import Attempt, End, StopRequest
 from ranks.launch.supervision.config import LaunchConfig
+from ranks.launch.supervision.notice import Notice
+from ranks.launch.supervision.rank_comparison import RankComparison
 from ranks.launch.supervision.restarts import Restarts
+from ranks.launch.supervision.silences import SilenceHistory
 from ranks.launch.supervision.watchdog import Watchdog
+from ranks.launch.telemetry.sampler import Telemetry
 
 READY_S = 0.1
 """How often to look for a stop before the first rank can be started."""
 TICK_S = 1.0
 """How often to look after the log folder and held-back output."""
 NO_HANG = "  if it was only slow: call world.beat() in long work of your own, or give a longer --hang-timeout"
+MOST_NOTICES = 200
+"""Of slow ranks, in one launch. They change nothing, so the rest is left out."""
 START_S = 60.0
 """A failure within this time of a start counts as a failure at the start."""
 
@@ -71,6 +78,7 @@ class Supervisor:
         self.stop = StopRequest()
         self.last_line = ""
         """What to print after everything else: that a stop ended without a save, and where the run resumes."""
+        self.history, self.notices = SilenceHistory(), 0
         self.started_ns = time.monotonic_ns()
         self.ticked_s = time.monotonic()
 
@@ -86,6 +94,7 @@ class Supervisor:
                 stack.callback(self.config.logs.close)
             self.selector = stack.enter_context(selectors.DefaultSelector())
             self.selector.register(self.signals.reader, selectors.EVENT_READ)
+            self.telemetry = stack.enter_context(Telemetry(self.config.run_dir, self.config.gpus, self.say))
             starter = Starter(self.config.argv, self.config.env, self.config.pass_fds, self.config.stdin)
             self.start = stack.enter_context(contextlib.closing(starter))
             return self._attempts()
@@ -125,7 +134,15 @@ class Supervisor:
         with self.config.rendezvous(number, self.private) as store_variables:
             beats = BeatsFile(self._beats_path(number), size, create=True)
             stacks = {rank: self._stack_path(number, rank) for rank in range(size)}
-            watchdog = Watchdog(beats, stacks, self.config.hangs.timeout_s, foreign=self.config.foreign)
+            watchdog = Watchdog(
+                beats,
+                stacks,
+                self.config.hangs.timeout_s,
+                foreign=self.config.foreign,
+                notice=self._notice,
+                history=self.history,
+                compare=RankComparison(self.telemetry).look,
+            )
             attempt = Attempt(self.config, number, watchdog, self.stop, lambda hang: self._report_hang(hang, number))
             try:
                 while not self.start.ready(READY_S):
@@ -134,6 +151,7 @@ class Supervisor:
                         return End(128 + self.stop.signum)
                 for rank in range(size):
                     attempt.ranks.append(self._start(rank, number, store_variables))
+                self.telemetry.follow({process.rank: process.pid for process in attempt.ranks}, beats)
                 while result is None:
                     self._wait()
                     self._forward_signals(attempt)
@@ -165,17 +183,11 @@ class Supervisor:
         return self.private / f"stack-{number}-{rank}"
 
     def _start(self, rank: int, number: int, store_variables: Mapping[str, str]) -> RankProcess:
-        devices = self.config.devices
         error_file = self.private / f"error-{number}-{rank}.json"
         env = {
             **self.config.env,
             **store_variables,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(len(devices)),
-            "LOCAL_WORLD_SIZE": str(len(devices)),
-            "RANKS_DEVICE": devices[rank],
-            "RANKS_OWNS_GPU": "1" if devices.count(devices[rank]) == 1 else "0",
+            **place_of_rank(rank, self.config.devices),
             "RANKS_ATTEMPT": str(number),
             "RANKS_STARTED_NS": str(self.started_ns),
             "RANKS_ERROR_FILE": str(error_file),
@@ -225,6 +237,14 @@ class Supervisor:
                 self.say(f"{signal_name(signum)}: passed on to {them}, waiting for {whom} to stop{again}")
                 self.stop.progress = self._progress()
                 attempt.ask_to_stop(signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM)
+
+    def _notice(self, notice: Notice) -> None:
+        """Say that a rank is slow or unlike the others, or is no longer."""
+        self.notices += 1
+        if self.notices > MOST_NOTICES:
+            return
+        self.say(notice.text)
+        self._record(notice.event, **notice.record)
 
     def _report_hang(self, hang: Failure, number: int) -> None:
         """Say which rank hangs, without a restart."""

@@ -3,69 +3,74 @@
 A rank that hangs makes the others wait in their next collective. So the ranks that hold the run up are those that have
 entered the fewest collectives. They hang when each of them has shown no progress for longer than its phase allows.
 Waiting ranks are never counted. Time counts only while the launcher itself runs, so a suspended machine is no hang.
+
+Long before that, after a limit that is learnt from the run itself (`silences.py`), the same ranks are named as slow or
+stuck. That is a line and a record; nothing else follows.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-import signal
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ranks.engine.liveness.beats import Beat, BeatsFile, Field, limit_of
 from ranks.engine.liveness.phases import Phase
 from ranks.engine.liveness.stacks import STACK_SIGNAL, StackFile
 from ranks.launch.failures.failure import Failure, short
-from ranks.launch.failures.report import is_own_code
+from ranks.launch.supervision.evidence import (
+    Evidence,
+    Frame,
+    as_lines,
+    call_site,
+    guilty_of,
+    process_state,
+    why_no_stack,
+)
+from ranks.launch.supervision.notice import Notice
+from ranks.launch.supervision.rows import holding_up, holding_up_beyond, loops_differ, place
+from ranks.launch.supervision.silences import SilenceHistory
 
 MAX_TICK_S = 3.0
 """Most time that counts between two looks."""
 STACK_S = 2.0
 """How long to wait for the stacks of the ranks."""
-Frame = tuple[str, int, str]
 
-
-@dataclass(frozen=True)
-class Evidence:
-    """What one rank does, seen from outside. `state`: of its process, one letter as in /proc."""
-
-    beat: Beat
-    frames: tuple[Frame, ...] = ()
-    state: str = ""
-
-    @property
-    def where(self) -> str:
-        """file:line of the innermost frame that is the user's or this package's, else of the innermost one."""
-        own = next((frame for frame in self.frames if is_own_code(frame[0])), (*self.frames, None)[0])
-        return f"{own[0]}:{own[1]}" if own is not None else ""
-
-    @property
-    def stopped(self) -> bool:
-        return self.state in ("T", "t")
-
-    @property
-    def waits_for_others(self) -> bool:
-        """Whether it waits in a collective: by its stack, and by its row where the stack does not contradict it."""
-        file = self.frames[0][0].replace(os.sep, "/") if self.frames else ""
-        calls_torch = not file or "/torch/" in file or "/ranks/engine/" in file
-        return "/torch/distributed/" in file or (calls_torch and self.beat[Field.WAITING] == 1)
+DEADLOCK = "deadlock"
+"""The type of a hang in which all ranks wait for each other."""
 
 
 class Watchdog:
     """Watches the ranks of one attempt."""
 
-    def __init__(self, beats: BeatsFile, stacks: Mapping[int, Path], timeout_s: float, *, foreign: bool) -> None:
-        """`stacks`: rank -> the file to which it writes its stack. `foreign`: ranks may have no heartbeat at all."""
+    def __init__(
+        self,
+        beats: BeatsFile,
+        stacks: Mapping[int, Path],
+        timeout_s: float,
+        *,
+        foreign: bool,
+        notice: Callable[[Notice], None] = lambda notice: None,
+        history: SilenceHistory | None = None,
+        compare: Callable[[Mapping[int, Beat], float], list[Notice]] = lambda rows, now_s: [],
+    ) -> None:
+        """`stacks`: rank -> the file to which it writes its stack. `foreign`: ranks may have no heartbeat at all.
+        `notice`: is called with what is said of slow ranks. `history`: of the run, kept over attempts. `compare`:
+        notices of ranks that are unlike the others, from the rows of the running ranks at each look."""
         self.beats, self.timeout_s, self.foreign = beats, timeout_s, foreign
         self._stacks = {rank: StackFile(path) for rank, path in stacks.items()}
         self._rows = beats.read()
         self._silence_s = [0.0] * beats.num_ranks
         self._looked_s = time.monotonic()
         self._suspected = ""
+        self._notice = notice
+        self._history = history if history is not None else SilenceHistory()
+        self._compare = compare
+        self._named: dict[int, float] = {}
+        """The ranks that were named as slow and show no progress yet, with their longest silence."""
         self.reported: frozenset[int] = frozenset()
         """The ranks whose hang was reported and still lasts."""
 
@@ -77,6 +82,8 @@ class Watchdog:
         rows, before = self.beats.read(), self._rows
         elapsed_s, self._looked_s, self._rows = min(now_s - self._looked_s, MAX_TICK_S), now_s, rows
         for rank, row in enumerate(rows):
+            if row != before[rank]:
+                self._learn(before[rank], row, self._silence_s[rank] + elapsed_s)
             self._silence_s[rank] = self._silence_s[rank] + elapsed_s if row == before[rank] else 0.0
         running = {rank: rows[rank] for rank in pids}
         if not running or (self.foreign and not any(row.connected for row in running.values())):
@@ -86,14 +93,66 @@ class Watchdog:
         suspected, self._suspected = self._suspected, problem[1] if problem else ""
         if problem is not None and suspected == problem[1]:  # on two looks: a row may be read between two stores
             return Failure(problem[0], "user", "loops differ", problem[1], time_s=time.time())
+        self._say_who_goes_on(running)
+        for notice in self._compare(running, now_s):
+            self._notice(notice)
         hanging = holding_up(running, self._silence_s, self.timeout_s)
-        if not hanging or self.reported.issuperset(hanging):
+        if not hanging:
+            self._name_slow(running, pids)
             return None
-        return self._explain(hanging, running, pids)
+        if self.reported.issuperset(hanging):
+            return None
+        hang = self._explain(hanging, running, pids)
+        self.reported = frozenset({hang.rank} if running[hang.rank][Field.WORKER] else hanging)
+        return hang
+
+    def _learn(self, before: Beat, after: Beat, silence_s: float) -> None:
+        """A rank has made progress. A rank that waited for others has had no silence of its own."""
+        if not before.connected:
+            return
+        beats = max(0, after[Field.BEATS] - before[Field.BEATS])
+        own_s = 0.0 if before[Field.WAITING] else silence_s
+        self._history.add(before.phase, beats, own_s, left=after.phase != before.phase)
+
+    def _name_slow(self, rows: Mapping[int, Beat], pids: Mapping[int, int]) -> None:
+        """Name the ranks that hold the others up for longer than the run's own history explains."""
+        slow = holding_up_beyond(rows, self._silence_s, lambda rank: self._history.limit_s(rows[rank].phase))
+        if not slow or not self._named.keys().isdisjoint(slow):
+            return
+        found = self._explain(slow, rows, pids)
+        row = rows[found.rank]
+        self._named = {rank: self._silence_s[rank] for rank in slow}
+        at = f" (at {short(found.where)})" if found.where else ""
+        dead_s = limit_of(row.phase, rows.values(), self.timeout_s)
+        dead = f"; it counts as dead after {dead_s:.0f} s" if math.isfinite(dead_s) else ""
+        facts = {
+            "phase": row.phase.words,
+            "iteration": row[Field.ITERATION],
+            "update": row[Field.STEPS],
+            "shard": row[Field.SHARD],
+            "where": found.where,
+            "silence_s": round(self._silence_s[found.rank], 1),
+        }
+        if found.type == DEADLOCK:  # no rank is more to blame than the others
+            self._notice(Notice("slow_rank", None, f"the ranks are stuck: {found.message}{dead}", facts))
+            return
+        text = f"rank {found.rank} is slow or stuck{at}: {found.message}{dead}"
+        self._notice(Notice("slow_rank", found.rank, text, facts))
+
+    def _say_who_goes_on(self, rows: Mapping[int, Beat]) -> None:
+        for rank, silence_s in list(self._named.items()):
+            self._named[rank] = max(silence_s, self._silence_s[rank])
+        over = [rank for rank in self._named if rank not in rows or self._silence_s[rank] == 0]
+        if over:
+            rank, self_s = over[0], self._named[over[0]]
+            self._named = {}
+            if rank in rows:
+                facts = {"phase": rows[rank].phase.words, "silence_s": round(self_s, 1)}
+                self._notice(Notice("rank_goes_on", rank, f"rank {rank} goes on after {self_s:.0f} s", facts))
 
     def restart_clocks(self) -> None:
         """Forget all silence so far: the ranks were stopped, and continue now."""
-        self._silence_s = [0.0] * len(self._silence_s)
+        self._silence_s, self._named = [0.0] * len(self._silence_s), {}
         self._looked_s = time.monotonic()
 
     def quiet_s(self, ranks: Sequence[int]) -> float:
@@ -117,33 +176,35 @@ class Watchdog:
         worker = rows[rank][Field.WORKER]
         if worker:
             return self._explain_worker(rank, seen[rank], worker)
-        self.reported = frozenset(hanging)
+        kind = "hang"
         silence = f"no progress for {self._silence_s[rank]:.0f} s {place(seen[rank].beat)}"
         if len(guilty) > 1 and all(seen[r].waits_for_others for r in guilty):
             each = "; ".join(f"rank {r} in {call_site(seen[r])}" for r in guilty)
-            message = f"{silence}; all ranks wait for each other: {each}"
+            kind, message = DEADLOCK, f"{silence}; all ranks wait for each other: {each}"
         else:
             waiting = [r for r in rows if r not in guilty]
-            silent = _cannot_answer(seen[rank])
+            silent = why_no_stack(seen[rank])
             message = "; ".join([silence, *([f"it {silent}"] if silent else []), *_others(guilty[1:], waiting)])
         return Failure(
-            rank, "hang", "hang", message, seen[rank].where, frames=_as_lines(seen[rank].frames), time_s=time.time()
+            rank, "hang", kind, message, seen[rank].where, frames=as_lines(seen[rank].frames), time_s=time.time()
         )
 
     def _explain_worker(self, rank: int, evidence: Evidence, worker: int) -> Failure:
-        """The rank waits for the process of an environment, which hangs."""
-        self.reported = frozenset({rank})
+        """The rank waits for a worker, which hangs: the process of an environment, or one that loads data."""
         with contextlib.suppress(OSError):
             os.kill(worker, STACK_SIGNAL)
         frames = self._wait_for_frames({rank})[rank]
         seen = Evidence(evidence.beat, tuple(frames), process_state(worker))
-        whom = f"it waits for the process {worker} of environment {evidence.beat[Field.ENVIRONMENT]}"
-        silent = _cannot_answer(seen)
+        item = evidence.beat[Field.WORKER_ITEM]
+        data = evidence.beat.phase == Phase.WAITING_FOR_DATA
+        doing = f", which loads item {item}" if data else f" of environment {item}"
+        whom = f"it waits for the process {worker}{doing}"
+        silent = why_no_stack(seen)
         message = (
             f"no progress for {self._silence_s[rank]:.0f} s {place(evidence.beat)}; {whom}"
             f"{f', which {silent}' if silent else ''}"
         )
-        return Failure(rank, "hang", "hang", message, seen.where, frames=_as_lines(seen.frames), time_s=time.time())
+        return Failure(rank, "hang", "hang", message, seen.where, frames=as_lines(seen.frames), time_s=time.time())
 
     def _ask_for_stacks(self, rows: Mapping[int, Beat], pids: Mapping[int, int]) -> dict[int, list[Frame]]:
         asked = {rank for rank, row in rows.items() if row[Field.STACKS]}
@@ -163,80 +224,6 @@ class Watchdog:
         return found
 
 
-# Pure functions of the rows -------------------------------------------------------------------------------------------
-
-
-def holding_up(rows: Mapping[int, Beat], silence_s: Sequence[float], timeout_s: float) -> list[int]:
-    """The ranks that hold the others up, where each of them is silent for longer than its phase allows; else none."""
-    fewest = min(row[Field.COLLECTIVES] for row in rows.values())
-    behind = [rank for rank, row in rows.items() if row[Field.COLLECTIVES] == fewest]
-
-    def overdue(rank: int) -> bool:
-        return silence_s[rank] > limit_of(rows[rank].phase, rows.values(), timeout_s)
-
-    return behind if all(overdue(rank) for rank in behind) else []
-
-
-def guilty_of(hanging: Sequence[int], seen: Mapping[int, Evidence]) -> list[int]:
-    """Of the ranks that hold the others up: those that are stopped, else those that do not wait for others, else all.
-
-    Ranks that have entered equally many collectives can all be inside the same one.
-    """
-    stopped = [rank for rank in hanging if seen[rank].stopped]
-    busy = [rank for rank in hanging if not seen[rank].waits_for_others]
-    return stopped or busy or list(hanging)
-
-
-def loops_differ(rows: Mapping[int, Beat]) -> tuple[int, str] | None:
-    """(rank, what is wrong) where one rank has ended its loop and another one still works in the same loop."""
-    for rank, row in rows.items():
-        if row.phase != Phase.FINISH:
-            continue
-        for other, theirs in rows.items():
-            later = theirs[Field.ITERATION] > row[Field.ITERATION] or theirs[Field.STEPS] > row[Field.STEPS]
-            if later and theirs.phase not in (Phase.FINISH, Phase.LEFT):
-                return rank, (
-                    f"its loop ended after iteration {row[Field.ITERATION]}, but rank {other} goes on with iteration "
-                    f"{theirs[Field.ITERATION] + 1}: end the loop on all ranks together"
-                )
-    return None
-
-
-def place(beat: Beat) -> str:
-    """Where in the run a rank is, in words."""
-    if not beat.connected:
-        return "in the phase start"
-    if beat.phase in (Phase.START, Phase.LOAD):
-        return f"in the phase {beat.phase.words}"
-    return f"in the phase {beat.phase.words}, after iteration {beat[Field.ITERATION]}"
-
-
-def call_site(evidence: Evidence) -> str:
-    at = f" at {short(evidence.where)}" if evidence.where else ""
-    return f"{evidence.beat.collective.words}{at}"
-
-
-def process_state(pid: int) -> str:
-    """The state of a process as one letter (R, S, D, T, Z), empty where the system does not tell (not Linux)."""
-    if sys.platform != "linux":
-        return ""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
-
-
-def _cannot_answer(evidence: Evidence) -> str:
-    """Why there is no line of Python code, as a predicate; empty where there is one."""
-    if evidence.frames:
-        return ""
-    if evidence.stopped:
-        return f"is stopped ({signal.Signals.SIGSTOP.name} or a debugger)"
-    if evidence.state == "D":
-        return "waits inside the kernel, for a disk or a driver"
-    return "does not answer"
-
-
 def _others(also: Sequence[int], waiting: Sequence[int]) -> list[str]:
     text = [f"rank {rank} hangs too" for rank in also]
     if waiting:
@@ -244,8 +231,3 @@ def _others(also: Sequence[int], waiting: Sequence[int]) -> list[str]:
         names = ", ".join(map(str, waiting))
         text.append(f"rank{'s' if plural else ''} {names} wait{'' if plural else 's'} for it")
     return text
-
-
-def _as_lines(frames: Sequence[Frame]) -> tuple[str, ...]:
-    """As in a traceback, outermost call first."""
-    return tuple(f'  File "{file}", line {line}, in {name}' for file, line, name in reversed(frames))

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ranks.engine.liveness.heartbeat import heartbeat
+from ranks.engine.liveness.work_times import Account
 from ranks.errors import UserError
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
@@ -97,7 +98,7 @@ class BatchEvaluator:
         if memory.copied is None:
             return
         started = time.perf_counter()
-        heartbeat.wait()
+        heartbeat.wait(Account.COMPUTE)
         memory.copied.synchronize()
         heartbeat.wait_over()
         memory.copied = None

@@ -19,8 +19,18 @@ pre { background: #f6f6f6; padding: 1em; overflow: auto }
 """
 
 
-def page(facts: RunFacts, price: float | None, now: float, written: str, pictures: Iterable[tuple[str, Path]]) -> str:
-    """The whole page. `pictures`: (heading, file), which are put into the page."""
+Rows = Iterable[tuple[str, ...]]
+
+
+def page(
+    facts: RunFacts,
+    price: float | None,
+    now: float,
+    written: str,
+    pictures: Iterable[tuple[str, Path]],
+    more: Iterable[tuple[str, Rows]] = (),
+) -> str:
+    """The whole page. `pictures`: (heading, file), which are put into the page; `more`: tables with their headings."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -28,6 +38,7 @@ def page(facts: RunFacts, price: float | None, now: float, written: str, picture
             f"<style>{STYLE}</style></head><body>",
             f"<h1>{escape(facts.name)}</h1>",
             *table(("", *row) for row in facts.facts(price, now)),
+            *(part for heading, rows in more for part in (f"<h2>{escape(heading)}</h2>", *table(rows))),
             *(part for heading, path in pictures for part in picture(heading, path)),
             "<h2>Starts, ends and faults</h2>",
             *table(facts.history()),
@@ -40,7 +51,7 @@ def page(facts: RunFacts, price: float | None, now: float, written: str, picture
     )
 
 
-def table(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def table(rows: Rows) -> Iterator[str]:
     """The first cell of a row is its heading; an empty one is left out."""
     yield "<table>"
     for row in rows:

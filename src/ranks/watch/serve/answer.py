@@ -9,15 +9,12 @@ from typing import Any
 from ranks.engine.files.jsonl import strict
 from ranks.progress import duration
 from ranks.watch.lines import clean, episode_reward, size, speeds
-from ranks.watch.metric_groups import TIME_HEADING, by_group, heading, phase
+from ranks.watch.metric_groups import BY_RANK, RANK, TIME_HEADING, by_group, heading, of_ranks, phase
 from ranks.watch.run_facts import RunFacts
 from ranks.watch.serve.live_run import LiveRun
 from ranks.watch.serve.thinning import Extremes, Thinned
 
 LONGEST_TEXT = 400
-RANK = re.compile(r"(?:^|(?<=/))rank(\d{1,6})(?:/|$)")
-BY_RANK = "By rank"
-"""The heading of metrics with a rank in their names: use/rank0/gpu and use/rank1/gpu are two lines of one picture."""
 
 
 def answer(live: LiveRun, since: str, price: float | None, now: float) -> dict[str, Any]:
@@ -61,13 +58,8 @@ def layout(names: list[str]) -> list[tuple[str, list[tuple[str, list[tuple[str, 
     found = [
         (heading(group), [(name, [(name, "")]) for name in members]) for group, members in by_group(single).items()
     ]
-    of_ranks: dict[str, list[tuple[int, str]]] = {}
-    for name in names:
-        if rank := RANK.search(name):
-            of_ranks.setdefault(RANK.sub("", name, count=1).rstrip("/") or name, []).append((int(rank[1]), name))
-    pictures = [
-        (title, [(name, f"rank {rank}") for rank, name in sorted(members)]) for title, members in of_ranks.items()
-    ]
+    lines = of_ranks(names).items()
+    pictures = [(title, [(name, f"rank {rank}") for rank, name in members]) for title, members in lines]
     return [*found, (BY_RANK, pictures)] if pictures else found
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ranks.engine.files.jsonl import number
-from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.progress import TimeLeft
 from ranks.watch.lines import clean
-from ranks.watch.metric_groups import has_curve, is_phase
+from ranks.watch.metric_groups import has_curve, is_phase, of_ranks_use
 from ranks.watch.run_facts import MOST_EVENTS, RUN_EVENTS, RowSums, RunFacts
 from ranks.watch.serve.thinning import Extremes, PhaseSeconds, Thinned
 from ranks.watch.tail import JsonlTail
@@ -39,6 +39,7 @@ class LiveRun:
         self._metrics = JsonlTail(folder / METRICS_FILE)
         self._events = JsonlTail(folder / EVENTS_FILE)
         self._sessions = JsonlTail(folder / SESSIONS_FILE)
+        self._telemetry = JsonlTail(folder / TELEMETRY_FILE)
         self.changes = 0
         self.events_changed = 0
         """The value of `changes` at the newest event; so with `curves_changed` at the newest name of a metric."""
@@ -60,6 +61,8 @@ class LiveRun:
         self.newest: dict[str, float] = {}
         """The numbers of the newest row."""
         self.curves: dict[str, Thinned[Extremes]] = {}
+        self._telemetry_reached = 0.0
+        """The highest iteration of its rows: what is done again after a restart is not drawn twice."""
         self.phases, self.phase_names = Thinned[PhaseSeconds](PhaseSeconds.plus), list[str]()
         self.curves_changed = self.changes
 
@@ -71,10 +74,12 @@ class LiveRun:
             new = self._metrics.read()
             if new.truncated:
                 self._forget_rows()
+                self._telemetry = JsonlTail(self._telemetry.path)
             for row in new.rows:
                 self._add(row)
             if not new.rows or self._clock() > deadline:
                 break
+        self._read_telemetry()
         self._read_facts()
         try:
             file = os.lstat(self._metrics.path)
@@ -84,6 +89,19 @@ class LiveRun:
         left = max(0, file.st_size - self._metrics.position)
         self.unread = left / file.st_size if new.rows and left else None
         self.row_age_s = max(0.0, time.time() - file.st_mtime)
+
+    def _read_telemetry(self) -> None:
+        """What the ranks used, drawn over the iterations. A file that was thinned adds only what is new in it."""
+        for row in self._telemetry.read().rows:
+            iteration = number(row, "iteration")
+            if iteration is None or iteration < self._telemetry_reached:
+                continue
+            self._telemetry_reached = iteration
+            self.changes += 1
+            for name in filter(of_ranks_use, row):
+                value = number(row, name)
+                if value is not None and (curve := self._curve(name)) is not None:
+                    curve.add(Extremes.of(iteration, value), self.changes)
 
     def _read_facts(self) -> None:
         """Where the settings are gone or damaged, those that were read before stay."""

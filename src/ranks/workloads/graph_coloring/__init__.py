@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ranks.workloads.graph_coloring.config import PRESETS, Config
 
 if TYPE_CHECKING:
-    from ranks.workloads.graph_coloring.net.onnx_export import example_inputs, export_extra
+    from ranks.workloads.graph_coloring.net.onnx_export import example_inputs, export_onnx
     from ranks.workloads.graph_coloring.solving.many import solve_many
     from ranks.workloads.graph_coloring.solving.networkx_solve import solve
     from ranks.workloads.graph_coloring.tables.table import table
@@ -28,7 +28,7 @@ _HOME = {
     "solve_many": "solving.many",
     "table": "tables.table",
     "example_inputs": "net.onnx_export",
-    "export_extra": "net.onnx_export",
+    "export_onnx": "net.onnx_export",
 }
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "build",
     "evaluate",
     "example_inputs",
-    "export_extra",
+    "export_onnx",
     "solve",
     "solve_many",
     "table",

@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 
+from ranks.data.prepared.say import say
 from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.run import Run
@@ -23,7 +24,6 @@ from ranks.workloads.graph_coloring.data.build.build import prepare
 from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.data.families.items import Purpose
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
-from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.net.batch import GraphBatch
 from ranks.workloads.graph_coloring.net.cost import UpdateCost
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs

@@ -11,8 +11,8 @@ import contextlib
 import hashlib
 from pathlib import Path
 
+from ranks.data.prepared.say import say
 from ranks.errors import UserError
-from ranks.workloads.graph_coloring.data.progress import say
 from ranks.workloads.graph_coloring.data.weisfeiler_lehman import weisfeiler_lehman_hash
 from ranks.workloads.graph_coloring.graphs.graph import Graph
 from ranks.workloads.graph_coloring.graphs.read import graph_files, read_graph

@@ -23,12 +23,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ranks.data.prepared.file_lock import file_lock
+from ranks.data.prepared.say import say
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.graph_coloring.config import DataConfig
 from ranks.workloads.graph_coloring.data import user_graphs
-from ranks.workloads.graph_coloring.data.build.file_lock import file_lock
 from ranks.workloads.graph_coloring.data.build.tasks import BuildJob, BuildTask, Entry
 from ranks.workloads.graph_coloring.data.build.worker_pool import WorkerPool
 from ranks.workloads.graph_coloring.data.dataset import part_name
@@ -41,7 +42,6 @@ from ranks.workloads.graph_coloring.data.dataset_folder import (
     write_manifest,
 )
 from ranks.workloads.graph_coloring.data.families.items import Purpose
-from ranks.workloads.graph_coloring.data.progress import say
 
 VERSION = 2
 """Raise it with every change of families or classical searches that changes a graph or a label."""

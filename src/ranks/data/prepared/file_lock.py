@@ -8,9 +8,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ranks.data.prepared.say import say
 from ranks.engine.files.lock import taken
 from ranks.engine.liveness.heartbeat import heartbeat
-from ranks.workloads.graph_coloring.data.progress import say
 
 POLL_S = 0.2
 

@@ -1,4 +1,4 @@
-"""Lines that a build prints on standard error."""
+"""Lines about prepared data, on standard error."""
 
 from __future__ import annotations
 

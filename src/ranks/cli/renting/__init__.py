@@ -1,0 +1,1 @@
+"""Commands that take a run to another machine and back."""

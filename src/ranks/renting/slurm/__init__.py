@@ -1,0 +1,1 @@
+"""Slurm: what the cluster says of itself, and the sbatch file."""

@@ -1,0 +1,101 @@
+"""The sbatch file of a request: the doctor, the run, and what follows it. A run that reaches the time limit is saved
+and queued again."""
+
+from __future__ import annotations
+
+import math
+import shlex
+
+from ranks.renting.request import Request
+
+SIGNAL_S = 120
+"""How long before the time limit Slurm sends USR1, which it may do a minute earlier."""
+DOCTOR = """# Examine each node, so that a fault costs a minute and not the time limit.
+# A later start only prints what is found."""
+AGAIN = '[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]'
+TRAP = """
+# USR1 comes before the time limit: the run saves, and the job is queued again and continues.
+again=no run=
+trap 'again=yes; [ -z "$run" ] || {stop}' USR1"""
+STOP_LAUNCHER = 'kill -TERM "$run"'
+STOP_STEPS = 'scancel --signal=TERM "$SLURM_JOB_ID"'
+"""To the ranks themselves: srun that gets SIGTERM kills them at once."""
+TRAIN = """
+# Train.
+{train} &
+run=$!
+code=138    # what `wait` returns when USR1 interrupts it
+while [ "$code" = 138 ]; do
+    wait "$run"
+    code=$?
+done
+if [ "$again" = yes ] && [ "$code" = 143 ]; then
+    if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then
+        echo "saved before the time limit; queued again"
+        scontrol requeue "$SLURM_JOB_ID"
+        exit 0
+    fi
+    echo "saved before the time limit; that was start {starts} of {starts}: submit this file again to continue"
+fi
+[ "$code" = 0 ] || exit "$code"
+"""
+
+
+def sbatch_text(request: Request, command: str, *, partition: str | None, options: tuple[str, ...], setup: str) -> str:
+    """The file. `command`: what wrote it; `options`: more options of sbatch; `setup`: shell lines before the first
+    command."""
+    machine, several = request.machine, request.nodes > 1
+    name = shlex.quote(request.name) + ("-seed$SLURM_ARRAY_TASK_ID" if request.seeds else "")
+    lines = ["#!/bin/bash", f"# Written by: {command}", "# Read it, change it, start it with sbatch."]
+    lines += [f"# {line}" for line in request.price_lines()]
+    lines += [f"#SBATCH {option}" for option in _options(request, partition, options)]
+    lines += ["", f"name={name}"]
+    if several:
+        lines.append("export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}")
+    lines += setup.splitlines()
+    doctor = ["ranks", "doctor", "--runs-dir", request.runs_dir, "--ranks", str(machine.ranks)]
+    doctor += ["--gpus", str(machine.ranks if machine.gpu else 0)]
+    doctor += ["--expect", machine.gpu_word.upper()] if machine.gpu else []
+    on_each = f"srun --nodes={request.nodes} --ntasks={request.nodes} --ntasks-per-node=1 " if several else ""
+    lines += [TRAP.format(stop=STOP_STEPS if several else STOP_LAUNCHER), "", DOCTOR]
+    lines.append(f"{on_each}{shlex.join(doctor)} || {AGAIN} || exit 1")
+    text = "\n".join(lines) + "\n"
+    text += TRAIN.format(train=_train(request), restarts=request.starts - 1, starts=request.starts)
+    gpus = "" if machine.gpu else " --gpus none"
+    folder = f"--runs-dir {shlex.quote(request.runs_dir)}"
+    about = "# What comes home: the held-out metrics, and weights that plain PyTorch loads."
+    return f'{text}\n{about}\nranks evaluate "$name" {folder}{gpus} && ranks export "$name" {folder}\n'
+
+
+def _options(request: Request, partition: str | None, options: tuple[str, ...]) -> list[str]:
+    machine, several = request.machine, request.nodes > 1
+    tasks = machine.ranks if several else 1
+    minutes = math.ceil(request.hours * 60)
+    seeds = ",".join(map(str, request.seeds))
+    return [
+        f"--job-name={request.name}",
+        *([f"--partition={partition}"] if partition else []),
+        f"--nodes={request.nodes}",
+        f"--ntasks-per-node={tasks}" + ("    # one rank for each GPU" if several and machine.gpu else ""),
+        *([f"--gres=gpu:{machine.gpu_word}:{machine.ranks}    # on each node"] if machine.gpu else []),
+        *([f"--cpus-per-task={machine.ranks}"] if not several and machine.gpu is None else []),
+        f"--time={minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00",
+        f"--signal=B:USR1@{min(SIGNAL_S, 20 * minutes)}    # so many seconds before the time limit",
+        "--requeue",
+        "--open-mode=append",
+        f"--output={request.name}-%{'A_%a' if seeds else 'j'}.out",
+        *([f"--array={seeds}    # seeds"] if seeds else []),
+        *options,
+    ]
+
+
+def _train(request: Request) -> str:
+    machine, several = request.machine, request.nodes > 1
+    words = ["ranks", "train", request.workload, *request.train, "--runs-dir", request.runs_dir]
+    if machine.gpu is None:
+        words += ["--gpus", "none"]
+    if not several:
+        words += ["--ranks", str(machine.ranks)]
+    seed = " --seed $SLURM_ARRAY_TASK_ID" if request.seeds else ""
+    step = "srun --kill-on-bad-exit=1 " if several else ""
+    return f'{step}{shlex.join(words)} --name "$name"{seed}'

@@ -1,0 +1,1 @@
+"""Data to another machine, and runs back from it: rsync over ssh, checked by sha256."""

@@ -1,0 +1,95 @@
+"""Random changes of clips, on the device, for all clips of a batch at once.
+
+A clip is mirrored, then rotated, then its brightness and contrast change; the same for all its frames. The random
+numbers of a clip are keyed by (seed, "augment", iteration, number of the clip). Time is never reversed: some behaviours
+differ only in the order of their frames.
+
+Legend: B clips, T frames, H height, W width, C classes, D random numbers of a clip.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ranks.engine.sharding import rng
+from ranks.errors import UserError
+from ranks.workloads.video_behavior.config import AugmentConfig
+
+NUM_RANDOM = 5
+SIDES = {"l": "r", "r": "l", "left": "right", "right": "left"}
+"""Words, between spaces, underscores and hyphens, that a mirror exchanges in the name of a class."""
+WORD = re.compile(r"[^\W_]+")
+
+
+def mirrored_name(name: str) -> str:
+    """'turn_L' -> 'turn_R', 'left paw' -> 'right paw'; another name stays as it is."""
+
+    def other_side(match: re.Match[str]) -> str:
+        word = match.group()
+        other = SIDES.get(word.lower(), word)
+        if word.isupper():
+            return other.upper()
+        return other.capitalize() if word[0].isupper() else other
+
+    return WORD.sub(other_side, name)
+
+
+def mirrored_classes(classes: Sequence[str]) -> list[int]:
+    """The class that each class becomes in a mirror: ["turn_L", "turn_R", "rest"] -> [1, 0, 2].
+
+    Raises UserError where a class of one side has no partner: in a mirror it would have the wrong label.
+    """
+    for name in classes:
+        if mirrored_name(name) not in classes:
+            found = f"the class '{name}' has a side, and there is no class '{mirrored_name(name)}'"
+            do = "give --no-augment.flips, or a name without a side to the class"
+            raise UserError("clips mirrored in training", found, do)
+    return [list(classes).index(mirrored_name(name)) for name in classes]
+
+
+def scaled(clips_BTHW: Tensor) -> Tensor:
+    """uint8 grey values as floating-point numbers from 0 to 1."""
+    return clips_BTHW.to(torch.get_default_dtype()) / 255
+
+
+def shifts(cfg: AugmentConfig, key: int, ids_B: Tensor) -> Tensor:
+    """int64[B]: frames by which each clip is shifted from its labelled frame."""
+    most = cfg.jitter_frames
+    return rng.integers(key, ids_B, 1, 2 * most + 1)[:, 0] - most
+
+
+def augment(
+    clips_BTHW: Tensor, label_BC: Tensor, partner_C: Tensor, cfg: AugmentConfig, key: int, ids_B: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(clips with grey values near 0 to 1, labels) of uint8 clips and their labels. `partner_C`: the class that each
+    class becomes in a mirror."""
+    random_BD = rng.uniform(key, ids_B, NUM_RANDOM)
+    if cfg.flips:
+        across_B, down_B = random_BD[:, 0] < 0.5, random_BD[:, 1] < 0.5
+        clips_BTHW = torch.where(across_B[:, None, None, None], clips_BTHW.flip(3), clips_BTHW)
+        clips_BTHW = torch.where(down_B[:, None, None, None], clips_BTHW.flip(2), clips_BTHW)
+        # mirrored both ways is rotated by 180 degrees, where left stays left
+        label_BC = torch.where((across_B ^ down_B)[:, None], label_BC[:, partner_C], label_BC)
+    floats_BTHW = scaled(clips_BTHW)
+    symmetric_BD = (2 * random_BD[:, 2:] - 1).to(floats_BTHW.dtype)
+    if cfg.rotation_degrees:
+        floats_BTHW = rotated(floats_BTHW, symmetric_BD[:, 0] * math.radians(cfg.rotation_degrees))
+    factor_B = 1 + cfg.contrast * symmetric_BD[:, 1]
+    mean_B = floats_BTHW.mean((1, 2, 3))
+    added_B = mean_B * (1 - factor_B) + cfg.brightness * symmetric_BD[:, 2]
+    return floats_BTHW * factor_B[:, None, None, None] + added_B[:, None, None, None], label_BC
+
+
+def rotated(clips_BTHW: Tensor, angle_B: Tensor) -> Tensor:
+    """Clips rotated about their centres by radians, bilinear; pixels from outside repeat the edge."""
+    cos_B, sin_B, zero_B = angle_B.cos(), angle_B.sin(), torch.zeros_like(angle_B)
+    aspect = clips_BTHW.shape[2] / clips_BTHW.shape[3]
+    rows = [cos_B, -sin_B * aspect, zero_B, sin_B / aspect, cos_B, zero_B]
+    grid_BHW2 = F.affine_grid(torch.stack(rows, 1).view(-1, 2, 3), list(clips_BTHW.shape), align_corners=False)
+    return F.grid_sample(clips_BTHW, grid_BHW2, mode="bilinear", padding_mode="border", align_corners=False)

@@ -1,0 +1,198 @@
+"""Settings of video-behavior. This module imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from ranks.engine.config import OptimConfig, at_least, free
+from ranks.errors import UserError
+
+BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1, 1)}
+"""Residual blocks of each stage: about 3 million parameters at width 24, and 5 to 6 GFLOP a clip of 17 x 256 x 256."""
+
+
+def _words(numbers: Sequence[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+@dataclass(frozen=True)
+class RenderedConfig:
+    """The built-in study: a bottom-view mouse, rendered to videos and BORIS files. Used without --data."""
+
+    animals: int = 40
+    """Animals of the study; a fifth is for validation, a fifth for the test."""
+    seconds: float = 360.0
+    """Length of the video of each animal. With 360, the test animals have 60 or more of the rarest bouts."""
+    seed: int = 0
+    """Seed of the rendered study. The run's --seed does not change it."""
+    size: int = 64
+    """Height and width of the rendered videos, an even number. They are resized to that of the clips."""
+    contrast: float = 1.0
+    """Factor of the contrast of all videos."""
+    noise: float = 1.0
+    """Factor of the camera's noise."""
+
+    def __post_init__(self) -> None:
+        if self.animals < 5 or not 10 <= self.seconds <= 36_000 or self.seed < 0:
+            asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
+            found = "a study has 5 animals or more, of 10 to 36,000 seconds, and a seed of 0 or more"
+            raise UserError(asked, found, "change them")
+        if not 16 <= self.size <= 1024 or self.size % 2 or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
+            asked = f"--rendered.size {self.size} --rendered.contrast {self.contrast} --rendered.noise {self.noise}"
+            found = "the size is an even number from 16 to 1,024, contrast is above 0 and at most 4, noise 0 to 20"
+            raise UserError(asked, found, "change them")
+
+
+@dataclass(frozen=True)
+class ClipConfig:
+    """A clip: frames around the frame that it labels."""
+
+    frames: int = 17
+    """Frames of a clip, an odd number."""
+    stride: int = 1
+    """Every so many frames of the video."""
+    size: int = 256
+    """Height and width in pixels. Videos are resized to it once, when they are cached."""
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or self.frames % 2 == 0:
+            found = "a clip has as many frames before its labelled frame as after it"
+            raise UserError(f"--clips.frames {self.frames}", found, "give an odd number, such as 17")
+        if self.stride < 1 or self.size < 16:
+            asked = f"--clips.stride {self.stride} --clips.size {self.size}"
+            raise UserError(asked, "a stride is 1 or more, a size 16 or more", "raise them")
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """Random changes of training clips. Clips are never reversed in time."""
+
+    flips: bool = True
+    """Mirror clips from left to right and from top to bottom. One mirroring swaps classes NAME_L and NAME_R."""
+    rotation_degrees: float = 10.0
+    """Largest rotation."""
+    brightness: float = 0.1
+    """Largest change of brightness, as a share of white."""
+    contrast: float = 0.2
+    """Largest change of contrast: factors from 0.8 to 1.2 at 0.2."""
+    jitter_frames: int = 1
+    """Most frames by which a clip is shifted from the frame that it labels."""
+
+    def __post_init__(self) -> None:
+        for name, most in (("rotation_degrees", 180), ("brightness", 1), ("contrast", 1)):
+            if not 0 <= getattr(self, name) <= most:
+                flag = f"--augment.{name.replace('_', '-')}"
+                raise UserError(f"{flag} {getattr(self, name)}", f"it is 0 to {most}", "give a number in this range")
+        if self.jitter_frames < 0:
+            raise UserError(f"--augment.jitter-frames {self.jitter_frames}", "it is 0 or more", "give 0 or more")
+
+
+@dataclass(frozen=True)
+class VideoNetConfig:
+    """The network."""
+
+    name: Literal["r2plus1d-s", "x3d-s", "mouse3d"] = "r2plus1d-s"
+    """r2plus1d-s: convolutions in space, then in time. x3d-s: depthwise. mouse3d: the origin's net, to compare with."""
+    width: int = 24
+    """Channels of the first stage; each of the next three stages has twice as many. Not for mouse3d."""
+    blocks: tuple[int, ...] | None = None
+    """Residual blocks of each stage; by default 1 2 3 6, for x3d-s 1 2 5 9. Not for mouse3d."""
+    stem_stride: tuple[int, int, int] = (1, 2, 2)
+    """Stride of the first convolution in time, height and width; 2 4 4 saves memory. Not for mouse3d."""
+    norm: Literal["batch", "group"] = "batch"
+    """The norm of mouse3d. batch is the origin's, and --exact rejects it. The other nets have group norm."""
+
+    def __post_init__(self) -> None:
+        blocks = self.blocks_of_stages
+        if self.width < 1 or min((*blocks, *self.stem_stride), default=0) < 1 or not 1 <= len(blocks) <= 5:
+            asked = (
+                f"--net.width {self.width} --net.blocks {_words(blocks)} --net.stem-stride {_words(self.stem_stride)}"
+            )
+            raise UserError(asked, "all are 1 or more, and there are 1 to 5 stages", "change them")
+
+    @property
+    def blocks_of_stages(self) -> tuple[int, ...]:
+        """Residual blocks of each stage."""
+        return self.blocks if self.blocks is not None else BLOCKS[self.name]
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a video-behavior run."""
+
+    data: Path | None = free(None)
+    """A folder with a dataset.csv, its videos and annotations. Without it: the rendered study."""
+    rendered: RenderedConfig = RenderedConfig()
+    clips: ClipConfig = ClipConfig()
+    augment: AugmentConfig = AugmentConfig()
+    net: VideoNetConfig = VideoNetConfig()
+    optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=0.05, warmup_updates=200)
+    labels: Literal["exclusive", "multi"] = "exclusive"
+    """exclusive: one behaviour at a time, a softmax. multi: behaviours may overlap, a sigmoid for each."""
+    unlabelled: Literal["background", "ignore"] = "background"
+    """Frames without a code are the background class, or are left out of training and metrics."""
+    subject: str | None = None
+    """Only events of this subject of the annotations."""
+    background: str = ""
+    """The class of frames without a code: by default "background", or the behaviour with the most time where codes
+    cover every frame."""
+    merge: str = ""
+    """Behaviours to rename: 3->1,5->1 makes one class of three."""
+    classes: tuple[str, ...] = ()
+    """Names of the classes, the background first. By default those of the study; a run keeps them."""
+    imbalance: Literal["balanced", "weights", "logit-adjustment", "none"] = "balanced"
+    """What helps rare classes: they are sampled more often, weigh more in the loss, or get larger logits in it."""
+    imbalance_power: float = 0.5
+    """0: classes count by their shares of the frames; 1: all classes count the same."""
+    bout_power: float = 0.5
+    """How often a bout is sampled, by its length: 1 is in proportion to it, 0 is as often as the shortest."""
+    epoch_clips: int = 25_600
+    """Clips of an epoch, a whole number of batches. In each epoch every class gets its share."""
+    global_batch: int = 128
+    """Clips per update, on all ranks together."""
+    iterations: int = free(4_000)
+    """Updates of the whole run."""
+    eval_every: int = free(200)
+    """Iterations between validations; by default an epoch."""
+    eval_stride: int = 1
+    """Validation during training looks at every so many frames. `ranks evaluate` looks at all."""
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "epoch_clips", "global_batch", "iterations", "eval_every", "eval_stride")
+        for name in ("imbalance_power", "bout_power"):
+            if not 0 <= getattr(self, name) <= 1:
+                flag = f"--{name.replace('_', '-')}"
+                raise UserError(f"{flag} {getattr(self, name)}", "it is 0 to 1", "give a number in this range")
+
+    @property
+    def updates_per_epoch(self) -> int:
+        """Whole batches that hold the clips of an epoch."""
+        return -(-self.epoch_clips // self.global_batch)
+
+
+def small() -> Config:
+    """17 x 64 x 64 on 2 CPU cores: about 15 minutes of training, plus the time to render and cache the study."""
+    return replace(
+        Config(),
+        clips=ClipConfig(size=64),
+        net=VideoNetConfig(width=8, blocks=(1, 2, 3, 4)),
+        optim=OptimConfig(lr=3e-3, weight_decay=0.05, warmup_updates=100),
+        epoch_clips=6_400,
+        global_batch=64,
+        iterations=1_700,
+        eval_every=100,
+        eval_stride=8,
+    )
+
+
+def demo() -> Config:
+    """3 to 5 minutes on 2 CPU cores, with a small rendered study of 10 animals."""
+    rendered = RenderedConfig(animals=10, seconds=30.0)
+    return replace(small(), rendered=rendered, iterations=200, epoch_clips=3_200, eval_every=50)
+
+
+PRESETS: dict[str, Callable[[], Config]] = {"full": Config, "small": small, "demo": demo}
+"""full: 3 million parameters, 17 x 256 x 256, for a GPU; give --precision bf16 there."""

@@ -1,0 +1,66 @@
+"""The faster memory layout of a network's activations, measured at the start of a training.
+
+Convolutions in channels_last_3d are faster on some devices and slower on others, and group norm may copy. The layout
+changes the rounding of a result, so with --exact it is always contiguous.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import torch
+
+from ranks.engine.distributed.precision import autocast
+from ranks.engine.distributed.world import World
+from ranks.workloads.video_behavior.config import ClipConfig
+from ranks.workloads.video_behavior.net.layers import VideoConv3d
+from ranks.workloads.video_behavior.net.nets import VideoNet
+
+REPEATS = 3
+MAX_CLIPS = 16
+
+
+def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) -> str:
+    """Set the faster layout of the network on all ranks; what was measured, as a line. Every rank calls it.
+
+    `batch`: clips of one pass; at most 16 are measured.
+    """
+    if world.exact or world.device.type not in ("cpu", "cuda"):
+        return "activations are contiguous: with --exact no layout is measured" if world.exact else ""
+    clips_BTHW = torch.rand(max(1, min(batch, MAX_CLIPS)), clips.frames, clips.size, clips.size, device=world.device)
+    seconds: dict[bool, float] = {}
+    measured = copy.deepcopy(net).to(world.device)
+    for channels_last in (False, True):
+        set_channels_last(measured, channels_last)
+        seconds[channels_last] = min(_pass_s(measured, clips_BTHW, world) for _ in range(REPEATS))
+    faster = bool(world.comm.gather_objects(seconds[True] < seconds[False])[0])
+    set_channels_last(net, faster)
+    rates = {
+        name: len(clips_BTHW) / seconds[layout] for name, layout in (("contiguous", False), ("channels last", True))
+    }
+    found = ", ".join(f"{name} {rate:,.0f} clips/s" for name, rate in rates.items())
+    return f"activations are {'channels last' if faster else 'contiguous'}: {found} forwards and backwards"
+
+
+def set_channels_last(net: VideoNet, channels_last: bool) -> None:
+    """Set the layout of all convolutions."""
+    for module in net.modules():
+        if isinstance(module, VideoConv3d):
+            module.channels_last = channels_last
+
+
+def _pass_s(net: VideoNet, clips_BTHW: torch.Tensor, world: World) -> float:
+    """Seconds of one forward and backward pass."""
+    _wait(world)
+    start = time.perf_counter()
+    with autocast(world.config, world.device):
+        total = net(clips_BTHW.to(torch.get_default_dtype())).float().square().sum()
+    total.backward()
+    _wait(world)
+    return time.perf_counter() - start
+
+
+def _wait(world: World) -> None:
+    if world.device.type == "cuda":
+        torch.cuda.synchronize(world.device)

@@ -1,0 +1,86 @@
+"""The rendered task: nets trained on it, and their scores on animals that no training saw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from ranks.engine.config import RunConfig
+from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.world import World
+from ranks.engine.export.load_export import load_export
+from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.config import Config
+from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
+from ranks.workloads.video_behavior.scoring import BehaviorScores
+from ranks.workloads.video_behavior.training import train
+from ranks.workloads.video_behavior.validation import (
+    Change,
+    LabelChoice,
+    choose_labels,
+    frame_scores,
+    predict_frames,
+    score_split,
+)
+
+
+@dataclass(frozen=True)
+class TrainedNet:
+    """A net after its training, how its probabilities become labels, and how long it trained."""
+
+    net: nn.Module
+    cfg: Config
+    choice: LabelChoice
+    seconds: float
+
+
+def table_world(folder: Path, name: str, seed: int) -> World:
+    """A world of one rank with all cores, whose run is in `folder`."""
+    config = RunConfig(seed=seed, runs_dir=folder, name=name, threads=available_cores(), save_every="1h")
+    return World.join(config, device="cpu", workload="video-behavior")
+
+
+def trained(cfg: Config, data: LabelledFrames, folder: Path, name: str, seed: int) -> TrainedNet:
+    """Train a net as `ranks train` does, and choose its smoothing on the validation animals."""
+    world = table_world(folder, name, seed)
+    try:
+        start = time.perf_counter()
+        summary = train(cfg, world, data)
+        seconds = time.perf_counter() - start
+        net, _ = load_export(summary.folder / "export" / "model.safetensors", R2Plus1DNet, f"the net {name}")
+        choice = choose_labels(net, ClipCutter(data, cfg.clips, world.device), world)
+    finally:
+        world.leave()
+    return TrainedNet(net, replace(cfg, classes=data.classes), choice, seconds)
+
+
+def scores_on(found: TrainedNet, data: LabelledFrames, folder: Path) -> tuple[BehaviorScores, BehaviorScores]:
+    """Scores of the test split before and after smoothing."""
+    world = table_world(folder, "scores", 0)
+    try:
+        return score_split(found.net, ClipCutter(data, found.cfg.clips, world.device), "test", world, found.choice)
+    finally:
+        world.leave()
+
+
+def f1_without_smoothing(found: TrainedNet, data: LabelledFrames, folder: Path, change: Change | None = None) -> float:
+    """Macro-F1 of the test split by frame. `change`: of the clips before the net sees them."""
+    world = table_world(folder, "scores", 0)
+    try:
+        frames_n = data.frames_of("test")
+        cutter = ClipCutter(data, found.cfg.clips, world.device)
+        probability_nC = predict_frames(found.net, cutter, frames_n, world, change)
+    finally:
+        world.leave()
+    return frame_scores(data, frames_n, probability_nC).macro_f1
+
+
+def mean_and_range(values: Sequence[float]) -> str:
+    """[0.8, 0.9] -> '0.850 (0.800 to 0.900)'."""
+    return f"{np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"

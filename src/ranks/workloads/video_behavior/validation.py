@@ -1,0 +1,168 @@
+"""Evaluation: probabilities of frames, each computed once on one rank, and metrics from those of all ranks.
+
+Every rank gets the probabilities of all frames in order, and computes the same metrics from them. So the results do not
+depend on the number of ranks, and no frame counts twice.
+
+Legend: N frames, C classes, B clips.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from ranks.engine.distributed.world import World
+from ranks.engine.update.evaluate import eval_mode
+from ranks.workloads.video_behavior.clips.augment import scaled
+from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.clips.prepare import labelled_frames
+from ranks.workloads.video_behavior.config import Config
+from ranks.workloads.video_behavior.metrics.frames import (
+    FrameMetrics,
+    confusion_counts,
+    frame_metrics,
+    multi_label_counts,
+    multi_label_metrics,
+)
+from ranks.workloads.video_behavior.net.losses import probabilities
+from ranks.workloads.video_behavior.scoring import BehaviorScores, by_video, score, score_lines, score_values
+from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds, smoothed_labels
+
+BACKGROUND_CLASS = (0,)
+"""The background is the first class. Means over bouts leave it out: its bouts are what lies between the others."""
+MAX_CLIPS = 64
+"""Clips of one forward pass."""
+Ints = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]
+Change = Callable[[Tensor], Tensor]
+
+
+def predict_frames(
+    model: nn.Module, cutter: ClipCutter, frames_n: Ints, world: World, change: Change | None = None
+) -> Probabilities:
+    """float64[n, C]: the probabilities of these frames, on every rank. `change`: of the clips [B, T, H, W] before the
+    network sees them, for controls. Every rank calls it.
+
+    With --exact a pass covers frames of one shard, so the result is the same bits on any number of ranks.
+    """
+    frames = torch.from_numpy(frames_n)
+    num_classes = len(cutter.data.classes)
+    mine = [torch.empty(0, num_classes, device=world.device)]
+    with world.session.timed("evaluation"), eval_mode(model, world):
+        for ids in _passes(world, len(frames)):
+            world.check_stop()
+            clips_BTHW = scaled(cutter.cut(frames[ids.start : ids.stop], torch.arange(ids.start, ids.stop)).clips_BTHW)
+            logits_BC = model(clips_BTHW if change is None else change(clips_BTHW))
+            mine.append(probabilities(logits_BC.float(), cutter.data.multi))
+        return world.gather_rows(torch.cat(mine), len(frames)).cpu().numpy().astype(np.float64)
+
+
+def _passes(world: World, num_frames: int) -> list[range]:
+    """The frames of each pass of this rank, in order."""
+    parts = [part for _, part in world.shard_items(num_frames)] if world.exact else [world.items(num_frames)]
+    return [part[i : i + MAX_CLIPS] for part in parts for i in range(0, len(part), MAX_CLIPS)]
+
+
+def frame_scores(data: LabelledFrames, frames_n: Ints, probability_nC: Probabilities) -> FrameMetrics:
+    """Metrics by frame of the likeliest class, or with overlapping behaviours of each class above one half."""
+    if data.multi:
+        return multi_label_metrics(multi_label_counts(data.label_NC[frames_n], shown(probability_nC)))
+    return frame_metrics(confusion_counts(data.class_N[frames_n], probability_nC.argmax(1), len(data.classes)))
+
+
+def shown(probability_nC: Probabilities) -> npt.NDArray[np.uint8]:
+    """uint8[n, C]: the behaviours that are more likely than not."""
+    return (probability_nC > 0.5).astype(np.uint8)
+
+
+def log_loss(data: LabelledFrames, frames_n: Ints, probability_nC: Probabilities) -> float:
+    """The mean negative log-likelihood of the labels, of one class in the mean with overlapping behaviours."""
+    truth_nC = data.label_NC[frames_n].astype(np.float64)
+    safe_nC = np.clip(probability_nC, 1e-12, 1.0)
+    if not data.multi:
+        return float(-(np.log(safe_nC) * truth_nC).sum(1).mean())
+    return float(
+        -(np.log(safe_nC) * truth_nC + np.log(np.clip(1 - probability_nC, 1e-12, 1.0)) * (1 - truth_nC)).mean()
+    )
+
+
+def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, world: World) -> dict[str, float]:
+    """Loss, accuracy and macro-F1 over every so many frames of a split. Every rank calls it."""
+    frames_n = cutter.data.frames_of(split, stride)
+    probability_nC = predict_frames(model, cutter, frames_n, world)
+    scores = frame_scores(cutter.data, frames_n, probability_nC)
+    loss = log_loss(cutter.data, frames_n, probability_nC)
+    return {"loss": loss, "accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
+
+
+@dataclass(frozen=True)
+class LabelChoice:
+    """How probabilities become labels, chosen on the validation videos. `lines`: the metrics there before and after."""
+
+    labels_of: Callable[[Probabilities], Ints]
+    lines: tuple[str, ...]
+
+
+def likeliest(probability_NC: Probabilities, multi: bool) -> Ints:
+    """int64[N], or with overlapping behaviours int64[N, C]: labels without smoothing."""
+    return shown(probability_NC).astype(np.int64) if multi else probability_NC.argmax(1)
+
+
+def choose_labels(model: nn.Module, cutter: ClipCutter, world: World) -> LabelChoice:
+    """Smoothing, or with overlapping behaviours the threshold of each class, chosen on the split "val". Every rank
+    calls it and gets the same."""
+    data = cutter.data
+    videos = by_video(data, "val", predict_frames(model, cutter, data.all_frames_of("val"), world))
+    probabilities = [video.probability_NC for video in videos]
+    if data.multi:
+        choice = choose_thresholds(np.concatenate(probabilities), np.concatenate([video.truth for video in videos]))
+        threshold_C = np.array(choice.threshold_C)
+        return LabelChoice(
+            lambda found_NC: (found_NC >= threshold_C).astype(np.int64), tuple(choice.lines(data.classes))
+        )
+    training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
+    chosen = choose_smoothing(
+        probabilities, [video.truth for video in videos], training, len(data.classes), excluded=BACKGROUND_CLASS
+    )
+    return LabelChoice(partial(smoothed_labels, chosen.smoothing), tuple(chosen.lines()))
+
+
+def score_split(
+    model: nn.Module,
+    cutter: ClipCutter,
+    split: str,
+    world: World,
+    choice: LabelChoice,
+    change: Change | None = None,
+) -> tuple[BehaviorScores, BehaviorScores]:
+    """The scores of a split before and after smoothing. Every rank calls it and gets the same."""
+    data = cutter.data
+    videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world, change))
+    excluded = () if data.multi else BACKGROUND_CLASS
+    raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], excluded)
+    return raw, score(videos, [choice.labels_of(video.probability_NC) for video in videos], excluded)
+
+
+def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
+    """The scores of the test split, printed as tables: by frame and by bout, with intervals over animals, before and
+    after smoothing. The values are those after smoothing, and as `raw/...` those before."""
+    data = labelled_frames(cfg)
+    cutter = ClipCutter(data, cfg.clips, world.device)
+    choice = choose_labels(model, cutter, world)
+    raw, smoothed = score_split(model, cutter, "test", world, choice)
+    if world.rank == 0:
+        first = data.videos_of("test")[0]
+        frame_s = float(np.diff(first.times_s_N).mean()) if first.num_frames > 1 else 0.0
+        lines = score_lines("test animals, no smoothing", raw, data.classes, frame_s)
+        lines += [*choice.lines, *score_lines("test animals, smoothed", smoothed, data.classes, frame_s)]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    before = {f"raw/{name}": value for name, value in score_values(raw, data.classes).items()}
+    return score_values(smoothed, data.classes) | before

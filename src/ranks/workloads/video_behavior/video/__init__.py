@@ -1,0 +1,1 @@
+"""Videos: decode, time stamps, write, and the store of decoded frames."""

@@ -1,0 +1,1 @@
+"""Videos decoded once into a folder of memory-mapped greys."""

@@ -1,0 +1,114 @@
+"""Decodes one video into a store, as a process of its own: a file that breaks the decoder ends only this process.
+
+    python -m ranks.workloads.video_behavior.video.store.decode_part '{"video": ..., "folder": ..., "key": ..., ...}'
+
+It prints a line of JSON after each block, `{"frames": 640}`, and at the end its warnings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, write_durably, writing
+from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.decode import open_video
+from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
+from ranks.workloads.video_behavior.video.store.frame_store import sha256_of
+
+FAILED = 2
+"""The exit code where the video is bad; the line before it says why."""
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """One video to decode. `crop`: x, y, width, height; None for the whole frame."""
+
+    video: str
+    folder: str
+    key: str
+    size: tuple[int, int]
+    fit: Fit
+    crop: tuple[int, int, int, int] | None
+    threads: int
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_json(cls, text: str) -> PartTask:
+        given: dict[str, Any] = json.loads(text)
+        given["size"] = tuple(given["size"])
+        given["crop"] = tuple(given["crop"]) if given["crop"] else None
+        return cls(**given)
+
+
+def decode_part(task: PartTask) -> list[str]:
+    """Write the .npy and then the .json of a video; its warnings. Raises UserError.
+
+    Frames go to a temporary file as they are decoded, so memory holds one block.
+    """
+    folder, video = Path(task.folder), Path(task.video)
+    path = folder / f"{task.key}.npy"
+    temporary = folder / f".{task.key}.{os.getpid()}.tmp"
+    crop = None if task.crop is None else Crop(*task.crop)
+    times_s: list[float] = []
+    try:
+        with writing(f"to cache {video}", folder, NOTHING_SAVED), open_video(video, threads=task.threads) as opened:
+            with temporary.open("wb") as file:
+                file.write(bytes(HEAD_BYTES))
+                for block in opened.blocks(Picture(task.size, task.fit, crop)):
+                    file.write(np.ascontiguousarray(block.frames_NHW).data)
+                    times_s += block.times_s_N.tolist()
+                    print(json.dumps({"frames": len(times_s)}), flush=True)
+                file.seek(0)
+                file.write(npy_head((len(times_s), *task.size)))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            facts = {
+                "video": video.name,
+                "size": list(task.size),
+                "sha256": sha256_of(np.load(path, mmap_mode="r")),
+                "file_bytes": path.stat().st_size,
+                "warnings": opened.warnings,
+                "times_s": times_s,
+            }
+            write_durably(temporary, json.dumps(facts).encode())
+            os.replace(temporary, folder / f"{task.key}.json")
+            sync_folder(folder)
+            return opened.warnings
+    finally:
+        remove(temporary)
+
+
+HEAD_BYTES = 128
+
+
+def npy_head(shape: tuple[int, ...]) -> bytes:
+    """The first bytes of a .npy file of version 1.0, padded to HEAD_BYTES."""
+    text = repr({"descr": "|u1", "fortran_order": False, "shape": shape})
+    magic = b"\x93NUMPY\x01\x00"
+    length = HEAD_BYTES - len(magic) - 2
+    return magic + length.to_bytes(2, "little") + text.encode().ljust(length - 1) + b"\n"
+
+
+def main() -> int:
+    """The exit code."""
+    try:
+        warnings = decode_part(PartTask.of_json(sys.argv[1]))
+    except UserError as error:
+        print(json.dumps({"asked": error.asked, "found": error.found, "do": error.do}), flush=True)
+        return FAILED
+    print(json.dumps({"warnings": warnings}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""ONNX files of any model: names, free sizes, and the comparison with torch before writing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import onnx
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ranks.engine.export.export import export_model
+from ranks.errors import GaveUp, UserError
+from ranks.onnx_export.layout import examples_of, layout_of
+from ranks.onnx_export.write import compare, write_onnx
+
+
+class Answer(NamedTuple):
+    value: Tensor
+    logits: Tensor
+
+
+class Small(nn.Module):
+    """A net with two outputs."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.hidden, self.value, self.policy = nn.Linear(3, width), nn.Linear(width, 1), nn.Linear(width, 4)
+
+    def forward(self, points: Tensor) -> Answer:
+        hidden = self.hidden(points).relu()
+        return Answer(self.value(hidden)[:, 0], self.policy(hidden))
+
+
+EXAMPLE = (torch.zeros(2, 3),)
+
+
+def test_a_model_is_written_with_names_a_free_number_of_rows_and_its_weights(tmp_path: Path) -> None:
+    model = Small(8)
+    layout = layout_of(model, EXAMPLE, {"ranks.workload": "small"})
+    assert layout.inputs == {"points": ("B", 3)}
+    assert layout.outputs == {"value": ("B",), "logits": ("B", 4)}
+    folder = export_model(model, tmp_path / "export")
+    path = write_onnx(model, folder, layout, examples_of(EXAMPLE))
+    proto = onnx.load(path)
+    sizes = [size.dim_param or size.dim_value for size in proto.graph.input[0].type.tensor_type.shape.dim]
+    assert sizes == ["B", 3]
+    assert {entry.key for entry in proto.metadata_props} >= {"ranks.workload", "ranks.version", "ranks.weights_sha256"}
+    assert compare(model, path.read_bytes(), layout, [(torch.randn(77, 3),)]) < 1e-5
+
+    other = Small(8)
+    with pytest.raises(GaveUp, match="differs by"):
+        compare(other, path.read_bytes(), layout, examples_of(EXAMPLE))
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(GaveUp, match="not written"):
+        write_onnx(other, folder, layout, examples_of(EXAMPLE), to_onnx=lambda model, sha256: content)
+    assert not [file.name for file in folder.iterdir() if "onnx" in file.name]
+
+
+def test_the_comparison_has_other_numbers_of_rows_and_other_values() -> None:
+    examples = examples_of((torch.zeros(2, 3), torch.tensor([4, 5])))
+    assert [len(points) for points, _ in examples] == [2, 1, 2, 5]
+    assert all(points.abs().sum() > 0 for points, _ in examples[1:])
+    assert [index.tolist() for _, index in examples] == [[4, 5], [4], [4, 5], [4, 5, 4, 5, 4]]  # whole numbers stay
+
+
+def test_a_model_that_returns_no_tensors_is_refused() -> None:
+    class Text(nn.Module):
+        def forward(self, points: Tensor) -> str:
+            return "three"
+
+    with pytest.raises(UserError, match="returns str"):
+        layout_of(Text(), EXAMPLE, {})

@@ -1,0 +1,57 @@
+"""The baselines of the table. Legend: N frames, T frames of a clip, C classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.tables.baselines import (
+    difference_energies,
+    energy_f1,
+    fit_logistic,
+    majority_f1,
+    shuffled_in_time,
+    with_one,
+)
+from tests.video_behavior.example_frames import CPU, SMALL, example_frames, pixels_of
+
+
+def test_the_most_frequent_class_has_the_f1_of_the_formula() -> None:
+    data = example_frames()
+    truth_N = data.class_N[data.frames_of("test")]
+    frequent = np.bincount(data.class_N[data.frames_of("train")]).argmax()
+    share = (truth_N == frequent).mean()
+    assert majority_f1(data, data, "test") == pytest.approx(2 * share / (1 + share) / 3)
+
+
+def test_the_energy_of_differences_is_that_of_each_pair_of_frames() -> None:
+    data = example_frames()
+    cutter = ClipCutter(data, SMALL.clips, CPU)
+    frames_n = data.frames_of("val")[10:13]
+    found = difference_energies(cutter, frames_n)
+    for row, frame in zip(found, frames_n.tolist(), strict=True):
+        clip = pixels_of(data)[frame - 2 : frame + 3].astype(np.float64)
+        change = [np.abs(clip[t + 1] - clip[t]).mean() for t in range(4)]
+        np.testing.assert_allclose(row[:4], np.log(np.array(change) + 1e-3))
+
+
+def test_energy_tells_what_changes_from_what_rests() -> None:
+    cutter = ClipCutter(example_frames(), SMALL.clips, CPU)
+    assert energy_f1(cutter, cutter, "test", 1) > 0.6
+
+
+def test_the_regression_separates_what_a_line_separates() -> None:
+    features_NF = torch.linspace(-1, 1, 60, dtype=torch.float64)[:, None]
+    class_N = (features_NF[:, 0] > 0.2).long()
+    weights = fit_logistic(features_NF, class_N, 2)
+    assert torch.equal((with_one(features_NF) @ weights).argmax(1), class_N)
+
+
+def test_shuffled_clips_keep_their_frames_and_the_centre() -> None:
+    clips_BTHW = torch.arange(17.0)[None, :, None, None].expand(2, 17, 3, 3)
+    order_BT = shuffled_in_time(clips_BTHW)[:, :, 0, 0]
+    assert order_BT[0].tolist() != list(range(17))
+    assert sorted(order_BT[0].tolist()) == list(range(17))
+    assert order_BT[:, 8].tolist() == [8, 8]
