@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz import chess_parsers, command_parsers, workload_parsers
+from tests.fuzz import chess_parsers, command_parsers, video_parsers, workload_parsers
 from tests.fuzz.registry import PARSERS, Parser
 
-__all__ = ["PARSERS", "Parser", "chess_parsers", "command_parsers", "workload_parsers"]
+__all__ = ["PARSERS", "Parser", "chess_parsers", "command_parsers", "video_parsers", "workload_parsers"]

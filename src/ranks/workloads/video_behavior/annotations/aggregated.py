@@ -47,7 +47,7 @@ def is_aggregated(names: Sequence[str]) -> bool:
 
 def read_aggregated(path: Path, delimiter: str) -> BorisEvents:
     """Read aggregated events, in the order of their starts. Raises UserError."""
-    header, table = table_of(rows_of(path, delimiter, MAX_EVENT_ROWS))
+    header, table = table_of(path, rows_of(path, delimiter, MAX_EVENT_ROWS))
     rows, columns = list(table), ObservationColumns.of(header)
     start, stop = header.required("Start (s)"), header.required("Stop (s)")
     kind = header.required("Behavior type")

@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.boris_columns import (
     KeptCells,
     ObservationColumns,
@@ -33,6 +34,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_EVENT_ROWS,
     Header,
     TableRow,
+    asked,
     delimiter_for,
     number,
     number_text,
@@ -74,7 +76,7 @@ def is_boris_events(names: Sequence[str]) -> bool:
 
 def read_boris_events(path: Path, delimiter: str) -> BorisEvents:
     """Read new tabular events. Raises UserError."""
-    header, rows = table_of(rows_of(path, delimiter, MAX_EVENT_ROWS))
+    header, rows = table_of(path, rows_of(path, delimiter, MAX_EVENT_ROWS))
     return _read(header, list(rows), ObservationColumns.of(header))
 
 
@@ -84,14 +86,14 @@ def read_old_boris_events(path: Path, delimiter: str) -> BorisEvents:
     block: dict[str, TableRow] = {}
     for row in itertools.islice(rows, OLD_BLOCK):
         if is_boris_events(row.cells):
-            header, table = table_of(itertools.chain([row], rows))
+            header, table = table_of(path, itertools.chain([row], rows))
             named, offset = block.get("observation id"), block.get("time offset (s)")
             observation = "" if named is None else named.cells[1]
             offset_s = 0.0 if offset is None else number(offset, 1, "time offset")
             return _read(header, list(table), ObservationColumns.of(header, observation, offset_s))
         if len(row.cells) > 1:
             block.setdefault(row.cells[0].strip().casefold(), row)
-    raise next(iter(block.values())).error("no row with Time, Subject, Behavior and Status", "export the events again")
+    raise UserError(asked(path), "no row with Time, Subject, Behavior and Status", "export the events again")
 
 
 def _read(header: Header, rows: list[TableRow], columns: ObservationColumns) -> BorisEvents:

@@ -94,6 +94,14 @@ def head_of(path: Path) -> str:
         raise UserError(asked(path), "bytes that are not UTF-8 text", do) from None
 
 
+def first_line(head: str, path: Path) -> str:
+    """The first line with text of the head of a file. Raises UserError where there is none."""
+    line = next((line for line in head.splitlines() if line.strip()), None)
+    if line is None:
+        raise UserError(asked(path), "the file has no text", "give a file with rows")
+    return line
+
+
 def delimiter_of(line: str) -> str:
     """The delimiter that occurs most often in a header line, tabs first."""
     return max(DELIMITERS, key=line.count)
@@ -123,9 +131,11 @@ def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[TableRow]:
                 yield TableRow(path, line, tuple(cells))
 
 
-def table_of(rows: Iterator[TableRow]) -> tuple[Header, Iterator[TableRow]]:
+def table_of(path: Path, rows: Iterator[TableRow]) -> tuple[Header, Iterator[TableRow]]:
     """The header and the rows below it, each with as many cells as the header. Raises UserError."""
-    first = next(rows)
+    first = next(rows, None)
+    if first is None:
+        raise UserError(asked(path), "a table without a header", "give a file with rows")
     names = [name.strip() for name in first.cells]
     while names and not names[-1]:
         names.pop()

@@ -53,7 +53,7 @@ def is_binary_table(names: Sequence[str]) -> bool:
 
 def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAME_ROWS) -> Annotation:
     """Read `Frame,Action`. Raises UserError where frames jump. An empty action is a frame without a code."""
-    header, rows = table_of(rows_of(path, delimiter, max_rows))
+    header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     frame, action = header.required("Frame"), header.required("Action")
     events, count = _runs(_labels(rows, frame, action), fps)
     return Annotation("", events, fps, _duration_s(path, count, fps))
@@ -73,7 +73,7 @@ def _labels(rows: Iterator[TableRow], frame: int, action: int) -> Iterator[str]:
 def read_zero_one(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAME_ROWS) -> Annotation:
     """Read 0/1 columns by frame. A row of -1 is a frame without a code. Raises UserError where frames jump, or for
     other values."""
-    header, rows = table_of(rows_of(path, delimiter, max_rows))
+    header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     names = _behaviors(header, path)
     lines = array("q")
     events = [
@@ -98,7 +98,7 @@ def _checked(rows: Iterator[TableRow], lines: array[int]) -> Iterator[TableRow]:
 def read_binary_table(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) -> Annotation:
     """Read a binary table. A behaviour is shown from the time of its first row to the time of the first row without it.
     A count of point events is taken as shown. Raises UserError where times are not at equal steps."""
-    header, rows = table_of(rows_of(path, delimiter, max_rows))
+    header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     names = _behaviors(header, path)
     times = array("d")
 

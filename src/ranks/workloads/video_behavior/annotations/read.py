@@ -23,7 +23,7 @@ from ranks.workloads.video_behavior.annotations.boris_events import (
 )
 from ranks.workloads.video_behavior.annotations.boris_project import read_boris_project, subjects_of
 from ranks.workloads.video_behavior.annotations.caltech import is_caltech, read_caltech
-from ranks.workloads.video_behavior.annotations.delimited import asked, delimiter_of, head_of
+from ranks.workloads.video_behavior.annotations.delimited import asked, delimiter_of, first_line, head_of
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event, same_file
 from ranks.workloads.video_behavior.annotations.frame_tables import (
     is_binary_table,
@@ -73,9 +73,9 @@ def _by_content(path: Path, fps: float | None, video: str | None = None) -> tupl
         return project.annotations, subjects_of(project.document)
     if is_caltech(head):
         return (read_caltech(path, _required(fps, path)),), ()
-    first = head.lstrip("\r\n").splitlines()[0]
+    first = first_line(head, path)
     delimiter = delimiter_of(first)
-    names = next(csv.reader([first[:100_000]], delimiter=delimiter), [])
+    names = _cells(first, delimiter)
     if is_boris_events(names):
         return read_boris_events(path, delimiter).annotations, ()
     if is_aggregated(names):
@@ -90,6 +90,14 @@ def _by_content(path: Path, fps: float | None, video: str | None = None) -> tupl
         return (read_binary_table(path, delimiter),), ()
     found = f"a format that is not known: it starts with '{first[:80]}'"
     raise UserError(asked(path), found, f"give {FORMATS}; see docs/video-behavior-files.md")
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a header line; none where its quotes are damaged."""
+    try:
+        return next(csv.reader([line[:100_000]], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def _required(fps: float | None, path: Path) -> float:

@@ -20,6 +20,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     Header,
     TableRow,
     delimiter_of,
+    first_line,
     head_of,
     number,
     number_text,
@@ -132,8 +133,7 @@ def has_gap(annotation: Annotation) -> bool:
 
 def read_dataset_csv(path: Path) -> tuple[StudyVideo, ...]:
     """The rows of a dataset.csv. Raises UserError with the line of a wrong one."""
-    head = head_of(path)
-    header, rows = table_of(rows_of(path, delimiter_of(head.lstrip().splitlines()[0]), MAX_VIDEOS))
+    header, rows = table_of(path, rows_of(path, delimiter_of(first_line(head_of(path), path)), MAX_VIDEOS))
     for name in header.names:
         if name.casefold() not in COLUMNS:
             raise header.row.error(
