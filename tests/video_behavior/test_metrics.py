@@ -176,12 +176,12 @@ def test_bout_counts_equal_a_loop_and_add_up_over_videos() -> None:
             counts = bout_counts(truth_K3, predicted_K3, 3, min_iou)
             for c in range(3):
                 of_c = [bouts[bouts[:, 0] == c, 1:].tolist() for bouts in (truth_K3, predicted_K3)]
-                assert counts.matched_C[c] == matched_by_loop(*of_c, min_iou)
+                assert counts.matched_C[c] == matched_by_loop(of_c[0], of_c[1], min_iou)
             parts.append(counts)
         assert np.array_equal(summed(parts).stacked(), (parts[0] + summed(parts[1:])).stacked())
 
 
-def test_the_bootstrap_draws_animals_and_covers_a_known_mean() -> None:
+def test_the_bootstrap_takes_animals_and_covers_a_known_mean() -> None:
     weight_SA = drawn_animals(7, 3000, seed=3)
     assert (weight_SA.sum(1) == 7).all()
     assert weight_SA.mean(0) == pytest.approx(np.ones(7), abs=0.08)
