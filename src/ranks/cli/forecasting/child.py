@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
-    from ranks.hardware.forecast.record import identity_of_recording, record, record_steady
+    from ranks.hardware.forecast.record import record, record_steady, run_of_recording
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
@@ -53,7 +53,8 @@ def main(argv: list[str]) -> None:
             trace = record_steady(job, device, asked.num_ranks, folder, asked.budget_s)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
     answer = {"trace": trace.as_json(), "device": name, "memory_bytes": _memory_bytes(device)}
-    answer["identity"] = identity_of_recording(folder)  # `train` may fill in settings
+    run = run_of_recording(folder)
+    answer |= {"identity": run["identity"], "code": run["code"]}  # `train` may fill in settings
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)
 
 

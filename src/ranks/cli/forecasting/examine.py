@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from ranks.cli.flags.settings import resolve
 from ranks.cli.flags.split import split_flags
@@ -19,7 +21,16 @@ TRACE_S, LIMIT_S = 3.0, 120.0
 """Of the recorded iterations, and of the whole recording."""
 
 
-def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class ExaminedWorkload:
+    """What a dry run has shown."""
+
+    findings: list[Finding]
+    identity: Mapping[str, Any] | None
+    """What all machines of a run must share: code, config, data; None where the dry run failed."""
+
+
+def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> ExaminedWorkload:
     """Record one of `ranks` ranks for some seconds and judge it. `train`: flags of `ranks train`. Raises UserError for
     wrong flags."""
     argv = split_flags(train)
@@ -29,6 +40,9 @@ def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> 
     try:
         found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
     except UserError as error:
-        yield failure("workload", error.found, "a dry run that ends", error.do)
-        return
-    yield from judge_workload(found.trace, device, found.memory_bytes)
+        return ExaminedWorkload([failure("workload", error.found, "a dry run that ends", error.do)], None)
+    findings = list(judge_workload(found.trace, device, found.memory_bytes))
+    of_run = found.identity
+    settings = {"engine": {k: v for k, v in of_run["engine"].items() if k != "threads"}, "config": of_run["config"]}
+    identity = {"code": found.code, "config": settings, "data": of_run.get("data")}
+    return ExaminedWorkload(findings, identity)

@@ -76,6 +76,8 @@ class Recorded:
     """Of the GPU, or what a process of a CPU machine may allocate."""
     identity: dict[str, Any]
     """Of the recorded run."""
+    code: dict[str, Any]
+    """The package and the sha256 of each file of the user, as in run.json."""
 
 
 def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit_s: float = CHILD_LIMIT_S) -> Recorded:
@@ -94,7 +96,7 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
         raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
     trace = Trace.of_json(answer["trace"])
-    return Recorded(trace, str(answer["device"]), int(answer["memory_bytes"]), answer["identity"])
+    return Recorded(trace, str(answer["device"]), int(answer["memory_bytes"]), answer["identity"], answer["code"])
 
 
 def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

@@ -21,12 +21,19 @@ PROBES = (
     Probe("clock", "clock", 10.0),
 )
 """The longest limit keeps the whole below 20 s."""
+NODES, NODES_S = "nodes", 30.0
+"""The check between machines. It begins after the others, and takes so long at most when all nodes have come."""
 
 
 def diagnose(asked: Asked, only: tuple[str, ...] = ()) -> Iterator[list[Finding]]:
     """The findings of each check. Raises UserError for an unknown name in `only`."""
-    names = [probe.name for probe in PROBES]
+    names = [*(probe.name for probe in PROBES), NODES]
     for name in only:
         if name not in names:
             raise UserError(f"--only {name}", "there is no such check", nearest(name, names, ", ".join(names)))
     return examine(tuple(probe for probe in PROBES if not only or probe.name in only), asked)
+
+
+def diagnose_nodes(asked: Asked) -> Iterator[list[Finding]]:
+    """What several machines say of each other. All of them call it."""
+    return examine((Probe("nodes", "nodes", NODES_S + asked.wait_s),), asked)

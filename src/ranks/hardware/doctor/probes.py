@@ -55,7 +55,7 @@ class Answer:
 
 def examine(probes: tuple[Probe, ...], asked: Asked) -> Iterator[list[Finding]]:
     """The findings of each check, in the given order. Never waits longer than the longest limit and a second."""
-    with ThreadPoolExecutor(len(probes)) as pool:
+    with ThreadPoolExecutor(max(1, len(probes))) as pool:
         answers = [pool.submit(_ask, probe, asked) for probe in probes]
         for probe, answer in zip(probes, answers, strict=True):
             yield _findings(probe, answer.result(), asked)

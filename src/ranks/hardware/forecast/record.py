@@ -76,9 +76,9 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
     )
 
 
-def identity_of_recording(folder: Path) -> dict[str, Any]:
-    """The identity of the runs that were recorded in a folder."""
-    return RunFolder(run_folder(folder / "steady" / "0")).read_run()["identity"]
+def run_of_recording(folder: Path) -> dict[str, Any]:
+    """The run.json of the runs that were recorded in a folder: identity, code and more."""
+    return RunFolder(run_folder(folder / "steady" / "0")).read_run()
 
 
 def _steady(
