@@ -120,7 +120,7 @@ def place_of(flags: DoctorFlags) -> NodePlace | None:
 
 
 def every_check(flags: DoctorFlags, asked: Asked) -> Iterator[list[Finding]]:
-    """This machine, then the workload, then the other machines, which are told of the workload."""
+    """This machine, then the workload, then the other machines, which compare the workload."""
     only_nodes = flags.only == (NODES,)
     yield from () if only_nodes else diagnose(asked, flags.only)
     if flags.workload is not None:

@@ -8,14 +8,16 @@ from ranks.errors import UserError, nearest
 from ranks.hardware.doctor.finding import Asked, Finding
 from ranks.hardware.doctor.probes import Probe, examine
 
+DRIVER = "nvidia-smi; if that hangs too, restart the machine or rent another (dmesg | grep -i xid)"
+DISK = "the disk is very slow or does not answer: dmesg | tail; name another with --runs-dir, TMPDIR"
 PROBES = (
     Probe("software", "torch", 15.0),
-    Probe("driver", "gpus", 10.0),
-    Probe("compute", "gpus", 18.0),
+    Probe("driver", "gpus", 10.0, DRIVER),
+    Probe("compute", "gpus", 18.0, DRIVER),
     Probe("processor", "cpu", 10.0),
     Probe("memory", "memory", 10.0),
     Probe("limits", "limits", 10.0),
-    Probe("disk", "disk", 12.0),
+    Probe("disk", "disk", 12.0, DISK),
     Probe("network", "network", 10.0),
     Probe("collective", "all-reduce", 17.0),
     Probe("clock", "clock", 10.0),

@@ -1,12 +1,13 @@
-"""Look up a name, for a limited time: the system's resolver can wait for minutes."""
+"""Look up a name, for a limited time."""
 
 from __future__ import annotations
 
-import queue
 import socket
-import threading
 import time
 from dataclasses import dataclass
+from functools import partial
+
+from ranks.hardware.doctor.limited import within
 
 
 @dataclass(frozen=True)
@@ -20,19 +21,15 @@ class LookedUp:
 
 def look_up(host: str, limit_s: float) -> LookedUp:
     """The first IPv4 address of a host. A resolver that does not answer within the limit is left alone."""
-    answers: queue.Queue[tuple[str, str]] = queue.Queue()
     began = time.monotonic()
-    threading.Thread(target=_ask, args=(host, answers), daemon=True).start()
-    try:
-        address, error = answers.get(timeout=limit_s)
-    except queue.Empty:
-        address, error = "", f"no answer within {limit_s:g} s (see /etc/resolv.conf)"
+    none = "", f"no answer within {limit_s:g} s (see /etc/resolv.conf)"
+    address, error = within(limit_s, partial(_ask, host)) or none
     return LookedUp(address, error, time.monotonic() - began)
 
 
-def _ask(host: str, answers: queue.Queue[tuple[str, str]]) -> None:
+def _ask(host: str) -> tuple[str, str]:
     try:
         found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
-        answers.put((str(found[0][4][0]), ""))
     except (OSError, UnicodeError) as error:  # UnicodeError: a name with empty or very long parts
-        answers.put(("", getattr(error, "strerror", None) or str(error)))
+        return "", getattr(error, "strerror", None) or str(error)
+    return str(found[0][4][0]), ""

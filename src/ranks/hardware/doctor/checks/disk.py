@@ -13,7 +13,7 @@ from shutil import disk_usage
 from typing import Any
 
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
-from ranks.hardware.doctor.save_steps import try_save
+from ranks.hardware.doctor.save_steps import SaveSteps, try_save
 from ranks.watch.lines import size
 
 CHUNK = bytes(range(256)) * 4096
@@ -60,10 +60,12 @@ class DiskFacts:
 
 def measure(asked: Asked) -> DiskFacts:
     """Write, sync, read and remove a file in both places."""
-    return DiskFacts(asdict(_place(Path(asked.runs_dir))), asdict(_place(Path(tempfile.gettempdir()))))
+    runs = _place(Path(asked.runs_dir), keeps=True)
+    return DiskFacts(asdict(runs), asdict(_place(Path(tempfile.gettempdir()), keeps=False)))
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path, *, keeps: bool) -> Place:
+    """`keeps`: checkpoints are saved there."""
     folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.is_dir())
     free, system, stat = disk_usage(folder).free, _file_system(folder), os.statvfs(folder)
     inodes = stat.f_favail if stat.f_files else -1
@@ -85,7 +87,7 @@ def _place(path: Path) -> Place:
     finally:
         with suppress(OSError):
             name.unlink()
-    steps = try_save(folder)
+    steps = try_save(folder) if keeps else SaveSteps()
     return Place(
         str(path),
         str(folder),

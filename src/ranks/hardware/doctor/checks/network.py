@@ -81,7 +81,8 @@ def _meeting(meeting: str, *, serves: bool) -> tuple[str, str]:
     try:
         socket.create_server(("", int(port))).close()
     except OSError as error:
-        return f"port {port}: {error.strerror}", listener_of(int(port))
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        return f"port {port}: {problem}", listener_of(int(port))
     return "", ""
 
 

@@ -58,8 +58,7 @@ class LinkServer:
         threading.Thread(target=self._serve, args=(token.encode(),), daemon=True).start()
 
     def _serve(self, token: bytes) -> None:
-        with suppress(OSError, ValueError):
-            control = self._accept(token)
+        with suppress(OSError, ValueError), self.listener, self._accept(token) as control:
             while _read(control, ANSWER.size) != LAST_PING:
                 control.sendall(ANSWER.pack(time.time()))
             again, packets = _counters(control)
@@ -82,14 +81,14 @@ class LinkServer:
 def measure_link(first: int, second: int, address: str, port: int, token: str) -> LinkTest:
     """Measure the link to another node's server."""
     try:
-        control = _connect(address, port, token)
-        round_trip_s, clock_s = _pings(control)
-        again, packets = _counters(control)
-        theirs = _hear(control)
-        flood(_connect(address, port, token), control)
-        there = _hear(control)["rate"]
-        back = count(_connect(address, port, token))
-        control.sendall(b"\n")
+        with _connect(address, port, token) as control:
+            round_trip_s, clock_s = _pings(control)
+            again, packets = _counters(control)
+            theirs = _hear(control)
+            flood(_connect(address, port, token), control)
+            there = _hear(control)["rate"]
+            back = count(_connect(address, port, token))
+            control.sendall(b"\n")
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
         return LinkTest(first, second, f"{address} port {port}: {problem}")
@@ -119,7 +118,12 @@ def _pings(control: socket.socket) -> tuple[float, float]:
 
 
 def flood(data: socket.socket, control: socket.socket) -> None:
-    """Send until the other side has counted enough, which it says on `control`."""
+    """Send until the other side has counted enough, which it says on `control`. Closes `data`."""
+    with data:
+        _flood(data, control)
+
+
+def _flood(data: socket.socket, control: socket.socket) -> None:
     data.setblocking(False)
     deadline = time.monotonic() + STEP_S
     while time.monotonic() < deadline:
@@ -131,11 +135,15 @@ def flood(data: socket.socket, control: socket.socket) -> None:
                 data.send(CHUNK)
             except ConnectionError:  # the other side has counted enough
                 break
-    data.close()
 
 
 def count(data: socket.socket) -> float:
-    """Bytes a second that arrive, after a while."""
+    """Bytes a second that arrive, after a while. Closes `data`."""
+    with data:
+        return _count(data)
+
+
+def _count(data: socket.socket) -> float:
     buffer, counted = bytearray(1 << 20), 0
     size = data.recv_into(buffer)
     began = time.monotonic()
@@ -148,7 +156,6 @@ def count(data: socket.socket) -> float:
         else:
             counted += size
     data.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # what is on its way is dropped
-    data.close()
     return counted / (now - counting) if now > counting > began else 0.0
 
 

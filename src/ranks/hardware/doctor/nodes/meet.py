@@ -16,6 +16,7 @@ from ranks.engine.distributed.meeting import Meeting, use_interface
 from ranks.engine.distributed.rendezvous import tcp_store
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Asked
+from ranks.hardware.doctor.limited import within
 from ranks.hardware.doctor.listener import listener_of
 from ranks.hardware.doctor.look_up import look_up
 from ranks.hardware.doctor.nodes.report import NodeReport
@@ -76,26 +77,36 @@ def open_store(meeting: Meeting, node: int, address: str, wait_s: float) -> dist
         except (OSError, dist.DistNetworkError, dist.DistStoreError) as error:
             raise _taken(meeting, address, error) from error
     _connect(meeting, wait_s)
-    try:
-        return tcp_store(meeting, max(1, node), address, STORE_LIMIT_S)
-    except (OSError, dist.DistNetworkError, dist.DistStoreError) as error:
+    store = _store_at(meeting.host, meeting.port)
+    if store is None:
         raise NotMet(
             f"what answers at {meeting} is no store: another program has the port on {meeting.host}",
             "the store of node 0",
             f"on {meeting.host}: ss -ltnp 'sport = :{meeting.port}'; end it, or take another port on all nodes",
-        ) from error
+        )
+    return store
+
+
+def _store_at(host: str, port: int) -> dist.Store | None:
+    """The store that another process serves; None where something else answers, or nothing."""
+
+    def ask() -> dist.Store | None:
+        try:
+            return dist.TCPStore(host, port, timeout=timedelta(seconds=STORE_LIMIT_S))
+        except (OSError, RuntimeError):
+            return None
+
+    return within(STORE_LIMIT_S, ask)  # torch itself waits for ever for a program that accepts and is silent
 
 
 def _taken(meeting: Meeting, address: str, error: Exception) -> NotMet:
     """Why node 0 cannot serve the store."""
-    problem = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    number = error.errno if isinstance(error, OSError) else None
+    problem = os.strerror(number) if number else str(error).partition("\n")[0]
     who = listener_of(meeting.port)
     kind = f"by {who}" if who else "by a process of another user or container"
-    try:
-        keys = dist.TCPStore(address, meeting.port, timeout=timedelta(seconds=1.5)).num_keys()
-        kind += f", the store of another run ({keys} keys)"
-    except (OSError, RuntimeError):
-        kind += ", which is no store"
+    store = _store_at(address, meeting.port)
+    kind += ", which is no store" if store is None else f", the store of another run ({store.num_keys()} keys)"
     pid = who.partition("(")[2].rstrip(")")
     do = f"end it ({f'kill {pid}' if pid else 'ss -ltnp'}), or take another port on all nodes"
     return NotMet(f"port {meeting.port} of node 0 is taken {kind}: {problem}", "a free port", do)

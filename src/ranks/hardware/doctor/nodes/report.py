@@ -10,7 +10,7 @@ import re
 import socket
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,13 @@ class NodeReport:
     """What the interface says, or 0."""
     link_port: int
     """Where this node measures links."""
-    workload: Mapping[str, Any] | None = field(default=None)
+    workload: Mapping[str, Any] | None = None
     """code, config, data; None: no workload was named, or its dry run failed."""
 
     @classmethod
     def of_json(cls, content: Mapping[str, Any]) -> NodeReport:
         """From what `asdict` and JSON made of it."""
-        return cls(**{**content, "gpus": tuple(content["gpus"])})
+        return replace(cls(**content), gpus=tuple(content["gpus"]))
 
 
 def report_of(asked: Asked, nonce: str, interface: str, address: str, link_port: int) -> NodeReport:
