@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks.engine.distributed.cgroup import memory_left, tasks_left
+from ranks.engine.distributed.cgroup import cpu_quota, memory_left, tasks_left
 
 GIB = 2**30
 
@@ -55,3 +55,23 @@ def test_processes_that_may_be_started(line: str, folder: str, most: str, expect
     (tmp_path / "root" / folder / "pids.max").write_text(f"{most}\n")
     (tmp_path / "root" / folder / "pids.current").write_text("42\n")
     assert tasks_left(tmp_path / "cgroup", tmp_path / "root") == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "expected"),
+    [
+        ("0::/box", {"box/cpu.max": "50000 100000"}, 0.5),
+        ("0::/box", {"box/cpu.max": "max 100000"}, None),
+        ("0::/outer/box", {"outer/box/cpu.max": "max 100000", "outer/cpu.max": "300000 100000"}, 3.0),
+        ("1:cpu,cpuacct:/box", {"cpu/box/cpu.cfs_quota_us": "25000", "cpu/box/cpu.cfs_period_us": "100000"}, 0.25),
+        ("1:cpu:/box", {"cpu/box/cpu.cfs_quota_us": "-1", "cpu/box/cpu.cfs_period_us": "100000"}, None),
+    ],
+)
+def test_cores_that_a_container_may_use(
+    line: str, files: dict[str, str], expected: float | None, tmp_path: Path
+) -> None:
+    (tmp_path / "cgroup").write_text(f"{line}\n")
+    for name, text in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(f"{text}\n")
+    assert cpu_quota(tmp_path / "cgroup", tmp_path / "root") == expected

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
-from ranks.hardware.doctor.finding import Severity
+from ranks.hardware.doctor.finding import Finding, Severity
 from ranks.hardware.doctor.workload import judge_workload
+from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.trace import IterationTrace, Trace
 from tests.toys import images
 
@@ -33,7 +34,22 @@ def trace(ranks: int = 1, peak_gib: float = 4, data_s: float = 0.1) -> Trace:
     ],
 )
 def test_memory_and_loading(found: Trace, device: str, memory_gib: int, expected: list[Severity]) -> None:
-    assert [finding.severity for finding in judge_workload(found, device, memory_gib * GIB)] == expected
+    assert [finding.severity for finding in judge(found, device, memory_gib)] == expected
+
+
+def judge(found: Trace, device: str, memory_gib: float) -> list[Finding]:
+    return list(judge_workload(found, None, found.num_ranks, device, int(memory_gib * GIB)))
+
+
+def test_a_workload_that_is_too_large_is_not_run_and_gets_a_micro_batch_that_fits() -> None:
+    need = MemoryNeed(pass_items=1000, fixed_bytes=2 * GIB, bytes_per_item=GIB / 100)
+    (found,) = judge_workload(None, need, 1, "cuda:0", 8 * GIB)
+    assert (found.severity, found.do) == (Severity.FAILURE, "--micro-batch 520")
+    assert "12.00 of 8.00 GiB (2.00 held, 10.00 for a pass of 1,000 items)" in found.found
+    (found,) = judge_workload(None, need, 8, "cpu", 8 * GIB)
+    assert (found.severity, found.do) == (Severity.FAILURE, "fewer ranks, a smaller model, or more memory")
+    fits, _ = list(judge_workload(trace(), need, 1, "cpu", 40 * GIB))[1:]
+    assert fits.severity == Severity.OK
 
 
 def test_a_workload_that_runs_and_one_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

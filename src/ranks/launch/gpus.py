@@ -46,7 +46,7 @@ def find_gpus(environ: Mapping[str, str] = os.environ) -> Gpus:
     cards = _nvml_cards()
     if not cards:
         return Gpus(0, "no NVIDIA GPU found")
-    if not _torch_has_cuda():
+    if gpu_build() != "CUDA":
         return Gpus(0, "this machine has an NVIDIA GPU, but the installed torch is built for the CPU only")
     text = environ.get("CUDA_VISIBLE_DEVICES")
     visible = visible_devices(text, cards)
@@ -109,10 +109,12 @@ def _nvml_cards() -> tuple[Card, ...]:
         pynvml.nvmlShutdown()
 
 
-def _torch_has_cuda() -> bool:
-    """Whether the installed torch is a CUDA build, read from its version file: importing torch takes a second."""
+def gpu_build() -> str:
+    """CUDA or ROCm, for which the installed torch is built; empty for the CPU. Read from its version file: importing
+    torch takes a second."""
     spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return False
-    text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
-    return re.search(r"^cuda\b[^=\n]*=\s*['\"]", text, re.MULTILINE) is not None
+    file = Path(spec.origin).parent / "version.py" if spec and spec.origin else None
+    if file is None or not file.is_file():
+        return ""
+    found = re.search(r"^(cuda|hip)\b[^=\n]*=\s*['\"]", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return "" if found is None else "CUDA" if found[1] == "cuda" else "ROCm"

@@ -7,15 +7,15 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
-from ranks.hardware.doctor.doctor import diagnose
+from ranks.hardware.doctor.doctor import NODES, diagnose, diagnose_nodes
 from ranks.hardware.doctor.finding import Asked, Finding, Severity
+from ranks.hardware.doctor.nodes.place import NodePlace, place_of_flags, place_of_variables
 from ranks.launch.placement import MAX_CPU_RANKS
 
 MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "WARN", Severity.FAILURE: "FAIL"}
@@ -25,6 +25,7 @@ GIB = 2**30
 @dataclass(frozen=True)
 class DoctorFlags:
     """Examine this machine: software, GPUs, memory, disk, limits, network, clock; and whether a workload fits.
+    On several machines at once also what differs between them, and their links.
 
     Each check runs in a process of its own with a time limit. Exit code 0, or 1 where a run would fail (with
     --strict also for warnings)."""
@@ -44,7 +45,19 @@ class DoctorFlags:
     checkpoint_gb: float = 1.0
     """Space that the checkpoints of the run will take, in GiB."""
     only: tuple[str, ...] = ()
-    """Only these checks: software, driver, compute, processor, memory, limits, disk, network, collective, clock."""
+    """Only these checks: software, driver, compute, processor, memory, limits, disk, network, collective, clock,
+    nodes."""
+    nodes: int = 1
+    """Machines of the run. The same command on each of them, with its own --node-rank. Under torchrun and Slurm it
+    is known."""
+    node_rank: int = 0
+    """The number of this machine, from 0 on."""
+    rdzv_endpoint: str | None = None
+    """HOST:PORT of node 0, where the nodes meet, as torchrun has it."""
+    wait: float = 60.0
+    """Seconds that nodes wait for each other."""
+    link: float | None = None
+    """The rate of the network between the nodes in Gbit/s; without it, what the interface says."""
     strict: bool = False
     """Exit code 1 for warnings too."""
     json: bool = False
@@ -59,6 +72,9 @@ def doctor(argv: Sequence[str]) -> int:
             raise UserError(f"--{name} {value}", f"a number from {least} to 4,096 is needed", "change it")
     if not 0 < flags.checkpoint_gb < 1e6:
         raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "change it")
+    place = place_of(flags)
+    if place is not None and not place.is_first_process:
+        return 0
     asked = Asked(
         flags.ranks or flags.gpus or min(available_cores(), MAX_CPU_RANKS),
         str(flags.runs_dir),
@@ -66,11 +82,17 @@ def doctor(argv: Sequence[str]) -> int:
         flags.expect,
         int(flags.checkpoint_gb * GIB),
         os.getpid(),
+        link_gbit=flags.link,
+        wait_s=flags.wait,
     )
+    if place is not None:
+        meeting = place.meeting
+        where = {"meeting": str(meeting), "meeting_name": meeting.name, "served_by_agent": meeting.served_by_agent}
+        asked = replace(asked, nodes=place.nodes, node=place.node, **where)
     began, found = time.monotonic(), list[Finding]()
     if not flags.json:
         print(f"doctor: {platform.node()}, {platform.system()} {platform.machine()}", flush=True)
-    for findings in chain(diagnose(asked, flags.only), of_workload(flags, asked.ranks)):
+    for findings in every_check(flags, asked):
         found += findings
         for finding in findings if not flags.json else ():
             print("\n".join(lines(finding)), flush=True)
@@ -86,12 +108,29 @@ def doctor(argv: Sequence[str]) -> int:
     return int(failures > 0 or (flags.strict and warnings > 0))
 
 
-def of_workload(flags: DoctorFlags, ranks: int) -> Iterator[list[Finding]]:
-    """What a short trace of one rank of the workload says; nothing where none is named."""
+def place_of(flags: DoctorFlags) -> NodePlace | None:
+    """Which node this is; None on one machine. Raises UserError."""
+    if not 1 <= flags.wait <= 3600:
+        raise UserError(f"--wait {flags.wait:g}", "seconds from 1 to 3,600 are needed", "change it")
+    if flags.link is not None and not 1e-3 <= flags.link <= 1e5:
+        raise UserError(f"--link {flags.link:g}", "a rate from 0.001 to 100,000 Gbit/s is needed", "change it")
+    if flags.nodes != 1 or flags.rdzv_endpoint is not None:
+        return place_of_flags(flags.nodes, flags.node_rank, flags.rdzv_endpoint)
+    return place_of_variables(os.environ, flags.runs_dir)
+
+
+def every_check(flags: DoctorFlags, asked: Asked) -> Iterator[list[Finding]]:
+    """This machine, then the workload, then the other machines, which compare the workload."""
+    only_nodes = flags.only == (NODES,)
+    yield from () if only_nodes else diagnose(asked, flags.only)
     if flags.workload is not None:
         from ranks.cli.forecasting.examine import examine_workload  # it imports torch, which may be broken
 
-        yield list(examine_workload(flags.workload, flags.train, ranks, on_gpu=flags.gpus != 0))
+        examined = examine_workload(flags.workload, flags.train, asked.ranks, on_gpu=flags.gpus != 0)
+        yield examined.findings
+        asked = replace(asked, workload=examined.identity)
+    if asked.nodes > 1 and (not flags.only or NODES in flags.only):
+        yield from diagnose_nodes(asked)
 
 
 def lines(finding: Finding) -> list[str]:

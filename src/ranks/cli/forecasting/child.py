@@ -1,20 +1,17 @@
 """The process that records a profile: `python -m ranks.cli.forecasting.child REQUEST WORKLOAD FLAGS`. It prints the
-trace, the name and memory of the device, and the identity of the recorded run."""
+trace, the name and memory of the device, what a rank needs of it, and the identity of the recorded run."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ranks.cli.flags.settings import resolve
 from ranks.errors import UserError
-
-if TYPE_CHECKING:
-    import torch
 
 MARK = "trace: "
 """Begins the line of the result: a workload may print other lines."""
@@ -32,6 +29,8 @@ class TraceRequest:
     """Also the times of start, evaluation and save."""
     folder: str = ""
     """Of the short runs. The parent removes it."""
+    fits_first: bool = False
+    """Measure the memory with small passes first, and record nothing where the whole ones do not fit."""
 
 
 def main(argv: list[str]) -> None:
@@ -41,32 +40,30 @@ def main(argv: list[str]) -> None:
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
-    from ranks.hardware.forecast.record import identity_of_recording, record, record_steady
+    from ranks.hardware.forecast.memory import capacity_bytes, measure_need
+    from ranks.hardware.forecast.record import record, record_steady, run_of_recording
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
     folder, device = Path(asked.folder), torch.device(asked.device)
+    memory_bytes = capacity_bytes(device, asked.num_ranks)
+    trace = need = None
     with contextlib.redirect_stdout(sys.stderr):
-        if asked.whole:
+        if asked.fits_first:
+            need = measure_need(job, device, asked.num_ranks, folder)
+        ranks_here = 1 if device.type == "cuda" else asked.num_ranks
+        if need is not None and ranks_here * need.peak_bytes > memory_bytes:
+            pass  # it would end this process, or others
+        elif asked.whole:
             trace = record(job, device, asked.num_ranks, folder, asked.budget_s, asked.started_s)
         else:
             trace = record_steady(job, device, asked.num_ranks, folder, asked.budget_s)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
-    answer = {"trace": trace.as_json(), "device": name, "memory_bytes": _memory_bytes(device)}
-    answer["identity"] = identity_of_recording(folder)  # `train` may fill in settings
+    answer: dict[str, Any] = {"trace": trace and trace.as_json(), "device": name, "memory_bytes": memory_bytes}
+    answer["need"] = need and asdict(need)
+    run = run_of_recording(folder)
+    answer |= {"identity": run["identity"], "code": run["code"]}  # `train` may fill in settings
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)
-
-
-def _memory_bytes(device: torch.device) -> int:
-    """What a GPU has, or what this process may allocate now."""
-    import psutil
-    import torch
-
-    from ranks.engine.distributed.cgroup import memory_left
-
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return memory_left(psutil.virtual_memory().available)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from ranks.cli.flags.settings import resolve
 from ranks.cli.flags.split import split_flags
@@ -12,23 +14,37 @@ from ranks.cli.forecasting.measure import record_trace
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Finding, failure
+from ranks.hardware.doctor.limited import within
 from ranks.hardware.doctor.workload import judge_workload
 from ranks.launch.gpus import find_gpus
 
-TRACE_S, LIMIT_S = 3.0, 120.0
-"""Of the recorded iterations, and of the whole recording."""
+TRACE_S, LIMIT_S, GPUS_S = 3.0, 120.0, 5.0
+"""Of the recorded iterations, of the whole recording, and of the driver's answer: a driver may hang."""
 
 
-def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class ExaminedWorkload:
+    """What a dry run has shown."""
+
+    findings: list[Finding]
+    identity: Mapping[str, Any] | None
+    """What all machines of a run must share: code, config, data; None where the dry run failed."""
+
+
+def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> ExaminedWorkload:
     """Record one of `ranks` ranks for some seconds and judge it. `train`: flags of `ranks train`. Raises UserError for
     wrong flags."""
     argv = split_flags(train)
-    device = "cuda:0" if on_gpu and find_gpus().count else "cpu"
+    gpus = within(GPUS_S, find_gpus) if on_gpu else None
+    device = "cuda:0" if gpus is not None and gpus.count else "cpu"
     threads = resolve(workload, argv, outline=True).engine.threads or max(1, available_cores() // ranks)
-    asked = TraceRequest(ranks, device, TRACE_S, time.time(), whole=False)
+    asked = TraceRequest(ranks, device, TRACE_S, time.time(), whole=False, fits_first=True)
     try:
         found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
     except UserError as error:
-        yield failure("workload", error.found, "a dry run that ends", error.do)
-        return
-    yield from judge_workload(found.trace, device, found.memory_bytes)
+        return ExaminedWorkload([failure("workload", error.found, "a dry run that ends", error.do)], None)
+    findings = list(judge_workload(found.whole_trace, found.need, ranks, device, found.memory_bytes))
+    of_run = found.identity
+    settings = {"engine": {k: v for k, v in of_run["engine"].items() if k != "threads"}, "config": of_run["config"]}
+    identity = {"code": found.code, "config": settings, "data": of_run.get("data")}
+    return ExaminedWorkload(findings, identity)

@@ -21,6 +21,7 @@ from ranks.engine.config_file import read_object
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.forecast.ledger import settings_of
+from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.links import probe
@@ -69,13 +70,23 @@ def measure_profile(
 class Recorded:
     """The answer of a child."""
 
-    trace: Trace
+    whole_trace: Trace | None
+    """None: it was not recorded, because the memory does not suffice."""
     device: str
     """Its name."""
     memory_bytes: int
-    """Of the GPU, or what a process of a CPU machine may allocate."""
+    """Of the GPU, or what the ranks of a CPU machine may hold together."""
+    need: MemoryNeed | None
+    """What one rank needs; None where that was not asked, or passes cannot be smaller."""
     identity: dict[str, Any]
     """Of the recorded run."""
+    code: dict[str, Any]
+    """The package and the sha256 of each file of the user, as in run.json."""
+
+    @property
+    def trace(self) -> Trace:
+        assert self.whole_trace is not None, "it is recorded where the request does not ask for the memory first"
+        return self.whole_trace
 
 
 def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit_s: float = CHILD_LIMIT_S) -> Recorded:
@@ -93,8 +104,10 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
         found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last}"
         raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
-    trace = Trace.of_json(answer["trace"])
-    return Recorded(trace, str(answer["device"]), int(answer["memory_bytes"]), answer["identity"])
+    trace = Trace.of_json(answer["trace"]) if answer["trace"] else None
+    need = MemoryNeed(**answer["need"]) if answer["need"] else None
+    memory_bytes = int(answer["memory_bytes"])
+    return Recorded(trace, str(answer["device"]), memory_bytes, need, answer["identity"], answer["code"])
 
 
 def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

@@ -11,10 +11,34 @@ UNLIMITED = 2**60
 
 def memory_left(free: int, cgroup: Path = CGROUP, root: Path = ROOT) -> int:
     """Bytes that can be allocated now. `free`: on the machine; a cgroup may leave less."""
-    group = group_of("memory", cgroup, root)
-    limit = read_number(group, "memory.max", "memory.limit_in_bytes")
-    used = read_number(group, "memory.current", "memory.usage_in_bytes")
-    return free if limit is None or used is None else min(free, max(0, limit - used))
+    for group in groups_of("memory", cgroup, root):
+        limit = read_number(group, "memory.max", "memory.limit_in_bytes")
+        used = read_number(group, "memory.current", "memory.usage_in_bytes")
+        if limit is not None and used is not None:
+            free = min(free, max(0, limit - used))
+    return free
+
+
+def memory_limit(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:
+    """The smallest limit of this process's cgroups in bytes; None without one."""
+    limits = [read_number(group, "memory.max", "memory.limit_in_bytes") for group in groups_of("memory", cgroup, root)]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def cpu_quota(cgroup: Path = CGROUP, root: Path = ROOT) -> float | None:
+    """Cores that this process's cgroups let it use, such as 0.5; None without a limit."""
+    quotas = [_quota(group) for group in groups_of("cpu", cgroup, root)]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota(group: Path) -> float | None:
+    """CPU time over time: of `cpu.max` (v2), or of two files (v1)."""
+    try:
+        quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        numbers = read_number(group, "cpu.cfs_quota_us"), read_number(group, "cpu.cfs_period_us")
+        return None if numbers[0] is None or not numbers[1] else numbers[0] / numbers[1]
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
 
 
 def tasks_left(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:
@@ -25,7 +49,8 @@ def tasks_left(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:
 
 
 def group_of(controller: str, cgroup: Path = CGROUP, root: Path = ROOT) -> Path:
-    """The folder of this process's cgroup for `memory` or `pids`: v1, else v2, else the root that a container sees."""
+    """The folder of this process's cgroup for `memory`, `cpu` or `pids`: v1, else v2, else the root that a container
+    sees."""
     try:
         text = cgroup.read_text(encoding="ascii")
     except (OSError, ValueError):
@@ -37,6 +62,12 @@ def group_of(controller: str, cgroup: Path = CGROUP, root: Path = ROOT) -> Path:
                 group = base / path.lstrip("/")
                 return group if group.is_dir() else base
     return root
+
+
+def groups_of(controller: str, cgroup: Path = CGROUP, root: Path = ROOT) -> list[Path]:
+    """The same with the groups above it: the limit of each holds."""
+    group = group_of(controller, cgroup, root)
+    return [group, *(above for above in group.parents if above.is_relative_to(root))]
 
 
 def read_number(group: Path, *names: str) -> int | None:

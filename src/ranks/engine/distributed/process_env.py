@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ranks.engine.distributed import slurm
+from ranks.engine.distributed.cgroup import cpu_quota
 from ranks.engine.distributed.meeting import Meeting, number
 from ranks.errors import UserError
 
@@ -118,9 +119,5 @@ def available_cores() -> int:
     is one (Linux)."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
-    cores = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return cores if quota == "max" else max(1, min(cores, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        return cores
+    cores, quota = len(os.sched_getaffinity(0)), cpu_quota()
+    return cores if quota is None else max(1, min(cores, round(quota)))

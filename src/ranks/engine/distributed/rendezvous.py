@@ -33,10 +33,7 @@ def store_of(process_env: ProcessEnv, wait_s: float = MEET_S) -> dist.Store:
     assert meeting is not None, "ranks have a file or a TCPStore"
     rank, size = process_env.rank, process_env.world_size
     try:
-        if rank == 0 and not meeting.served_by_agent:
-            store = _serve(meeting, address, wait_s)
-        else:
-            store = dist.TCPStore(meeting.host, meeting.port, timeout=timedelta(seconds=wait_s))
+        store = tcp_store(meeting, rank, address, wait_s)
         return _of_this_start(dist.PrefixStore(f"ranks/{meeting.name}", store), rank, size, wait_s)
     except (dist.DistNetworkError, dist.DistStoreError, OSError) as error:
         problem = str(error).partition("\n")[0]
@@ -48,8 +45,11 @@ def store_of(process_env: ProcessEnv, wait_s: float = MEET_S) -> dist.Store:
         ) from error
 
 
-def _serve(meeting: Meeting, address: str, wait_s: float) -> dist.Store:
-    """The store, listening on this one address only."""
+def tcp_store(meeting: Meeting, rank: int, address: str, wait_s: float) -> dist.Store:
+    """The store at a meeting. Rank 0 serves it, on this one address only, unless torchrun does. Raises UserError, and
+    OSError or an error of torch where the port is taken or nobody answers."""
+    if rank > 0 or meeting.served_by_agent:
+        return dist.TCPStore(meeting.host, meeting.port, timeout=timedelta(seconds=wait_s))
     if not address:
         raise UserError(
             f"GLOO_SOCKET_IFNAME={os.environ['GLOO_SOCKET_IFNAME']}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
@@ -49,6 +50,22 @@ class Asked:
     """Space that the kept checkpoints will take."""
     doctor_pid: int = 0
     """The process that asks; its children are not foreign load."""
+    nodes: int = 1
+    """Machines of the run."""
+    node: int = 0
+    """Which of them this one is."""
+    meeting: str = ""
+    """HOST:PORT where the nodes meet; empty: on one machine."""
+    meeting_name: str = ""
+    """Of the job."""
+    served_by_agent: bool = False
+    """torchrun serves the store of the meeting, else node 0."""
+    wait_s: float = 60.0
+    """How long nodes wait for each other."""
+    workload: Mapping[str, Any] | None = None
+    """Code, config and data of the workload, which all nodes must share; None: it is not known."""
+    link_gbit: float | None = None
+    """The rate of the network between the nodes, in Gbit/s; None: what the interface says."""
 
 
 def ok(topic: str, found: str) -> Finding:

@@ -18,7 +18,7 @@ from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs.folder import EVENTS_FILE, RunFolder
+from ranks.engine.runs.folder import EVENTS_FILE, RUN_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
@@ -44,7 +44,7 @@ LEAST, MOST_RUNS = 3, 4
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
-    first = _run(job, device, num_ranks, folder / "first", 2, None)
+    first = run_once(job, device, num_ranks, folder / "first", 2, evaluates=True)
     iteration_s = plain_s(first.rows[-1])
     steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
     evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)
@@ -76,9 +76,10 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
     )
 
 
-def identity_of_recording(folder: Path) -> dict[str, Any]:
-    """The identity of the runs that were recorded in a folder."""
-    return RunFolder(run_folder(folder / "steady" / "0")).read_run()["identity"]
+def run_of_recording(folder: Path) -> dict[str, Any]:
+    """The run.json of one of the runs that were recorded in a folder: identity, code and more."""
+    made = next(path for path in sorted(folder.rglob(RUN_FILE)))
+    return RunFolder(made.parent).read_run()
 
 
 def _steady(
@@ -88,7 +89,9 @@ def _steady(
     before that, so a longer run is made where there are too few; one without updates is taken as it is."""
     found: Sequence[tuple[Row, IterationTrace]] = ()
     for attempt in range(MOST_RUNS):
-        found = _run(job, device, num_ranks, folder / str(attempt), ENDLESS, f"{budget_s:.1f}s").iterations()
+        limit = f"{budget_s:.1f}s"
+        run = run_once(job, device, num_ranks, folder / str(attempt), ENDLESS, evaluates=False, max_time=limit)
+        found = run.iterations()
         update = first_update([row for row, _ in found])
         if update is not None and len(found) - update >= LEAST:
             return found[update + 1 :] if len(found) - update > LEAST else found[update:]
@@ -121,10 +124,18 @@ class Recording:
         return list(zip(rows, traces[1:], strict=True))
 
 
-def _run(
-    job: Job, device: torch.device, num_ranks: int, folder: Path, iterations: int, max_time: str | None
+def run_once(
+    job: Job,
+    device: torch.device,
+    num_ranks: int,
+    folder: Path,
+    iterations: int,
+    *,
+    evaluates: bool,
+    max_time: str | None = None,
 ) -> Recording:
-    short = job.shortened(folder, max_time, iterations, eval_every=1 if max_time is None else ENDLESS)
+    """Run the workload as rank 0 of `num_ranks` in this process."""
+    short = job.shortened(folder, max_time, iterations, eval_every=1 if evaluates else ENDLESS)
     engine = short.engine
     precision.set_up(engine, device, engine.resolved().threads or default_threads())
     torch.manual_seed(engine.seed)

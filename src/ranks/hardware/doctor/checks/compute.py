@@ -11,6 +11,7 @@ from typing import Any
 
 from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.launch.gpus import gpu_build
 
 SIZE, TIMES = 8192, 10
 COPY_BYTES = 2**30
@@ -33,11 +34,11 @@ class ComputeFacts:
 
 def measure(asked: Asked) -> ComputeFacts:
     """Let each GPU work for a moment."""
-    import torch
-
-    build = "CUDA" if torch.version.cuda else "ROCm" if getattr(torch.version, "hip", None) else ""
+    build = gpu_build()
     if not build:
         return ComputeFacts()
+    import torch
+
     try:
         torch.cuda.init()
         count = torch.cuda.device_count()

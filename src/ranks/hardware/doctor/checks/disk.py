@@ -13,6 +13,7 @@ from shutil import disk_usage
 from typing import Any
 
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.hardware.doctor.save_steps import SaveSteps, try_save
 from ranks.watch.lines import size
 
 CHUNK = bytes(range(256)) * 4096
@@ -23,6 +24,8 @@ SLOW = 30e6
 """Bytes a second. A checkpoint of 300 MB then stops the run for 10 s."""
 TEMPORARY = 32 * 2**20
 INODES = 1_000
+SLOW_SYNC_S = 0.25
+"""A checkpoint syncs some ten times."""
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -41,6 +44,10 @@ class Place:
     """Why nothing can be written there."""
     bytes_per_s: float = 0.0
     reads_back: bool = True
+    failed_step: str = ""
+    """Of a save, and why."""
+    sync_s: float = 0.0
+    """Seconds to sync a small file."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,12 @@ class DiskFacts:
 
 def measure(asked: Asked) -> DiskFacts:
     """Write, sync, read and remove a file in both places."""
-    return DiskFacts(asdict(_place(Path(asked.runs_dir))), asdict(_place(Path(tempfile.gettempdir()))))
+    runs = _place(Path(asked.runs_dir), keeps=True)
+    return DiskFacts(asdict(runs), asdict(_place(Path(tempfile.gettempdir()), keeps=False)))
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path, *, keeps: bool) -> Place:
+    """`keeps`: checkpoints are saved there."""
     folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.is_dir())
     free, system, stat = disk_usage(folder).free, _file_system(folder), os.statvfs(folder)
     inodes = stat.f_favail if stat.f_files else -1
@@ -78,7 +87,18 @@ def _place(path: Path) -> Place:
     finally:
         with suppress(OSError):
             name.unlink()
-    return Place(str(path), str(folder), free, inodes, system, "", written * len(CHUNK) / seconds, reads_back)
+    steps = try_save(folder) if keeps else SaveSteps()
+    return Place(
+        str(path),
+        str(folder),
+        free,
+        inodes,
+        system,
+        bytes_per_s=written * len(CHUNK) / seconds,
+        reads_back=reads_back,
+        failed_step=steps.failed,
+        sync_s=steps.sync_s,
+    )
 
 
 def _parts(path: Path) -> Iterator[bytes]:
@@ -119,12 +139,19 @@ def _judge(topic: str, place: Place, needed: int, elsewhere: str, *, keeps: bool
     if not place.reads_back:
         expected = "the bytes that were written"
         yield failure(topic, f"{where}: what was written does not read back", expected, f"check the disk; {elsewhere}")
+    elif place.failed_step:
+        expected = "the steps of a save: write, fsync, rename, flock, delete"
+        do = f"mount it with locks and renames (NFS 4, hard), or name another disk: {elsewhere}"
+        yield failure(topic, f"{where}: {place.failed_step}", expected, do)
     elif keeps and place.file_system in IN_MEMORY:
         found = f"{where} is in memory ({place.file_system})"
         yield warning(topic, found, "a disk: checkpoints are lost when the machine ends", elsewhere)
     elif keeps and place.bytes_per_s < SLOW:
         speed = f"{where}: {place.bytes_per_s / 1e6:.0f} MB/s"
         yield warning(topic, speed, f"{SLOW / 1e6:.0f} MB/s: a save stops the run", f"save seldom, or {elsewhere}")
+    elif place.sync_s > SLOW_SYNC_S:
+        slow = f"{where}: {place.sync_s:.2f} s to sync a small file"
+        yield warning(topic, slow, f"{SLOW_SYNC_S:g} s: a save syncs ten times", f"a disk of this machine: {elsewhere}")
     else:
         yield ok(topic, f"{found}, {place.bytes_per_s / 1e6:,.0f} MB/s")
     if keeps and place.file_system in ("nfs", "nfs4", "cifs", "fuse.sshfs"):

@@ -11,12 +11,15 @@ from typing import Any
 
 import psutil
 
+from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 
 NVIDIA, AMD = "0x10de", "0x1002"
 DISPLAY, ACCELERATOR = "0x03", "0x12"
 """How the PCI class of a GPU begins."""
 FOREIGN_BYTES = 300 * 2**20
+LEAST_OF_MEMORY, MOST_OF_MEMORY = 0.85, 1.1
+"""Shares of the data sheet's memory: error correction and the driver take a part, and GiB are not GB."""
 SLOWED = {
     "hardware slowdown": "nvmlClocksThrottleReasonHwSlowdown",
     "too hot": "nvmlClocksThrottleReasonHwThermalSlowdown",
@@ -140,6 +143,11 @@ def _no_cards(facts: DriverFacts, asked: Asked) -> Iterator[Finding]:
 
 
 def _judge_card(topic: str, card: dict[str, Any]) -> Iterator[Finding]:
+    known = find(card["name"])
+    if known is not None and not LEAST_OF_MEMORY <= card["memory"] / 1e9 / known.memory_gb <= MOST_OF_MEMORY:
+        found = f"{card['name']} with {card['memory'] / 1e9:.0f} GB"
+        do = "nvidia-smi -q -d MEMORY; it is a part of a card, or another card, or a wrong driver: ask the provider"
+        yield warning(topic, found, f"{known.memory_gb:g} GB ({known.source})", do)
     users = [user for user in card["users"] if user[2] >= FOREIGN_BYTES]
     if users or (card["used"] >= 0.05 * card["memory"] and card["used"] >= FOREIGN_BYTES and card["users"]):
         names = ", ".join(f"{name} ({pid})" for pid, name, _ in card["users"])

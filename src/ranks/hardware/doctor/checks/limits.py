@@ -1,4 +1,4 @@
-"""Limits of this user and container: open files, processes, locked memory."""
+"""Limits of this user and container: open files, processes, locked memory, address space, file size, CPU time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ FILES, FILES_OF_A_RANK = 256, 64
 TASKS, TASKS_OF_A_RANK = 64, 32
 LOCKED = 64 * MIB
 UNLIMITED = -1
+GIB = 2**30
+SPACE_OF_A_RANK = {False: 8 * GIB, True: 64 * GIB}
+"""Addresses that a rank maps: libraries, threads' stacks and buffers. CUDA maps the memory of all its GPUs too."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,21 @@ class LimitsFacts:
     tasks_left: int | None
     """Processes and threads that the container may still start; None without a limit."""
     locked: int
+    address_space: int = UNLIMITED
+    file_bytes: int = UNLIMITED
+    """The longest file that may be written."""
+    cpu_s: int = UNLIMITED
+    """CPU seconds after which a process is killed."""
 
 
 def measure(asked: Asked) -> LimitsFacts:
     """Ask the kernel."""
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] if hasattr(resource, "RLIMIT_MEMLOCK") else UNLIMITED
-    return LimitsFacts(files, hard, tasks_left(), locked)
+    space, file_bytes, cpu_s = (
+        resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
+    )
+    return LimitsFacts(files, hard, tasks_left(), locked, space, file_bytes, cpu_s)
 
 
 def judge(facts: LimitsFacts, asked: Asked) -> Iterator[Finding]:
@@ -47,6 +58,15 @@ def judge(facts: LimitsFacts, asked: Asked) -> Iterator[Finding]:
     if facts.tasks_left is not None and facts.tasks_left < tasks:
         found = f"{facts.tasks_left} more processes and threads"
         yield failure("processes", found, f"{tasks} or more", "docker run --pids-limit 4096")
+    if UNLIMITED < facts.address_space < SPACE_OF_A_RANK[bool(asked.gpus)]:
+        found = f"{facts.address_space / GIB:.1f} GiB of addresses for each process"
+        yield failure("address space", found, "unlimited", "ulimit -v unlimited")
+    if UNLIMITED < facts.file_bytes < asked.checkpoint_bytes:
+        found = f"files of at most {facts.file_bytes / MIB:,.0f} MiB may be written"
+        yield failure("file size", found, "unlimited, for checkpoints", "ulimit -f unlimited")
+    if facts.cpu_s != UNLIMITED:
+        found = f"a process is killed after {facts.cpu_s:,} s of CPU time"
+        yield warning("cpu time", found, "unlimited", "ulimit -t unlimited")
     if asked.gpus and facts.locked != UNLIMITED and facts.locked < LOCKED:
         found = f"{facts.locked // 1024:,} KiB may be locked"
         yield warning("locked memory", found, "unlimited, for RDMA", "docker run --ulimit memlock=-1")

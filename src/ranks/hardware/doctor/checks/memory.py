@@ -9,7 +9,7 @@ from shutil import disk_usage
 
 import psutil
 
-from ranks.engine.distributed.cgroup import group_of, memory_left, read_number
+from ranks.engine.distributed.cgroup import memory_left, memory_limit
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok
 
 GIB, MIB = 2**30, 2**20
@@ -38,7 +38,7 @@ class MemoryFacts:
 def measure(asked: Asked) -> MemoryFacts:
     """Ask the kernel."""
     memory = psutil.virtual_memory()
-    limit = read_number(group_of("memory"), "memory.max", "memory.limit_in_bytes")
+    limit = memory_limit()
     shm = disk_usage("/dev/shm") if Path("/dev/shm").is_dir() else None
     bounded = limit if limit is not None and limit < memory.total else None
     return MemoryFacts(

@@ -1,10 +1,9 @@
-"""The loopback interface, the name of this machine, and what the process variables say of the network."""
+"""The loopback interface, the name of this machine, the place of the meeting, and the interfaces that are named."""
 
 from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,8 +11,11 @@ import psutil
 
 from ranks.engine.distributed.meeting import INTERFACE_VARIABLES, LOOPBACK
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.hardware.doctor.listener import listener_of
+from ranks.hardware.doctor.look_up import look_up
 
-SLOW_NAME_S = 1.0
+SLOW_NAME_S, NAME_LIMIT_S = 1.0, 4.0
+"""Seconds of a look-up that are slow, and after which it is given up."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,15 @@ class NetworkFacts:
 def measure(asked: Asked) -> NetworkFacts:
     """Connect to ourselves, look up names, take the port of the meeting for a moment."""
     host = socket.gethostname()
-    name_s, name_error = _look_up(host)
+    own = look_up(host, NAME_LIMIT_S)
     up = sorted(name for name, state in psutil.net_if_stats().items() if state.isup)
     named = {variable: os.environ[variable] for variable in INTERFACE_VARIABLES if os.environ.get(variable)}
-    address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-    error, listener = "", ""
-    if address and port:
-        error, listener = _meeting(address, port)
-    meeting = f"{address}:{port}" if address and port else ""
-    return NetworkFacts(_loopback(), host, name_error, name_s, up, named, meeting, error, listener)
+    meeting = asked.meeting
+    if not meeting and os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT"):
+        meeting = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    serves = not asked.served_by_agent and (asked.node if asked.meeting else os.environ.get("RANK", "0")) in (0, "0")
+    error, listener = _meeting(meeting, serves=serves) if meeting else ("", "")
+    return NetworkFacts(_loopback(), host, own.error, own.seconds, up, named, meeting, error, listener)
 
 
 def _loopback() -> str:
@@ -65,43 +67,23 @@ def _loopback() -> str:
         return error.strerror or str(error)
 
 
-def _look_up(host: str) -> tuple[float, str]:
-    began = time.monotonic()
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError as error:
-        return time.monotonic() - began, error.strerror or str(error)
-    return time.monotonic() - began, ""
-
-
-def _meeting(address: str, port: str) -> tuple[str, str]:
+def _meeting(meeting: str, *, serves: bool) -> tuple[str, str]:
     """What is wrong with the meeting of the ranks, and who has its port if this host is to serve it."""
-    try:
-        where = socket.getaddrinfo(address, int(port), socket.AF_INET, socket.SOCK_STREAM)[0][4]
-    except (OSError, ValueError, OverflowError) as error:
-        return f"{address} cannot be looked up: {getattr(error, 'strerror', None) or error}", ""
+    host, _, port = meeting.rpartition(":")
+    found = look_up(host, NAME_LIMIT_S)
+    if found.error:
+        return f"{host} cannot be looked up: {found.error}", ""
+    if not port.isdecimal() or not 0 < int(port) < 65_536:
+        return f"{port} is no port", ""
     ours = {one.address for all_of in psutil.net_if_addrs().values() for one in all_of}
-    if where[0] not in ours or os.environ.get("RANK", "0") != "0":
+    if found.address not in ours or not serves:
         return "", ""
     try:
         socket.create_server(("", int(port))).close()
     except OSError as error:
-        return f"port {port}: {error.strerror}", _listener(int(port))
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        return f"port {port}: {problem}", listener_of(int(port))
     return "", ""
-
-
-def _listener(port: int) -> str:
-    try:
-        connections = psutil.net_connections("tcp")
-    except (psutil.Error, OSError):
-        return ""
-    pids = [c.pid for c in connections if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port and c.pid]
-    if not pids:
-        return ""
-    try:
-        return f"{psutil.Process(pids[0]).name()} ({pids[0]})"
-    except psutil.Error:
-        return str(pids[0])
 
 
 def judge(facts: NetworkFacts, asked: Asked) -> Iterator[Finding]:
@@ -120,7 +102,7 @@ def judge(facts: NetworkFacts, asked: Asked) -> Iterator[Finding]:
         elif len(facts.named) == 2 and len({*facts.named.values()}) == 2 and variable == INTERFACE_VARIABLES[0]:
             yield note("interface", f"{facts.named}: gloo and NCCL use different interfaces")
     if facts.name_error:
-        found = f"{facts.host}: {facts.name_error}"
+        found = f"the name of this machine, {facts.host}: {facts.name_error}"
         yield warning("host name", found, "an address", f"echo 127.0.1.1 {facts.host} >> /etc/hosts")
     elif facts.name_s > SLOW_NAME_S:
         found = f"{facts.host} took {facts.name_s:.1f} s to look up"
@@ -129,10 +111,11 @@ def judge(facts: NetworkFacts, asked: Asked) -> Iterator[Finding]:
         yield ok("host name", facts.host)
     if facts.meeting_error:
         who = f", taken by {facts.listener}" if facts.listener else ""
+        host = facts.meeting.rpartition(":")[0]
         do = (
-            "export MASTER_PORT=29501 on all machines, or end that process"
+            "take another port on all machines (MASTER_PORT=29501, --rdzv-endpoint HOST:29501), or end that process"
             if "port" in facts.meeting_error
-            else ("export MASTER_ADDR=ADDRESS of the first machine")
+            else f"echo ADDRESS {host} >> /etc/hosts, or give the address in place of {host}"
         )
         yield failure("meeting", f"{facts.meeting}: {facts.meeting_error}{who}", "a free port of a known host", do)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from ranks.engine.distributed.cgroup import cpu_quota
 from ranks.engine.distributed.process_env import available_cores, default_threads
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
@@ -34,6 +35,8 @@ class ProcessorFacts:
     foreign_cores: float = 0.0
     threads_error: str = ""
     """What is wrong with OMP_NUM_THREADS."""
+    quota: float | None = None
+    """Cores that the container may use; None without a limit."""
 
 
 def measure(asked: Asked) -> ProcessorFacts:
@@ -49,7 +52,8 @@ def measure(asked: Asked) -> ProcessorFacts:
     except UserError as wrong:
         error = wrong.asked
     busy = [(pid, name, round(cores, 2)) for pid, name, cores in used if cores > BUSY_PROCESS]
-    return ProcessorFacts(available_cores(), os.cpu_count() or 1, busy, sum(cores for _, _, cores in used), error)
+    foreign = sum(cores for _, _, cores in used)
+    return ProcessorFacts(available_cores(), os.cpu_count() or 1, busy, foreign, error, cpu_quota())
 
 
 def _times(doctor: int) -> dict[int, tuple[str, float]]:
@@ -71,12 +75,16 @@ def judge(facts: ProcessorFacts, asked: Asked) -> Iterator[Finding]:
     here = f"{facts.cores} of {facts.logical}" if facts.cores != facts.logical else str(facts.cores)
     if facts.threads_error:
         yield failure("cpu", facts.threads_error, "a number of threads", "unset OMP_NUM_THREADS")
-    if asked.ranks > facts.cores:
+    if facts.quota is not None and facts.quota < min(asked.ranks, facts.logical):
+        found = f"the container may use {facts.quota:g} of {facts.logical} cores"
+        do = f"docker run --cpus {facts.logical}, or in Slurm --cpus-per-task; or fewer ranks"
+        yield warning("cpu", found, f"{asked.ranks}, one for each rank", do)
+    elif asked.ranks > facts.cores:
         do = f"use at most {facts.cores} ranks, or rent more cores"
         yield warning("cpu", f"{here} cores", f"{asked.ranks}, one for each rank", do)
     if facts.foreign_cores > BUSY * facts.cores:
         names = ", ".join(f"{name} ({pid}) {cores:.1f}" for pid, name, cores in facts.foreign[:NAMED])
         found = f"other processes use {facts.foreign_cores:.1f} of {facts.cores} cores: {names}"
         yield warning("cpu", found, "free cores", "end them, or expect slower steps and wrong measurements")
-    elif asked.ranks <= facts.cores:
+    elif asked.ranks <= facts.cores and (facts.quota is None or facts.quota >= asked.ranks):
         yield ok("cpu", f"{here} cores, free")

@@ -1,0 +1,8 @@
+"""All faults: each file registers its own."""
+
+from __future__ import annotations
+
+from injected_faults import one_host, two_hosts
+from injected_faults.registry import FAULTS
+
+__all__ = ["FAULTS", "one_host", "two_hosts"]

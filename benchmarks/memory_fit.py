@@ -1,0 +1,193 @@
+"""Is the memory right that the doctor says a workload needs, and does it know what fits?
+
+    python benchmarks/memory_fit.py [--quick] [--result FILE]         Linux, root, and a cgroup for memory
+
+Increment: the doctor's own measurement (two small passes and a line, `hardware/forecast/memory.py`) gives the peak of a
+rank at the whole size. A run of that size is then made. Both are compared as the increment over what the process held
+after `build`. Fits: in a memory cgroup with a limit, `ranks doctor` is asked about 20 sizes around it, then the
+workload is trained in an equal cgroup: it ends, or the kernel kills it. A start continues with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS, environment, origin
+
+MODEL = Path(__file__).with_name("memory_fit_model.py")
+MIB, GIB = 2**20, 2**30
+INCREMENTS: dict[str, list[str]] = {
+    f"{kind}, width {width}, depth {depth}, {items} items": [
+        f"--kind={kind}", f"--width={width}", f"--depth={depth}", f"--global-batch={items}"
+    ]
+    for kind, width, depth, items in (
+        ("dense", 512, 6, 45_000), ("dense", 512, 6, 80_000), ("dense", 1024, 8, 20_000), ("dense", 4096, 4, 2_000),
+        ("dense", 256, 12, 80_000), ("conv", 16, 6, 2_400), ("conv", 32, 4, 2_000), ("conv", 8, 10, 4_000),
+        ("attention", 128, 4, 1_600), ("attention", 256, 3, 1_000), ("attention", 64, 6, 2_400),
+    )
+}  # fmt: skip
+"""Eleven shapes of 1 GB and more."""
+LIMIT = 1536 * MIB
+FIT_SHARES = (0.5, 0.6, 0.7, 0.76, 0.8, 0.84, 0.88, 0.91, 0.94, 0.97, 1.0, 1.03, 1.06, 1.09, 1.13, 1.18, 1.25, 1.35,
+              1.5, 1.7)  # fmt: skip
+"""Sizes, as shares of the batch whose peak should be the limit."""
+WALL_S = 240.0
+
+
+def peak_of_run(flags: Sequence[str], prefix: Sequence[str] = ()) -> dict[str, Any]:
+    """Train for some iterations: exit code, peak, and what the process held after `build`."""
+    with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
+        argv = [sys.executable, "-m", "ranks", "train", str(MODEL), *flags, "--gpus=none", "--ranks=1", "--threads=1"]
+        argv += ["--max-restarts=0", f"--runs-dir={folder}/runs"]
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
+        ended = subprocess.run([*prefix, *argv], env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
+        rows = Path(folder, "runs", MODEL.stem, "metrics.jsonl")
+        peaks = (
+            [json.loads(line)["memory/peak_bytes"] for line in rows.read_text().splitlines()] if rows.exists() else []
+        )
+        note = Path(folder, "note")
+        return {
+            "code": ended.returncode,
+            "peak_bytes": max(peaks, default=None),
+            "after_build_bytes": int(note.read_text()) if note.exists() else None,
+            "said": ended.stderr[-300:],
+        }
+
+
+def asked_doctor(flags: Sequence[str], prefix: Sequence[str] = ()) -> dict[str, Any]:
+    """The finding `fits`, and what the process of the small passes held after `build`."""
+    with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
+        argv = [sys.executable, "-m", "ranks", "doctor", str(MODEL), "--only=clock", "--ranks=1", "--json"]
+        argv += [f"--train={' '.join(flags)} --threads 1"]
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
+        began = time.monotonic()
+        ended = subprocess.run([*prefix, *argv], env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
+        by_topic = {one["topic"]: one for one in json.loads(ended.stdout)["findings"]}
+        note = Path(folder, "note")
+        return {
+            "finding": by_topic.get("fits", by_topic.get("workload")),
+            "after_build_bytes": int(note.read_text()) if note.exists() else None,
+            "seconds": round(time.monotonic() - began, 1),
+        }
+
+
+def predicted(flags: Sequence[str]) -> dict[str, Any]:
+    """What the doctor's measurement says, before the workload has run at its size."""
+    program = (
+        "import json, sys, tempfile, torch; from pathlib import Path; from dataclasses import asdict\n"
+        "from ranks.cli.flags.settings import resolve; from ranks.hardware.short_runs.job import Job\n"
+        "from ranks.hardware.forecast.memory import measure_need\n"
+        "s = resolve(sys.argv[1], sys.argv[2:]); job = Job(s.workload, s.module.train, s.config, s.engine)\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    need = measure_need(job, torch.device('cpu'), 1, Path(folder))\n"
+        "print('\\nneed: ' + json.dumps({**asdict(need), 'peak_bytes': need.peak_bytes}))\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
+        argv = [sys.executable, "-c", program, str(MODEL), *flags, "--threads=1"]
+        ended = subprocess.run(argv, env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
+        line = next(line for line in ended.stdout.splitlines() if line.startswith("need: "))
+        return {**json.loads(line[6:]), "after_build_bytes": int(Path(folder, "note").read_text())}
+
+
+def increment(flags: Sequence[str]) -> dict[str, Any]:
+    """Forecast and fact of one shape."""
+    forecast, fact = predicted(flags), peak_of_run(flags)
+    ahead = forecast["peak_bytes"] - forecast["after_build_bytes"]
+    real = fact["peak_bytes"] - fact["after_build_bytes"]
+    return {"forecast": forecast, "fact": fact, "forecast_bytes": ahead, "fact_bytes": real, "error": ahead / real - 1}
+
+
+@contextmanager
+def capped() -> Iterator[list[str]]:
+    """A command prefix that runs a program in a new memory cgroup of LIMIT."""
+    root = Path("/sys/fs/cgroup/memory") if Path("/sys/fs/cgroup/memory").is_dir() else Path("/sys/fs/cgroup")
+    group = root / f"memory-fit-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    try:
+        name = "memory.limit_in_bytes" if root.name == "memory" else "memory.max"
+        (group / name).write_text(str(LIMIT))
+        yield ["sh", "-c", f'echo 0 > {group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        for _ in range(100):
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
+def fit(items: int) -> dict[str, Any]:
+    """The doctor's verdict on a size, and what happens."""
+    flags = ["--kind=dense", "--width=512", "--depth=6", f"--global-batch={items}"]
+    with capped() as prefix:
+        verdict = asked_doctor(flags, prefix)
+    with capped() as prefix:
+        fact = peak_of_run(flags, prefix)
+    says = verdict["finding"] is not None and verdict["finding"]["severity"] != "failure"
+    return {"items": items, "says_fits": says, "fits": fact["code"] == 0, "verdict": verdict, "fact": fact}
+
+
+def summary(content: dict[str, Any]) -> dict[str, Any]:
+    """The figures."""
+    large = [one for one in content["increments"].values() if one["fact_bytes"] >= 1e9]
+    errors = [abs(one["error"]) for one in large]
+    fits = list(content["fits"].values())
+    return {
+        "increments_of_1_gb_or_more": len(large),
+        "within_15_percent": sum(error <= 0.15 for error in errors),
+        "median_error": round(statistics.median(errors), 4) if errors else None,
+        "largest_error": round(max(errors), 4) if errors else None,
+        "sizes": len(fits),
+        "right": sum(one["says_fits"] == one["fits"] for one in fits),
+        "sizes_that_fit": sum(one["fits"] for one in fits),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two shapes and three sizes")
+    parser.add_argument("--result", type=Path, default=RESULTS / f"memory_fit_{time.strftime('%Y-%m-%d')}.json")
+    asked = parser.parse_args()
+    content: dict[str, Any] = {"origin": origin(), "limit_bytes": LIMIT, "increments": {}, "fits": {}}
+    if asked.result.exists():
+        content = json.loads(asked.result.read_text())
+
+    def write() -> None:
+        content["summary"] = summary(content)
+        temporary = asked.result.with_suffix(".tmp")
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(asked.result)
+
+    for name, flags in list(INCREMENTS.items())[: 2 if asked.quick else None]:
+        if name not in content["increments"]:
+            one = content["increments"][name] = increment(flags)
+            write()
+            sizes = f"{one['forecast_bytes'] / 1e9:.2f} GB, in fact {one['fact_bytes'] / 1e9:.2f} GB"
+            print(f"{name}: {sizes} ({one['error']:+.1%})", flush=True)
+    if "at_limit" not in content:  # the batch whose peak should be the limit
+        need = predicted(["--kind=dense", "--width=512", "--depth=6", "--global-batch=20000"])
+        content["at_limit"] = int((LIMIT - need["fixed_bytes"]) / need["bytes_per_item"])
+    for share in FIT_SHARES[:: 8 if asked.quick else 1]:
+        if str(share) not in content["fits"]:
+            one = content["fits"][str(share)] = fit(int(share * content["at_limit"]))
+            write()
+            words = f"the doctor says {'fits' if one['says_fits'] else 'no'}, in fact {'fits' if one['fits'] else 'no'}"
+            print(f"{one['items']} items, {share:g} of the limit: {words}", flush=True)
+    print(json.dumps(content["summary"], indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Measure how much memory a rank needs, by two short runs with smaller passes.
+
+So a workload that does not fit is never run at its size. memory_need.py has the model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import resource
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import torch
+
+from ranks.engine.distributed.cgroup import memory_left
+from ranks.engine.runs.metrics_rows import peak_memory_bytes
+from ranks.hardware.forecast.memory_need import MemoryNeed
+from ranks.hardware.forecast.record import run_once
+from ranks.hardware.short_runs.job import Job
+
+PARTS = (8, 4)
+"""The micro-batches of the two runs are these parts of the whole one."""
+ITERATIONS = 2
+
+
+def pass_items(job: Job, num_ranks: int) -> int | None:
+    """Items of the largest pass of a rank; None where Config has no `global_batch`."""
+    batch = getattr(job.config, "global_batch", None)
+    if not isinstance(batch, int) or batch < 1:
+        return None
+    whole = math.ceil(batch / (job.engine.num_shards if job.engine.exact else num_ranks))
+    return min(whole, job.engine.micro_batch or whole)
+
+
+def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -> MemoryNeed | None:
+    """Two short runs without evaluations. None where passes are too small to make smaller, and on systems that do not
+    reset the peak of a process."""
+    whole = pass_items(job, num_ranks)
+    if whole is None or whole < PARTS[0] or not (device.type == "cuda" or sys.platform == "linux"):
+        return None
+    sizes, peaks = [whole // part for part in PARTS], list[int]()
+    for items in sizes:
+        reset_peak(device)
+        smaller = replace(job, engine=replace(job.engine, micro_batch=items))
+        run_once(smaller, device, num_ranks, folder / f"passes-of-{items}", ITERATIONS, evaluates=False)
+        peaks.append(peak_memory_bytes(device))
+    reset_peak(device)
+    slope = max(0.0, (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]))
+    return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope)
+
+
+def reset_peak(device: torch.device) -> None:
+    """Give free memory back, and count the peak from now on."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError, AttributeError):  # a C library without malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def capacity_bytes(device: torch.device, num_ranks: int) -> int:
+    """What one GPU has, or what `num_ranks` processes of a CPU machine may hold together, this one included."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    own = psutil.Process().memory_info()
+    left = memory_left(psutil.virtual_memory().available) + own.rss
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return left if limit == resource.RLIM_INFINITY else min(left, num_ranks * (own.rss + max(0, limit - own.vms)))

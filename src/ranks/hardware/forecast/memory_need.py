@@ -1,0 +1,32 @@
+"""The memory of a rank as a line over the items of a pass.
+
+The peak is what a rank always holds (parameters, gradients, optimizer, data, libraries) and what grows with the items
+of a pass (activations and their temporaries):
+
+    peak = fixed + items * bytes_per_item
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Of one rank."""
+
+    pass_items: int
+    """Of its largest pass."""
+    fixed_bytes: float
+    bytes_per_item: float
+
+    @property
+    def peak_bytes(self) -> float:
+        return self.fixed_bytes + self.pass_items * self.bytes_per_item
+
+    def largest_pass(self, memory_bytes: float) -> int:
+        """The most items of a pass that fit; 0 where not even one does."""
+        if self.bytes_per_item <= 0:
+            return self.pass_items if self.fixed_bytes <= memory_bytes else 0
+        return max(0, math.floor((memory_bytes - self.fixed_bytes) / self.bytes_per_item))
