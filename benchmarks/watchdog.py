@@ -147,7 +147,9 @@ def run_straggler(case: Case) -> dict[str, Any]:
         began_s, before = time.time(), len(trial.notices)
         began_at = trial.iterations
         if quota:
-            stack.enter_context(cpu_quota(trial.pid_of(settings["rank"]), 1 / case["slowdown"]))
+            pid = trial.pid_of(settings["rank"])
+            stack.enter_context(cpu_quota(pid, share_of_a_core(pid) / case["slowdown"]))
+            began_s, began_at = time.time(), trial.iterations
         named = lambda: [n for n in trial.notices if n["event"] == "straggler"]  # noqa: E731
         trial.wait(lambda: len(named()) > 0, STRAGGLER_PATIENCE_S)
         found = named()
@@ -207,6 +209,13 @@ def run_long(case: Case) -> dict[str, Any]:
             "share": round((main_s + sampling_s + counted_s) / (ranks_s + all_s), 5),
             "telemetry_rows": len(rows),
         }
+
+
+def share_of_a_core(pid: int, seconds: float = 5.0) -> float:
+    """What a process uses now: on a busy machine less than it could, and only a smaller quota slows it down."""
+    before = cpu_s(pid)
+    time.sleep(seconds)
+    return (cpu_s(pid) - before) / seconds
 
 
 def cpu_s(pid: int) -> float:
