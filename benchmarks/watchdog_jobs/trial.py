@@ -19,8 +19,8 @@ import psutil
 from measure import ROOT, environment
 from watchdog_jobs.job import PIDS, STARTED
 
-from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs.folder import METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE
+from ranks.engine.files.jsonl import number, read_rows
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE
 from ranks.engine.runs.sessions import NOTICES
 
 JOB = Path(__file__).parent / "job.py"
@@ -66,6 +66,11 @@ class Trial:
     @property
     def notices(self) -> list[dict[str, Any]]:
         return [row for row in read_rows(self.folder / SESSIONS_FILE) if row.get("event") in NOTICES]
+
+    @property
+    def longest_save_s(self) -> float:
+        """Of those that ended."""
+        return max((number(row, "seconds") or 0.0 for row in read_rows(self.folder / EVENTS_FILE)), default=0.0)
 
     @property
     def iterations(self) -> int:

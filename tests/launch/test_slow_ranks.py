@@ -35,6 +35,8 @@ class Watched:
     def write(self, rank: int, **fields: int) -> None:
         row = self.beats.row(rank)
         row[Field.PID] = 1
+        if fields.get("PHASE", row[Field.PHASE]) != row[Field.PHASE]:
+            row[Field.SLOWEST_NS + row[Field.PHASE]] = 1  # as a heartbeat does when it leaves a phase
         for name, value in fields.items():
             row[Field[name]] = value
 
@@ -95,6 +97,17 @@ def test_long_evaluations_and_saves_are_no_alarm_once_and_the_next_one_is_compar
     assert (named.rank, named.record["phase"]) == (0, "save")
 
 
+def test_a_save_that_no_look_saw_is_history_too(tmp_path: Path) -> None:
+    """Quick saves lie between two looks; the rank's row says that it has saved."""
+    watched = Watched(tmp_path)
+    watched.train(5)
+    watched.beats.row(0)[Field.SLOWEST_NS + Phase.SAVE] = 2_000_000
+    watched.train(2)
+    watched.write(1, WAITING=1, COLLECTIVES=watched.beats.row(1)[Field.COLLECTIVES] + 1)
+    watched.write(0, PHASE=Phase.SAVE, BEATS=500)
+    assert [notice.rank for notice in watched.look(17)] == [0]
+
+
 def test_ranks_that_start_are_not_named_for_five_minutes(tmp_path: Path) -> None:
     assert Watched(tmp_path).look(int(UNKNOWN_S[Phase.START]) - 5) == []
 
@@ -102,7 +115,7 @@ def test_ranks_that_start_are_not_named_for_five_minutes(tmp_path: Path) -> None
 def test_the_history_of_an_earlier_attempt_counts(tmp_path: Path) -> None:
     history = SilenceHistory()
     for _ in range(KNOWN):
-        history.add(Phase.TRAIN, 1, 20.0, left=False)
+        history.add(Phase.TRAIN, 1, 20.0)
     watched = Watched(tmp_path, history=history)
     watched.write(0, PHASE=Phase.TRAIN, BEATS=1)
     watched.write(1, PHASE=Phase.TRAIN, BEATS=1)
@@ -139,9 +152,9 @@ def test_a_history_keeps_a_bounded_number_of_silences() -> None:
 
 def test_a_step_after_a_slow_first_iteration_has_time_until_the_run_knows_its_steps() -> None:
     history = SilenceHistory()
-    history.add(Phase.FIRST_ITERATION, 1, 100.0, left=True)
+    history.add(Phase.FIRST_ITERATION, 1, 100.0)
     assert history.limit_s(Phase.TRAIN) == 200.0
-    history.add(Phase.TRAIN, KNOWN, 0.1, left=False)
+    history.add(Phase.TRAIN, KNOWN, 0.1)
     assert history.limit_s(Phase.TRAIN) == LEAST_S
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ranks.engine.liveness.beats import Beat
 from ranks.engine.liveness.phases import FIRST_FACTOR, Phase
 
 LEAST_S = 15.0
@@ -19,7 +20,11 @@ LONG_S = 2.0
 """Shorter silences are only counted: three times as much is below LEAST_S."""
 MOST_KEPT = 2000
 KNOWN = 20
-"""So many silences make the history of a phase that is entered once for each item."""
+"""So many silences are a history of training, or of waiting for data."""
+EACH_ITEM = (Phase.TRAIN, Phase.WAITING_FOR_DATA)
+"""Phases that a rank enters again and again."""
+ONCE = (Phase.EVALUATE, Phase.SAVE)
+"""Phases that have a history once a rank has been through them."""
 
 UNKNOWN_S: Mapping[Phase, float] = {
     Phase.START: 300.0,
@@ -40,8 +45,8 @@ class PhaseHistory:
     """The silences of one phase. `count`: all of them; `long_s`: those above LONG_S."""
 
     count: int = 0
-    visits: int = 0
-    """How often a rank has left the phase."""
+    passed: bool = False
+    """Whether a rank has been through the phase."""
     long_s: list[float] = field(default_factory=list[float])
 
     def add(self, beats: int, silence_s: float) -> None:
@@ -71,11 +76,15 @@ class SilenceHistory:
     def __init__(self) -> None:
         self._phases: defaultdict[Phase, PhaseHistory] = defaultdict(PhaseHistory)
 
-    def add(self, phase: Phase, beats: int, silence_s: float, *, left: bool) -> None:
-        """A rank in this phase made progress. `left`: and went on to another phase."""
-        history = self._phases[phase]
-        history.add(beats, silence_s)
-        history.visits += left
+    def add(self, phase: Phase, beats: int, silence_s: float) -> None:
+        """A rank that was in this phase made progress."""
+        self._phases[phase].add(beats, silence_s)
+
+    def passed(self, row: Beat) -> None:
+        """Notice the phases that a rank has been through; the rank says it, also where no look saw it there."""
+        for phase in ONCE:
+            if row.phase != phase and row.slowest_s(phase) > 0:
+                self._phases[phase].passed = True
 
     def limit_s(self, phase: Phase) -> float:
         """Seconds without progress after which a rank in this phase is named."""
@@ -88,5 +97,4 @@ class SilenceHistory:
 
     def _knows(self, phase: Phase) -> bool:
         history = self._phases[phase]
-        once = phase in (Phase.EVALUATE, Phase.SAVE) and history.visits > 0
-        return once or (phase in (Phase.TRAIN, Phase.WAITING_FOR_DATA) and history.count >= KNOWN)
+        return (phase in ONCE and history.passed) or (phase in EACH_ITEM and history.count >= KNOWN)

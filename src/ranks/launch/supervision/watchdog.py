@@ -112,7 +112,8 @@ class Watchdog:
             return
         beats = max(0, after[Field.BEATS] - before[Field.BEATS])
         own_s = 0.0 if before[Field.WAITING] else silence_s
-        self._history.add(before.phase, beats, own_s, left=after.phase != before.phase)
+        self._history.add(before.phase, beats, own_s)
+        self._history.passed(after)
 
     def _name_slow(self, rows: Mapping[int, Beat], pids: Mapping[int, int]) -> None:
         """Name the ranks that hold the others up for longer than the run's own history explains."""
