@@ -32,13 +32,14 @@ INCREMENTS: dict[str, list[str]] = {
         f"--kind={kind}", f"--width={width}", f"--depth={depth}", f"--global-batch={items}"
     ]
     for kind, width, depth, items in (
-        ("dense", 512, 6, 45_000), ("dense", 512, 6, 80_000), ("dense", 1024, 8, 20_000), ("dense", 4096, 4, 2_000),
-        ("dense", 256, 12, 80_000), ("conv", 16, 6, 2_400), ("conv", 32, 4, 2_000), ("conv", 8, 10, 4_000),
-        ("attention", 128, 4, 1_600), ("attention", 256, 3, 1_000), ("attention", 64, 6, 2_400),
+        ("dense", 128, 6, 170_000), ("dense", 64, 12, 200_000), ("dense", 256, 8, 100_000), ("dense", 4096, 5, 512),
+        ("dense", 128, 20, 80_000), ("conv", 8, 6, 5_000), ("conv", 16, 4, 4_000), ("conv", 4, 10, 8_000),
+        ("attention", 64, 4, 3_000), ("attention", 128, 3, 2_000), ("attention", 32, 6, 4_000),
     )
 }  # fmt: skip
 """Eleven shapes of 1 GB and more."""
 LIMIT = 1536 * MIB
+FIT_SHAPE = ("--kind=dense", "--width=128", "--depth=6")
 FIT_SHARES = (0.5, 0.6, 0.7, 0.76, 0.8, 0.84, 0.88, 0.91, 0.94, 0.97, 1.0, 1.03, 1.06, 1.09, 1.13, 1.18, 1.25, 1.35,
               1.5, 1.7)  # fmt: skip
 """Sizes, as shares of the batch whose peak should be the limit."""
@@ -130,7 +131,7 @@ def capped() -> Iterator[list[str]]:
 
 def fit(items: int) -> dict[str, Any]:
     """The doctor's verdict on a size, and what happens."""
-    flags = ["--kind=dense", "--width=512", "--depth=6", f"--global-batch={items}"]
+    flags = [*FIT_SHAPE, f"--global-batch={items}"]
     with capped() as prefix:
         verdict = asked_doctor(flags, prefix)
     with capped() as prefix:
@@ -177,7 +178,7 @@ def main() -> int:
             sizes = f"{one['forecast_bytes'] / 1e9:.2f} GB, in fact {one['fact_bytes'] / 1e9:.2f} GB"
             print(f"{name}: {sizes} ({one['error']:+.1%})", flush=True)
     if "at_limit" not in content:  # the batch whose peak should be the limit
-        need = predicted(["--kind=dense", "--width=512", "--depth=6", "--global-batch=20000"])
+        need = predicted([*FIT_SHAPE, "--global-batch=50000"])
         content["at_limit"] = int((LIMIT - need["fixed_bytes"]) / need["bytes_per_item"])
     for share in FIT_SHARES[:: 8 if asked.quick else 1]:
         if str(share) not in content["fits"]:

@@ -19,6 +19,7 @@ import torch
 
 from ranks.engine.distributed.cgroup import memory_left
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
+from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.record import run_once
 from ranks.hardware.short_runs.job import Job
@@ -46,12 +47,29 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
     sizes, peaks = [whole // part for part in PARTS], list[int]()
     for items in sizes:
         reset_peak(device)
-        smaller = replace(job, engine=replace(job.engine, micro_batch=items))
-        run_once(smaller, device, num_ranks, folder / f"passes-of-{items}", ITERATIONS, evaluates=False)
+        run_once(
+            _with_passes_of(items, job, num_ranks),
+            device,
+            num_ranks,
+            folder / f"passes-of-{items}",
+            ITERATIONS,
+            evaluates=False,
+        )
         peaks.append(peak_memory_bytes(device))
     reset_peak(device)
     slope = max(0.0, (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]))
     return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope)
+
+
+def _with_passes_of(items: int, job: Job, num_ranks: int) -> Job:
+    """The job with passes of so many items: a smaller batch, or where Config refuses that the same one in parts."""
+    engine = replace(job.engine, micro_batch=items)
+    batch = items * (engine.num_shards if engine.exact else num_ranks)
+    try:
+        config = replace(job.config, global_batch=min(batch, job.config.global_batch))
+    except (UserError, ValueError):
+        config = job.config
+    return replace(job, engine=engine, config=config)
 
 
 def reset_peak(device: torch.device) -> None:
