@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).resolve().parent
 Group: TypeAlias = tuple[str, ...]
 JITTED: tuple[Group, ...] = (
-    ("chess/core", "search"),
+    ("chess/core", "chess/engine", "search"),
     ("workloads/graph_coloring/graphs", "workloads/graph_coloring/classical"),
 )
 """The folders with jitted code, in groups. Jitted code of a group calls nothing of ours outside it, except SHARED."""
