@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from ranks.chess.core.alphabeta_state import MATE_FLOOR, Number
 from ranks.chess.core.position import Position, load
 from ranks.chess.engine.nnue.accumulator import refresh, update
 from ranks.chess.engine.nnue.features import output_bucket_of
 from ranks.chess.engine.nnue.inference import propagate
-from ranks.chess.engine.state import ENGINE_STATE, EngineState
+from ranks.chess.engine.state import EngineState
 from ranks.chess.engine.tables import count_board, count_move, tapered
-from ranks.chess.engine.transpositions import NO_EVAL
-from ranks.jit import inlined, kernel
+from ranks.jit import inlined
 
 LARGEST_EVAL = MATE_FLOOR - 1000
 
@@ -31,11 +29,12 @@ def prepare_root(s: EngineState) -> None:
 
 
 @inlined
-def prepare_child(s: EngineState, before: Position, after: Position, level: int) -> None:
+def prepare_child(s: EngineState, level: int) -> None:
     """After a move to a level: update the sums of the tables. The accumulators wait until an evaluation needs them."""
     if s.control[0].use_net:
         s.frames[level].accumulated = 0
     else:
+        before, after = load(s.rows, level - 1), load(s.rows, level)
         count_move(s.table_values, before, after, s.frames[level - 1], s.frames[level])
 
 
@@ -61,20 +60,3 @@ def evaluate_level(s: EngineState, p: Position, level: int) -> Number:
     else:
         score = tapered(s.frames[level], p.side)
     return min(max(score, -LARGEST_EVAL), LARGEST_EVAL)
-
-
-@kernel(types.void(ENGINE_STATE), allocates=False)
-def prepare_search(s: EngineState) -> None:
-    """Evaluate a new root, whose position and `in_check` are set."""
-    prepare_root(s)
-    f = s.frames[0]
-    f.static_eval = NO_EVAL if f.in_check else evaluate_level(s, load(s.rows, 0), 0)
-
-
-@kernel(types.int64(ENGINE_STATE, types.int64), allocates=False)
-def evaluate_line(s: EngineState, level: int) -> int:
-    """The evaluation at the end of a line, rows 0 to `level`, after preparing all levels as a search does."""
-    prepare_root(s)
-    for at in range(1, level + 1):
-        prepare_child(s, load(s.rows, at - 1), load(s.rows, at), at)
-    return evaluate_level(s, load(s.rows, level), level)

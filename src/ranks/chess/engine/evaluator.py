@@ -18,8 +18,7 @@ from ranks.errors import UserError
 
 TABLES = "tables"
 NET_FILE, TABLES_FILE = "nnue.safetensors", "tables.safetensors"
-RUN_FOLDER = "player"
-USAGE = "engine:tables, engine:FOLDER with a file nnue.safetensors or tables.safetensors, or engine:run:RUN"
+USAGE = "engine:tables, or engine:FOLDER with a file nnue.safetensors or tables.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +46,14 @@ class Evaluator:
         return self.net if self.net is not None else no_net()
 
 
-def load_evaluator(word: str, asked: str, runs_dir: Path = Path("runs")) -> Evaluator:
+def load_evaluator(word: str, asked: str) -> Evaluator:
     """The evaluator that a word names. Raises UserError: no such folder or file, damaged weights."""
     if word == TABLES:
         return Evaluator.of_tables(default_values())
-    run = word.removeprefix("run:")
-    path = runs_dir / run / RUN_FOLDER if run != word else Path(word)
+    if word.startswith("run:"):
+        do = f"write {word} as the player, or write the net's files with `ranks chess-value weights` and {USAGE}"
+        raise UserError(asked, "the engine reads quantised weights, and a run keeps float weights", do)
+    path = Path(word)
     if path.is_dir():
         path = next((path / name for name in (NET_FILE, TABLES_FILE) if (path / name).exists()), path)
     if path.is_dir() or not path.exists():

@@ -21,7 +21,7 @@ from ranks.chess.core.moves import MAX_MOVES, PROMOTION, generate, list_moves
 from ranks.chess.core.position import HALF_MOVES, Position, attackers, insufficient_material, load
 from ranks.chess.core.rules import FIFTY_MOVES
 from ranks.chess.core.tables import KNIGHT, PAWN, Words
-from ranks.chess.engine.evaluation import evaluate_level
+from ranks.chess.engine.evaluation import evaluate_level, prepare_root
 from ranks.chess.engine.ordering import order_moves
 from ranks.chess.engine.pruning import (
     FUTILE_NODE_CP,
@@ -84,6 +84,15 @@ def is_drawn(s: EngineState, p: Position, level: int) -> bool:
 
 
 @inlined
+def enter_root(s: EngineState) -> None:
+    """Evaluate the root, whose moves are set."""
+    f = s.frames[0]
+    prepare_root(s)
+    s.keys[HISTORY] = s.rows[0, 12]
+    f.static_eval, f.stage = NO_EVAL, MOVES
+
+
+@inlined
 def enter(s: EngineState, level: int) -> Number:
     """Visit a node for the first time.
 
@@ -99,8 +108,8 @@ def enter(s: EngineState, level: int) -> Number:
     is_sound, is_pv = control.sound != 0, f.beta - f.alpha > 1
     if f.excluded == 0 and is_drawn(s, p, level):
         return 0
-    if level == LEVELS - 1:
-        return 0 if f.in_check else evaluate_level(s, p, level)
+    if level == LEVELS - 1 and f.in_check:
+        return 0
     # no score can be better than a mate by the next move, or worse than being mated now
     f.alpha, f.beta = max(f.alpha, level - MATE), min(f.beta, MATE - level - 1)
     f.first_alpha = f.alpha
@@ -130,6 +139,8 @@ def enter(s: EngineState, level: int) -> Number:
     if f.in_check:
         return UNKNOWN
     f.static_eval = hash_eval if hash_eval != NO_EVAL else evaluate_level(s, p, level)
+    if level == LEVELS - 1:
+        return f.static_eval
     estimate = f.static_eval
     if not is_sound and entry != 0 and settles(f.hash_bound, f.hash_score, estimate):
         estimate = f.hash_score
@@ -139,8 +150,6 @@ def enter(s: EngineState, level: int) -> Number:
     if f.depth <= 0:  # quiescence: the side to move need not capture
         f.best = estimate
         if estimate >= f.beta:
-            if entry == 0:
-                store_result(s.table, p.key, level, estimate, 0, f.static_eval, 0, LOWER_BOUND, control.generation)
             return estimate
         f.alpha = max(f.alpha, estimate)
         return UNKNOWN

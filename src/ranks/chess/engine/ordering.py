@@ -129,7 +129,5 @@ def learn_cutoff(s: EngineState, p: Position, level: int) -> None:
             s.counters[s.frames[level - 1].moved] = np.uint16(f.best_move)
         for index in range(at, at + f.num_tried):
             move = np.int64(s.moves[index])
-            if move == f.best_move:
-                learn(s, p, level, move, bonus)
-            elif s.order[index] != SKIPPED and gain_of(p, move) == 0:
-                learn(s, p, level, move, -bonus)
+            if s.order[index] != SKIPPED and gain_of(p, move) == 0:
+                learn(s, p, level, move, bonus if move == f.best_move else -bonus)

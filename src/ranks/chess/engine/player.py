@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ranks.chess.engine.deepening import Deepening
-from ranks.chess.engine.evaluation import prepare_search
 from ranks.chess.engine.evaluator import TABLES, Evaluator, load_evaluator
 from ranks.chess.engine.state import MAX_SEARCH_DEPTH, EngineState, forget, new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
@@ -74,7 +73,6 @@ class EnginePlayer:
         for state in states:
             set_root(state, board.rows, board.in_check)
             state.control["sound"] = settings.sound
-            prepare_search(state)
         most_nodes = min(settings.nodes or NO_LIMIT, limits.nodes or NO_LIMIT)
         all_moves = len(moves) == len(legal)
         deepening = Deepening(states, moves, limits.multipv, all_moves=all_moves, max_nodes=most_nodes)

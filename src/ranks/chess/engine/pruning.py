@@ -14,6 +14,8 @@ FUTILE_NODE_DEPTH, FUTILE_NODE_CP = 8, 75
 NULL_DEPTH, NULL_REDUCTION, NULL_CP_PER_PLY = 3, 3, 200
 NO_HASH_MOVE_DEPTH = 4
 """From this depth on, a node without a hash move is searched one ply less deeply (internal iterative reduction)."""
+LATE_MOVES = 4
+"""After so many quiet moves, plus the square of the depth, the others are left out (late move pruning)."""
 FUTILE_MOVE_DEPTH, FUTILE_MOVE_CP, FUTILE_MOVE_CP_PER_PLY = 7, 90, 80
 EXCHANGE_DEPTH, EXCHANGE_QUIET_CP, EXCHANGE_CAPTURE_CP = 8, 25, 100
 HISTORY_DEPTH, HISTORY_PER_PLY = 4, 3500

@@ -32,6 +32,7 @@ from ranks.chess.engine.exchange import gain_of, wins_at_least
 from ranks.chess.engine.nodes import (
     checks_of,
     enter,
+    enter_root,
     expand,
     finish,
     in_check,
@@ -57,13 +58,24 @@ from ranks.chess.engine.pruning import (
     HISTORY_DEPTH,
     HISTORY_PER_PLY,
     HISTORY_PER_REDUCTION,
+    LATE_MOVES,
     NULL_CP_PER_PLY,
     NULL_REDUCTION,
     REDUCTIONS,
     SINGULAR_CP_PER_PLY,
     SINGULAR_DEPTH,
 )
-from ranks.chess.engine.state import ENGINE_STATE, ENTER, EXPAND, MOVES, NULL_MOVE, PIECE_SQUARES, SINGULAR, EngineState
+from ranks.chess.engine.state import (
+    ENGINE_STATE,
+    ENTER,
+    EXPAND,
+    MOVES,
+    NULL_MOVE,
+    PIECE_SQUARES,
+    ROOT,
+    SINGULAR,
+    EngineState,
+)
 from ranks.jit import inlined, kernel
 
 
@@ -102,11 +114,8 @@ def search_child(s: EngineState, level: int, alpha: Number, beta: Number, depth:
 def begin_null_move(s: EngineState, level: int) -> None:
     """Let the opponent move twice: what is still above beta then will be so after a good move."""
     f = s.frames[level]
-    p = load(s.rows, level)
-    after = null_move(p)
-    store(s.rows, level + 1, after)
+    store(s.rows, level + 1, null_move(load(s.rows, level)))
     s.frames[level + 1].in_check = 0
-    prepare_child(s, p, after, level + 1)
     f.moved = PIECE_SQUARES
     reduction = NULL_REDUCTION + f.depth // 4 + min((f.static_eval - f.beta) // NULL_CP_PER_PLY, 3)
     search_child(s, level, -f.beta, 1 - f.beta, f.depth - 1 - reduction, 1 - f.cut_node)
@@ -133,10 +142,8 @@ def is_singular_candidate(s: EngineState, level: int, move: Number) -> bool:
 def begin_singular(s: EngineState, level: int, move: Number) -> None:
     """Search the same position without its hash move, to half the depth."""
     f = s.frames[level]
-    p = load(s.rows, level)
-    store(s.rows, level + 1, p)
+    store(s.rows, level + 1, load(s.rows, level))
     s.frames[level + 1].in_check = f.in_check
-    prepare_child(s, p, p, level + 1)
     f.moved = s.frames[level - 1].moved
     f.stage, f.singular_tested = SINGULAR, 1
     bound = f.hash_score - SINGULAR_CP_PER_PLY * f.depth
@@ -162,22 +169,22 @@ def is_hopeless(s: EngineState, p: Position, level: int, move: Number, order: Nu
     """Whether a move is left out: it comes late, or can hardly raise alpha, or loses material."""
     f = s.frames[level]
     kind = np.int64(kind_at(p, np.uint64(move & 63)))
-    if checks_of(s, level, kind) & bit(np.uint64(move >> 6 & 63)) != ZERO:
-        return f.depth <= EXCHANGE_DEPTH and not wins_at_least(p, move, -EXCHANGE_CAPTURE_CP * f.depth)
-    if gain > 0:
-        is_losing = order <= BAD_CAPTURE // 2
-        return is_losing and f.depth <= EXCHANGE_DEPTH and not wins_at_least(p, move, -EXCHANGE_CAPTURE_CP * f.depth)
-    most_quiets = (4 + f.depth * f.depth) // (2 - is_improving(s, level))
-    if f.num_quiets >= most_quiets:
-        drop_quiet_moves(s, level)
-        return True
-    depth = max(f.depth - 1 - REDUCTIONS[min(f.depth, 63), min(f.num_searched, 63)], 0)
-    if depth <= HISTORY_DEPTH and order < -HISTORY_PER_PLY * f.depth:
-        return True
-    most_cp = f.static_eval + FUTILE_MOVE_CP + FUTILE_MOVE_CP_PER_PLY * depth
-    if f.in_check == 0 and depth <= FUTILE_MOVE_DEPTH and most_cp <= f.alpha:
-        return True
-    return depth <= EXCHANGE_DEPTH and not wins_at_least(p, move, -EXCHANGE_QUIET_CP * depth * depth)
+    gives_check = checks_of(s, level, kind) & bit(np.uint64(move >> 6 & 63)) != ZERO
+    depth, threshold_cp = f.depth, -EXCHANGE_CAPTURE_CP * f.depth
+    if gain == 0 and not gives_check:
+        if f.num_quiets >= (LATE_MOVES + f.depth * f.depth) // (2 - is_improving(s, level)):
+            drop_quiet_moves(s, level)
+            return True
+        depth = max(f.depth - 1 - REDUCTIONS[min(f.depth, 63), min(f.num_searched, 63)], 0)
+        most_cp = f.static_eval + FUTILE_MOVE_CP + FUTILE_MOVE_CP_PER_PLY * depth
+        if f.in_check == 0 and depth <= FUTILE_MOVE_DEPTH and most_cp <= f.alpha:
+            return True
+        if depth <= HISTORY_DEPTH and order < -HISTORY_PER_PLY * f.depth:
+            return True
+        threshold_cp = -EXCHANGE_QUIET_CP * depth * depth
+    elif gain > 0 and order > BAD_CAPTURE // 2:
+        return False
+    return depth <= EXCHANGE_DEPTH and not wins_at_least(p, move, threshold_cp)
 
 
 @inlined
@@ -228,7 +235,6 @@ def next_move(s: EngineState, level: int) -> bool:
         after = make(p, np.uint64(move))
         store(s.rows, level + 1, after)
         s.frames[level + 1].in_check = in_check(after)
-        prepare_child(s, p, after, level + 1)
         f.moved = moved_index(p, move)
         f.nodes_before = s.control[0].nodes
         f.new_depth = f.depth - 1 + (f.extension if move == f.hash_move else 0)
@@ -244,6 +250,16 @@ def next_move(s: EngineState, level: int) -> bool:
             search_child(s, level, -f.alpha - 1, -f.alpha, f.new_depth - reduction, 1)
         return True
     return False
+
+
+@inlined
+def begin_child(s: EngineState, level: int) -> bool:
+    """Set up the search of the next child: the null move, or the next move. False if the level is finished."""
+    f = s.frames[level]
+    if f.stage == NULL_MOVE:
+        begin_null_move(s, level)
+        return True
+    return f.best < f.beta and next_move(s, level)
 
 
 @inlined
@@ -321,13 +337,13 @@ def run_search(s: EngineState, max_nodes: int) -> bool:
                 return False
             control.nodes += 1
             value = enter(s, level)
-        elif f.stage == NULL_MOVE:
-            begin_null_move(s, level)
-            level += 1
         elif f.stage == EXPAND:
             value = expand(s, level)
-        elif f.best < f.beta and next_move(s, level):
+        elif f.stage == ROOT:
+            enter_root(s)
+        elif begin_child(s, level):
             level += 1
+            prepare_child(s, level)
         else:
             value = finish(s, level)
         if value != UNKNOWN:

@@ -27,7 +27,7 @@ from ranks.chess.core.tables import Words
 from ranks.chess.engine.nnue.inference import NET_ARRAYS, NetArrays
 from ranks.chess.engine.transpositions import GENERATIONS
 
-ENTER, NULL_MOVE, EXPAND, MOVES, SINGULAR = 0, 1, 2, 3, 4
+ROOT, ENTER, NULL_MOVE, EXPAND, MOVES, SINGULAR = 0, 1, 2, 3, 4, 5
 """Stages of a level: what happens next."""
 PIECE_SQUARES = 768
 NO_MOVE = 0xFFFF
@@ -189,7 +189,6 @@ def set_root(state: EngineState, rows: Words, in_check: bool) -> None:
     past = rows[:-1][-HISTORY:, WORDS - 1]
     begin = HISTORY - len(past)
     state.keys[begin:HISTORY] = past
-    state.keys[HISTORY] = rows[-1, WORDS - 1]
     state.rows[0] = rows[-1]
     control = state.control
     control["begin"], control["nodes"], control["deepest"] = begin, 0, 0
@@ -205,7 +204,7 @@ def start(state: EngineState, moves: Sequence[int], depth: int, alpha: int, beta
     all_moves: whether they are all legal moves; only then the result goes into the transposition table."""
     state.moves[: len(moves)] = moves
     state.order[: len(moves)] = range(len(moves), 0, -1)
-    root = {"stage": MOVES, "depth": depth, "alpha": alpha, "beta": beta, "first_alpha": alpha, "best": -UNKNOWN}
+    root = {"stage": ROOT, "depth": depth, "alpha": alpha, "beta": beta, "first_alpha": alpha, "best": -UNKNOWN}
     root |= dict.fromkeys(("best_move", "cut_node", "hash_move", "num_tried", "num_searched", "num_quiets"), 0)
     root |= {"num_moves": len(moves), "pv_length": 0, "excluded": 0 if all_moves else NO_MOVE}
     for name, value in root.items():
