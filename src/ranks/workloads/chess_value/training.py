@@ -18,7 +18,9 @@ from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, str
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
 from ranks.workloads.chess_value.games.positions import positions_of
-from ranks.workloads.chess_value.labelling import Labeller, OutcomeLabels, SearchLabels
+from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
+from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels
+from ranks.workloads.chess_value.labelling.search_labels import SearchLabels
 from ranks.workloads.chess_value.matches.budget import nodes_of_label
 from ranks.workloads.chess_value.matches.matches import ValueMatches
 from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
@@ -45,7 +47,10 @@ def train(cfg: Config, world: World) -> Summary:
     matches = ValueMatches(net, best, rungs, cfg.rating, world)
     threads = torch.get_num_threads()
     keep = dict(learner=learner, window=window, held_out=held_out, matches=matches)
-    with closing(labeller_of(cfg, world, threads)) as labeller, Run.open(cfg, world, keep=keep) as run:
+    with (
+        closing(labeller_of(cfg, world, threads)) as labeller,
+        Run.open(cfg, world, keep=keep, data=labeller.identity) as run,
+    ):
         for cycle in run.iterations(cfg.cycles, long=True):
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
@@ -70,8 +75,9 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(report.metrics(world.price), prefix="cycle")
             world.session.note(report.line(world.price))
             run.save(score=matches.checkpoint_score)
-        for line in strength_lines(read_rows(run.folder.path)) if world.rank == 0 else ():
-            world.session.note(line)
+        if world.rank == 0:
+            for line in strength_lines(read_rows(run.folder.path)):
+                world.session.note(line)
     return run.finish(export=net)
 
 
@@ -96,7 +102,7 @@ def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
     """What gives positions their labels. Raises UserError where the engine is missing."""
     if cfg.labels == "outcome":
         return OutcomeLabels()
-    return SearchLabels(world, threads)
+    return SearchLabels(world, threads) if cfg.labels == "search" else EngineLabels(cfg.label, world)
 
 
 def searched_nodes(cfg: Config, played: CycleGames, labels: int) -> int:

@@ -5,7 +5,7 @@ Legend: N positions, 13 words of a position.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,7 +22,8 @@ SIDE = 8
 """The word that is 1 where black is to move."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Found:
     """Positions without scores."""
 
     boards_N13: NDArray[np.uint64]
@@ -45,7 +46,9 @@ class Found(NamedTuple):
 
     def take(self, index_M: NDArray[np.intp]) -> Found:
         """Some of the positions, in this order."""
-        return Found(*(column[index_M] for column in self))
+        return Found(
+            self.boards_N13[index_M], self.result_N[index_M], self.source_N[index_M], self.validates_N[index_M]
+        )
 
 
 def positions_of(played: CycleGames, seed: int, cycle: int, validation_share: float) -> Found:
@@ -67,7 +70,12 @@ def concatenate(parts: list[Found]) -> Found:
     if not parts:
         empty = np.zeros(0, np.int8)
         return Found(np.zeros((0, 13), np.uint64), empty, empty, np.zeros(0, np.bool_))
-    return Found(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Found(
+        np.concatenate([part.boards_N13 for part in parts]),
+        np.concatenate([part.result_N for part in parts]),
+        np.concatenate([part.source_N for part in parts]),
+        np.concatenate([part.validates_N for part in parts]),
+    )
 
 
 def unique(found: Found) -> Found:

@@ -28,7 +28,8 @@ class ValueEvaluator:
 
     def __init__(self, model: nn.Module, kind: Kind, device: torch.device) -> None:
         """`model`: in evaluation mode on the device."""
-        self._model, self._kind, self._device = model, kind, device
+        self._model, self._device = model, device
+        self._kind: Kind = kind
 
     def __call__(self, leaves: Leaves) -> Evaluation:
         rows_L = np.flatnonzero(leaves.num_moves_B)
