@@ -152,8 +152,8 @@ class RatingConfig:
 class Config:
     """Settings of a chess-value run."""
 
-    cycles: int = free(60)
-    """Each plays games, labels positions, trains and plays matches."""
+    iterations: int = free(60)
+    """Cycles, also as --cycles: each plays games, labels positions, trains and plays matches."""
     max_positions: int = 400_000
     """The most new positions of a cycle."""
     games: int = 40
@@ -184,7 +184,7 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
 
     def __post_init__(self) -> None:
-        at_least(1, self, "cycles", "max_positions", "global_batch", "window", "parts", "eval_games")
+        at_least(1, self, "iterations", "max_positions", "global_batch", "window", "parts", "eval_games")
         at_least(0, self, "games", "stockfish_games")
         for name in ("result_mix", "validation_share"):
             if not 0 <= getattr(self, name) <= (1 if name == "result_mix" else 0.5):
@@ -206,7 +206,7 @@ class Config:
 def demo() -> Config:
     """A few minutes on 2 CPU cores, without Stockfish: the net's own search labels its games."""
     return Config(
-        cycles=4,
+        iterations=4,
         games=120,
         stockfish_games=0,
         labels="search",

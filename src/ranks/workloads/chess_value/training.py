@@ -51,7 +51,7 @@ def train(cfg: Config, world: World) -> Summary:
         closing(labeller_of(cfg, world, threads)) as labeller,
         Run.open(cfg, world, keep=keep, data=labeller.identity) as run,
     ):
-        for cycle in run.iterations(cfg.cycles, long=True):
+        for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
@@ -65,7 +65,7 @@ def train(cfg: Config, world: World) -> Summary:
                     stats = learner.step(loss, batch)
                     report.trained(stats)
                     run.log(stats)
-            run.log(results_of(played.games), prefix="games")
+            run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
                 match = matches.play(cycle, searched_nodes(cfg, played, report.positions), threads)
