@@ -30,7 +30,7 @@ from ranks.workloads.chess_value.players import words
 from tests.chess_value.tiny import CONFIG, run_config, train
 from tests.engine.group import FORKED, run_ranks
 
-KILLED_AT = (("positions", 0), ("best", 0), ("positions", 1))
+KILLED_AT = (("positions", 0), ("positions", 1), ("best", 0))
 """Kept files after which a run is killed: (folder, how many of the folder were written before)."""
 
 
@@ -93,7 +93,7 @@ def test_two_ranks_train_the_same_net_as_one(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_killed_in_any_phase_ends_with_the_same_result(tmp_path: Path, trained: Path) -> None:
-    """Killed before the first update, in the match, and between two parts."""
+    """Killed before the first update, between two parts, and in the match."""
     for kept, before in KILLED_AT:
         process = FORKED.Process(target=killed, args=(tmp_path, kept, before))
         process.start()

@@ -13,13 +13,13 @@ from ranks.workloads.chess_value.config import LabelConfig, PlayConfig, RatingCo
 
 CONFIG = Config(
     iterations=2,
-    games=4,
+    games=6,
     stockfish_games=0,
     labels="search",
     global_batch=30,
     reuse=1.0,
     parts=2,
-    validation_share=0.5,
+    validation_share=0.3,
     net=ValueNetConfig(width=16),
     play=PlayConfig(nodes=60, max_plies=30),
     label=LabelConfig(limit="nodes:60"),
