@@ -1,6 +1,6 @@
 """Labelled positions as files that several runs can share.
 
-    FOLDER/train/00000000-SHA256.safetensors          1,048,576 positions each, 108 bytes a position; the last is shorter
+    FOLDER/train/00000000-SHA256.safetensors          1,048,576 positions of 108 bytes each; the last file is shorter
     FOLDER/validation/00000000-SHA256.safetensors
 
 Files are written once, named by number and content, and memory-mapped: only what is used is read.
@@ -11,7 +11,7 @@ Legend: N positions, B positions of a batch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -91,27 +91,40 @@ def as_batch(labelled: Labelled) -> LabelledBatch:
     return LabelledBatch(boards_B13, *(torch.from_numpy(column) for column in labelled[1:]))
 
 
-def write_parts(folder: Path, name: str, chunks: Iterable[Labelled], size: int = PART_POSITIONS) -> list[Path]:
-    """Write positions as files of `size` each in FOLDER/NAME, in their order. Memory holds one file's positions.
-    Raises UserError where the disk is full."""
-    files: list[Path] = []
-    waiting: list[Labelled] = []
+class PartWriter:
+    """Writes positions as files of `size` each in FOLDER/NAME, in their order. Memory holds one file's positions."""
 
-    def write(labelled: Labelled) -> None:
+    def __init__(self, folder: Path, name: str, size: int = PART_POSITIONS) -> None:
+        """Raises UserError where there are such files already: they would mix."""
+        if KeptFolder(folder).listing(name):
+            found = "it holds files of positions already"
+            raise UserError(f"to write positions to {folder / name}", found, "give another folder, or remove it")
+        self.files: list[Path] = []
+        self._folder, self._name, self._size = folder, name, size
+        self._waiting: list[Labelled] = []
+
+    def add(self, labelled: Labelled) -> None:
+        """Add positions. Raises UserError where the disk is full."""
+        self._waiting.append(labelled)
+        while sum(len(part.boards_N13) for part in self._waiting) >= self._size:
+            joined = _joined(self._waiting)
+            self._write(Labelled(*(column[: self._size] for column in joined)))
+            self._waiting = [Labelled(*(column[self._size :] for column in joined))]
+
+    def end(self) -> list[Path]:
+        """Write the last file. Returns all files. Raises UserError where the disk is full."""
+        rest = _joined(self._waiting) if self._waiting else None
+        if rest is not None and len(rest.boards_N13):
+            self._write(rest)
+        self._waiting = []
+        return self.files
+
+    def _write(self, labelled: Labelled) -> None:
+        folder = self._folder
         with writing(f"to write positions to {folder}", folder, "earlier files are intact"):
             folder.mkdir(parents=True, exist_ok=True)
-            files.append(folder / KeptFolder(folder).write(name, len(files), labelled._asdict()).path)
-
-    for chunk in chunks:
-        waiting.append(chunk)
-        while sum(len(part.boards_N13) for part in waiting) >= size:
-            joined = _joined(waiting)
-            write(Labelled(*(column[:size] for column in joined)))
-            waiting = [Labelled(*(column[size:] for column in joined))]
-    rest = _joined(waiting) if waiting else None
-    if rest is not None and len(rest.boards_N13):
-        write(rest)
-    return files
+            file = KeptFolder(folder).write(self._name, len(self.files), labelled._asdict())
+            self.files.append(folder / file.path)
 
 
 def part_files(folder: Path, name: str, *, verify: bool = True) -> list[Path]:

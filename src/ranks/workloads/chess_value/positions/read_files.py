@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ranks.data.prepared.say import say
+from ranks.errors import UserError
 from ranks.workloads.chess_value.positions.filters import SeenKeys, chosen
 from ranks.workloads.chess_value.positions.pgn_source import DamagedGames, pgn_files, pgn_positions
 from ranks.workloads.chess_value.positions.scored_files import csv_positions, epd_positions
@@ -34,6 +35,20 @@ def read_files(
     if waiting:
         yield chosen(joined(waiting), seen, quiet=options.quiet, mirror=options.mirror)
     damaged.end()
+
+
+def by_suffix(paths: Sequence[Path]) -> tuple[list[Path], list[Path], list[Path]]:
+    """PGN files and folders, CSV files, EPD files. Raises UserError for any other file."""
+    kinds: tuple[list[Path], list[Path], list[Path]] = ([], [], [])
+    for path in paths:
+        name = path.name.removesuffix(".gz").lower()
+        place = next((index for index, suffix in enumerate((".pgn", ".csv", ".epd")) if name.endswith(suffix)), None)
+        place = 0 if path.is_dir() else place
+        if place is None:
+            do = "give .pgn, .csv or .epd files, also with .gz, or folders of games"
+            raise UserError(f"the positions of {path}", f"'{path.suffix}' is no format of positions", do)
+        kinds[place].append(path)
+    return kinds
 
 
 def _all(
