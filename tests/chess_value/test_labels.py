@@ -98,8 +98,7 @@ def test_an_engine_that_is_none_is_one_error(command: str, found: str, tmp_path:
     engine = engine_command(tmp_path, "scoreless")
     text = command.format(python=sys.executable, engine=engine)
     with pytest.raises(UserError) as error:
-        pool = EnginePool(find_teacher(text), limits_of("nodes:1"), 1, TIMEOUTS, lambda _: None)
-        list(pool.scores(BOARDS[:15]))
+        scores(text, BOARDS[:15], engines=1)
     assert found in error.value.found
     assert processes_of(tmp_path / "engine.py") == []
 

@@ -18,6 +18,8 @@ FLAG_ALIASES = {"--cycles": "--iterations"}
 COMMANDS = {
     "weights": "ranks.workloads.chess_value.players.ship:weights",
     "import": "ranks.workloads.chess_value.net.import_origin:import_origin",
+    "label": "ranks.workloads.chess_value.commands.label:label",
+    "cache": "ranks.workloads.chess_value.commands.cache:cache",
 }
 PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_player"}
 """Players of `ranks chess`: chess-value[@NODES]."""
