@@ -108,7 +108,7 @@ class LabelConfig:
 
 @dataclass(frozen=True)
 class SourceConfig:
-    """Positions from files; they fill a cycle up to --max-positions."""
+    """Positions from files, which fill a cycle up to --max-positions, and which positions are used."""
 
     pgn: tuple[Path, ...] = ()
     """PGN files and folders of them."""
@@ -116,6 +116,21 @@ class SourceConfig:
     """Files with lines FEN,evaluation."""
     epd: tuple[Path, ...] = ()
     """EPD files."""
+    min_move: int = 10
+    """PGN: the first move number whose position is used."""
+    full_weight_elo: float | None = 2400.0
+    """PGN: games whose players have this mean rating give all positions, with 400 less half of them; none: all do."""
+    csv_side: Literal["white", "mover"] = "white"
+    """CSV: for whom a positive evaluation is good."""
+    quiet: bool = True
+    """Only positions without check and without a capture that wins material; of games too."""
+    mirror: bool = False
+    """Also each position with the files a to h as h to a, where no side may castle; of games too."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Of all kinds."""
+        return (*self.pgn, *self.csv, *self.epd)
 
 
 @dataclass(frozen=True)
@@ -192,8 +207,7 @@ class Config:
                 raise UserError(f"{flag} {getattr(self, name)}", "a share", f"give {flag} 0.1, for example")
         if not 0 < self.reuse < math.inf:
             raise UserError(f"--reuse {self.reuse}", "a number above 0", "give --reuse 2, for example")
-        files = (*self.sources.pgn, *self.sources.csv, *self.sources.epd)
-        if not (self.games or self.stockfish_games or files):
+        if not (self.games or self.stockfish_games or self.sources.files):
             do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
             raise UserError("a run of chess-value", "it has no source of positions", do)
 

@@ -16,8 +16,9 @@ from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
+from ranks.workloads.chess_value.file_positions import FilePositions
 from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
-from ranks.workloads.chess_value.games.positions import positions_of
+from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
 from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels
 from ranks.workloads.chess_value.labelling.search_labels import SearchLabels
@@ -27,6 +28,7 @@ from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_playe
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.losses import value_loss
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
+from ranks.workloads.chess_value.positions.sourced import joined
 from ranks.workloads.chess_value.window import PositionWindow
 
 
@@ -46,7 +48,12 @@ def train(cfg: Config, world: World) -> Summary:
     rungs = rung_players(with_stockfish=cfg.needs_stockfish)
     matches = ValueMatches(net, best, rungs, cfg.rating, world)
     threads = torch.get_num_threads()
-    keep = dict(learner=learner, window=window, held_out=held_out, matches=matches)
+    files, quiet, mirror = (
+        FilePositions(cfg.sources, cfg.validation_share, world),
+        cfg.sources.quiet,
+        cfg.sources.mirror,
+    )
+    keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
         closing(labeller_of(cfg, world, threads)) as labeller,
         Run.open(cfg, world, keep=keep, data=labeller.identity) as run,
@@ -56,7 +63,8 @@ def train(cfg: Config, world: World) -> Summary:
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
-            found = positions_of(played, world.seed, cycle, cfg.validation_share).first(cfg.max_positions)
+            found = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=quiet, mirror=mirror)
+            found = evenly(joined([found, files.take(cfg.max_positions - found.count)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)

@@ -18,10 +18,10 @@ from ranks.engine.distributed.agree import on_every_rank
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.distributed.world import World
 from ranks.workloads.chess_value.config import LabelConfig
-from ranks.workloads.chess_value.games.positions import Found
-from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled
+from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
 WAIT_S = 0.1
 """Between two looks at whether all hosts are done and whether a stop was requested."""
@@ -45,7 +45,7 @@ class EngineLabels:
         about = str(self._teacher.about) if self._teacher is not None else None
         self.identity: str | None = world.comm.gather_objects(about)[self._hosts[0]]
 
-    def label(self, found: Found, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
+    def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`. The present net is not used."""
         pieces = [*cut(found, parts)]
         submitted: list[Future[TaughtLabels] | None] = []
@@ -58,21 +58,22 @@ class EngineLabels:
             mine = self._wait_for(submitted[number - 1])
             every = self._world.comm.gather_objects(mine)
             taught = [labels for labels in every if labels is not None]
-            cp_N = np.concatenate([labels.cp_N for labels in taught])
-            yield labelled(piece, cp_N, sum(labels.cached for labels in taught))
+            cp_M = np.concatenate([labels.cp_N for labels in taught])
+            yield labelled(piece, cp_M, sum(labels.cached for labels in taught))
 
     def close(self) -> None:
         """End the engines."""
         if self._teacher is not None:
             self._teacher.close()
 
-    def _submit(self, piece: Found) -> Future[TaughtLabels] | None:
+    def _submit(self, piece: SourcedPositions) -> Future[TaughtLabels] | None:
         """Give the pool of this host its share; None on ranks without a pool."""
         if self._teacher is None:
             return None
         share = self._hosts.index(self._world.rank)
-        first, end = (at * piece.count // len(self._hosts) for at in (share, share + 1))
-        return self._teacher.submit(piece.boards_N13[first:end])
+        wanted = unscored(piece)
+        first, end = (at * len(wanted) // len(self._hosts) for at in (share, share + 1))
+        return self._teacher.submit(piece.boards_N13[wanted[first:end]])
 
     def _wait_for(self, labels: Future[TaughtLabels] | None) -> TaughtLabels | None:
         """The labels of this host, once all hosts have theirs. Raises Stopped; a UserError on all ranks."""

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.workloads.chess_value.games.positions import Found
 from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, Labelled
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
 
 class LabelledPart(NamedTuple):
@@ -38,7 +38,7 @@ class Labeller(Protocol):
         """What labels depend on besides the settings of the run: the engine's name and version."""
         ...
 
-    def label(self, found: Found, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
+    def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """The positions in their order, cut into `parts`. Every rank calls it and gets the same.
 
         `open_player`: of the present net."""
@@ -49,32 +49,36 @@ class Labeller(Protocol):
         ...
 
 
-def cut(found: Found, parts: int) -> Iterator[Found]:
+def cut(found: SourcedPositions, parts: int) -> Iterator[SourcedPositions]:
     """Parts of almost equal size, in order; empty ones are left out."""
     for index in np.array_split(np.arange(found.count), parts):
         if len(index):
             yield found.take(index)
 
 
-def labelled(found: Found, cp_N: NDArray[np.int16], cached: int) -> LabelledPart:
-    """Split positions with their scores into those that train and those that validate."""
+def unscored(found: SourcedPositions) -> NDArray[np.intp]:
+    """The indices of positions whose source gives no score."""
+    return np.flatnonzero(found.cp_N == NO_SCORE)
 
-    def where(mask_N: NDArray[np.bool_]) -> Labelled:
-        return Labelled(found.boards_N13[mask_N], cp_N[mask_N], found.result_N[mask_N], found.source_N[mask_N])
 
-    return LabelledPart(where(~found.validates_N), where(found.validates_N), cached)
+def labelled(found: SourcedPositions, cp_M: NDArray[np.int16], cached: int) -> LabelledPart:
+    """The part of these positions. cp: int16[M], the scores of those that `unscored` names."""
+    cp_N = found.cp_N.copy()
+    cp_N[unscored(found)] = cp_M
+    scored = SourcedPositions(found.boards_N13, cp_N, found.result_N, found.source_N, found.validates_N)
+    return LabelledPart(*scored.split(), cached)
 
 
 class OutcomeLabels:
-    """The results of the games alone. Positions without one are left out."""
+    """What the sources say: the results of games, the scores of files. Positions without both are left out."""
 
     identity = None
 
-    def label(self, found: Found, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
+    def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`."""
-        with_result = found.take(np.flatnonzero(found.result_N != NO_RESULT))
-        for part in cut(with_result, parts):
-            yield labelled(part, np.full(part.count, NO_SCORE, np.int16), cached=0)
+        known = found.take((found.result_N != NO_RESULT) | (found.cp_N != NO_SCORE))
+        for part in cut(known, parts):
+            yield LabelledPart(*part.split(), cached=0)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -14,11 +14,11 @@ from ranks.chess.board import Board
 from ranks.chess.fen import format_fen
 from ranks.chess.players.player import Limits, Player
 from ranks.engine.distributed.world import World
-from ranks.workloads.chess_value.games.positions import Found
 from ranks.workloads.chess_value.games.spread import Interrupted, spread
-from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled
+from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
 from ranks.workloads.chess_value.labels.units import clipped_cp
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
 POSITIONS_OF_A_TASK = 32
 
@@ -31,13 +31,14 @@ class SearchLabels:
     def __init__(self, world: World, threads: int) -> None:
         self._world, self._threads = world, threads
 
-    def label(self, found: Found, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
+    def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`."""
         for part in cut(found, parts):
-            tasks = [*cut(part, -(-part.count // POSITIONS_OF_A_TASK))]
+            wanted = part.take(unscored(part))
+            tasks = [*cut(wanted, -(-wanted.count // POSITIONS_OF_A_TASK) or 1)]
             make_worker = SearchWorkers(tasks, open_player)
             scores = spread(len(tasks), make_worker, self._world, self._threads)
-            yield labelled(part, np.concatenate(scores), cached=0)
+            yield labelled(part, np.concatenate([np.zeros(0, np.int16), *scores]), cached=0)
 
     def close(self) -> None:
         """Nothing is open between two parts."""
@@ -46,7 +47,7 @@ class SearchLabels:
 class SearchWorkers:
     """Makes workers that score parts of positions with a player."""
 
-    def __init__(self, tasks: list[Found], open_player: OpenPlayer) -> None:
+    def __init__(self, tasks: list[SourcedPositions], open_player: OpenPlayer) -> None:
         self.tasks, self.open_player = tasks, open_player
 
     def __call__(self) -> SearchWorker:
@@ -56,7 +57,7 @@ class SearchWorkers:
 class SearchWorker:
     """Scores positions, each with a cleared table."""
 
-    def __init__(self, tasks: list[Found], player: Player) -> None:
+    def __init__(self, tasks: list[SourcedPositions], player: Player) -> None:
         self._tasks, self._player = tasks, player
 
     def run(self, task: int, stopping: Callable[[], bool]) -> NDArray[np.int16]:
