@@ -135,8 +135,8 @@ def test_the_loss_is_a_sum_over_the_positions() -> None:
         def forward(self, logit_B: Tensor) -> Tensor:
             return logit_B
 
-    known = torch.tensor([True, True])
-    batch = ValueBatch((torch.zeros(2),), torch.tensor([0.0, 1e9]), known, torch.zeros(2), ~known)
+    yes_B = torch.tensor([True, True])
+    batch = ValueBatch((torch.zeros(2),), torch.tensor([0.0, 1e9]), yes_B, torch.zeros(2), ~yes_B)
     loss = value_loss(Fixed(), batch, mix=0.5)
     assert (float(loss.sum), loss.count) == (0.25, 2)
 

@@ -229,7 +229,7 @@ def demo() -> Config:
         result_mix=0.5,
         net=ValueNetConfig(width=64),
         play=PlayConfig(nodes=300),
-        rating=RatingConfig(games=40, rung_games=20, nodes=500),
+        rating=RatingConfig(games=80, rung_games=20, nodes=500),
     )
 
 
