@@ -17,7 +17,7 @@ from ranks.errors import UserError
 if TYPE_CHECKING:
     from ranks.engine.runs.folder import RunFolder
     from ranks.renting.autodown.decision import Rules
-    from ranks.renting.autodown.providers import Machine
+    from ranks.renting.autodown.providers import EndableMachine
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def rules_of(flags: AutodownFlags, asked: str) -> Rules:
     )
 
 
-def checked_machine(flags: AutodownFlags, asked: str) -> Machine:
+def checked_machine(flags: AutodownFlags, asked: str) -> EndableMachine:
     """The machine, of which the provider has answered. Raises UserError where its key or its id is refused: then nobody
     could end it later."""
     from ranks.renting.autodown.providers import SkyPilotMachine, machine_of
@@ -144,7 +144,7 @@ def _leave_the_terminal(log: Path) -> None:
         os.dup2(source, target)
 
 
-def _watch(flags: AutodownFlags, folder: RunFolder, rules: Rules, machine: Machine) -> NoReturn:
+def _watch(flags: AutodownFlags, folder: RunFolder, rules: Rules, machine: EndableMachine) -> NoReturn:
     import time
 
     from ranks.renting.autodown.ending import Alarm

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ranks.renting.autodown.providers import Machine
+from ranks.renting.autodown.providers import EndableMachine
 
 RETRY_S = 15.0
 """Between two requests to end the machine."""
@@ -40,7 +40,7 @@ class Alarm:
             self.say(f"the command of --alarm ended with exit code {code}")
 
 
-def end_machine(machine: Machine, reason: str, alarm: Alarm) -> NoReturn:
+def end_machine(machine: EndableMachine, reason: str, alarm: Alarm) -> NoReturn:
     """Ask until this process ends with the machine; ring the alarm while it does not."""
     alarm.say(f"ending {machine.title}: {reason}")
     began = time.monotonic()
@@ -57,7 +57,7 @@ def end_machine(machine: Machine, reason: str, alarm: Alarm) -> NoReturn:
             time.sleep(0.5)
 
 
-def _still_runs(machine: Machine, after_s: float, accepted: bool) -> str:
+def _still_runs(machine: EndableMachine, after_s: float, accepted: bool) -> str:
     said = machine.look().text
     claim = f"; the provider says: {said}" if said else ""
     request = "the last request was accepted" if accepted else "the last request FAILED"

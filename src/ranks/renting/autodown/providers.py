@@ -29,27 +29,27 @@ ALARM_S = 40.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProviderAnswer:
     """`accepted`: the other side has taken the request. That is no proof that the machine ends."""
 
     accepted: bool
     text: str
 
 
-class Machine(Protocol):
+class EndableMachine(Protocol):
     """A machine that can be asked to end."""
 
     @property
     def title(self) -> str: ...
     @property
     def alarm_s(self) -> float: ...
-    def end(self) -> Answer: ...
-    def look(self) -> Answer: ...
+    def end(self) -> ProviderAnswer: ...
+    def look(self) -> ProviderAnswer: ...
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Paths are below `api`; `{id}` stands for the machine. `body`: of the request that ends it, empty for DELETE."""
+    """Paths are below `api`, and {id} is the id of the machine. `body`: of the request that ends it, empty for DELETE."""
 
     title: str
     api: str
@@ -98,27 +98,27 @@ class RentedMachine:
     def title(self) -> str:
         return f"{self.provider.title} machine {self.machine_id}"
 
-    def end(self) -> Answer:
+    def end(self) -> ProviderAnswer:
         """Ask the provider to end the machine."""
         body = self.provider.body.replace("{id}", self.machine_id).encode()
         return self._request("POST" if body else "DELETE", self.provider.end_path, body or None)
 
-    def look(self) -> Answer:
+    def look(self) -> ProviderAnswer:
         """What the provider says of the machine."""
         return self._request("GET", self.provider.look_path, None)
 
-    def _request(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _request(self, method: str, path: str, body: bytes | None) -> ProviderAnswer:
         url = self.api + path.replace("{id}", self.machine_id)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", "User-Agent": "ranks"}
         try:
             request = urllib.request.Request(url, body, headers, method=method)
             with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-                return Answer(True, f"{answer.status} {_words(answer.read(MOST_BYTES))}".strip())
+                return ProviderAnswer(True, f"{answer.status} {_words(answer.read(MOST_BYTES))}".strip())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(False, f"{error.code} {error.reason} {_words(error.read(MOST_BYTES))}".strip())
+                return ProviderAnswer(False, f"{error.code} {error.reason} {_words(error.read(MOST_BYTES))}".strip())
         except (OSError, ValueError) as error:  # no connection, no answer in time, no HTTP
-            return Answer(False, hide(str(getattr(error, "reason", error)) or type(error).__name__))
+            return ProviderAnswer(False, hide(str(getattr(error, "reason", error)) or type(error).__name__))
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,18 @@ class CommandMachine:
     def title(self) -> str:
         return "this machine"
 
-    def end(self) -> Answer:
+    def end(self) -> ProviderAnswer:
         """Run the command."""
         try:
             done = subprocess.run(self.command, shell=True, capture_output=True, text=True, timeout=COMMAND_S)
         except subprocess.TimeoutExpired:
-            return Answer(False, f"the command has not ended within {COMMAND_S:.0f} s")
+            return ProviderAnswer(False, f"the command has not ended within {COMMAND_S:.0f} s")
         text = hide((done.stderr.strip() or done.stdout.strip())[-300:])
-        return Answer(done.returncode == 0, f"exit code {done.returncode} {text}".strip())
+        return ProviderAnswer(done.returncode == 0, f"exit code {done.returncode} {text}".strip())
 
-    def look(self) -> Answer:
+    def look(self) -> ProviderAnswer:
         """Nothing can be asked."""
-        return Answer(True, "")
+        return ProviderAnswer(True, "")
 
 
 @dataclass(frozen=True)
@@ -163,22 +163,22 @@ class SkyPilotMachine:
         """SkyPilot looks once a minute, and a cloud takes some minutes to end a machine."""
         return self.idle_s + 300.0
 
-    def end(self) -> Answer:
+    def end(self) -> ProviderAnswer:
         """End the job."""
         try:
             os.kill(self.job_pid, signal.SIGTERM)
         except ProcessLookupError:
-            return Answer(True, f"its job has ended; SkyPilot waits {self.idle_s / 60:g} minutes")
+            return ProviderAnswer(True, f"its job has ended; SkyPilot waits {self.idle_s / 60:g} minutes")
         except PermissionError:
-            return Answer(False, f"process {self.job_pid} belongs to another user")
-        return Answer(True, "its job is asked to end")
+            return ProviderAnswer(False, f"process {self.job_pid} belongs to another user")
+        return ProviderAnswer(True, "its job is asked to end")
 
-    def look(self) -> Answer:
+    def look(self) -> ProviderAnswer:
         """Nothing can be asked on the machine itself."""
-        return Answer(True, "")
+        return ProviderAnswer(True, "")
 
 
-def machine_of(provider: str | None, command: str | None, api: str | None, asked: str) -> Machine:
+def machine_of(provider: str | None, command: str | None, api: str | None, asked: str) -> EndableMachine:
     """The machine that this process is on. `provider`: None to find it by its process variables. Raises UserError."""
     if command is not None:
         if provider is not None or not command.strip():

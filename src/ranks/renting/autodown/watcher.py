@@ -19,7 +19,7 @@ from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.folder import RunFolder
 from ranks.renting.autodown.decision import Rules, Seen, decide
 from ranks.renting.autodown.ending import Alarm, end_machine
-from ranks.renting.autodown.providers import Machine
+from ranks.renting.autodown.providers import EndableMachine
 from ranks.renting.autodown.run_state import read_state
 
 POLL_S = 5.0
@@ -31,7 +31,7 @@ class Watcher:
 
     folder: RunFolder
     rules: Rules
-    machine: Machine
+    machine: EndableMachine
     alarm: Alarm
     began: float
     poll_s: float = POLL_S
@@ -81,7 +81,7 @@ class Watcher:
 
 def began_at(path: Path, machine: str, now: float) -> float:
     """When the watch of this machine began: a watcher that is started again counts on. Another machine that sees the
-    same folder begins anew."""
+    same folder begins again."""
     with suppress(DamagedFile, OSError):
         found = read_object(path)
         began = found.get("began")
