@@ -24,13 +24,15 @@ class SubmitModalFlags:
     workload: Positional[str]
     """Its name, or the path of your own file."""
     gpus: str
-    """Kind and number: B200:4, as Modal writes them."""
+    """Kind and number: B200:4, as Modal writes them; none for CPUs, with --ranks."""
     image: str
     """A container image with ranks in it: docs/rented-machine.md says how to make one."""
     price: float
     """What the container costs an hour, with all its GPUs: modal.com/pricing."""
     train: str = ""
     """Flags of ranks train, in one string: --train="--preset full --exact"."""
+    ranks: int | None = None
+    """Processes, with --gpus none."""
     hours: float = 8.0
     """The time limit of one call; Modal's own limit is 24."""
     starts: int = 3
@@ -68,7 +70,8 @@ def submit_modal(argv: Sequence[str]) -> int:
     command = command_line("modal", argv, asked)
     settings, train = checked_train(flags.workload, flags.train, flags.name)
     name = str(settings.engine.name)
-    gpu, count = modal_gpu(flags.gpus)
+    gpu = "" if flags.gpus == "none" else modal_gpu(flags.gpus)
+    machine = Machine.of(gpu or "none", flags.ranks)
     check_image(flags.image)
     for secret in flags.secrets:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", secret):
@@ -80,11 +83,10 @@ def submit_modal(argv: Sequence[str]) -> int:
         if not flags.max_cost > 0:
             raise UserError(f"--max-cost {flags.max_cost}", "it must be a number above 0", "give --max-cost 100")
         train = (*train, "--price", f"{flags.price:g}", "--max-cost", f"{flags.max_cost:g}")
-    machine = Machine.of(f"{gpu}:{count}", None)
     request = Request(flags.workload, train, name, "/runs", machine, 1, flags.hours, flags.starts, (), flags.price)
     own = {"max_positions", "stockfish_games"} & set(vars(type(settings.config)).get("__dataclass_fields__", {}))
     app = ModalApp(
-        f"{gpu}:{count}",
+        gpu,
         flags.image,
         files_to_copy(flags.workload, flags.files, asked),
         flags.secrets,
@@ -97,6 +99,6 @@ def submit_modal(argv: Sequence[str]) -> int:
     compile(text, str(path), "exec")  # what is written is Python
     write_file(path, text, asked, overwrite=flags.overwrite)
     print(text)
-    print(f"{path}: {count} x {gpu} at Modal")
+    print(f"{path}: {machine.words} at Modal")
     print("\n".join(request.price_lines()))
     return finish(["modal", "run", "--detach", str(path)], asked, yes=flags.yes)

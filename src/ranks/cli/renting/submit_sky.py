@@ -32,7 +32,7 @@ class SubmitSkyFlags:
     workload: Positional[str]
     """Its name, or the path of your own file."""
     gpus: str
-    """Kind and number on one node: B200:8."""
+    """Kind and number on one node: B200:8; none for CPUs, with --ranks."""
     image: str
     """A container image with ranks in it: docs/rented-machine.md says how to make one."""
     cloud: str | None = None
@@ -41,6 +41,8 @@ class SubmitSkyFlags:
     """Flags of ranks train, in one string: --train="--preset full --exact"."""
     nodes: int = 1
     """Machines of one run, with --volume."""
+    ranks: int | None = None
+    """Processes on one node, with --gpus none."""
     max_hours: float = 24.0
     """The machine is ended after so many hours, whatever happens."""
     max_cost: float | None = None
@@ -90,9 +92,7 @@ def submit_sky(argv: Sequence[str]) -> int:
     settings, train = checked_train(flags.workload, flags.train, flags.name)
     name = str(settings.engine.name)
     _check_words(flags, asked)
-    machine = Machine.of(flags.gpus, None)
-    if machine.gpu is None:
-        raise UserError(f"--gpus {flags.gpus}", "SkyPilot rents machines with GPUs here", "write --gpus B200:8")
+    machine = Machine.of(flags.gpus, flags.ranks)
     files = files_to_copy(flags.workload, flags.files, asked)
     offer = _offer(flags, machine)
     request = Request(
@@ -156,10 +156,9 @@ def _offer(flags: SubmitSkyFlags, machine: Machine) -> SkyOffer:
         do = nearest(flags.cloud, clouds, f"the catalogue lists {', '.join(clouds)}")
         raise UserError(f"--cloud {flags.cloud}", "the catalogue has no such cloud", do)
     offers = [offer for cloud in clouds if flags.cloud in (None, cloud) for offer in read_offers(folder, cloud)]
-    assert machine.gpu is not None
     if flags.price is not None:  # also machines whose price the catalogue does not know
         offers = [replace(offer, price=flags.price, spot_price=flags.price) for offer in offers]
-    return choose(offers, machine.gpu, machine.gpu_word, machine.ranks, spot=flags.spot, asked=asked)
+    return choose(offers, machine, spot=flags.spot, asked=asked)
 
 
 def _check_cloud(flags: SubmitSkyFlags, cloud: str) -> str:

@@ -49,7 +49,7 @@ class EndableMachine(Protocol):
 
 @dataclass(frozen=True)
 class Provider:
-    """Paths are below `api`, and {id} is the id of the machine. `body`: of the request that ends it, empty for DELETE."""
+    """Paths are below `api`; {id} is the machine's id. `body`: of the request that ends it, empty for DELETE."""
 
     title: str
     api: str

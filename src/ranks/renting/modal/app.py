@@ -40,7 +40,7 @@ image = modal.Image.from_registry({image}){copies}
 
 @app.function(
     image=image,
-    gpu={gpu},
+{devices}
     volumes={{RUNS: volume}},
     timeout={timeout_s},
     retries=modal.Retries(max_retries={retries}, initial_delay=10.0),    # each try resumes from the newest checkpoint
@@ -56,12 +56,18 @@ def train(more: list[str]) -> int:
     except subprocess.TimeoutExpired:
         run.send_signal(signal.SIGTERM)    # save and stop; the next try goes on from there
         code, saved = run.wait(), True
-    volume.commit()
+    keep()
     if saved or code:
         raise RuntimeError(f"not finished: exit code {{code}}; saved in the volume ranks-runs")
     check({after})
-    volume.commit()
+    keep()
     return code
+
+
+def keep() -> None:
+    """Commit the volume. Outside Modal there is none."""
+    if not modal.is_local():
+        volume.commit()
 
 
 def check(command: str) -> None:
@@ -80,8 +86,8 @@ def main({parameters}) -> None:
 
 @dataclass(frozen=True)
 class ModalApp:
-    """What the file says besides the request. `files`: of the user, copied into the image's working folder. `secrets`:
-    names of Modal's own secrets."""
+    """What the file says besides the request. `gpu`: as Modal writes it, empty for CPUs. `files`: of the user, copied
+    into the image's working folder. `secrets`: names of Modal's own secrets."""
 
     gpu: str
     image: str
@@ -98,7 +104,7 @@ def app_text(request: Request, app: ModalApp, command: str) -> str:
     head = [f"# Written by: {command}", f"# Read it, change it, start it: {start}"]
     head += [f"# {line}" for line in request.price_lines()]
     train = ["ranks", "train", request.workload, *request.train, "--name", request.name, "--runs-dir", "/runs"]
-    train += ["--ranks", str(machine.ranks)]
+    train += ["--ranks", str(machine.ranks), *([] if machine.gpu else ["--gpus", "none"])]
     copies = "".join(f".add_local_{_kind(file)}({_text(file)}, {_text(f'/root/{file}')})" for file in app.files)
     parameters = [f"{flag}: {ORIGIN_FLAGS[flag][0]} | None = None" for flag in app.flags]
     timeout_s = int(3600 * request.hours)
@@ -109,7 +115,7 @@ def app_text(request: Request, app: ModalApp, command: str) -> str:
         app=_text(f"ranks-{request.name}"),
         image=_text(app.image),
         copies=copies,
-        gpu=_text(app.gpu),
+        devices=f"    gpu={_text(app.gpu)}," if machine.gpu else f"    cpu={machine.ranks}.0,",
         timeout_s=timeout_s,
         save_s=min(600, timeout_s // 4),
         retries=request.starts - 1,

@@ -24,8 +24,8 @@ MOST_HOURS = 24.0
 """Modal ends one call of a function after a day at most (modal.com/docs/guide/timeouts)."""
 
 
-def modal_gpu(gpus: str) -> tuple[str, int]:
-    """'B200:4' -> its two parts. Raises UserError with the nearest name, or the greatest number."""
+def modal_gpu(gpus: str) -> str:
+    """'b200:4' -> 'B200:4'. Raises UserError with the nearest name, or the greatest number."""
     name, colon, digits = gpus.partition(":")
     name = name.upper()
     listed = f"Modal has {', '.join(MOST)}"
@@ -36,4 +36,4 @@ def modal_gpu(gpus: str) -> tuple[str, int]:
     if not 1 <= int(digits) <= MOST[name]:
         do = f"give 1 to {MOST[name]}"
         raise UserError(f"--gpus {gpus}", f"a container of Modal has at most {MOST[name]} x {name}", do)
-    return name, int(digits)
+    return f"{name}:{int(digits)}"

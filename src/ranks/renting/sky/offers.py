@@ -13,6 +13,7 @@ from ranks.bounded_file import open_file
 from ranks.errors import UserError, nearest
 from ranks.hardware.catalogue.gpus import Gpu
 from ranks.hardware.catalogue.skypilot import gpu_of_row
+from ranks.renting.request import Machine
 
 HOME = Path("~/.sky/catalogs")
 FILE = "vms.csv"
@@ -21,13 +22,15 @@ COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price")
 
 @dataclass(frozen=True)
 class SkyOffer:
-    """One kind of machine. `accelerator`: the GPU as SkyPilot writes it. Prices are of the whole machine, an hour."""
+    """One kind of machine. `accelerator`: the GPU as SkyPilot writes it, empty without one. Prices are of the whole
+    machine, an hour."""
 
     cloud: str
     instance: str
     accelerator: str
     gpu: Gpu | None
     count: int
+    cpus: float
     price: float | None
     spot_price: float | None
     region: str
@@ -50,7 +53,7 @@ def clouds_in(folder: Path) -> list[str]:
 
 
 def read_offers(folder: Path, cloud: str) -> list[SkyOffer]:
-    """The machines with GPUs of one cloud. Raises UserError where the file is no catalogue."""
+    """The machines of one cloud. Raises UserError where the file is no catalogue."""
     path = folder / cloud / FILE
     asked = f"the catalogue {path}"
     offers = list[SkyOffer]()
@@ -62,35 +65,41 @@ def read_offers(folder: Path, cloud: str) -> list[SkyOffer]:
             raise UserError(asked, found, "give a catalogue of SkyPilot, or let `sky show-gpus` download it again")
         for row in rows:
             name, count = (row["AcceleratorName"] or "").strip(), _number(row["AcceleratorCount"])
-            if not name or count is None or count != int(count) or count < 1:
-                continue
-            machine = row["InstanceType"] or ""
-            gpu = gpu_of_row(name, int(count), machine, row.get("GpuInfo") or "")
-            prices = _number(row["Price"]), _number(row.get("SpotPrice"))
-            offers.append(SkyOffer(cloud, machine, name, gpu, int(count), *prices, row.get("Region") or ""))
+            if name and (count is None or count != int(count)):
+                continue  # a part of a GPU
+            machine, whole = row["InstanceType"] or "", int(count or 0) if name else 0
+            gpu = gpu_of_row(name, whole, machine, row.get("GpuInfo") or "") if name else None
+            cpus, price, spot = (_number(row.get(column)) for column in ("vCPUs", "Price", "SpotPrice"))
+            offers.append(SkyOffer(cloud, machine, name, gpu, whole, cpus or 0, price, spot, row.get("Region") or ""))
     return offers
 
 
-def choose(offers: Sequence[SkyOffer], gpu: Gpu, word: str, count: int, *, spot: bool, asked: str) -> SkyOffer:
-    """The cheapest machine with exactly so many of these GPUs. Raises UserError with what comes nearest."""
+def choose(offers: Sequence[SkyOffer], machine: Machine, *, spot: bool, asked: str) -> SkyOffer:
+    """The cheapest machine with exactly so many of these GPUs, or with enough cores. Raises UserError with what comes
+    nearest."""
     clouds = ", ".join(sorted({offer.cloud for offer in offers})) or "the catalogue"
-    of_gpu = [offer for offer in offers if offer.gpu == gpu or offer.accelerator.lower() == word]
-    if not of_gpu:
-        names = sorted({offer.accelerator for offer in offers})
-        do = nearest(word, names, f"offered: {', '.join(names[:20]) or 'no GPU'}")
-        raise UserError(asked, f"{clouds} has no machine with {gpu.name}", do)
-    counts = sorted({offer.count for offer in of_gpu})
-    of_count = [offer for offer in of_gpu if offer.count == count]
-    if not of_count:
-        listed = ", ".join(map(str, counts))
-        raise UserError(asked, f"{clouds} has machines with {listed} x {gpu.name}, not {count}", "give one of these")
-    priced = [(price, offer) for offer in of_count if (price := offer.spot_price if spot else offer.price)]
+    gpu, word, count = machine.gpu, machine.gpu_word, machine.ranks
+    if gpu is None:
+        fitting = [offer for offer in offers if not offer.accelerator and offer.cpus >= count]
+        if not fitting:
+            most = max((offer.cpus for offer in offers if not offer.accelerator), default=0)
+            raise UserError(asked, f"{clouds} has no machine with {count} cores and no GPU", f"it has up to {most:g}")
+    else:
+        of_gpu = [offer for offer in offers if offer.gpu == gpu or offer.accelerator.lower() == word]
+        if not of_gpu:
+            names = sorted({offer.accelerator for offer in offers if offer.accelerator})
+            do = nearest(word, names, f"offered: {', '.join(names[:20]) or 'no GPU'}")
+            raise UserError(asked, f"{clouds} has no machine with {gpu.name}", do)
+        counts = ", ".join(map(str, sorted({offer.count for offer in of_gpu})))
+        fitting = [offer for offer in of_gpu if offer.count == count]
+        if not fitting:
+            raise UserError(
+                asked, f"{clouds} has machines with {counts} x {gpu.name}, not {count}", "give one of these"
+            )
+    priced = [(price, offer) for offer in fitting if (price := offer.spot_price if spot else offer.price)]
     if not priced:
-        raise UserError(
-            asked,
-            f"{clouds} lists no {'spot ' if spot else ''}price for {count} x {gpu.name}",
-            "give --price, of one machine an hour" if not spot else "leave --spot out",
-        )
+        found = f"{clouds} lists no {'spot ' if spot else ''}price for {machine.words}"
+        raise UserError(asked, found, "leave --spot out" if spot else "give --price, of one machine an hour")
     return min(priced, key=lambda pair: (pair[0], pair[1].instance, pair[1].region))[1]
 
 
