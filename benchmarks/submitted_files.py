@@ -76,7 +76,14 @@ def sky_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
     trained_s = time.monotonic() - began
     (folder / "sshd").mkdir()
     with LocalSshd(folder / "sshd") as sshd:
-        pull = ["ranks", "pull", f"{sshd.host}:{home}/work/runs/away", "--ssh", sshd.options, "--runs-dir", "home-runs"]
+        pull = [
+            "ranks",
+            "pull",
+            f"{sshd.host}:{home}/work/runs/away",
+            f"--ssh={sshd.options}",
+            "--runs-dir",
+            "home-runs",
+        ]
         pulled = subprocess.run(pull, cwd=folder, env=env, capture_output=True, text=True)
     code = job.wait(120)
     watch = (home / "work/runs/.away.autodown.log").read_text()
