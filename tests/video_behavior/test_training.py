@@ -18,6 +18,8 @@ from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
 from ranks.workloads.video_behavior.renderer.schedule import CLASSES as CLASSES_RENDERED
 from ranks.workloads.video_behavior.renderer.schedule import SHARES
 from ranks.workloads.video_behavior.training import BestScore, train
+from ranks.workloads.video_behavior.video.store.command import cache as cache_study
+from ranks.workloads.video_behavior.video.store.frame_store import open_store
 from tests.engine.group import run_ranks
 from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames
 
@@ -92,6 +94,10 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
     mine = replace(RENDERED, data=study, unlabelled="ignore")
     assert (labelled_frames(mine).class_N == data.class_N).all()
     assert list(study.glob("store-*")) == [store]
+    cache_study(study, size="16", crop="0,0,8,16")  # training takes the pictures that the user has cached
+    cut = labelled_frames(replace(mine, subject="mouse"))
+    assert cut.store_sha256 != data.store_sha256
+    assert cut.store_sha256 == open_store(store).sha256
 
     world = World.join(RunConfig(threads=1), device="cpu", workload="video-behavior")
     try:

@@ -28,8 +28,9 @@ class RenderedConfig:
     """Length of the video of each animal. With 360, the test animals have 60 or more of the rarest bouts."""
     seed: int = 0
     """Seed of the rendered study. The run's --seed does not change it."""
-    size: int = 64
-    """Height and width of the rendered videos, an even number. They are resized to that of the clips."""
+    size: int | None = None
+    """Height and width of the rendered videos, an even number; by default that of the clips. Videos of another size are
+    resized to the clips' when they are cached."""
     contrast: float = 1.0
     """Factor of the contrast of all videos."""
     noise: float = 1.0
@@ -40,7 +41,8 @@ class RenderedConfig:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
             found = "a study has 5 animals or more, of 10 to 36,000 seconds, and a seed of 0 or more"
             raise UserError(asked, found, "change them")
-        if not 16 <= self.size <= 1024 or self.size % 2 or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
+        size_is_wrong = self.size is not None and (not 16 <= self.size <= 1024 or self.size % 2 == 1)
+        if size_is_wrong or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
             asked = f"--rendered.size {self.size} --rendered.contrast {self.contrast} --rendered.noise {self.noise}"
             found = "the size is an even number from 16 to 1,024, contrast is above 0 and at most 4, noise 0 to 20"
             raise UserError(asked, found, "change them")

@@ -79,7 +79,7 @@ def cache_videos(
             _check_disk(missing, folder, picture.size, num_workers)
             tasks = [_task(one, folder, picture, max(1, available_cores() // num_workers)) for one in missing]
             decode_all(tasks, sum(one.frames for one in missing), num_workers, silent_s)
-        listed = StoreList(picture.size, words_of(picture, picture.crop), tuple((one.name, one.key) for one in wanted))
+        listed = StoreList(picture, tuple((one.name, one.key) for one in wanted))
         with writing(f"the store {folder}", folder, NOTHING_SAVED):
             listed.write(folder)
         _delete_old_parts(folder, wanted)
@@ -107,7 +107,7 @@ def _whole_store(
         if sha256 is None:
             return None
         keys.append((name, key_of(sha256, words_of(picture, crop))))
-    if listed is None or (listed.videos, listed.picture) != (tuple(keys), words_of(picture, picture.crop)):
+    if listed is None or (listed.videos, listed.picture) != (tuple(keys), picture):
         return None
     try:
         return listed.opened(folder)

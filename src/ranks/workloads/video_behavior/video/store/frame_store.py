@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from ranks.engine.files.disk import write_durably
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
 from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, Part
 
 FORMAT = 2
@@ -105,15 +106,15 @@ class FrameStore:
 
 @dataclass(frozen=True)
 class StoreList:
-    """What store.json says: how frames are cut and scaled, in words, and (name, key) of each video, in order."""
+    """What store.json says: how frames are cut and scaled, and (name, key) of each video, in order."""
 
-    size: tuple[int, int]
-    picture: str
+    picture: Picture
     videos: tuple[tuple[str, str], ...]
 
     def write(self, folder: Path) -> None:
         """Raises OSError."""
-        content = {"format": FORMAT, "size": self.size, "picture": self.picture, "videos": self.videos}
+        picture = {"size": self.picture.size, "fit": self.picture.fit, "crop": self.picture.crop}
+        content = {"format": FORMAT, **picture, "videos": self.videos}
         temporary = folder / f".{STORE_FILE}.tmp"
         write_durably(temporary, json.dumps(content, indent=1).encode())
         temporary.replace(folder / STORE_FILE)
@@ -123,14 +124,17 @@ class StoreList:
         """None where there is none of this version, or it is damaged: it is written again then."""
         try:
             content = json.loads((folder / STORE_FILE).read_bytes())
-            (height, width), picture = content["size"], content["picture"]
+            (height, width), crop = content["size"], content["crop"]
+            fit: Fit = "crop" if content["fit"] == "crop" else "letterbox"
+            picture = Picture((int(height), int(width)), fit, None if crop is None else Crop(*map(int, crop)))
             videos = tuple((str(name), str(key)) for name, key in content["videos"])
-            return cls((int(height), int(width)), str(picture), videos) if content["format"] == FORMAT else None
+            return cls(picture, videos) if content["format"] == FORMAT else None
         except (OSError, ValueError, TypeError, LookupError):
             return None
 
     def opened(self, folder: Path, *, verify: bool = False) -> FrameStore:
         """The store in `folder`. Raises UserError as `open_store`."""
+        assert self.picture.size is not None
         parts: list[Part] = []
         for name, key in self.videos:
             try:
@@ -138,11 +142,11 @@ class StoreList:
             except DamagedPart as damage:
                 found = f"the frames of {name} are missing or damaged: {damage}"
                 raise UserError(f"the store {folder}", found, DO) from None
-            if part.size != self.size:
+            if part.size != self.picture.size:
                 found = f"the frames of {name} are missing or damaged: {key}.json has another size"
                 raise UserError(f"the store {folder}", found, DO)
             parts.append(part)
-        return FrameStore(folder, self.size, tuple(_placed([name for name, _ in self.videos], parts)))
+        return FrameStore(folder, self.picture.size, tuple(_placed([name for name, _ in self.videos], parts)))
 
 
 def _placed(names: Sequence[str], parts: Sequence[Part]) -> list[StoredVideo]:
