@@ -58,12 +58,16 @@ def test_overlapping_behaviours_have_a_sigmoid_each(tmp_path: Path) -> None:
 def test_with_exact_one_and_two_ranks_end_with_the_same_bits(tmp_path: Path) -> None:
     exact = RunConfig(runs_dir=tmp_path / "runs", threads=1, exact=True, shards=8)
     alone = run_ranks(1, fingerprint_of, config=replace(exact, name="one"), tmp_path=tmp_path)
-    both = run_ranks(2, fingerprint_of, config=replace(exact, name="two"), tmp_path=tmp_path)
+    both = run_ranks(2, fingerprint_with_workers, config=replace(exact, name="two"), tmp_path=tmp_path)
     assert {*alone, *both} == {alone[0]}
 
 
 def fingerprint_of(world: World) -> str:
     return train(SMALL, world, example_frames()).fingerprint
+
+
+def fingerprint_with_workers(world: World) -> str:
+    return train(replace(SMALL, workers=1), world, example_frames()).fingerprint
 
 
 @pytest.fixture

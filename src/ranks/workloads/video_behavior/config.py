@@ -159,6 +159,8 @@ class Config:
     """Updates of the whole run."""
     eval_every: int = free(200)
     """Iterations between validations; by default an epoch."""
+    workers: int = free(0)
+    """Processes of each rank that read clips ahead, where the device does not hold all frames."""
     eval_stride: int = 1
     """Validation during training looks at every so many frames. `ranks evaluate` looks at all."""
 
