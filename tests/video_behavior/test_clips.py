@@ -13,7 +13,7 @@ from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED
 from ranks.workloads.video_behavior.clips.balance import class_balance, study_lines
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
-from ranks.workloads.video_behavior.clips.stream import ClipStream, bout_probabilities
+from ranks.workloads.video_behavior.clips.stream import ClipBatch, ClipStream, bout_probabilities
 from ranks.workloads.video_behavior.config import AugmentConfig, ClipConfig, Config
 from tests.video_behavior.example_frames import CLASSES, CPU, SMALL, example_frames, pixels_of, world_of
 
@@ -23,19 +23,23 @@ def clip_stream(cfg: Config, rank: int = 0, size: int = 1, data: LabelledFrames 
     return ClipStream(ClipCutter(data or example_frames(), cfg.clips, CPU), cfg, world_of(rank, size, config))
 
 
+def augmented(stream: ClipStream, iteration: int) -> ClipBatch:
+    """All clips of an iteration that this rank carries."""
+    batch = stream.at(iteration)
+    return stream.augmented(batch.gather(batch.shards.ids))
+
+
 @pytest.mark.parametrize("iteration", [0, 3, 4, 11])
 def test_the_batch_is_a_pure_function_of_the_iteration_on_one_to_four_ranks(iteration: int) -> None:
     """Also with another micro-batch, and after other iterations."""
-    batch = clip_stream(SMALL).at(iteration)
-    whole = batch.gather(batch.shards.ids)
+    whole = augmented(clip_stream(SMALL), iteration)
     for size in (2, 3, 4):
         parts = []
         for rank in range(size):
             stream = clip_stream(SMALL, rank, size)
-            other = stream.at(9)
-            other.gather(other.shards.ids[:2])
+            augmented(stream, 9)
             mine = stream.at(iteration)
-            parts += [mine.gather(micro.ids) for micro in mine.split(max_cost=3)]
+            parts += [stream.augmented(mine.gather(micro.ids)) for micro in mine.split(max_cost=3)]
         assert torch.equal(torch.cat([part.label_BC for part in parts]), whole.label_BC)
         assert torch.equal(torch.cat([part.clips_BTHW for part in parts]), whole.clips_BTHW)
 
@@ -47,10 +51,9 @@ def test_workers_read_the_clips_that_the_rank_would_read() -> None:
     try:
         ahead, alone = ClipStream(ClipCutter(example_frames(), cfg.clips, CPU), cfg, world), clip_stream(SMALL)
         for iteration in (2, 3, 4, 5, 1):
-            batch, expected = ahead.at(iteration), alone.at(iteration)
-            found = batch.gather(batch.shards.ids)
-            assert torch.equal(found.clips_BTHW, expected.gather(expected.shards.ids).clips_BTHW)
-            assert torch.equal(found.label_BC, expected.gather(expected.shards.ids).label_BC)
+            found, expected = augmented(ahead, iteration), augmented(alone, iteration)
+            assert torch.equal(found.clips_BTHW, expected.clips_BTHW)
+            assert torch.equal(found.label_BC, expected.label_BC)
     finally:
         world.leave()
 
@@ -58,8 +61,8 @@ def test_workers_read_the_clips_that_the_rank_would_read() -> None:
 def test_another_iteration_or_seed_gives_other_clips() -> None:
     stream, cfg = clip_stream(SMALL), RunConfig(seed=6)
     other = ClipStream(ClipCutter(example_frames(), SMALL.clips, CPU), SMALL, world_of(config=cfg))
-    batches = [s.at(iteration) for s in (stream, other) for iteration in range(9)]
-    assert len({batch.gather(batch.shards.ids).clips_BTHW.sum().item() for batch in batches}) == len(batches)
+    batches = [augmented(each, iteration) for each in (stream, other) for iteration in range(9)]
+    assert len({batch.clips_BTHW.sum().item() for batch in batches}) == len(batches)
 
 
 def test_each_epoch_samples_each_class_by_its_share_to_within_one_clip_a_bout() -> None:

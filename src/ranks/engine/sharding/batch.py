@@ -6,7 +6,6 @@ knowing what an item is: a sample, an environment, a position of a game.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from torch import Tensor
 from ranks.engine.sharding.assignment import ShardAssignment
 
 B = TypeVar("B")
-C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -129,12 +127,6 @@ class StepBatch(Generic[B]):
     def cost(self) -> float:
         """What this rank's items cost together: items, or the work of graphs."""
         return float(self.shards.cost.sum()) if self.shards.cost is not None else float(self.num_items)
-
-    def mapped(self, change: Callable[[B], C]) -> StepBatch[C]:
-        """The same items; `gather` returns `change` of what it would return."""
-        gather, changed = self.gather, copy.copy(self)
-        object.__setattr__(changed, "gather", lambda ids: change(gather(ids)))  # pyright: ignore[reportUnknownLambdaType]
-        return changed  # pyright: ignore[reportReturnType]
 
     def by_shard(self, max_items: int | None) -> list[MicroBatch]:
         """Micro-batches that never cross a shard; one or more per shard, an empty one for an empty

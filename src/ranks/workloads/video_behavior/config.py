@@ -15,7 +15,7 @@ BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1
 
 
 def _words(numbers: Sequence[int]) -> str:
-    return " ".join(map(str, numbers))
+    return ",".join(map(str, numbers))
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class VideoNetConfig:
     width: int = 24
     """Channels of the first stage; each of the next three stages has twice as many. Not for mouse3d."""
     blocks: tuple[int, ...] | None = None
-    """Residual blocks of each stage; by default 1 2 3 6, for x3d-s 1 2 5 9. Not for mouse3d."""
+    """Residual blocks of each stage; by default 1,2,3,6, for x3d-s 1,2,5,9. Not for mouse3d."""
     stem_stride: tuple[int, int, int] = (1, 2, 2)
-    """Stride of the first convolution in time, height and width; 2 4 4 saves memory. Not for mouse3d."""
+    """Stride of the first convolution in time, height and width; 2,4,4 saves memory. Not for mouse3d."""
     norm: Literal["batch", "group"] = "batch"
     """The norm of mouse3d. batch is the origin's, and --exact rejects it. The other nets have group norm."""
 

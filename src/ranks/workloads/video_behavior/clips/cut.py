@@ -37,12 +37,13 @@ class CutClips:
 @dataclass(frozen=True)
 class ReadClips:
     """What the host knows of some clips. `frame_BT`: int64[B, T], the frames of the store that they show.
-    `clips_BTHW`: None where the device has the store and cuts them out itself."""
+    `clips_BTHW`: None where the device has the store and cuts them out itself. `key`: of their augmentation."""
 
     frame_BT: Tensor
     clips_BTHW: Tensor | None
     label_BC: Tensor
     ids_B: Tensor
+    key: int
 
     def __len__(self) -> int:
         return len(self.ids_B)
@@ -60,11 +61,11 @@ class ClipReader:
 
     def video_of(self, frame_B: Tensor) -> Tensor:
         """int64[B]: the index of the video of each frame."""
-        return torch.searchsorted(self._first_V, frame_B, right=True) - 1
+        return torch.searchsorted(self._first_V, frame_B.contiguous(), right=True) - 1
 
-    def read(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None) -> ReadClips:
+    def read(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None, key: int = 0) -> ReadClips:
         """The clips whose labelled frames are `frame_B`, int64[B]. `shift_B`: frames by which each clip is shifted from
-        its labelled frame."""
+        its labelled frame. `key`: of their augmentation."""
         centre_B = frame_B if shift_B is None else frame_B + shift_B
         first_B, last_B = self._bounds_V2[self.video_of(frame_B)].T
         frame_BT = torch.minimum(torch.maximum(centre_B[:, None] + self._offset_T, first_B[:, None]), last_B[:, None])
@@ -72,7 +73,7 @@ class ClipReader:
         if self.pixels:
             clips_BTHW = empty((*frame_BT.shape, self.size, self.size), torch.uint8, pinned=self.pinned)
             self.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
-        return ReadClips(frame_BT, clips_BTHW, self._label_NC[frame_B], ids_B)
+        return ReadClips(frame_BT, clips_BTHW, self._label_NC[frame_B], ids_B, key)
 
 
 class ClipCutter:

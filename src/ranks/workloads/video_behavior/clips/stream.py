@@ -5,7 +5,8 @@ s, and a stratum gives a bout and a frame within it. So in every epoch each clas
 one, and long bouts, whose frames are near duplicates, do not crowd out short ones. The order of the strata is new in
 each epoch.
 
-Workers read the pixels of clips ahead where the device does not hold the store. The rank augments them on its device.
+Workers read the pixels of clips ahead where the device does not hold the store. The rank augments them on its device,
+as a part of the loss.
 
 Legend: B clips of an update, K bouts, C classes.
 """
@@ -13,7 +14,6 @@ Legend: B clips of an update, K bouts, C classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -83,30 +83,32 @@ class EpochClips:
         """The clips of some strata, int64[B], before their augmentation."""
         key = current_key()
         shift_B = shifts(self.augmentation, rng.key(key, "clips/shift", 0), ids)
-        return self.reader.read(self.frames_of(ids, key), ids, shift_B)
+        return self.reader.read(self.frames_of(ids, key), ids, shift_B, rng.key(key, "clips/augment", 0))
 
 
 class ClipStream:
-    """`at(iteration)`: this rank's part of the clips of that update, augmented, from the training split."""
+    """`at(iteration)`: this rank's part of the clips of that update from the training split, not yet augmented."""
 
     def __init__(self, cutter: ClipCutter, cfg: Config, world: World) -> None:
         """Raises UserError where a class has no training frame, or no partner in a mirror."""
         data = cutter.data
-        self.cutter, self.augmentation, self.seed = cutter, cfg.augment, world.seed
+        self.cutter, self.augmentation = cutter, cfg.augment
         self.bouts = split_bouts(data, "train")
         self.balance = class_balance(self.bouts, data.classes, cfg.imbalance, cfg.imbalance_power)
         chances_K = bout_probabilities(self.bouts, self.balance, cfg.bout_power)
         num_clips = cfg.updates_per_epoch * cfg.global_batch
         self.clips = EpochClips(cutter.reader, self.bouts, chances_K, num_clips, cfg.augment)
         workers = 0 if cutter.resident else cfg.workers
-        self._read = stream(self.clips, cfg.global_batch, world, item="clips", workers=workers)
+        self._stream = stream(self.clips, cfg.global_batch, world, item="clips", workers=workers)
         partners = mirrored_classes(data.classes) if cfg.augment.flips else list(range(len(data.classes)))
         self._partner_C = torch.tensor(partners).to(world.device)
 
-    def at(self, iteration: int) -> StepBatch[ClipBatch]:
+    def at(self, iteration: int) -> StepBatch[ReadClips]:
         """The clips of an update, by shard."""
-        return self._read.at(iteration).mapped(partial(self._augmented, rng.key(self.seed, "augment", iteration)))
+        return self._stream.at(iteration)
 
-    def _augmented(self, key: int, read: ReadClips) -> ClipBatch:
+    def augmented(self, read: ReadClips) -> ClipBatch:
+        """Clips of an update, cut out and augmented on the device."""
         cut = self.cutter.on_device(read)
-        return ClipBatch(*augment(cut.clips_BTHW, cut.label_BC, self._partner_C, self.augmentation, key, cut.ids_B))
+        changed = augment(cut.clips_BTHW, cut.label_BC, self._partner_C, self.augmentation, read.key, cut.ids_B)
+        return ClipBatch(*changed)
