@@ -26,6 +26,7 @@ from ranks.engine.files.disk import NOTHING_SAVED, remove, write_durably, writin
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
+from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.renderer.render import FPS, RenderedAnimal, StudyPlan, render_animal
 from ranks.workloads.video_behavior.renderer.schedule import CLASSES
 from ranks.workloads.video_behavior.study.study import StudyVideo, write_dataset_csv
@@ -108,7 +109,8 @@ def _render_all(plan: StudyPlan, folder: Path, workers: int | None) -> list[Rend
                 heartbeat.beat()
             return done
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=spawn, initializer=end_with, initargs=(os.getpid(),)) as pool:
             futures = [pool.submit(render_animal, plan, animal, folder) for animal in range(plan.animals)]
             for future in as_completed(futures):
                 future.result()

@@ -8,10 +8,8 @@ started it.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,13 +19,13 @@ import numpy as np
 
 from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, writing
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
 from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, Part, npy_head, sha256_of, temporary_file
 
 FAILED = 2
 """The exit code where the video is bad or the disk is full; the line before it says why."""
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -82,14 +80,6 @@ def decode_part(task: PartTask) -> list[str]:
             return opened.warnings
     finally:
         remove(temporary)
-
-
-def end_with(parent: int) -> None:
-    """Let the kernel end this process when its parent ends (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the signal was set
-        sys.exit(1)
 
 
 def main() -> int:
