@@ -190,7 +190,8 @@ def main() -> None:
         clips = ", ".join(f"{name} {value['median']:,.0f}" for name, value in found["clips"]["clips_per_cpu_s"].items())
         print(f"  clips of {CLIP_FRAMES} frames in a CPU second: {clips}")
     if not asked.quick:
-        print(f"wrote {write_result(f'video_decode_{time.strftime("%Y-%m-%d")}', result)}")
+        name = time.strftime("video_decode_%Y-%m-%d")
+        print(f"wrote {write_result(name, result)}")
 
 
 if __name__ == "__main__":

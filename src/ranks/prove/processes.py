@@ -64,8 +64,8 @@ class ProcessTree:
         return marked_processes(self.mark)
 
     def ranks(self) -> list[int]:
-        """The processes of the ranks; empty while there are none. What a rank has started, such as workers that load its
-        data, has the variables of the rank and is none."""
+        """The processes of the ranks; empty while there are none. What a rank has started, such as workers that load
+        its data, has the variables of the rank and is none."""
         found = [pid for pid in self.members() if rank_of(pid) is not None]
         return [pid for pid in found if parent_of(pid) not in found]
 
