@@ -1,7 +1,7 @@
 """Reading videos: `ranks video-behavior cache` against PyAV as most programs use it, and clips from the store.
 
-    python benchmarks/video_decode.py            about 5 minutes of CPU time
-    python benchmarks/video_decode.py --quick    20 seconds; writes no file
+    python benchmarks/video_decode.py            about 2 minutes of CPU time
+    python benchmarks/video_decode.py --quick    half a minute; writes no file
 
 Two videos are made, moving textures in H.264 as cameras write it: grey of 384 x 384 and colour of 1920 x 1080. Their
 frames become 256 x 256 greys in three ways, which take turns (A B C A B C ...) in one process and one thread:
@@ -175,9 +175,9 @@ def from_store(store: FrameStore, starts: np.ndarray[Any, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 rounds; writes no file")
+    parser.add_argument("--quick", action="store_true", help="1 round; writes no file")
     asked = parser.parse_args()
-    rounds = 2 if asked.quick else 12
+    rounds = 1 if asked.quick else 4
     result: dict[str, Any] = {"origin": origin(), "threads": 1, "size": SIZE, "films": {}}
     for film in FILMS:
         with tempfile.TemporaryDirectory(prefix="ranks-decode-") as folder:

@@ -20,7 +20,7 @@ from ranks.workloads.video_behavior.net.layers import grey_and_motion
 from ranks.workloads.video_behavior.net.layout import choose_layout, set_channels_last
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 from tests.engine.plain_torch import value_of
-from tests.video_behavior.example_frames import CLASSES, SMALL, world_of
+from tests.video_behavior.example_frames import SMALL, world_of
 
 CLASSES = ("rest", "active", "walk", "lick", "shake", "withdraw")
 TINY = {
