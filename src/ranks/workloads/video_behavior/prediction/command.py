@@ -10,9 +10,8 @@ from ranks.errors import UserError
 
 def predict(
     run: str,
-    videos: tuple[Path, ...],
     /,
-    *,
+    *videos: Path,
     out: Path = Path("predictions"),
     overlay: bool = False,
     least_certain: int = 0,

@@ -64,7 +64,7 @@ def overlaid(blocks: Iterator[FrameBlock], labels: Ints, classes: Sequence[str])
     for block in blocks:
         frames = list[NDArray[np.uint8]]()
         for frame_hw in block.frames_NHW:
-            shown = [int(labels[at])] if labels.ndim == 1 else list(np.flatnonzero(labels[at]))
+            shown = [int(labels[at])] if labels.ndim == 1 else np.flatnonzero(labels[at]).tolist()
             picture = Image.fromarray(frame_hw).convert("RGB")
             factor = -(-LEAST_SIDE // min(picture.size))
             if factor > 1:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def predicted_video(
     name: str, found: PredictedFrames, labels: Ints, classes: Sequence[str], background: int | None
 ) -> PredictedVideo:
     """The events of a video from its labels. `background`: the class that is no event, None where all are."""
-    times_s_N, end_s = found.times_s_N, end_of(found.times_s_N)
+    times_s_N, end_s = found.times_s_N.round(6), round(end_of(found.times_s_N), 6)
     events = list[Event]()
     if labels.ndim == 1:
         events += events_of_labels(labels, classes, times_s_N)
@@ -62,13 +62,14 @@ def predicted_video(
             shown = events_of_labels(labels[:, c], ("", behavior), times_s_N)
             events += [event for event in shown if event.behavior]
     kept = [event for event in events if background is None or event.behavior != classes[background]]
+    kept = [replace(event, stop_s=round(event.end_s, 6)) for event in kept]
     kept.sort(key=lambda event: (event.start_s, event.behavior))
     certainty = list[float]()
     for event in kept:
-        rows = slice(*np.searchsorted(times_s_N, [event.start_s - 1e-9, event.end_s - 1e-9]))
-        certainty.append(float(found.probability_NC[rows, list(classes).index(event.behavior)].mean()))
+        first, stop = (int(np.searchsorted(times_s_N, at_s - 1e-9)) for at_s in (event.start_s, event.end_s))
+        certainty.append(float(found.probability_NC[first:stop, list(classes).index(event.behavior)].mean()))
     fps = (len(times_s_N) - 1) / float(times_s_N[-1] - times_s_N[0]) if len(times_s_N) > 1 else 25.0
-    return PredictedVideo(name, tuple(kept), tuple(certainty), fps, end_s)
+    return PredictedVideo(name, tuple(kept), tuple(certainty), round(fps, 6), end_s)
 
 
 def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str]) -> None:
@@ -78,7 +79,7 @@ def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequ
     def action(row: NDArray[np.int64] | np.int64) -> str:
         if labels.ndim == 1:
             return classes[int(row)]
-        return "+".join(classes[c] for c in np.flatnonzero(row))
+        return "+".join(classes[c] for c in np.flatnonzero(row).tolist())
 
     def rows() -> Iterator[dict[str, str]]:
         for at, (time_s, row, probability_C) in enumerate(
@@ -138,7 +139,9 @@ def read_done(path: Path, made_from: dict[str, Any]) -> tuple[PredictedVideo, li
 
 
 def _video(given: Any) -> PredictedVideo:
-    given["events"] = tuple(Event(**{**one, "modifiers": tuple(one["modifiers"])}) for one in given["events"])
+    for event in given["events"]:
+        event["modifiers"] = tuple(event["modifiers"])
+    given["events"] = tuple(Event(**event) for event in given["events"])
     given["certainty"] = tuple(given["certainty"])
     return PredictedVideo(**given)
 
