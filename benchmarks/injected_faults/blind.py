@@ -59,9 +59,11 @@ def clock_jumps(host: Host) -> None:
 )
 def name_server(host: Host) -> None:
     """Queries for the master's name vanish, so a look-up takes ten seconds or more."""
-    host.inside("ip", "link", "add", "eth0", "type", "dummy")
+    host.inside("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "far0")
     host.inside("ip", "address", "add", "10.99.0.2/24", "dev", "eth0")
     host.inside("ip", "link", "set", "eth0", "up")
+    host.inside("ip", "link", "set", "far0", "up")
+    host.inside("ip", "neighbour", "add", "10.99.0.53", "lladdr", "02:00:00:00:00:01", "dev", "eth0")
     host.own_file("/etc/resolv.conf", "nameserver 10.99.0.53\n")
     host.env |= {"MASTER_ADDR": "trainer-0.internal", "MASTER_PORT": str(PORT)}
 
