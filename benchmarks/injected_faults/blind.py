@@ -78,7 +78,7 @@ def locked_memory(host: Host) -> None:
     """A container with an InfiniBand card, and the 64 KiB of locked memory that Docker allows."""
     devices = host.folder.parent / "class"
     port = devices / "infiniband" / "mlx5_0" / "ports" / "1"
-    host.before += [f"cp -a /sys/class {devices}", f"mkdir -p {port}"]
+    host.before += [f"mkdir -p {port}", f"cp -a /sys/class/net {devices}"]
     for name, value in {"state": "4: ACTIVE", "link_layer": "InfiniBand", "rate": "400 Gb/sec (4X NDR)"}.items():
         host.before.append(f"echo '{value}' > {port / name}")
     host.before += [f"mount --bind {devices} /sys/class", "ulimit -l 64"]
@@ -106,4 +106,6 @@ def code_drift(first: Host, second: Host) -> None:
     """Someone edited the file on one machine only."""
     with_workload(first, second)
     file = second.folder / "my_task.py"
-    second.own_file(file, file.read_text().replace("nn.Linear(1, 32)", "nn.Linear(1, 48)").replace("(32, 1)", "(48, 1)"))
+    second.own_file(
+        file, file.read_text().replace("nn.Linear(1, 32)", "nn.Linear(1, 48)").replace("(32, 1)", "(48, 1)")
+    )

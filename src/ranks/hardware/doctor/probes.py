@@ -65,12 +65,12 @@ def examine(probes: tuple[Probe, ...], asked: Asked) -> Iterator[list[Finding]]:
 
 def _ask(probe: Probe, asked: Asked) -> Answer:
     """Start the child of a check and wait for its answer."""
-    argv = [sys.executable, "-m", "ranks.hardware.doctor.child", probe.name, json.dumps(asdict(asked))]
+    argv = [sys.executable, "-m", "ranks.hardware.doctor.child", probe.name]
     began = time.monotonic()
     pipe = subprocess.PIPE
     child = subprocess.Popen(
         [*argv, str(began + probe.limit_s)],
-        stdin=subprocess.DEVNULL,
+        stdin=pipe,  # what is asked may be longer than an argument: it has the hash of each file of the workload
         stdout=pipe,
         stderr=pipe,
         text=True,
@@ -78,7 +78,7 @@ def _ask(probe: Probe, asked: Asked) -> Answer:
     )
     code: int | None = None
     try:
-        output, errors = child.communicate(timeout=probe.limit_s)
+        output, errors = child.communicate(json.dumps(asdict(asked)), timeout=probe.limit_s)
         code = child.returncode
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
