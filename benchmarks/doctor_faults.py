@@ -1,6 +1,6 @@
 """Does the doctor find faults that are injected where they happen, and is it silent on a sound machine?
 
-    python benchmarks/doctor_faults.py [--clean N] [--minutes M] [--only NAME ...] [--result FILE]       needs root, Linux
+    python benchmarks/doctor_faults.py [--clean N] [--minutes M] [--only NAME ...] [--result FILE]     needs root, Linux
 
 Each case is a new host, or two, in namespaces (injected_faults/hosts.py). A fault is injected, the whole doctor is
 started, and its answer is judged: one warning or failure must name the cause, and its line "do" a remedy. The doctor
