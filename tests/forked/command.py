@@ -14,11 +14,14 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
+from ranks.launch.gpus import gpu_build
 from ranks.launch.processes.fork_server import DIE_WITH_PARENT, PR_SET_NAME, die_with, seed_numpy
 
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "MKL_", "OPENBLAS_", "GOMP_", "KMP_", "MALLOC_")
@@ -78,8 +81,10 @@ def become(command: RanksCommand, env: Mapping[str, str], keep: Sequence[int]) -
         start = descriptor + 1
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
     default_signals()
+    vars(weakref.finalize)["_registry"].clear()  # of the process that was forked, such as its temporary folders
     os.environ.clear()
     os.environ.update(env)
+    show_variables(env)
     open_streams()
     sys.orig_argv, sys.argv = command.argv, ["-m", *command.arguments]
     sys.path[:] = [*([os.getcwd()] if command.imports_from_cwd else []), *SERVER_PATH]
@@ -89,6 +94,15 @@ def become(command: RanksCommand, env: Mapping[str, str], keep: Sequence[int]) -
     ctypes.CDLL(None).prctl(PR_SET_NAME, b"python")
     subprocess.Popen = ForkingPopen
     finish(exit_code_of(command.module))
+
+
+def show_variables(env: Mapping[str, str]) -> None:
+    """Let /proc show the variables of this process: they are written over those with which the server was executed."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end = int(fields[47]), int(fields[48])  # env_start and env_end of proc(5); the state is fields[0]
+    block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in env.items())
+    assert len(block) < end - start, "the server needs more room for variables"
+    ctypes.memmove(start, block.ljust(end - start, b"\0"), end - start)
 
 
 def open_streams() -> None:
@@ -151,12 +165,16 @@ def finish(code: int) -> NoReturn:
     os._exit(code)
 
 
+BUILT_FOR_GPUS = bool(gpu_build())
+"""Then a command may have started threads of CUDA or of torch's backward passes, which do not survive a fork."""
+
+
 class ForkingPopen(subprocess.Popen[Any]):
     """`subprocess.Popen` in a forked command: it forks another command of `ranks` from this process."""
 
     def __init__(self, args: Any, **options: Any) -> None:
         env = options.get("env") or os.environ
-        command = None if options.get("preexec_fn") else ranks_command(args, env)
+        command = None if options.get("preexec_fn") or BUILT_FOR_GPUS else ranks_command(args, env)
         if command is not None:
             options["preexec_fn"] = partial(become, command, dict(env), options.get("pass_fds", ()))
         super().__init__(args, **options)

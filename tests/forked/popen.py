@@ -21,6 +21,8 @@ from tests.forked.command import RanksCommand, ranks_command
 
 ROOT = Path(__file__).parents[2]
 SERVER = "import sys; sys.path[0] = sys.argv[1]; from tests.forked.server import main; main()"
+ROOM_BYTES = 1 << 15
+"""Room for the variables of a command, where /proc shows those of the server."""
 FORKS = sys.platform == "linux"
 
 
@@ -33,6 +35,7 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", SERVER, str(ROOT), str(theirs.fileno())],
+                env={**os.environ, "ROOM": "-" * ROOM_BYTES},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd="/",
