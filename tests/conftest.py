@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -56,6 +57,18 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.disable()  # until all modules are imported: their objects stay, and collections take a fifth of the time
 atexit.register(gc.freeze)  # the end of the process does not look at them either
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: idle threads wait for work in busy loops
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--executed", action="store_true", help="execute all commands of ranks, and fork none")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests fork the commands of `ranks` that they start (tests/forked)."""
+    if sys.platform == "linux" and not config.getoption("executed"):
+        from tests.forked import Popen
+
+        subprocess.Popen = Popen  # type: ignore[misc]
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""`Popen` and `run` of `subprocess` for a test: commands of `ranks` are forked, others are executed."""
+"""`subprocess.Popen` for a test process: commands of `ranks` are forked, others are executed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from tests.forked.command import RanksCommand, ranks_command
 
 ROOT = Path(__file__).parents[2]
 SERVER = "import sys; sys.path[0] = sys.argv[1]; from tests.forked.server import main; main()"
+EXECUTING = subprocess.Popen
+VARIABLES = dict(os.environ)
+"""Of the server: those before the first test."""
 ROOM_BYTES = 1 << 15
 """Room for the variables of a command, where /proc shows those of the server."""
-FORKS = sys.platform == "linux"
 
 
 class ForkServer:
@@ -33,9 +35,9 @@ class ForkServer:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = EXECUTING(
                 [sys.executable, "-c", SERVER, str(ROOT), str(theirs.fileno())],
-                env={**os.environ, "ROOM": "-" * ROOM_BYTES},
+                env={**VARIABLES, "ROOM": "-" * ROOM_BYTES},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd="/",
@@ -59,14 +61,14 @@ class ForkServer:
 server = cache(ForkServer)
 
 
-class Popen(subprocess.Popen[str]):
+class Popen(subprocess.Popen[Any]):
     """`subprocess.Popen`, which forks what `ranks_command` recognises."""
 
     def _execute_child(self, *arguments: Any) -> None:
-        signature = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+        signature = inspect.signature(EXECUTING._execute_child)  # type: ignore[attr-defined]
         given = signature.bind(self, *arguments).arguments
         env = dict(os.environ if given["env"] is None else given["env"])
-        command = ranks_command(given["args"], env) if FORKS and given["preexec_fn"] is None else None
+        command = ranks_command(given["args"], env) if given["preexec_fn"] is None else None
         if command is None:
             super()._execute_child(*arguments)  # type: ignore[misc]
             return
@@ -86,25 +88,6 @@ class Popen(subprocess.Popen[str]):
             "descriptors": [0, 1, 2, *given["pass_fds"]],
             "start_new_session": given["start_new_session"],
             "process_group": given["process_group"],
+            "cores": sorted(os.sched_getaffinity(0)),
         }
         return server().fork(request, [*streams, *given["pass_fds"]])
-
-
-def run(
-    args: Sequence[Any], *, input: str | None = None, timeout: float | None = None, check: bool = False, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` with text. `capture_output=True` is a pipe for each stream, as there."""
-    if options.pop("capture_output", False):
-        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    if input is not None:
-        options["stdin"] = subprocess.PIPE
-    with Popen(args, **{"text": True, **options}) as process:
-        try:
-            out, err = process.communicate(input, timeout)
-        except BaseException:
-            process.kill()
-            raise
-    done = subprocess.CompletedProcess(args, process.returncode, out, err)
-    if check:
-        done.check_returncode()
-    return done

@@ -66,6 +66,7 @@ def start(request: dict[str, Any], received: Sequence[int], writer: int) -> None
     for source, number in zip(sources, numbers, strict=True):
         os.dup2(source, number)
     os.chdir(request["cwd"])
+    os.sched_setaffinity(0, request["cores"])
     if request["start_new_session"]:
         os.setsid()
     elif request["process_group"] >= 0:
