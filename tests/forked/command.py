@@ -109,16 +109,20 @@ def open_streams() -> None:
     """The objects of the standard streams. Those of the process that was forked may hold text that it writes itself."""
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
 
-    def writer(descriptor: int, errors: str, line_buffering: bool) -> io.TextIOWrapper:
-        file = open(descriptor, "wb", 0 if unbuffered else -1, closefd=False)  # noqa: SIM115
-        return io.TextIOWrapper(file, "utf-8", errors, line_buffering=line_buffering, write_through=unbuffered)
+    def opened(descriptor: int, mode: str) -> io.TextIOWrapper:
+        encoding, errors = ENCODINGS[descriptor]
+        file = open(descriptor, mode, 0 if unbuffered and mode == "wb" else -1, closefd=False)  # noqa: SIM115
+        by_line = not unbuffered and (os.isatty(descriptor) or descriptor == 2)
+        return io.TextIOWrapper(file, encoding, errors, line_buffering=by_line, write_through=unbuffered)
 
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = writer(1, "strict", os.isatty(1))
-    sys.stderr = sys.__stderr__ = writer(2, "backslashreplace", True)
+    sys.stdin = sys.__stdin__ = opened(0, "rb")
+    sys.stdout = sys.__stdout__ = opened(1, "wb")
+    sys.stderr = sys.__stderr__ = opened(2, "wb")
     (faulthandler.enable if os.environ.get("PYTHONFAULTHANDLER") else faulthandler.disable)()
 
 
+ENCODINGS = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+"""What Python has chosen for each standard stream."""
 SERVER_PATH: list[str] = []
 """Where every command finds modules, after its own folder. The server writes it."""
 
