@@ -69,7 +69,7 @@ def ranks_command(args: Any, env: Mapping[str, str]) -> RanksCommand | None:
 
 
 def become(command: RanksCommand, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
-    """Make this forked process what `command` executed anew would be, as far as it can see, and run it to its end.
+    """Make this forked process look to `command` like an executed one, and run it to its end.
 
     `keep`: the descriptors that it inherits, as well as its standard streams.
     """

@@ -39,13 +39,12 @@ def train(cfg, world):
     links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.exists()]
     links = [link for link in links if "pytest" not in link]
     own = {"TEST_MARK", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED", "PYTHONFAULTHANDLER", "OMP_NUM_THREADS"}
-    ignored = {"ROOM", "PYTEST_CURRENT_TEST"}
     shown = Path("/proc/self/environ").read_text().split(chr(0))
     seen = {
         "argv": sys.argv[1:],
         "orig_argv": sys.orig_argv,
         "path": sys.path,
-        "variables": sorted(set(os.environ) - ignored),
+        "variables": sorted(os.environ),
         "own": {name: os.environ[name] for name in own & set(os.environ)},
         "mark in /proc": "TEST_MARK=mine" in shown,
         "folder": os.getcwd(),
