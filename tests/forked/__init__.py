@@ -16,6 +16,6 @@ what a command imports), a command behind another program (`unshare`, `sh`), and
 Python or a library reads at its start.
 """
 
-from tests.forked.popen import Popen
+from tests.forked.popen import FORKED_CODE, Popen
 
-__all__ = ["Popen"]
+__all__ = ["FORKED_CODE", "Popen"]

@@ -25,16 +25,18 @@ from ranks.launch.gpus import gpu_build
 from ranks.launch.processes.fork_server import DIE_WITH_PARENT, PR_SET_NAME, die_with, seed_numpy
 
 READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "MKL_", "OPENBLAS_", "GOMP_", "KMP_", "MALLOC_")
+READ_AT_START += ("ATEN_", "DNNL_", "ONEDNN_")
 """Variables with these beginnings are read once, when Python or a library starts."""
 APPLIED = ("PYTHONUNBUFFERED", "PYTHONFAULTHANDLER")
 """Of those the ones that `become` reads. The launcher sets them for its ranks."""
+CODE = "tests.forked.code"
 FIRST_OTHER = 3
 """The first descriptor after the standard streams."""
 
 
 @dataclass(frozen=True)
 class RanksCommand:
-    """`python -m MODULE ARGUMENTS` of a module in `ranks`."""
+    """`python -m MODULE ARGUMENTS` of a module in `ranks`, or of CODE."""
 
     argv: list[str]
     """The whole command line, without a `DIE_WITH_PARENT` before it."""
@@ -63,7 +65,9 @@ def ranks_command(args: Any, env: Mapping[str, str]) -> RanksCommand | None:
         parent, argv = int(argv[len(DIE_WITH_PARENT)]), argv[len(DIE_WITH_PARENT) + 1 :]
     safe_path = argv[1:2] == ["-P"]
     rest = argv[2 if safe_path else 1 :]
-    if argv[:1] != [sys.executable] or rest[:1] != ["-m"] or rest[1].split(".")[0] != "ranks":
+    if argv[:1] != [sys.executable] or rest[:1] != ["-m"]:
+        return None
+    if rest[1].split(".")[0] != "ranks" and rest[1] != CODE:
         return None
     return RanksCommand(argv, rest[1], rest[2:], not safe_path, parent)
 

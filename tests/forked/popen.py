@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ranks.launch.processes.orphan_reaper import subreaper
-from tests.forked.command import RanksCommand, ranks_command
+from tests.forked.command import CODE, RanksCommand, ranks_command
 
 ROOT = Path(__file__).parents[2]
 SERVER = "import sys; sys.path[0] = sys.argv[1]; from tests.forked.server import main; main()"
 EXECUTING = subprocess.Popen
+FORKED_CODE = (sys.executable, "-m", CODE)
+"""Like `python -c`, for code that imports torch where that is not what the test is about."""
 VARIABLES = dict(os.environ)
 """Of the server: those before the first test."""
 ROOM_BYTES = 1 << 15
