@@ -43,7 +43,7 @@ from tests.chess.uci_conversation import Listener, check_script, random_script
 
 SCRIPTS_PER_PROCESS = 10
 GAMES_PER_LINE = 10
-PLAYERS = ("alphabeta:64?evaluation=position", "mcts:800", "minimax:2")
+PLAYERS = ("engine:tables", "alphabeta:64?evaluation=position", "mcts:800", "minimax:2")
 
 
 def command(player: str) -> list[str]:

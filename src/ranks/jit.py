@@ -33,8 +33,10 @@ Group: TypeAlias = tuple[str, ...]
 JITTED: tuple[Group, ...] = (
     ("chess/core", "search"),
     ("workloads/graph_coloring/graphs", "workloads/graph_coloring/classical"),
+    ("chess/engine", "chess/core"),
 )
-"""The folders with jitted code, in groups. Jitted code of a group calls nothing of ours outside it, except SHARED."""
+"""The folders with jitted code, in groups. Jitted code of a group calls nothing of ours outside it, except SHARED.
+A folder belongs to the first group that has it; a later group may call its code."""
 SHARED = ("jit.py", "kernel_cache.py", "splitmix64.py")
 """Files of the package that jitted code of every group may use."""
 
@@ -89,7 +91,7 @@ def compiled(function: F, signature: str | Any, folder: Path | None, allocates: 
 
 
 def group_of(source: Path) -> Group | None:
-    """The group of jitted folders that contains a file, or None."""
+    """The first group of jitted folders that contains a file, or None."""
     return next((group for group in JITTED if any(source.is_relative_to(PACKAGE / folder) for folder in group)), None)
 
 

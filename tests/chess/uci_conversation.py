@@ -127,8 +127,11 @@ def random_script(seed: int) -> list[str]:
             if rng.random() < 0.5:
                 script.append(rng.choice(["stop", "ponderhit", "isready"]))
         else:
-            name, value = rng.choice([("MultiPV", rng.randint(1, 4)), ("Move Overhead", rng.randint(0, 100))])
+            options = [("MultiPV", rng.randint(1, 4)), ("Move Overhead", rng.randint(0, 100))]
+            options += [("Hash", rng.randint(1, 32)), ("Threads", rng.randint(1, 3))]
+            name, value = rng.choice(options)
             script += [f"setoption name {name} value {value}", rng.choice(["ucinewgame", "isready"])]
+            script += ["setoption name Clear Hash"] * rng.randint(0, 1)
     return script
 
 
@@ -155,6 +158,8 @@ def random_go(rng: random.Random) -> str:
             f"go depth {rng.randint(0, 4)}",
             "go infinite",
             "go ponder wtime 100 btime 100",
+            "go ponder infinite searchmoves e2e4",
+            "go searchmoves e2e4 d2d4 g8f6 a7a6 a2a4 depth 3",
             "go",
             "go depth",
             "go wtime soon",
@@ -196,6 +201,8 @@ def check_script(conversation: Listener, script: list[str]) -> int:
             expected.append(board.copy() if board else None)
     conversation.send("stop")
     conversation.send("setoption name MultiPV value 1")
+    conversation.send("setoption name Hash value 16")
+    conversation.send("setoption name Threads value 1")
     conversation.send("setoption name Move Overhead value 30")
     conversation.send("ucinewgame")
     conversation.send("xyzzy the end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, str] = {
     "perft": "ranks.chess.commands.perft:perft",
+    "bench": "ranks.chess.commands.bench:bench",
     "match": "ranks.chess.commands.match:match",
     "ladder": "ranks.chess.commands.ladder:ladder",
     "uci": "ranks.chess.commands.uci:uci",

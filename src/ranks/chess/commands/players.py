@@ -15,12 +15,13 @@ PLAYERS: Mapping[str, str] = {
     "greedy": "ranks.chess.players.simple:greedy_player",
     "minimax": "ranks.chess.players.alphabeta:minimax_player",
     "alphabeta": "ranks.chess.players.alphabeta:alphabeta_player",
+    "engine": "ranks.chess.engine.player:engine_player",
     "mcts": "ranks.chess.players.tree_search:material_player",
     "uci": "ranks.chess.uci.player:uci_player",
 }
 """The built-in players: each name with its factory as "module:function" (see PlayerSpec)."""
 USAGE = (
-    "random, greedy, minimax:DEPTH, alphabeta:DEPTH[?evaluation=position], mcts:SIMULATIONS, "
+    "random, greedy, minimax:DEPTH, alphabeta:DEPTH[?evaluation=position], engine[:FOLDER], mcts:SIMULATIONS, "
     "uci:COMMAND[@NODES][?Option=Value&...], or MODULE.FUNCTION[:ARGUMENT] of your own"
 )
 MODULES: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
@@ -74,6 +74,8 @@ class Limits:
     it."""
     infinite: bool = False
     """Search until `should_stop` returns True, or to the player's greatest depth."""
+    searchmoves: tuple[int, ...] = ()
+    """The only moves to be searched, for players that can (UciSearcher); () for all."""
     multipv: int = 1
     """Number of best lines to report, for players that search."""
     threads: int = 1
@@ -124,4 +126,13 @@ class Player(Protocol):
 
     def close(self) -> None:
         """Release memory and processes. Afterwards only `close` may be called again."""
+        ...
+
+
+@runtime_checkable
+class UciSearcher(Player, Protocol):
+    """A player that also obeys `go searchmoves` and the button Clear Hash of UCI."""
+
+    def clear_hash(self) -> None:
+        """Forget all that was learned in earlier searches."""
         ...

@@ -34,11 +34,23 @@ LONGEST_LINE = 1 << 20
 """The moves of a game of 6,000 moves take 32 KiB."""
 OPTIONS = (
     Option("Hash", "spin", "16", 1, 4096),
+    Option("Clear Hash", "button"),
     Option("Threads", "spin", "1", 1, 256),
     Option("MultiPV", "spin", "1", 1, 218),
     Option("Move Overhead", "spin", "30", 0, 5000),
     Option("Ponder", "check", "false"),
 )
+_STRENGTH = "strength is not limited by an Elo number, since none was measured: limit nodes, depth or time"
+_TABLEBASES = "tablebases are not supported"
+REFUSED_OPTIONS = {
+    "uci_limitstrength": _STRENGTH,
+    "uci_elo": _STRENGTH,
+    "uci_chess960": "Chess960 is not supported",
+    "syzygypath": _TABLEBASES,
+    "nalimovpath": _TABLEBASES,
+    "gaviotatbpath": _TABLEBASES,
+}
+"""Options that GUIs often set, with what is said instead."""
 
 
 class Engine:
@@ -159,10 +171,10 @@ class Engine:
 
         board = (self._board or Board()).copy()
         go = GoCommand.parse(rest)
-        if "searchmoves" in rest:
-            self._say("searchmoves is not supported: all moves are searched")
+        searchmoves = self._parse_searchmoves(go, board, player)
         limits = replace(
             go.limits(board.white_to_move, int(self._options["move overhead"]) / 1000),
+            searchmoves=searchmoves,
             multipv=int(self._options["multipv"]),
             threads=int(self._options["threads"]),
             hash_mib=int(self._options["hash"]),
@@ -172,6 +184,25 @@ class Engine:
             self._say("no move: the position was refused")
         self._search = SearchThread(player, None if self._refused else board, limits, go.ponder, self._write, self._end)
         self._search.start()
+
+    def _parse_searchmoves(self, go: GoCommand, board: Board, player: Player) -> tuple[int, ...]:
+        """The legal ones of `go searchmoves`; () where all moves are to be searched."""
+        from ranks.chess.players.player import UciSearcher
+
+        if go.searchmoves is None:
+            return ()
+        if not isinstance(player, UciSearcher):
+            self._say("searchmoves is not supported: all moves are searched")
+            return ()
+        moves: list[int] = []
+        for text in go.searchmoves:
+            try:
+                moves.append(board.parse_uci(text))
+            except ValueError as error:
+                self._say(f"searchmoves: {error}")
+        if not moves:
+            self._say("searchmoves names no legal move: all moves are searched")
+        return tuple(moves)
 
     def _stop(self) -> None:
         if self._search is not None:
@@ -186,12 +217,27 @@ class Engine:
 
     def _set_option(self, rest: list[str]) -> None:
         name, _, value = " ".join(rest).removeprefix("name ").partition(" value ")
-        known = {option.name.lower(): option for option in OPTIONS}.get(name.strip().lower())
-        refusal = known.refusal(value.strip()) if known else f"no option '{name.strip()}'"
+        word = name.strip().lower()
+        known = {option.name.lower(): option for option in OPTIONS}.get(word)
+        missing = REFUSED_OPTIONS.get(word, f"no option '{name.strip()}'")
+        refusal = known.refusal(value.strip()) if known else missing
         if known is None or refusal:
             self._say(f"option not changed: {refusal}")
+        elif known.kind == "button":
+            self._clear_hash()
         else:
             self._options[known.name.lower()] = value.strip()
+
+    def _clear_hash(self) -> None:
+        """Clear the table of the player. A running search is stopped first."""
+        from ranks.chess.players.player import UciSearcher
+
+        player = self._wait()
+        self._stop()
+        if isinstance(player, UciSearcher):
+            player.clear_hash()
+        else:
+            self._say("Clear Hash: this player keeps no table from move to move")
 
     def _wait(self) -> Player:
         """Wait for the player. Raises the error of the loader, if there was one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from ranks.chess.players.player import Clock, Limits
 from ranks.chess.uci.lines import whole_number
 
 NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
+MOVE = re.compile("[a-h][1-8][a-h][1-8][nbrq]?")
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class GoCommand:
     numbers: dict[str, int]
     infinite: bool
     ponder: bool
+    searchmoves: tuple[str, ...] | None = None
+    """The words after `searchmoves` that look like moves; None without that word."""
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> GoCommand:
@@ -28,7 +32,11 @@ class GoCommand:
             number = whole_number(value) if word in NUMBERS else None
             if number is not None:
                 numbers[word] = number
-        return cls(numbers, "infinite" in words, "ponder" in words)
+        searchmoves = None
+        if "searchmoves" in words:
+            after = words[list(words).index("searchmoves") + 1 :]
+            searchmoves = tuple(itertools.takewhile(MOVE.fullmatch, after))
+        return cls(numbers, "infinite" in words, "ponder" in words, searchmoves)
 
     def limits(self, white_to_move: bool, overhead_s: float) -> Limits:
         """The limits that it sets. A command without any limit means `go infinite`."""

@@ -1,0 +1,1 @@
+"""A net that an engine evaluates incrementally (NNUE): features, quantised weights, inference. NumPy and Numba only."""

@@ -1,0 +1,42 @@
+"""When iterative deepening ends on a clock: after an iteration, by how settled the choice is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ranks.chess.players.player import Choice, Limits
+from ranks.chess.players.time_plan import TimePlan
+
+BRANCHING_SHARE = 0.55
+"""An iteration is begun if less than this share of the time for the move is used: it would hardly end in time."""
+FALLEN_CP = 30
+
+
+class Progress(NamedTuple):
+    """How the search of a move went so far."""
+
+    best: Choice
+    num_moves: int
+    """Moves that were searched."""
+    steady: int
+    """Iterations since the best move changed."""
+    fallen_cp: int
+    """By how much the score fell with the last iteration."""
+    best_share: float
+    """The share of the last iteration's nodes below the best move."""
+
+
+def is_settled(progress: Progress, limits: Limits, plan: TimePlan, elapsed_s: float) -> bool:
+    """Whether no further iteration is begun. Without a clock only a proven mate ends the search."""
+    best = progress.best
+    if best.mate_in is not None and 2 * abs(best.mate_in) <= best.depth and limits.multipv == 1 and not limits.infinite:
+        return True
+    if limits.clock is None or limits.infinite:
+        return False
+    if progress.num_moves == 1:
+        return True
+    # a best move that stands and takes most of the nodes needs less time, a falling score more
+    factor = 1.25 - 0.1 * min(progress.steady, 5)
+    factor *= 1.5 - 0.75 * progress.best_share
+    factor *= 1.4 if progress.fallen_cp > FALLEN_CP else 1.0
+    return elapsed_s > BRANCHING_SHARE * plan.enough_s * factor

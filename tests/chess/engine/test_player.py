@@ -1,0 +1,110 @@
+"""The engine as a player: its spec, its files, its time, and UCI conversations with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranks.chess.board import Board
+from ranks.chess.commands.players import make_player
+from ranks.chess.engine.nnue.weights import random_weights, save_weights
+from ranks.chess.engine.stopping import Progress, is_settled
+from ranks.chess.engine.tables import default_values, save_tables
+from ranks.chess.players.player import Choice, Clock, Limits
+from ranks.chess.players.time_plan import time_plan
+from ranks.errors import UserError
+from tests.chess.uci_conversation import Conversation, check_script, random_script
+
+SMALL = "engine:tables?Hash=1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("engine:nowhere", "there is no nowhere"),
+        ("engine:run:mine", "run keeps float weights"),
+        ("engine:tables?nodes=0", "not a number from 1"),
+        ("engine:tables?depth=200", "not a number from 1 to 100"),
+        ("engine:tables?node=5", "did you mean nodes"),
+        ("engine:tables?pruning=no", "pruning=on or pruning=off"),
+    ],
+)
+def test_bad_specs(spec: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_player(spec)
+
+
+def test_weights_from_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has neither nnue"):
+        make_player(f"engine:{tmp_path}")
+    values = default_values()
+    values[0] *= 2
+    save_tables(tmp_path / "tables.safetensors", values)
+    first = make_player(f"engine:{tmp_path}?depth=1")
+    assert first.choose(Board(), Limits()) != make_player("engine?depth=1").choose(Board(), Limits())
+    save_weights(tmp_path / "nnue.safetensors", random_weights(16, seed=1))
+    hashes = [
+        getattr(make_player(f"engine:{tmp_path}{name}"), "weights_sha256", "") for name in ("", "/tables.safetensors")
+    ]
+    assert len({*hashes, ""}) == 3
+    (tmp_path / "tables.safetensors").write_bytes(b"no tables")
+    with pytest.raises(UserError, match="not a readable safetensors file"):
+        make_player(f"engine:{tmp_path}/tables.safetensors")
+    with pytest.raises(ValueError, match="more than 4000"):
+        save_tables(tmp_path / "tables.safetensors", np.full((2, 6, 64), 5000, np.int32))
+
+
+def test_a_settled_choice_needs_less_time() -> None:
+    limits = Limits(clock=Clock(60.0, 60.0))
+    plan = time_plan(limits)
+    steady = Progress(Choice(0, 10, depth=9), 30, steady=5, fallen_cp=0, best_share=0.9)
+    elapsed_s = 0.5 * plan.enough_s
+    assert is_settled(steady, limits, plan, elapsed_s)
+    assert not is_settled(steady._replace(steady=0, best_share=0.3), limits, plan, elapsed_s)
+    assert not is_settled(steady._replace(fallen_cp=80, steady=2), limits, plan, 0.9 * elapsed_s)
+    assert is_settled(steady._replace(num_moves=1), limits, plan, 0.0)
+    assert not is_settled(steady, Limits(movetime_s=1.0), time_plan(Limits(movetime_s=1.0)), 0.9)
+    mate = steady._replace(best=Choice(0, mate_in=2, depth=4))
+    assert is_settled(mate, Limits(), time_plan(Limits()), 0.0)
+    assert not is_settled(mate, Limits(infinite=True), time_plan(Limits()), 0.0)
+
+
+def test_uci_options_and_searchmoves() -> None:
+    with Conversation(lambda: make_player(SMALL)) as gui:
+        assert "option name Clear Hash type button" in gui.ask("uci", "uciok")
+        assert "Chess960 is not supported" in gui.ask("setoption name UCI_Chess960 value true", "info string")[-1]
+        assert "tablebases" in gui.ask("setoption name SyzygyPath value /tb", "info string")[-1]
+        assert "Elo" in gui.ask("setoption name UCI_LimitStrength value true", "info string")[-1]
+        gui.send("position startpos")
+        first = gui.ask("go depth 8", "bestmove")
+        kept = gui.ask("go depth 8", "bestmove")
+        gui.send("setoption name Clear Hash")
+        cleared = gui.ask("go depth 8", "bestmove")
+        assert nodes_of(first) == nodes_of(cleared) != nodes_of(kept)
+        assert gui.ask("go depth 3 searchmoves a2a3", "bestmove")[-1].startswith("bestmove a2a3")
+        lines = gui.ask("go depth 2 searchmoves e2e5 d2d4", "bestmove")
+        assert any("'e2e5' is not a legal move" in line for line in lines)
+        assert lines[-1].startswith("bestmove d2d4")
+        gui.send("go infinite")
+        gui.send("setoption name Clear Hash")
+        gui.expect("bestmove")
+        gui.send("setoption name Threads value 2")
+        gui.send("go ponder wtime 1000 btime 1000")
+        gui.send("ponderhit")
+        gui.expect("bestmove")
+
+
+def nodes_of(lines: list[str]) -> str:
+    """The nodes of the last info line."""
+    words = next(line for line in reversed(lines) if line.startswith("info depth")).split()
+    return words[words.index("nodes") + 1]
+
+
+def test_random_scripts() -> None:
+    searches = 0
+    with Conversation(lambda: make_player(SMALL)) as gui:
+        for seed in range(8):
+            searches += check_script(gui, random_script(seed))
+    assert searches > 10
