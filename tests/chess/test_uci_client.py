@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
-import queue
+import subprocess
+import sys
 import threading
 import time
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import pytest
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Clock, Forfeit, Info, Limits
-from ranks.chess.uci.client import UciClient, forward_lines
+from ranks.chess.uci.client import UciClient
+from ranks.chess.uci.engine_process import LONGEST_LINE, EngineProcess, OutputEnded
 from ranks.chess.uci.player import UciPlayer
 from ranks.chess.uci.timeouts import SearchDeadline, Timeouts
 from ranks.errors import UserError
@@ -174,23 +174,37 @@ def test_a_longer_time_margin_waits_for_a_late_move(fake: Path) -> None:
     player.close()
 
 
-def test_lines_are_not_read_byte_by_byte() -> None:
-    class Pipe(io.RawIOBase):
-        """Gives whatever is asked for, and counts how often."""
+def test_an_engine_that_reads_and_writes_much_at_once_does_not_block(tmp_path: Path) -> None:
+    """It echoes each line before it reads the next, so both pipes fill."""
+    echo = tmp_path / "echo.py"
+    echo.write_text("import sys\nfor line in sys.stdin: sys.stdout.write(line)\nsys.stdout.write('end')")
+    process = EngineProcess([sys.executable, "-S", "-E", str(echo)])
+    process.send("x" * 99 + "\n" + "y" * 999 * 999 + "\n")
+    assert process.next_line(60.0) == "x" * 99
+    assert process.next_line(60.0) == "y" * LONGEST_LINE
+    process.kill()
+    assert not process.alive
+    with pytest.raises(OutputEnded):
+        [process.next_line(60.0) for _ in range(100)]
 
-        left, reads = b"info depth 1 score cp 13\n" * 1000, 0
 
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-            self.reads += 1
-            given = self.left[: len(buffer)]
-            buffer[: len(given)] = given
-            self.left = self.left[len(given) :]
-            return len(given)
-
-    pipe, lines = Pipe(), queue.Queue[str | None]()
-    forward_lines(pipe, deque(maxlen=1), lines, threading.Event())  # type: ignore[arg-type]
-    assert [lines.get() for _ in range(1001)] == ["info depth 1 score cp 13"] * 1000 + [None]
-    assert pipe.reads < 100
+def test_an_engine_ends_with_the_process_that_started_it(fake: Path) -> None:
+    """`kill -9` of the parent, which has no time to clean up."""
+    code = """
+import sys, time
+from ranks.chess.uci.engine_process import EngineProcess
+process = EngineProcess(sys.argv[1:], dies_with_us=True)
+process.send("uci\\n")
+print(process.next_line(60.0), flush=True)
+time.sleep(60)
+"""
+    argv = [sys.executable, "-c", code, *command(fake, "ignores quit")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        assert b"Fake engine" in parent.stdout.readline()
+        parent.kill()
+    for _ in range(500):
+        if not processes_of(fake):
+            break
+        time.sleep(0.02)
+    assert processes_of(fake) == []

@@ -54,7 +54,7 @@ def runs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """A copy of the runs in the current folder, which a test may change."""
     shutil.copytree(trained / "runs", tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(players, "MODULES", ["ranks.workloads.chess_spiking"])
+    monkeypatch.setattr(players, "MODULES", ["ranks.workloads.chess_spiking", "ranks.workloads.run_players"])
     return tmp_path / "runs"
 
 

@@ -190,11 +190,11 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
 
 
 def add_players() -> None:
-    """Let chess commands name the players in the PLAYERS tables of workloads."""
+    """Let chess commands name the players in the PLAYERS tables of workloads, and the nets of runs."""
     from ranks.chess.commands.players import MODULES
     from ranks.workloads import WORKLOADS
 
-    MODULES[:] = WORKLOADS.values()
+    MODULES[:] = [*WORKLOADS.values(), "ranks.workloads.run_players"]
 
 
 def first_line(place: str) -> str:

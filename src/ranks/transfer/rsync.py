@@ -12,14 +12,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ranks.die_with_parent import dying_with_this_process
 from ranks.errors import UserError
-from ranks.launch.processes import die_with_parent
 from ranks.progress import ProgressBar, TimeLeft, duration
 from ranks.transfer.remote import SSH_FAILED, ConnectionCut, Remote
 
@@ -94,7 +93,7 @@ def _once(copy: Copy, asked: str, progress: Callable[[int], None]) -> None:
     with tempfile.NamedTemporaryFile() as names, tempfile.TemporaryFile() as errors:
         names.write(b"".join(os.fsencode(name) + b"\0" for name in copy.names))
         names.flush()
-        argv = dying_with_this_process(copy.argv(names.name))
+        argv = found_and_dying_with_us(copy.argv(names.name))
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
         assert process.stdout is not None
         try:
@@ -112,12 +111,10 @@ def _once(copy: Copy, asked: str, progress: Callable[[int], None]) -> None:
         raise failure(code, said, copy, asked)
 
 
-def dying_with_this_process(argv: Sequence[str]) -> list[str]:
-    """The command line of a program that the kernel ends when this process is killed (Linux)."""
+def found_and_dying_with_us(argv: Sequence[str]) -> list[str]:
+    """The command line of a program on PATH that the kernel ends when this process is killed (Linux)."""
     program = shutil.which(argv[0])
-    if sys.platform != "linux" or program is None:
-        return list(argv)
-    return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), program, *argv[1:]]
+    return list(argv) if program is None else dying_with_this_process([program, *argv[1:]])
 
 
 def failure(code: int, said: str, copy: Copy, asked: str) -> Exception:

@@ -14,6 +14,7 @@ from ranks.errors import UserError
 
 WORKLOADS: dict[str, str] = {
     "chess-spiking": "ranks.workloads.chess_spiking",
+    "chess-value": "ranks.workloads.chess_value",
     "graph-coloring": "ranks.workloads.graph_coloring",
     "stock-trading": "ranks.workloads.stock_trading",
     "video-behavior": "ranks.workloads.video_behavior",

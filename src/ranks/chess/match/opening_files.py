@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ranks.bounded_file import open_file
 from ranks.chess.board import Board
+from ranks.chess.epd import parse_epd
 from ranks.chess.match.openings import Opening
 from ranks.chess.pgn import SkippedGame, read_games
 from ranks.errors import UserError
@@ -38,21 +39,12 @@ def _read_epd(path: Path) -> Iterator[Opening]:
     """Read lines of EPD (four fields and operations; hmvc and fmvn are used) or FEN (six
     fields)."""
     for number, line in enumerate(_text_lines(path), 1):
-        fields = line.split()
-        if not fields:
+        epd = parse_epd(line)
+        if epd is None:
             continue
-        clocks = {"hmvc": "0", "fmvn": "1"}
-        if len(fields) >= 6 and fields[4].isdecimal() and fields[5].rstrip(";").isdecimal():
-            clocks = {"hmvc": fields[4], "fmvn": fields[5].rstrip(";")}
-        else:
-            for operation in " ".join(fields[4:]).split(";"):
-                name, _, operand = operation.strip().partition(" ")
-                if name in clocks:
-                    clocks[name] = operand
         place = f"{path}, line {number}"
-        fen = " ".join([*fields[:4], clocks["hmvc"], clocks["fmvn"]])
         try:
-            board = Board(fen)
+            board = Board(epd.fen)
         except UserError as error:
             raise UserError(f"an opening of {place}: {error.asked}", error.found, error.do) from None
         yield _unfinished(board, Opening(f"{path.name} line {number}", board.fen(), ()), place)

@@ -7,27 +7,19 @@ Whatever the engine does, `choose` returns or raises Forfeit within the time of 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
-import queue
 import signal
-import subprocess
-import threading
 import time
-import weakref
-from collections import deque
 from collections.abc import Sequence
-from typing import IO, cast
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN, format_fen
 from ranks.chess.players.player import Choice, Forfeit, Limits
+from ranks.chess.uci.engine_process import EngineProcess, OutputEnded
 from ranks.chess.uci.go import go_command
 from ranks.chess.uci.lines import Option, parse_info, parse_option
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, SearchDeadline, Timeouts
 
-LONGEST_LINE = 1 << 16
-LINES_KEPT = 10
 POLL_S = 0.01
 
 
@@ -36,35 +28,17 @@ class UciClient:
 
     Only one thread uses a client; several threads may start clients at the same time."""
 
-    def __init__(self, command: Sequence[str], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
-        """Start the engine and wait for uciok. Raises Forfeit."""
+    def __init__(
+        self, command: Sequence[str], timeouts: Timeouts = DEFAULT_TIMEOUTS, *, dies_with_us: bool = False
+    ) -> None:
+        """Start the engine and wait for uciok. Raises Forfeit.
+
+        dies_with_us: the kernel kills it when the thread that calls this ends or is killed (Linux)."""
         self._timeouts = timeouts
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,  # no Ctrl-C from our terminal; its children are killed with it
-            )
+            self.process = EngineProcess(command, dies_with_us=dies_with_us)
         except OSError as error:
             raise Forfeit(f"cannot be started: {error.strerror}") from error
-        assert self._process.stdin
-        assert self._process.stdout
-        assert self._process.stderr
-        self._stdin = self._process.stdin
-        self._lines: queue.Queue[str | None] = queue.Queue(10_000)
-        self._last: deque[str] = deque(maxlen=LINES_KEPT)
-        self._closed = threading.Event()
-        self._readers = [
-            threading.Thread(target=forward_lines, args=(self._process.stdout, self._last, self._lines, self._closed)),
-            threading.Thread(target=forward_lines, args=(self._process.stderr, self._last, None, self._closed)),
-        ]
-        for reader in self._readers:
-            reader.daemon = True
-            reader.start()
-        self._finalizer = weakref.finalize(self, _kill, self._process)
         self.name = os.path.basename(command[0])
         """Its `id name`."""
         self.options: dict[str, Option] = {}
@@ -104,7 +78,7 @@ class UciClient:
                 deadline.stop_sent(now_s)
                 stop_sent = True
             if deadline.expired(now_s):
-                raise self._forfeit(f"gave no move within {now_s - started_s:.1f} s")
+                raise self.forfeit(f"gave no move within {now_s - started_s:.1f} s")
             line = self._next_line(POLL_S)
             if line is None:
                 continue
@@ -123,31 +97,41 @@ class UciClient:
     @property
     def alive(self) -> bool:
         """Whether the process is running."""
-        return self._process.poll() is None
+        return self.process.alive
 
     def close(self) -> None:
         """Send `quit`, wait a moment, then kill the engine and its children."""
-        if self._closed.is_set():
+        if self.process.closed:
             return
-        with contextlib.suppress(OSError, ValueError):
-            self._stdin.write(b"quit\n")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(self._timeouts.quit_s)
+        with contextlib.suppress(OSError):
+            self.process.send("quit\n")
+        self.process.ended_by(self._timeouts.quit_s)
         self.kill()
 
     def kill(self) -> None:
         """Kill the process at once and reap it."""
-        self._closed.set()
-        self._finalizer()
-        for reader in self._readers:
-            reader.join(1.0)
+        self.process.kill()
+
+    def forfeit(self, reason: str) -> Forfeit:
+        """Kill the process. Returns the forfeit with the reason and the engine's last line."""
+        self.kill()
+        last = self.process.last_lines
+        text = f"{reason}, after the line '{last[-1][:80]}'" if last else f"{reason}, without any output"
+        return Forfeit(text, last)
+
+    def gone(self) -> Forfeit:
+        """The forfeit of an engine whose output has ended, with how it ended."""
+        code = self.process.ended_by(1.0)
+        if code is None:
+            return self.forfeit("closed its output")
+        return self.forfeit(f"died by {signal.Signals(-code).name}" if code < 0 else f"died with exit code {code}")
 
     def _shake_hands(self) -> None:
         self._send("uci")
         deadline_s = time.monotonic() + self._timeouts.start_s
         while (line := self._next_line(deadline_s - time.monotonic())) != "uciok":
             if line is None:
-                raise self._forfeit(f"did not say uciok within {self._timeouts.start_s:g} s")
+                raise self.forfeit(f"did not say uciok within {self._timeouts.start_s:g} s")
             if line.startswith("id name "):
                 self.name = line.removeprefix("id name ").strip()
             option = parse_option(line)
@@ -158,7 +142,7 @@ class UciClient:
         deadline_s = time.monotonic() + seconds
         while (line := self._next_line(deadline_s - time.monotonic())) != answer:
             if line is None:
-                raise self._forfeit(f"did not say {answer} within {seconds:g} s")
+                raise self.forfeit(f"did not say {answer} within {seconds:g} s")
 
     def _read_best_move(self, board: Board, rest: str, best: str) -> Choice:
         """The move of a `bestmove` line, with the score of the last `info` line."""
@@ -166,7 +150,9 @@ class UciClient:
         try:
             move = board.parse_uci(text)
         except ValueError:
-            raise Forfeit(f"moved illegally: bestmove {text or '(nothing)'} in {board.fen()}", self._last) from None
+            raise Forfeit(
+                f"moved illegally: bestmove {text or '(nothing)'} in {board.fen()}", self.process.last_lines
+            ) from None
         info = parse_info(best, board)
         if info is None:
             return Choice(move, pv=(move,))
@@ -175,68 +161,20 @@ class UciClient:
 
     def _send(self, line: str) -> None:
         try:
-            self._stdin.write(line.encode() + b"\n")
-        except (OSError, ValueError) as error:
-            raise self._gone() from error
+            self.process.send(line + "\n")
+        except OSError as error:
+            raise self.gone() from error
 
     def _next_line(self, seconds: float) -> str | None:
         """The next line, or None after a timeout. Raises Forfeit if there will be none."""
-        if seconds <= 0:
-            return None
         try:
-            line = self._lines.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        if line is None:
-            raise self._gone()
-        return line
+            return self.process.next_line(seconds)
+        except OutputEnded:
+            raise self.gone() from None
 
     def _forget_lines(self) -> None:
         """Drop the lines that the engine wrote since its last move."""
-        with contextlib.suppress(queue.Empty):
-            while self._lines.get_nowait() is not None:
-                pass
-            raise self._gone()
-
-    def _gone(self) -> Forfeit:
-        """The forfeit of an engine whose output has ended."""
         try:
-            code = self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            return self._forfeit("closed its output")
-        return self._forfeit(f"died by {signal.Signals(-code).name}" if code < 0 else f"died with exit code {code}")
-
-    def _forfeit(self, reason: str) -> Forfeit:
-        """Kill the process. Returns the forfeit with the reason and the engine's last line."""
-        self.kill()
-        last = self._last[-1] if self._last else None
-        return Forfeit(
-            f"{reason}, after the line '{last[:80]}'" if last else f"{reason}, without any output", self._last
-        )
-
-
-def forward_lines(
-    pipe: IO[bytes], last: deque[str], lines: queue.Queue[str | None] | None, closed: threading.Event
-) -> None:
-    """Forward the lines of a pipe to a queue, then None. Without a queue just drain the pipe."""
-    with io.BufferedReader(cast(io.RawIOBase, pipe)) as stream:
-        while raw := stream.readline(LONGEST_LINE):
-            line = raw.decode(errors="replace").strip()
-            last.append(line)
-            while lines is not None and not closed.is_set():
-                with contextlib.suppress(queue.Full):
-                    lines.put(line, timeout=0.1)
-                    break
-    if lines is not None and not closed.is_set():
-        with contextlib.suppress(queue.Full):
-            lines.put(None, timeout=1.0)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process with its children, and reap it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
+            self.process.forget_lines()
+        except OutputEnded:
+            raise self.gone() from None

@@ -163,6 +163,7 @@ def run_here(argv: Sequence[str], device: str | None, *, shows: bool) -> int:
             stack.callback(setattr, sys, "breakpointhook", sys.breakpointhook)
             sys.breakpointhook = debugging.breakpoint_after(view.__exit__)  # without the progress bar
         world = World.join(settings.engine, device=device, workload=settings.workload)
+        world.price = settings.cost.price
         try:
             settings.module.train(settings.config, world)
         except Stopped:

@@ -34,7 +34,7 @@ REPLY_S = 30.0
 """How long the launcher waits for a process id."""
 KILLED_S = 10.0
 """How long to wait for the killed server. One that takes longer is stuck in the kernel, and is left to it."""
-DIE_WITH_PARENT = (sys.executable, "-I", "-S", str(Path(__file__).with_name("die_with_parent.py")))
+DIE_WITH_PARENT = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "die_with_parent.py"))
 """Start a command, after the process id of its parent, such that the kernel kills it when the parent dies."""
 STREAMS = (1, 2, 0)
 """The descriptors of the standard streams of a rank, in the order of a request. Without the last it is /dev/null."""

@@ -21,9 +21,10 @@ COMMANDS = {
 }
 PLAYERS = {
     "chess-spiking": "ranks.workloads.chess_spiking.players.words:shipped_player",
-    "run": "ranks.workloads.chess_spiking.players.words:run_player",
 }
-"""Players of `ranks chess`: chess-spiking[@SIMULATIONS] and run:RUN[/ITERATION][@SIMULATIONS]."""
+"""Players of `ranks chess`: chess-spiking[@SIMULATIONS]."""
+RUN_PLAYER = "ranks.workloads.chess_spiking.players.words:run_player"
+"""The player of a run: run:RUN[/ITERATION][@SIMULATIONS]."""
 
 _HOME = {
     "build": "building",
@@ -39,6 +40,7 @@ __all__ = [
     "COMMANDS",
     "PLAYERS",
     "PRESETS",
+    "RUN_PLAYER",
     "SHAPE",
     "Config",
     "build",

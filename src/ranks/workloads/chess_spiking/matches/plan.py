@@ -7,15 +7,13 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ranks.chess.match.net_rating import BEST, LADDER
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.errors import UserError
 from ranks.selfplay.config import SelfPlayConfig
 
-RUNGS: Mapping[str, float] = {"random": -731.0, "greedy": -135.0, "minimax:2": 559.0, "alphabeta:1": 635.0}
-"""The fixed players with their Elo on the committed ladder (benchmarks/results/chess_ladder_2026-11-20.json),
-where Stockfish 15.1 with 5,000 nodes and UCI_Elo 1350 has 1350."""
-BEST = "best"
-"""The opponent with the best weights so far."""
+RUNGS: Mapping[str, float] = {word: LADDER[word] for word in ("random", "greedy", "minimax:2", "alphabeta:1")}
+"""The fixed players with their Elo."""
 TRAINING_SEED, EVALUATION_SEED = 16, 17
 """Of openings and random moves. `ranks evaluate` has others than training, where matches choose the best weights."""
 

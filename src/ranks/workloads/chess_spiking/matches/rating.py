@@ -7,25 +7,12 @@ players, whose Elo is given, and their games with each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ranks.chess.match.standings import rate
-from ranks.errors import UserError
+from ranks.chess.match.net_rating import NET, Pair, rate_nets
 from ranks.rating.bradley_terry import Ratings
-from ranks.rating.crosstable import Crosstable, Points
+from ranks.rating.crosstable import Points
 from ranks.workloads.chess_spiking.matches.games import GameResult
-from ranks.workloads.chess_spiking.matches.plan import BEST, RUNGS, EvaluationPlan
-
-NET = "net"
-"""The newest weights in a crosstable."""
-
-
-class Pair(NamedTuple):
-    """A pair of games against an opponent, in half points of the net."""
-
-    opponent: str
-    with_white: Points
-    with_black: Points
+from ranks.workloads.chess_spiking.matches.plan import RUNGS, EvaluationPlan
 
 
 def pairs_of(plan: EvaluationPlan, results: Sequence[GameResult]) -> list[Pair]:
@@ -35,17 +22,8 @@ def pairs_of(plan: EvaluationPlan, results: Sequence[GameResult]) -> list[Pair]:
 
 
 def fit_ratings(pairs: Sequence[Pair], of_best: Sequence[Pair]) -> Ratings | None:
-    """The ratings of NET and BEST in the crosstable of both; None where the games do not determine them.
-
-    `of_best`: pairs of the best weights against fixed players, from the match after which they became the best."""
-    table = Crosstable()
-    for name, played in ((NET, pairs), (BEST, of_best)):
-        for pair in played:
-            table.add(name, pair.opponent, pair.with_white, pair.with_black)
-    try:
-        return rate(table, RUNGS).ratings
-    except UserError:
-        return None
+    """The ratings of NET and BEST against the fixed players; None where the games do not determine them."""
+    return rate_nets(pairs, of_best, RUNGS)
 
 
 def metrics_of(plan: EvaluationPlan, results: Sequence[GameResult], ratings: Ratings | None) -> dict[str, float]:

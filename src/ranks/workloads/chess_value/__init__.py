@@ -1,0 +1,54 @@
+"""chess-value: a net that learns what positions are worth, and an alpha-beta engine that plays with it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ranks.errors import UserError
+from ranks.workloads.chess_value.config import PRESETS, Config
+
+if TYPE_CHECKING:
+    from ranks.workloads.chess_value.evaluation import evaluate
+    from ranks.workloads.chess_value.net.building import example_inputs
+    from ranks.workloads.chess_value.training import build, train
+
+COMMANDS = {
+    "weights": "ranks.workloads.chess_value.players.ship:weights",
+    "import": "ranks.workloads.chess_value.net.import_origin:import_origin",
+    "label": "ranks.workloads.chess_value.commands.label:label",
+    "cache": "ranks.workloads.chess_value.commands.cache:cache",
+}
+PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_player"}
+"""Players of `ranks chess`: chess-value[@NODES]."""
+RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
+"""The player of a run: run:RUN[/ITERATION][@NODES]."""
+
+_HOME = {"build": "training", "train": "training", "evaluate": "evaluation", "example_inputs": "net.building"}
+
+__all__ = [
+    "COMMANDS",
+    "PLAYERS",
+    "PRESETS",
+    "RUN_PLAYER",
+    "Config",
+    "build",
+    "evaluate",
+    "example_inputs",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch or Numba on its first use. No submodule may have one of these names.
+
+    Raises UserError where Numba is not installed."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != "numba":
+            raise
+        found = "the package numba is not installed"
+        raise UserError("chess-value", found, "pip install 'ranks[chess-value]'") from missing

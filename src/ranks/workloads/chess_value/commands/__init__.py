@@ -1,0 +1,1 @@
+"""The commands `ranks chess-value label` and `ranks chess-value cache`."""

@@ -1,0 +1,250 @@
+"""Settings of chess-value. This module imports no torch."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from ranks.engine.config import OptimConfig, at_least, free
+from ranks.errors import UserError
+
+LabelKind = Literal["stockfish", "outcome", "search"]
+LIMIT = re.compile(r"(nodes|depth):([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True)
+class ValueNetConfig:
+    """The net."""
+
+    kind: Literal["nnue", "cnn", "resnet"] = "nnue"
+    """nnue: the engine plays with it. cnn: the origin's net. resnet: residual blocks."""
+    width: int = 256
+    """nnue: neurons of an accumulator, a multiple of 16."""
+    channels: tuple[int, int, int] = (64, 128, 128)
+    """cnn: of the three convolutions."""
+    hidden: tuple[int, int] = (1024, 512)
+    """cnn: units of the two linear layers."""
+    dropout: float = 0.25
+    """cnn: share of the units of the first linear layer that a training pass leaves out."""
+    blocks: int = 6
+    """resnet: residual blocks."""
+    block_channels: int = 64
+    """resnet: channels of each block, a multiple of 8."""
+
+    def __post_init__(self) -> None:
+        sizes = {"width": (self.width, 16), "block-channels": (self.block_channels, 8)}
+        for name, (size, step) in sizes.items():
+            if size < step or size % step or size > 2048:
+                found = f"it is a multiple of {step}, from {step} to 2048"
+                raise UserError(f"--net.{name} {size}", found, f"give --net.{name} {step * 4}")
+        if min(*self.channels, *self.hidden) < 1 or self.blocks < 0:
+            asked = f"--net.channels {self.channels} --net.hidden {self.hidden} --net.blocks {self.blocks}"
+            raise UserError(asked, "sizes are 1 or more, blocks 0 or more", "raise them")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"--net.dropout {self.dropout}", "a share from 0 to below 1", "give 0.25, for example")
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """The games that a cycle plays for positions."""
+
+    nodes: int = 1000
+    """Nodes of each move of the net's engine. With cnn and resnet the engine's tables play."""
+    opening_plies: int = 8
+    """A game begins with up to so many random moves."""
+    random_share: float = 0.02
+    """Share of the later moves that are random."""
+    max_plies: int = 240
+    """A longer game is cut; its result is unknown."""
+    rungs: tuple[int, ...] = (100, 500, 2000)
+    """Nodes of each move of the Stockfish opponents; the games take them in turn."""
+
+    def __post_init__(self) -> None:
+        counts = {"nodes": self.nodes, "max-plies": self.max_plies, "rungs": min(self.rungs, default=0)}
+        for name, count in counts.items():
+            if count < 1:
+                raise UserError(f"--play.{name} {count}", "it is 1 or more", f"give --play.{name} 1 or more")
+        if self.opening_plies < 0 or not 0 <= self.random_share < 1:
+            asked = f"--play.opening-plies {self.opening_plies} --play.random-share {self.random_share}"
+            raise UserError(asked, "plies are 0 or more, the share from 0 to below 1", "change them")
+
+
+@dataclass(frozen=True)
+class LabelConfig:
+    """How positions get their scores."""
+
+    limit: str = "nodes:1000"
+    """nodes:N or depth:D of each position, for Stockfish and for the net's own search."""
+    engine: str = free("stockfish")
+    """The command of the UCI engine."""
+    engines: int | None = free(None)
+    """Engines on each host; by default the cores that the ranks leave, at least one."""
+    cache: Path | None = free(None)
+    """The folder of the label cache; by default in the user's cache folder, shared by all runs."""
+
+    def __post_init__(self) -> None:
+        if LIMIT.fullmatch(self.limit) is None:
+            do = "write nodes:1000 or depth:8, for example"
+            raise UserError(f"--label.limit {self.limit}", "it is nodes:N or depth:D", do)
+        if self.engines is not None and self.engines < 1:
+            raise UserError(f"--label.engines {self.engines}", "labelling needs an engine", "give 1 or more")
+
+    @property
+    def nodes(self) -> int | None:
+        """The limit in nodes, or None."""
+        word, number = self.limit.split(":")
+        return int(number) if word == "nodes" else None
+
+    @property
+    def depth(self) -> int | None:
+        """The limit in plies, or None."""
+        word, number = self.limit.split(":")
+        return int(number) if word == "depth" else None
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """Positions from files; they fill a cycle up to --max-positions."""
+
+    pgn: tuple[Path, ...] = ()
+    """PGN files and folders of them."""
+    csv: tuple[Path, ...] = ()
+    """Files with lines FEN,evaluation."""
+    epd: tuple[Path, ...] = ()
+    """EPD files."""
+
+
+@dataclass(frozen=True)
+class RatingConfig:
+    """Matches of a cycle. All games have fixed nodes, one thread and a cleared table."""
+
+    games: int = 200
+    """The most games of the newest weights with the best ones. The test ends earlier where it is decided."""
+    elo0: float = 0.0
+    elo1: float = 50.0
+    """The sequential test: elo0 keeps the best weights, elo1 replaces them; undecided keeps them."""
+    rung_games: int = 40
+    """Games with fixed opponents, which give the rating."""
+    nodes: int = 2000
+    """Nodes of each move; simulations for cnn and resnet."""
+    max_plies: int = 400
+    """A longer game is drawn."""
+    share: float = 0.15
+    """The share of all searched nodes that matches may have. Where it does not pay for a match, none is played."""
+
+    def __post_init__(self) -> None:
+        for name in ("games", "rung_games", "nodes", "max_plies"):
+            if getattr(self, name) < 1:
+                flag = f"--rating.{name.replace('_', '-')}"
+                raise UserError(f"{flag} {getattr(self, name)}", "it is 1 or more", f"give {flag} 2 or more")
+        if not 0 < self.share <= 1:
+            raise UserError(f"--rating.share {self.share}", "a share above 0, at most 1", "give 0.15, for example")
+        if not self.elo0 < self.elo1:
+            asked = f"--rating.elo0 {self.elo0:g} --rating.elo1 {self.elo1:g}"
+            raise UserError(asked, "elo0 must be below elo1", "give 0 and 50, for example")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a chess-value run."""
+
+    cycles: int = free(60)
+    """Each plays games, labels positions, trains and plays matches."""
+    max_positions: int = 400_000
+    """The most new positions of a cycle."""
+    games: int = 40
+    """Games of the present net with itself, in a cycle."""
+    stockfish_games: int = 40
+    """Games of the present net with Stockfish, in a cycle."""
+    labels: LabelKind = "stockfish"
+    """stockfish: scores of an engine. search: scores of the net's own search. outcome: results of the games alone."""
+    global_batch: int = 8192
+    """Positions of one update, on all ranks together."""
+    reuse: float = 4.0
+    """How often each new position is learned from, on average."""
+    window: int = 20_000_000
+    """Positions to draw from: the newest."""
+    parts: int = 8
+    """A cycle's positions are labelled in so many parts. A part trains while the next one is labelled."""
+    result_mix: float = 0.1
+    """The result's share of the target, where a position has a score and a result."""
+    validation_share: float = 0.05
+    """Share of the games, and of the files' positions, that only validate."""
+    eval_games: int = free(100)
+    """Games of `ranks evaluate`, against fixed opponents."""
+    net: ValueNetConfig = ValueNetConfig()
+    play: PlayConfig = PlayConfig()
+    label: LabelConfig = LabelConfig()
+    sources: SourceConfig = SourceConfig()
+    rating: RatingConfig = RatingConfig()
+    optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "cycles", "max_positions", "global_batch", "window", "parts", "eval_games")
+        at_least(0, self, "games", "stockfish_games")
+        for name in ("result_mix", "validation_share"):
+            if not 0 <= getattr(self, name) <= (1 if name == "result_mix" else 0.5):
+                flag = f"--{name.replace('_', '-')}"
+                raise UserError(f"{flag} {getattr(self, name)}", "a share", f"give {flag} 0.1, for example")
+        if not 0 < self.reuse < math.inf:
+            raise UserError(f"--reuse {self.reuse}", "a number above 0", "give --reuse 2, for example")
+        files = (*self.sources.pgn, *self.sources.csv, *self.sources.epd)
+        if not (self.games or self.stockfish_games or files):
+            do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
+            raise UserError("a run of chess-value", "it has no source of positions", do)
+
+    @property
+    def needs_stockfish(self) -> bool:
+        """Whether the run plays with Stockfish or has its labels."""
+        return self.labels == "stockfish" or self.stockfish_games > 0
+
+
+def demo() -> Config:
+    """A few minutes on 2 CPU cores, without Stockfish: the net's own search labels its games."""
+    return Config(
+        cycles=4,
+        games=120,
+        stockfish_games=0,
+        labels="search",
+        global_batch=512,
+        parts=2,
+        result_mix=0.5,
+        net=ValueNetConfig(width=64),
+        play=PlayConfig(nodes=300),
+        rating=RatingConfig(games=40, rung_games=20, nodes=500),
+    )
+
+
+def speed() -> Config:
+    """Large batches and a higher learning rate."""
+    return replace(
+        Config(),
+        max_positions=500_000,
+        games=60,
+        stockfish_games=60,
+        global_batch=16_384,
+        optim=replace(Config().optim, lr=1.5e-3),
+    )
+
+
+def quality() -> Config:
+    """Smaller batches and a lower learning rate."""
+    return replace(Config(), global_batch=4096, optim=replace(Config().optim, lr=5e-4))
+
+
+def conservative() -> Config:
+    """Few positions and games, small batches."""
+    return replace(Config(), max_positions=100_000, games=10, stockfish_games=10, global_batch=2048)
+
+
+PRESETS: dict[str, Callable[[], Config]] = {
+    "default": Config,
+    "speed": speed,
+    "quality": quality,
+    "conservative": conservative,
+    "demo": demo,
+}

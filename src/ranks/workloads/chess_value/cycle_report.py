@@ -1,0 +1,150 @@
+"""What a cycle did, as metrics and as one line; and how the strength of a run grew with its hours.
+
+No training reads these figures: they depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ranks.engine.files.jsonl import number
+from ranks.engine.update.step import StepStats
+from ranks.watch.tail import JsonlTail
+from ranks.workloads.chess_value.labelling import LabelledPart
+
+GOAL_ELO = 2000.0
+
+
+@dataclass
+class CycleReport:
+    """Counts and times of one cycle."""
+
+    cycle: int
+    started_s: float
+    games: int = 0
+    positions: int = 0
+    """That got labels."""
+    cached: int = 0
+    """Whose labels were computed before."""
+    label_s: float = 0.0
+    """Seconds in which the training waited for labels."""
+    updates: int = 0
+    train_loss: float = math.nan
+    match_s: float = 0.0
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of the validation and the match."""
+    _last_update: StepStats | None = None
+
+    def timed(self, parts: Iterator[LabelledPart]) -> Iterator[LabelledPart]:
+        """The same parts; the time until each arrives is added to `label_s`."""
+        while True:
+            began_s = time.perf_counter()
+            part = next(parts, None)
+            self.label_s += time.perf_counter() - began_s
+            if part is None:
+                return
+            self.positions += part.positions
+            self.cached += part.cached
+            yield part
+
+    def trained(self, stats: StepStats) -> None:
+        """An update was made."""
+        self.updates += 1
+        self._last_update = stats
+
+    @contextmanager
+    def matching(self) -> Generator[None]:
+        """The time of this block is that of the match."""
+        began_s = time.perf_counter()
+        yield
+        self.match_s += time.perf_counter() - began_s
+
+    def ended(self, games: int, validation: Mapping[str, float], match: Mapping[str, float]) -> None:
+        """The cycle has ended, and all its updates are finished."""
+        self.games, self.scores = games, {**validation, **match}
+        if self._last_update is not None:
+            self.train_loss = float(self._last_update["loss"])
+
+    def metrics(self, price: float | None) -> dict[str, float]:
+        """Speeds of the cycle, shares of its time; with `price`, that of an hour, the cost of a million positions."""
+        elapsed_s = max(time.perf_counter() - self.started_s, 1e-9)
+        found = {
+            "positions": float(self.positions),
+            "positions_per_hour": 3600 * self.positions / elapsed_s,
+            "updates": float(self.updates),
+            "updates_per_minute": 60 * self.updates / elapsed_s,
+            "labels_per_second": (self.positions - self.cached) / max(self.label_s, 1e-9),
+            "cached_share": self.cached / max(self.positions, 1),
+            "label_wait_share": self.label_s / elapsed_s,
+            "match_share": self.match_s / elapsed_s,
+        }
+        if price is not None and self.positions:
+            found["cost_per_million_positions"] = price * elapsed_s / 3600 / self.positions * 1e6
+        return found
+
+    def line(self, price: float | None) -> str:
+        """The cycle in one line."""
+        found = self.metrics(price)
+        parts = [
+            f"{self.games} games",
+            f"{self.positions:,} positions",
+            f"{found['labels_per_second']:,.0f} labels/s",
+            f"{found['cached_share']:.0%} cached",
+            f"loss {self.train_loss:.4f}" if self.updates else "no update yet",
+        ]
+        if "loss" in self.scores:
+            parts.append(f"validation {self.scores['loss']:.4f}")
+        parts += [
+            f"{found['positions_per_hour']:,.0f} positions/hour",
+            f"{found['updates_per_minute']:,.0f} updates/min",
+        ]
+        if "cost_per_million_positions" in found:
+            parts.append(f"{found['cost_per_million_positions']:,.2f} a million positions")
+        if "rating" in self.scores:
+            low, high = self.scores["rating_low"], self.scores["rating_high"]
+            parts.append(f"rating {self.scores['rating']:.0f} ({low:.0f} to {high:.0f})")
+        return f"cycle {self.cycle + 1}: {', '.join(parts)}"
+
+
+def strength_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Elo an hour between the first and the last rating of a run, and the hours to GOAL_ELO, measured or not reached.
+
+    `rows`: of metrics.jsonl."""
+    rated = [(hours, row) for hours, row in _with_hours(rows) if number(row, "match/rating") is not None]
+    if len(rated) >= 2:
+        (first_h, first), (last_h, last) = rated[0], rated[-1]
+        gained = _rating(last) - _rating(first)
+        hours = last_h - first_h
+        yield f"rating {_rating(first):.0f} to {_rating(last):.0f} in {hours:.2f} h: {gained / hours:+,.0f} Elo an hour"
+    if rated:
+        reached = next(
+            (hours for hours, row in rated if (number(row, "match/rating_low") or -math.inf) >= GOAL_ELO), None
+        )
+        yield (
+            f"the whole interval of the rating was above {GOAL_ELO:.0f} after {reached:.2f} hours"
+            if reached is not None
+            else f"{rated[-1][0]:.2f} hours: the whole interval of the rating was never above {GOAL_ELO:.0f}"
+        )
+
+
+def read_rows(run: Path) -> list[dict[str, Any]]:
+    """The rows of a run's metrics.jsonl."""
+    return list(JsonlTail(run / "metrics.jsonl").read().rows)
+
+
+def _with_hours(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """Each row with the hours until its end."""
+    hours = 0.0
+    for row in rows:
+        hours += (number(row, "time/iteration_s") or 0.0) / 3600
+        yield hours, row
+
+
+def _rating(row: Mapping[str, Any]) -> float:
+    return number(row, "match/rating") or 0.0

@@ -1,0 +1,175 @@
+"""A pool of single-thread engines on this machine, driven by one loop.
+
+    positions ──► ready tasks ──► engine 1 ┐
+                                  engine 2 ├──► (index, score) in the order in which searches end
+                                  engine 3 ┘
+
+An engine that dies or hangs is replaced, and its position is tried once more. A position on which two engines fail is
+set aside.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.chess.players.player import Forfeit, Limits
+from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from ranks.data.prepared.say import say
+from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.position_keys import fresh_fen
+from ranks.workloads.chess_value.labels.teacher_engine import PositionTask, TeacherEngine, start_teacher
+
+TICK_S = 0.25
+"""Between two looks at all engines, whether they write or not."""
+MOST_SET_ASIDE = 10
+"""Positions in a row without a score; then the engine is at fault and not the positions."""
+
+
+class PositionScore(NamedTuple):
+    """The score of a position in the units of `units`; NO_SCORE where two engines failed."""
+
+    index: int
+    cp: int
+
+
+class EnginePool:
+    """Engines that score positions. The thread that makes it uses it, and outlives it."""
+
+    def __init__(
+        self,
+        command: list[str],
+        limits: Limits,
+        engines: int,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        report: Callable[[str], None] = say,
+    ) -> None:
+        """Start one engine; the others start when there is work for them. Raises UserError.
+
+        report: gets one line for each engine that is replaced and each position that is set aside."""
+        self._command, self._limits, self._timeouts, self._report = command, limits, timeouts, report
+        self._most = engines
+        self._selector = selectors.DefaultSelector()
+        self._engines: list[TeacherEngine] = []
+        self._set_aside_in_a_row = 0
+        self.identity = self._start().identity
+        """The engine's name and version: what labels are cached by."""
+
+    def scores(self, boards_N13: NDArray[np.uint64]) -> Generator[PositionScore]:
+        """Score positions, in the order in which the searches end. Raises UserError where engines fail all the time.
+
+        A caller that stops early closes the generator; engines that still search are then ended."""
+        tasks = _Tasks(boards_N13)
+        try:
+            while True:
+                yield from self._feed(tasks)
+                if all(engine.task is None for engine in self._engines):
+                    return
+                found: list[PositionScore] = []
+                ready = {key.data: None for key, _ in self._selector.select(TICK_S)}
+                for engine in [*ready] if ready else [*self._engines]:
+                    if engine.task is not None:
+                        found += self._receive(engine, tasks)
+                tasks.prepare(2 * self._most)
+                yield from found
+        finally:
+            for engine in [engine for engine in self._engines if engine.task is not None]:
+                self._remove(engine)
+
+    def close(self) -> None:
+        """End all engines."""
+        for engine in [*self._engines]:
+            self._remove(engine)
+        self._selector.close()
+
+    def _feed(self, tasks: _Tasks) -> list[PositionScore]:
+        """Give each idle engine a position. Returns positions on which two engines failed."""
+        failed: list[PositionScore] = []
+        while any(engine.task is None for engine in self._engines) or len(self._engines) < self._most:
+            task = tasks.next()
+            if task is None:
+                break
+            idle = next((engine for engine in self._engines if engine.task is None), None)
+            failed += self._give(idle or self._start(), task, tasks)
+        return failed
+
+    def _give(self, engine: TeacherEngine, task: PositionTask, tasks: _Tasks) -> list[PositionScore]:
+        try:
+            engine.give(task)
+        except Forfeit as fault:
+            return self._failed(engine, fault, tasks)
+        return []
+
+    def _receive(self, engine: TeacherEngine, tasks: _Tasks) -> list[PositionScore]:
+        """The score of an engine's position, if it is known or never will be. The engine gets its next position."""
+        task = engine.task
+        assert task is not None
+        try:
+            score = engine.receive()
+        except Forfeit as fault:
+            return self._failed(engine, fault, tasks)
+        if score is None:
+            return []
+        self._set_aside_in_a_row = 0
+        following = tasks.next()
+        failed = self._give(engine, following, tasks) if following is not None else []
+        return [PositionScore(task.index, score), *failed]
+
+    def _failed(self, engine: TeacherEngine, fault: Forfeit, tasks: _Tasks) -> list[PositionScore]:
+        """End an engine; `_feed` starts another. Its position is tried again, or set aside."""
+        task = engine.task
+        assert task is not None
+        self._remove(engine)
+        if not task.fault:
+            self._report(f"the engine {fault}: it is replaced, and the position is tried again: {task.fen}")
+            tasks.again(task._replace(fault=str(fault)))
+            return []
+        self._report(f"no label, two engines failed on the position {task.fen}: {task.fault}; then it {fault}")
+        self._set_aside_in_a_row += 1
+        if self._set_aside_in_a_row >= MOST_SET_ASIDE:
+            found = f"{MOST_SET_ASIDE} positions in a row ended two engines each; the last engine {fault}"
+            raise UserError(f"labels of the engine '{self._command[0]}'", found, "try another engine or version")
+        return [PositionScore(task.index, NO_SCORE)]
+
+    def _start(self) -> TeacherEngine:
+        engine = start_teacher(self._command, self._limits, self._timeouts)
+        self._engines.append(engine)
+        self._selector.register(engine.client.process.output, selectors.EVENT_READ, engine)
+        return engine
+
+    def _remove(self, engine: TeacherEngine) -> None:
+        self._engines.remove(engine)
+        self._selector.unregister(engine.client.process.output)
+        if engine.task is None:
+            engine.client.close()
+        else:
+            engine.client.kill()
+
+
+class _Tasks:
+    """Positions as text, some of them ahead of the engines, and those that are tried again."""
+
+    def __init__(self, boards_N13: NDArray[np.uint64]) -> None:
+        self._left: Iterator[tuple[int, NDArray[np.uint64]]] = iter(enumerate(boards_N13))
+        self._ready: deque[PositionTask] = deque()
+
+    def next(self) -> PositionTask | None:
+        """The next position, or None."""
+        if not self._ready:
+            self.prepare(1)
+        return self._ready.popleft() if self._ready else None
+
+    def prepare(self, count: int) -> None:
+        """Have so many positions ready."""
+        while len(self._ready) < count and (following := next(self._left, None)) is not None:
+            self._ready.append(PositionTask(following[0], fresh_fen(following[1])))
+
+    def again(self, task: PositionTask) -> None:
+        """Put a position back."""
+        self._ready.append(task)

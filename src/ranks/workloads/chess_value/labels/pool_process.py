@@ -1,0 +1,141 @@
+"""The process that drives the engines: `python -m ranks.workloads.chess_value.labels.pool_process SOCKET`.
+
+    rank ── boards ──► this process ── UCI ──► engines
+         ◄── scores, a batch every half second, and lines for the user
+
+It is a process of its own because a rank that trains holds Python's lock for milliseconds, and an engine at 1,000 nodes
+needs a new position each millisecond. It imports no torch. The kernel kills it when the rank dies, and the engines when
+it dies.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from ranks.die_with_parent import dying_with_this_process
+from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.engine_pool import EnginePool
+from ranks.workloads.chess_value.labels.teacher_engine import limits_of
+
+BATCH_S = 0.5
+CLOSE_S = 10.0
+Answer = tuple[Literal["identity", "scores", "line", "error"], Any]
+"""What the process sends: its engine, scores (None after the last), a line for the user, or a UserError."""
+OnScores = Callable[[NDArray[np.int64], NDArray[np.int16]], None]
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """What the engines are and what they search."""
+
+    command: list[str]
+    limit: str
+    engines: int
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+
+
+class PoolProcess:
+    """The rank's side. The thread that makes it outlives it; any one thread at a time uses it."""
+
+    def __init__(self, settings: PoolSettings, report: Callable[[str], None]) -> None:
+        """Start the process and its first engine. Raises UserError where the program is no engine."""
+        self._settings, self._report = settings, report
+        ours, theirs = socket.socketpair()
+        with theirs:
+            argv = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                dying_with_this_process(argv),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # no Ctrl-C from our terminal: a rank saves before it ends
+            )
+        self._connection = Connection(ours.detach())
+        self._connection.send(settings)
+        self.identity: str = self._receive()[1]
+
+    def score(self, boards_N13: NDArray[np.uint64], on_scores: OnScores) -> None:
+        """Score positions; `on_scores` gets indices and scores as they come, NO_SCORE where two engines failed.
+        Raises UserError."""
+        self._connection.send(np.ascontiguousarray(boards_N13))
+        while (batch := self._receive()[1]) is not None:
+            on_scores(*batch)
+
+    def close(self) -> None:
+        """End the process and the engines."""
+        self._connection.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _receive(self) -> Answer:
+        """The next answer that is no line for the user. Raises UserError."""
+        while True:
+            try:
+                answer: Answer = self._connection.recv()
+            except (EOFError, OSError):
+                asked = f"labels of the engine '{self._settings.command[0]}'"
+                do = "run the same command again; cached labels are kept"
+                raise UserError(asked, "the process that drives the engines has ended", do) from None
+            kind, value = answer
+            if kind == "error":
+                raise value
+            if kind != "line":
+                return answer
+            self._report(value)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serve the rank until it closes the socket."""
+    connection = Connection(int(argv[0]))
+    try:
+        settings: PoolSettings = connection.recv()
+        serve(connection, settings)
+    except UserError as error:
+        connection.send(("error", error))
+    except (EOFError, OSError):  # the rank has ended, or closed the pool
+        pass
+
+
+def serve(connection: Connection[Any, Any], settings: PoolSettings) -> None:
+    """Score what the rank sends. Raises UserError, and EOFError at the end."""
+    limits = limits_of(settings.limit)
+    pool = EnginePool(
+        settings.command, limits, settings.engines, settings.timeouts, lambda text: connection.send(("line", text))
+    )
+    try:
+        connection.send(("identity", pool.identity))
+        while True:
+            boards_N13: NDArray[np.uint64] = connection.recv()
+            batch: list[tuple[int, int]] = []
+            sent_s = time.monotonic()
+            for score in pool.scores(boards_N13):
+                batch.append(score)
+                if time.monotonic() - sent_s > BATCH_S:
+                    connection.send(("scores", _arrays(batch)))
+                    batch, sent_s = [], time.monotonic()
+            connection.send(("scores", _arrays(batch)))
+            connection.send(("scores", None))
+    finally:
+        pool.close()
+
+
+def _arrays(batch: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    index_N, cp_N = np.array(batch, np.int64).reshape(-1, 2).T
+    return index_N, cp_N.astype(np.int16)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,200 @@
+"""The matches of a run, its rating, and its best weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from ranks.chess.match.net_rating import BEST, LADDER, NET, Pair, rate_nets
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.kept.kept_files import KeptFiles
+from ranks.engine.update.load_weights import load_weights
+from ranks.rating.bradley_terry import Ratings
+from ranks.rating.sprt import Sprt
+from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
+from ranks.workloads.chess_value.config import RatingConfig
+from ranks.workloads.chess_value.matches.budget import NodeBudget
+from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PlayedPair, openings, play_all
+from ranks.workloads.chess_value.matches.rungs import nearest_rungs
+from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net
+
+PAIRS_OF_A_ROUND = 10
+"""The sequential test looks at the score after each pair; so many are played at a time, on all ranks together."""
+RUNG_SEED, TEST_SEED, EVALUATION_SEED = 19, 20, 21
+"""Of openings. `ranks evaluate` has others than training, where matches choose the best weights."""
+
+
+class SprtResult(NamedTuple):
+    """How a match with the best weights ended."""
+
+    played: list[PlayedPair]
+    accepted: str | None
+    """H1: the newest weights are better; H0: they are not; None: undecided."""
+    llr: float
+
+
+class ValueMatches:
+    """Plays the newest weights against fixed players, and in a sequential test against the best weights so far.
+
+        matches = ValueMatches(net, best, rungs, cfg.rating, world)
+        with Run.open(cfg, world, keep=dict(learner=learner, ..., matches=matches)) as run:
+            ...
+            run.log(matches.play(cycle, nodes, threads), prefix="match")
+            run.save(score=matches.checkpoint_score)
+
+    The newest weights become the best where the test accepts them; the first ones do without a test. The best weights
+    are a kept file of the run.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        best: nn.Module,
+        rungs: Mapping[str, OpenPlayer],
+        cfg: RatingConfig,
+        world: World,
+    ) -> None:
+        """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. `rungs`: players
+        of LADDER."""
+        self.net, self.best, self.world, self.cfg = net, best.to(next(net.parameters())), world, cfg
+        self.budget = NodeBudget(cfg.share)
+        self.times_replaced = 0
+        """How often newest weights have become the best."""
+        self.rating: float | None = None
+        """Of the newest weights, after the last match."""
+        self.checkpoint_score: float | None = None
+        """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
+        self._rungs = rungs
+        self._kept = KeptFiles(world, BEST)
+        self._pairs_of_best: list[Pair] = []
+
+    def play(self, cycle: int, worked_nodes: int, threads: int) -> dict[str, float]:
+        """The match of a cycle in which games and labels searched `worked_nodes`. Returns metrics; none where the
+        nodes that are left do not pay for a match.
+
+        Every rank calls it inside the loop, after the cycle's last update. Raises Stopped if a stop was requested;
+        UserError where the disk is full.
+        """
+        self.checkpoint_score = None
+        self.budget.worked += worked_nodes
+        if self.budget.left < self.cfg.rung_games * self.cfg.nodes:
+            return {}
+        self.world.session.drain()
+        with self.world.session.timed("evaluation"):
+            return self._play(cycle, threads)
+
+    def _play(self, cycle: int, threads: int) -> dict[str, float]:
+        rated = self._rate(threads)
+        tested = self._test(cycle, threads) if self._kept.files else None
+        pairs = [played.pair for played in rated]
+        against_best = [played.pair for played in tested.played] if tested is not None else []
+        ratings = rate_nets([*pairs, *against_best], self._pairs_of_best, LADDER)
+        if ratings is not None:
+            self.rating = ratings.rating(NET).value
+        if tested is None or tested.accepted == "H1":
+            self._replace_best(cycle, pairs)
+        metrics = rating_metrics(rated, ratings)
+        if tested is not None:
+            metrics |= {
+                "test_games": 2.0 * len(tested.played),
+                "test_score": score_of_pairs(against_best),
+                "test_llr": tested.llr,
+                "accepted": float(tested.accepted == "H1"),
+            }
+        return metrics | {"best_cycle": float(self._kept.files[0].iteration + 1)}
+
+    def _rate(self, threads: int) -> list[PlayedPair]:
+        """Pairs with the fixed players that are nearest in strength, each with the same openings."""
+        words = nearest_rungs(self.rating, self._rungs)
+        players = {NET: self._player_of(self.net), **{word: self._rungs[word] for word in words}}
+        plans = rung_plans(words, self.cfg.rung_games, RUNG_SEED)
+        played = play_all(plans, Opponents(players, self.cfg.max_plies), self.world, threads)
+        self.budget.spent += sum(each.nodes for each in played)
+        return played
+
+    def _player_of(self, net: nn.Module) -> OpenPlayer:
+        return open_net(net, NET, self.cfg.nodes)
+
+    def _test(self, cycle: int, threads: int) -> SprtResult:
+        """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left."""
+        sprt = Sprt(self.cfg.elo0, self.cfg.elo1)
+        opponents = Opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)}, self.cfg.max_plies)
+        lines = openings(TEST_SEED, -(-self.cfg.games // 2))
+        plans = [PairPlan(BEST, line, 1_000_003 * cycle + 4 * pair) for pair, line in enumerate(lines)]
+        counts, taken, llr = [0] * 5, list[PlayedPair](), 0.0
+        for first in range(0, len(plans), PAIRS_OF_A_ROUND):
+            if self.budget.left <= 0:
+                break
+            played = play_all(plans[first : first + PAIRS_OF_A_ROUND], opponents, self.world, threads)
+            self.budget.spent += 2 * sum(each.nodes for each in played)
+            for each in played:
+                taken.append(each)
+                counts[each.pair.with_white + each.pair.with_black] += 1
+                verdict = sprt.verdict(counts)
+                llr = verdict.llr
+                if verdict.accepted:
+                    return SprtResult(taken, verdict.accepted, llr)
+        return SprtResult(taken, None, llr)
+
+    def _replace_best(self, cycle: int, pairs: list[Pair]) -> None:
+        """The newest weights are the best from now on."""
+        self._kept.write(cycle, weights_as_arrays(self.net) if self.world.rank == 0 else {})
+        for older in self._kept.files[:-1]:
+            self._kept.drop(older)
+        load_weights(self.best, self.net.state_dict())
+        self._pairs_of_best = pairs
+        self.times_replaced += 1
+        self.checkpoint_score = -float(self.times_replaced)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "best": self._kept.state_dict(),
+            "pairs_of_best": [[*pair] for pair in self._pairs_of_best],
+            "times_replaced": self.times_replaced,
+            "rating": self.rating,
+            "worked": self.budget.worked,
+            "spent": self.budget.spent,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._kept.load_state_dict(state["best"])
+        self._pairs_of_best = [Pair(*pair) for pair in state["pairs_of_best"]]
+        self.times_replaced, self.rating = state["times_replaced"], state["rating"]
+        self.budget.worked, self.budget.spent = state["worked"], state["spent"]
+        for file in self._kept.files:  # one, or none before the first match
+            load_weights(self.best, arrays_as_weights(self._kept.open(file)))
+
+
+def rung_plans(words: Sequence[str], games: int, seed: int) -> list[PairPlan]:
+    """Pairs that go round the opponents, so that each has the same openings."""
+    count = -(-games // 2)
+    lines = openings(seed, -(-count // len(words)))
+    return [
+        PairPlan(words[pair % len(words)], lines[pair // len(words)], 1_000_003 * seed + 4 * pair)
+        for pair in range(count)
+    ]
+
+
+def rating_metrics(rated: Sequence[PlayedPair], ratings: Ratings | None) -> dict[str, float]:
+    """The rating with its 95 % interval, the score against each opponent (won 1, drawn 1/2), games and their length."""
+    metrics: dict[str, float] = {}
+    if ratings is not None:
+        rating = ratings.rating(NET)
+        metrics = {"rating": rating.value, "rating_low": rating.low, "rating_high": rating.high}
+    for opponent in dict.fromkeys(each.pair.opponent for each in rated):
+        mine = [each.pair for each in rated if each.pair.opponent == opponent]
+        metrics[f"score_{metric_name(opponent)}"] = score_of_pairs(mine)
+    games = 2 * len(rated)
+    return metrics | {"games": float(games), "mean_length": sum(each.plies for each in rated) / max(games, 1)}
+
+
+def metric_name(opponent: str) -> str:
+    """uci:stockfish@1000?Threads=1 -> stockfish-1000."""
+    return opponent.removeprefix("uci:").partition("?")[0].replace(":", "-").replace("@", "-")
+
+
+def score_of_pairs(pairs: Sequence[Pair]) -> float:
+    """Points of the net for a game, from 0 to 1."""
+    return sum(pair.with_white + pair.with_black for pair in pairs) / max(4 * len(pairs), 1)

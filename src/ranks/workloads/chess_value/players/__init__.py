@@ -1,0 +1,1 @@
+"""chess-value as a chess player."""

@@ -1,0 +1,83 @@
+"""A net as a chess player: nnue in the alpha-beta engine, the others in the tree search."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from ranks.chess.board import Board
+from ranks.chess.engine.nnue.weights import NnueWeights
+from ranks.chess.players.player import Choice, Limits, Player
+from ranks.chess.players.tree_search import SearchPlayer
+from ranks.search.config import SearchConfig
+from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
+from ranks.workloads.chess_value.net.cnn import CnnNet
+from ranks.workloads.chess_value.net.inputs import Kind, inputs_of
+from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.quantise import quantise
+from ranks.workloads.chess_value.players.engine import open_engine
+
+OpenPlayer = Callable[[], Player]
+
+
+class FixedLimits:
+    """A player with limits of its own, which replace all others but a request to stop."""
+
+    def __init__(self, player: Player, nodes: int | None, depth: int | None = None) -> None:
+        self.name, self._player, self._nodes, self._depth = player.name, player, nodes, depth
+
+    def new_game(self, seed: int) -> None:
+        self._player.new_game(seed)
+
+    def choose(self, board: Board, limits: Limits) -> Choice:
+        own = replace(limits, nodes=self._nodes, depth=self._depth, movetime_s=None, clock=None, infinite=False)
+        return self._player.choose(board, own)
+
+    def close(self) -> None:
+        self._player.close()
+
+
+class ValueEvaluator:
+    """A value net as the evaluator of a tree search, with equal priors for all legal moves."""
+
+    def __init__(self, model: nn.Module, kind: Kind, device: torch.device) -> None:
+        """`model`: in evaluation mode on the device."""
+        self._model, self._kind, self._device = model, kind, device
+
+    def __call__(self, leaves: Leaves) -> Evaluation:
+        rows_L = np.flatnonzero(leaves.num_moves_B)
+        value_B = np.zeros(len(leaves.num_moves_B), np.float32)
+        if len(rows_L):
+            with torch.no_grad():
+                logit_L = self._model(*inputs_of(self._kind, leaves.states_BW[rows_L], self._device))
+            value_B[rows_L] = (2 * torch.sigmoid(logit_L) - 1).float().cpu().numpy()
+        return uniform_evaluator(leaves)._replace(value_B=value_B)
+
+
+def kind_of(model: nn.Module) -> Kind:
+    """Which kind of net a model is."""
+    return "nnue" if isinstance(model, NnueNet) else "cnn" if isinstance(model, CnnNet) else "resnet"
+
+
+def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
+    """How a thread opens the player of a net as it is now, with fixed limits. Later changes of the model do not change
+    the player.
+
+    For cnn and resnet nodes are simulations, and a depth is not used."""
+    if isinstance(model, NnueNet):
+        return open_quantised(quantise(model), name, nodes, depth)
+    frozen = copy.deepcopy(model).eval()
+    device = next(frozen.parameters()).device
+    evaluator = ValueEvaluator(frozen, kind_of(frozen), device)
+    config = SearchConfig(simulations=nodes or 1, count_reused=True)
+    return lambda: FixedLimits(SearchPlayer(name, evaluator, config), nodes)
+
+
+def open_quantised(weights: NnueWeights | None, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
+    """How a thread opens the engine with a net, or with its tables where `weights` is None, with fixed limits."""
+    return lambda: FixedLimits(open_engine(name, weights), nodes, depth)

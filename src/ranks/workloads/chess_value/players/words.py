@@ -1,0 +1,52 @@
+"""The words that name nets as chess players: `chess-value[@NODES]`, `run:RUN[/ITERATION][@NODES]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ranks.chess.players.player import Player
+from ranks.chess.players.spec import no_options, number
+from ranks.errors import UserError
+from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.quantise import quantise
+from ranks.workloads.chess_value.players.engine import open_engine
+from ranks.workloads.chess_value.players.net_player import FixedLimits, open_net
+from ranks.workloads.chess_value.players.saved_net import RUN_USAGE, SHIPPED, from_files, from_run
+
+SHIPPED_USAGE = "chess-value[@NODES], e.g. chess-value, chess-value@5000"
+MOST_NODES = 10**12
+SIMULATIONS = 400
+"""Of each move of a cnn or a resnet, where the word does not say."""
+
+
+def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """`chess-value[@NODES]`: the engine with the trained net of the package."""
+    no_options(spec, options)
+    name, nodes = _nodes(spec, argument or "", SHIPPED_USAGE)
+    if name:
+        raise UserError(f"the player '{spec}'", f"nodes follow an @, not '{name}'", f"write {SHIPPED_USAGE}")
+    shipped = from_files(SHIPPED, f"the player '{spec}'")
+    player = open_engine(spec, shipped.weights)
+    return player if nodes is None else FixedLimits(player, nodes)
+
+
+def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """`run:RUN[/ITERATION][@NODES]`: the net of a run, without ITERATION that of its best checkpoint.
+
+    An nnue plays in the alpha-beta engine; NODES limits every move. A cnn or a resnet plays in the tree search with
+    NODES simulations."""
+    no_options(spec, options)
+    name, nodes = _nodes(spec, argument or "", RUN_USAGE)
+    model = from_run(name, f"the player '{spec}'").model
+    if not isinstance(model, NnueNet):
+        return open_net(model, spec, nodes or SIMULATIONS)()
+    player = open_engine(spec, quantise(model))
+    return player if nodes is None else FixedLimits(player, nodes)
+
+
+def _nodes(spec: str, argument: str, usage: str) -> tuple[str, int | None]:
+    """NAME@NODES -> the two. Raises UserError."""
+    name, at, nodes = argument.rpartition("@")
+    if not at:
+        return argument, None
+    return name, number(spec, nodes, 1, MOST_NODES, usage)

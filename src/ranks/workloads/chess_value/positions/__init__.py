@@ -1,0 +1,1 @@
+"""Sources of positions: games and files; filters; parts on disk."""

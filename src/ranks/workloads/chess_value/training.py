@@ -1,0 +1,104 @@
+"""Training: cycles of games, labels, updates and matches."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from functools import partial
+
+import torch
+
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.run import Run
+from ranks.engine.runs.summary import Summary
+from ranks.engine.update.learner import Learner
+from ranks.workloads.chess_value.batches import batches_for
+from ranks.workloads.chess_value.config import Config
+from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, strength_lines
+from ranks.workloads.chess_value.evaluation import VALIDATION, validate
+from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
+from ranks.workloads.chess_value.games.positions import positions_of
+from ranks.workloads.chess_value.labelling import Labeller, OutcomeLabels, SearchLabels
+from ranks.workloads.chess_value.matches.budget import nodes_of_label
+from ranks.workloads.chess_value.matches.matches import ValueMatches
+from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
+from ranks.workloads.chess_value.net.building import ValueNet, build_net
+from ranks.workloads.chess_value.net.losses import value_loss
+from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
+from ranks.workloads.chess_value.window import PositionWindow
+
+
+def build(cfg: Config) -> ValueNet:
+    """The untrained net."""
+    return build_net(cfg.net)
+
+
+def train(cfg: Config, world: World) -> Summary:
+    """Train a net in cycles: play, label, learn, and be rated."""
+    net, best = build(cfg), build(cfg)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
+    loss = partial(value_loss, mix=cfg.result_mix)
+    to_batch = batches_for(cfg.net.kind, world.device)
+    window = PositionWindow("positions", cfg.window, to_batch, world)
+    held_out = PositionWindow(VALIDATION, cfg.window, to_batch, world)
+    rungs = rung_players(with_stockfish=cfg.needs_stockfish)
+    matches = ValueMatches(net, best, rungs, cfg.rating, world)
+    threads = torch.get_num_threads()
+    keep = dict(learner=learner, window=window, held_out=held_out, matches=matches)
+    with closing(labeller_of(cfg, world, threads)) as labeller, Run.open(cfg, world, keep=keep) as run:
+        for cycle in run.iterations(cfg.cycles, long=True):
+            report = CycleReport(cycle, time.perf_counter())
+            player = present_player(cfg, net, learner.updates)
+            with world.session.timed("games"):
+                played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
+            found = positions_of(played, world.seed, cycle, cfg.validation_share).first(cfg.max_positions)
+            teacher = present_player(cfg, net, learner.updates, labels=True)
+            for part in report.timed(labeller.label(found, cfg.parts, teacher)):
+                window.add(cycle, part.train)
+                held_out.add(cycle, part.validation)
+                for batch in window.batches(cfg.global_batch, cfg.reuse):
+                    stats = learner.step(loss, batch)
+                    report.trained(stats)
+                    run.log(stats)
+            run.log(results_of(played.games), prefix="games")
+            scores = validate(net, held_out, cfg.result_mix, world)
+            with report.matching():
+                match = matches.play(cycle, searched_nodes(cfg, played, report.positions), threads)
+            report.ended(len(played.games), scores, match)
+            run.log(scores, prefix="val")
+            run.log(match, prefix="match")
+            run.log(report.metrics(world.price), prefix="cycle")
+            world.session.note(report.line(world.price))
+            run.save(score=matches.checkpoint_score)
+        for line in strength_lines(read_rows(run.folder.path)) if world.rank == 0 else ():
+            world.session.note(line)
+    return run.finish(export=net)
+
+
+def game_plan(cfg: Config, player: OpenPlayer, cycle: int, seed: int) -> GamePlan:
+    """The games of a cycle, in which the net is this player."""
+    open_rung = partial(open_stockfish, cfg.label.engine)
+    return GamePlan(cfg.play, cfg.games, cfg.stockfish_games, cycle, seed, player, open_rung)
+
+
+def present_player(cfg: Config, net: ValueNet, updates: int, *, labels: bool = False) -> OpenPlayer:
+    """The net as it is now, with the nodes of its games; for `labels` with the limits of labels.
+
+    Before the first update the engine's tables play and label. They also play for a cnn or a resnet, which are too slow
+    for many games."""
+    nodes, depth = (cfg.label.nodes, cfg.label.depth) if labels else (cfg.play.nodes, None)
+    if not updates or (cfg.net.kind != "nnue" and not labels):
+        return open_quantised(None, "tables", nodes, depth)
+    return open_net(net, "net", nodes, depth)
+
+
+def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
+    """What gives positions their labels. Raises UserError where the engine is missing."""
+    if cfg.labels == "outcome":
+        return OutcomeLabels()
+    return SearchLabels(world, threads)
+
+
+def searched_nodes(cfg: Config, played: CycleGames, labels: int) -> int:
+    """Nodes of a cycle's games and labels."""
+    return played.nodes + (0 if cfg.labels == "outcome" else labels * nodes_of_label(cfg.label.limit))

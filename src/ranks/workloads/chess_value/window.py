@@ -1,0 +1,108 @@
+"""The labelled positions of a run, from which updates draw their batches.
+
+Each part is a kept file of the run, written once and memory-mapped, see docs/kept-files.md. Every rank holds the same
+positions.
+
+Legend: B positions of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranks.engine.distributed.poll_interval import PollInterval
+from ranks.engine.distributed.world import World
+from ranks.engine.runs.kept.kept_file import KeptFile
+from ranks.engine.runs.kept.kept_files import KeptFiles
+from ranks.engine.sharding import rng
+from ranks.engine.sharding.batch import Shards, StepBatch
+from ranks.workloads.chess_value.labels.label import Labelled
+from ranks.workloads.chess_value.net.losses import ValueBatch
+from ranks.workloads.chess_value.parts import LabelledParts
+
+ToBatch = Callable[[Labelled], ValueBatch]
+"""Labelled positions -> a batch on the device."""
+
+
+class PositionWindow:
+    """Parts of labelled positions; the oldest are dropped.
+
+    window.add(cycle, labelled)
+    for batch in window.batches(global_batch, reuse):
+        stats = learner.step(loss, batch)
+    """
+
+    def __init__(self, name: str, most: int, to_batch: ToBatch, world: World) -> None:
+        """`name`: of the folder of its files. `most`: a part is dropped when the others hold so many positions."""
+        self.most, self.world = most, world
+        self.added = 0
+        """Positions of all parts so far, those that were dropped included."""
+        self.updates = 0
+        """Batches that were drawn so far."""
+        self._to_batch = to_batch
+        self._kept = KeptFiles(world, name)
+        self._parts = LabelledParts()
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, cycle: int, labelled: Labelled) -> None:
+        """Add a part, and drop the oldest ones that the window does not need. Every rank calls it inside the loop of an
+        open run, with the same positions. Raises UserError where the disk is full."""
+        if not len(labelled.boards_N13):
+            return
+        file = self._kept.write(cycle, labelled._asdict())
+        self._parts = LabelledParts([*self._parts.parts, self._opened(file)])
+        self.added += len(labelled.boards_N13)
+        while len(self) - len(self._parts.parts[0].boards_N13) >= self.most:
+            self._kept.drop(self._kept.files[0])
+            self._parts = LabelledParts(self._parts.parts[1:])
+
+    def batches(self, global_batch: int, reuse: float) -> Iterator[StepBatch[ValueBatch]]:
+        """As many batches as are due: reuse * positions added so far / `global_batch`, less those drawn.
+
+        Each position is drawn uniformly from the window, with replacement; the random numbers depend on the number of
+        the batch and the index in it. Every rank takes all of them. Raises Stopped between two batches, if a stop was
+        requested.
+        """
+        poll = PollInterval(self.world.comm)
+        due = int(reuse * self.added / global_batch) if len(self) else 0
+        while self.updates < due:
+            self.updates += 1
+            yield self.batch(global_batch, self.updates - 1)
+            if poll.due():
+                self.world.check_stop()
+
+    def batch(self, global_batch: int, number: int) -> StepBatch[ValueBatch]:
+        """Batch `number` of the run, from 0: this rank's part."""
+        key = rng.key(self.world.seed, "value/batch", number)
+        chosen_B = rng.integers(key, torch.arange(global_batch), 1, len(self))[:, 0]
+        shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
+        return StepBatch(shards, self.gather, item="positions")
+
+    def gather(self, ids_B: Tensor) -> ValueBatch:
+        """The positions with these indices in the window, on the device."""
+        return self._to_batch(self.read(ids_B.numpy()))
+
+    def read(self, ids_B: NDArray[np.int64]) -> Labelled:
+        """The positions with these indices, in their order."""
+        return self._parts.read(ids_B)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The names of the parts and the counters."""
+        return {"added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Open the parts that a checkpoint names."""
+        self.added, self.updates = state["added"], state["updates"]
+        self._kept.load_state_dict(state["parts"])
+        self._parts = LabelledParts([self._opened(file) for file in self._kept.files])
+
+    def _opened(self, file: KeptFile) -> Labelled:
+        return Labelled(**self._kept.open(file))

@@ -1,0 +1,43 @@
+"""The player `run:RUN[...]` of `ranks chess`: the workload that trained the run makes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from ranks.chess.players.player import Player
+from ranks.engine.runs.find_run import find_folder
+from ranks.engine.runs.folder import RunFolder
+from ranks.errors import UserError
+from ranks.workloads import WORKLOADS
+
+PLAYERS = {"run": "ranks.workloads.run_players:run_player"}
+RUNS = Path("runs")
+NAME = re.compile(r"(.+?)(?:/(?:best|latest|[0-9]{1,18}))?/?(?:@[^@/]*)?")
+"""A run's name or path, then an iteration, then a number."""
+
+
+def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """The player of a run, by the factory that its workload names as RUN_PLAYER. Raises UserError: no such run, or a
+    workload whose nets do not play chess."""
+    asked = f"the player '{spec}'"
+    match = NAME.fullmatch(argument or "")
+    if match is None:
+        raise UserError(asked, "the name of a run is missing", "write run:RUN, e.g. run:demo")
+    folder = find_folder(match[1], RUNS, asked)
+    workload = RunFolder(folder).read_settings()["workload"]
+    factory = _factories().get(workload)
+    if factory is None:
+        found = f"{folder} is a run of {workload}, whose net is no player of chess"
+        raise UserError(asked, found, f"name a run of {' or '.join(_factories())}")
+    module, function = factory.split(":")
+    make: Callable[[str, str | None, Mapping[str, str]], Player] = getattr(import_module(module), function)
+    return make(spec, argument, options)
+
+
+def _factories() -> dict[str, str]:
+    """RUN_PLAYER of each workload that has one."""
+    modules = {name: import_module(module) for name, module in WORKLOADS.items()}
+    return {name: module.RUN_PLAYER for name, module in modules.items() if hasattr(module, "RUN_PLAYER")}

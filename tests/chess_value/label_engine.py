@@ -1,0 +1,47 @@
+"""A UCI engine of a few lines whose score depends on the position, and on what it saw since `ucinewgame`.
+
+So equal labels in any order show that it was cleared before each. It can die or hang on a position, always or in the
+first process that meets it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ENGINE = """
+import hashlib, os, sys, time
+fault, board, marker = sys.argv[1:4]
+seen, fen = 0, ""
+for line in sys.stdin:
+    words = line.split()
+    if words[0] == "uci":
+        print("id name Small 1.0", "option name Hash type spin default 16 min 1 max 64", "uciok", sep="\\n", flush=True)
+    elif words[0] == "isready":
+        print("readyok", flush=True)
+    elif words[0] == "ucinewgame":
+        seen = 0
+    elif words[0] == "position":
+        fen = " ".join(words[2:])
+    elif words[0] == "go":
+        if fault != "none" and words[1] != "nothing" and fen.startswith(board):
+            once = os.path.exists(marker)
+            open(marker, "a").write(f"{os.getpid()} ")
+            if not (once and fault.endswith("once")):
+                if fault.startswith("dies"): sys.exit(3)
+                if fault.startswith("hangs"): time.sleep(600)
+        score = int(hashlib.sha256(fen.encode()).hexdigest(), 16) % 2001 - 1000 + 100 * seen
+        seen += 1
+        kind = "mate" if fault == "mates" else "cp"
+        if fault != "scoreless": print(f"info depth 1 score {kind} {score} nodes {words[2]} pv e2e4")
+        print("info depth 2 score cp 5 lowerbound", "bestmove e2e4", sep="\\n", flush=True)
+    elif words[0] == "quit":
+        break
+"""
+
+
+def engine_command(folder: Path, fault: str = "none", board: str = "") -> str:
+    """Write the engine to a file. Returns its command line. board: the FEN on which it fails begins with it."""
+    path = folder / "engine.py"
+    path.write_text(ENGINE)
+    return f"{sys.executable} -S -E {path} {fault!r} {board!r} {folder / 'marker'}"
