@@ -17,6 +17,7 @@ BUDGETS_S: Mapping[str, int] = {
     "benchmarks": 10,
     "chess": 45,
     "chess_spiking": 25,
+    "chess_value": 60,
     "cli": 115,
     "data": 20,
     "docs": 110,
@@ -40,7 +41,7 @@ BUDGETS_S: Mapping[str, int] = {
     "watch": 5,
 }
 """Seconds of CPU time that the tests of a folder may take on an idle machine, child processes included. Printed, not
-asserted. Ten minutes of two cores are 1,200 s. This table is 1022; the machines at hand took 477 to 930. One more
+asserted. Ten minutes of two cores are 1,200 s. This table is 1082; the machines at hand took 477 to 930. One more
 workload at 60 fits, and the rest is for ruff and pyright."""
 
 LONGEST_FIRST = ("prove", "docs", "launch", "simulated_device", "stock_trading", "cli")

@@ -179,7 +179,10 @@ def new_state(table_values: NDArray[np.int32], net: NetArrays, table: Words, *, 
 
 
 def forget(state: EngineState) -> None:
-    """Clear all that was learned in earlier searches, except the transposition table."""
+    """Clear all that was learned in earlier searches, except the transposition table.
+
+    The generation begins again, because empty entries of the table count as old ones of generation 0."""
+    state.control["generation"] = 0
     for array in (state.history, state.continuations, state.counters):
         array.fill(0)
 

@@ -86,6 +86,7 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     processes needs no more, and saves the import of torch.
     """
     module = (load_config(workload) if outline or wants_help(argv) else None) or load(workload)
+    argv = with_own_names(argv, getattr(module, "FLAG_ALIASES", {}))
     config = initial_config(workload, module, value_of("--preset", argv))
     engine = RunConfig()
     file = value_of("--config", argv)
@@ -112,6 +113,16 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     named = cost.limited(replace(asked.engine, name=asked.engine.name or Path(workload).stem))
     RunFolder.of(named.runs_dir, str(named.name))  # raises UserError for a name that no folder can have
     return Settings(workload, module, asked.flags, named, asked.config, cost)
+
+
+def with_own_names(argv: Sequence[str], aliases: Mapping[str, str]) -> list[str]:
+    """The arguments with each flag of `aliases` (other name -> name) replaced; `--cycles=5` too."""
+
+    def own(word: str) -> str:
+        flag, equals, value = word.partition("=")
+        return aliases[flag] + equals + value if flag in aliases else word
+
+    return [own(word) for word in argv]
 
 
 def load_config(workload: str) -> ModuleType | None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ranks.workloads.chess_value.net.building import example_inputs
     from ranks.workloads.chess_value.training import build, train
 
+SHAPE = "self-play"
+FLAG_ALIASES = {"--cycles": "--iterations"}
 COMMANDS = {
     "weights": "ranks.workloads.chess_value.players.ship:weights",
     "import": "ranks.workloads.chess_value.net.import_origin:import_origin",
@@ -28,9 +30,11 @@ _HOME = {"build": "training", "train": "training", "evaluate": "evaluation", "ex
 
 __all__ = [
     "COMMANDS",
+    "FLAG_ALIASES",
     "PLAYERS",
     "PRESETS",
     "RUN_PLAYER",
+    "SHAPE",
     "Config",
     "build",
     "evaluate",

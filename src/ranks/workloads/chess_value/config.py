@@ -108,7 +108,7 @@ class LabelConfig:
 
 @dataclass(frozen=True)
 class SourceConfig:
-    """Positions from files; they fill a cycle up to --max-positions."""
+    """Positions from files, which fill a cycle up to --max-positions, and which positions are used."""
 
     pgn: tuple[Path, ...] = ()
     """PGN files and folders of them."""
@@ -116,6 +116,21 @@ class SourceConfig:
     """Files with lines FEN,evaluation."""
     epd: tuple[Path, ...] = ()
     """EPD files."""
+    min_move: int = 10
+    """PGN: the first move number whose position is used."""
+    full_weight_elo: float | None = 2400.0
+    """PGN: games whose players have this mean rating give all positions, with 400 less half of them; none: all do."""
+    csv_side: Literal["white", "mover"] = "white"
+    """CSV: for whom a positive evaluation is good."""
+    quiet: bool = True
+    """Only positions without check and without a capture that wins material; of games too."""
+    mirror: bool = False
+    """Also each position with the files a to h as h to a, where no side may castle; of games too."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Of all kinds."""
+        return (*self.pgn, *self.csv, *self.epd)
 
 
 @dataclass(frozen=True)
@@ -152,8 +167,8 @@ class RatingConfig:
 class Config:
     """Settings of a chess-value run."""
 
-    cycles: int = free(60)
-    """Each plays games, labels positions, trains and plays matches."""
+    iterations: int = free(60)
+    """Cycles, also as --cycles: each plays games, labels positions, trains and plays matches."""
     max_positions: int = 400_000
     """The most new positions of a cycle."""
     games: int = 40
@@ -184,7 +199,7 @@ class Config:
     optim: OptimConfig = OptimConfig(lr=1e-3, weight_decay=1e-4, schedule="constant")
 
     def __post_init__(self) -> None:
-        at_least(1, self, "cycles", "max_positions", "global_batch", "window", "parts", "eval_games")
+        at_least(1, self, "iterations", "max_positions", "global_batch", "window", "parts", "eval_games")
         at_least(0, self, "games", "stockfish_games")
         for name in ("result_mix", "validation_share"):
             if not 0 <= getattr(self, name) <= (1 if name == "result_mix" else 0.5):
@@ -192,8 +207,7 @@ class Config:
                 raise UserError(f"{flag} {getattr(self, name)}", "a share", f"give {flag} 0.1, for example")
         if not 0 < self.reuse < math.inf:
             raise UserError(f"--reuse {self.reuse}", "a number above 0", "give --reuse 2, for example")
-        files = (*self.sources.pgn, *self.sources.csv, *self.sources.epd)
-        if not (self.games or self.stockfish_games or files):
+        if not (self.games or self.stockfish_games or self.sources.files):
             do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
             raise UserError("a run of chess-value", "it has no source of positions", do)
 
@@ -206,7 +220,7 @@ class Config:
 def demo() -> Config:
     """A few minutes on 2 CPU cores, without Stockfish: the net's own search labels its games."""
     return Config(
-        cycles=4,
+        iterations=4,
         games=120,
         stockfish_games=0,
         labels="search",
@@ -215,7 +229,7 @@ def demo() -> Config:
         result_mix=0.5,
         net=ValueNetConfig(width=64),
         play=PlayConfig(nodes=300),
-        rating=RatingConfig(games=40, rung_games=20, nodes=500),
+        rating=RatingConfig(games=80, rung_games=20, nodes=500),
     )
 
 

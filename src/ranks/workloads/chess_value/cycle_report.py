@@ -16,9 +16,11 @@ from typing import Any
 from ranks.engine.files.jsonl import number
 from ranks.engine.update.step import StepStats
 from ranks.watch.tail import JsonlTail
-from ranks.workloads.chess_value.labelling import LabelledPart
+from ranks.workloads.chess_value.labelling.labeller import LabelledPart
 
 GOAL_ELO = 2000.0
+SHORTEST_H = 0.05
+"""No speed is said of a shorter time."""
 
 
 @dataclass
@@ -119,9 +121,9 @@ def strength_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rated = [(hours, row) for hours, row in _with_hours(rows) if number(row, "match/rating") is not None]
     if len(rated) >= 2:
         (first_h, first), (last_h, last) = rated[0], rated[-1]
-        gained = _rating(last) - _rating(first)
-        hours = last_h - first_h
-        yield f"rating {_rating(first):.0f} to {_rating(last):.0f} in {hours:.2f} h: {gained / hours:+,.0f} Elo an hour"
+        gained, hours = _rating(last) - _rating(first), last_h - first_h
+        speed = f": {gained / hours:+,.0f} Elo an hour" if hours >= SHORTEST_H else ""
+        yield f"rating {_rating(first):.0f} to {_rating(last):.0f} in {hours:.2f} h{speed}"
     if rated:
         reached = next(
             (hours for hours, row in rated if (number(row, "match/rating_low") or -math.inf) >= GOAL_ELO), None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class LabelledParts:
         start_K = np.concatenate([[0], self._end_K])
         order_B = part_B.argsort(kind="stable")
         bounds_K = np.searchsorted(part_B[order_B], np.arange(len(self.parts) + 1)).tolist()
-        found = [np.empty((len(ids_B), *column.shape[1:]), column.dtype) for column in self.parts[0]]
+        found: list[NDArray[Any]] = [np.empty((len(ids_B), *each.shape[1:]), each.dtype) for each in self.parts[0]]
         for number, (first, end) in enumerate(itertools.pairwise(bounds_K)):
             rows_B = order_B[first:end]
             for into, column in zip(found, self.parts[number], strict=True):

@@ -16,15 +16,19 @@ from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
+from ranks.workloads.chess_value.file_positions import FilePositions
 from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
-from ranks.workloads.chess_value.games.positions import positions_of
-from ranks.workloads.chess_value.labelling import Labeller, OutcomeLabels, SearchLabels
+from ranks.workloads.chess_value.games.positions import evenly, positions_of
+from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
+from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels
+from ranks.workloads.chess_value.labelling.search_labels import SearchLabels
 from ranks.workloads.chess_value.matches.budget import nodes_of_label
 from ranks.workloads.chess_value.matches.matches import ValueMatches
 from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.losses import value_loss
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
+from ranks.workloads.chess_value.positions.sourced import joined
 from ranks.workloads.chess_value.window import PositionWindow
 
 
@@ -44,14 +48,23 @@ def train(cfg: Config, world: World) -> Summary:
     rungs = rung_players(with_stockfish=cfg.needs_stockfish)
     matches = ValueMatches(net, best, rungs, cfg.rating, world)
     threads = torch.get_num_threads()
-    keep = dict(learner=learner, window=window, held_out=held_out, matches=matches)
-    with closing(labeller_of(cfg, world, threads)) as labeller, Run.open(cfg, world, keep=keep) as run:
-        for cycle in run.iterations(cfg.cycles, long=True):
+    files, quiet, mirror = (
+        FilePositions(cfg.sources, cfg.validation_share, world),
+        cfg.sources.quiet,
+        cfg.sources.mirror,
+    )
+    keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
+    with (
+        closing(labeller_of(cfg, world, threads)) as labeller,
+        Run.open(cfg, world, keep=keep, data=labeller.identity) as run,
+    ):
+        for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
-            found = positions_of(played, world.seed, cycle, cfg.validation_share).first(cfg.max_positions)
+            found = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=quiet, mirror=mirror)
+            found = evenly(joined([found, files.take(cfg.max_positions - found.count)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)
@@ -60,7 +73,7 @@ def train(cfg: Config, world: World) -> Summary:
                     stats = learner.step(loss, batch)
                     report.trained(stats)
                     run.log(stats)
-            run.log(results_of(played.games), prefix="games")
+            run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
                 match = matches.play(cycle, searched_nodes(cfg, played, report.positions), threads)
@@ -70,8 +83,9 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(report.metrics(world.price), prefix="cycle")
             world.session.note(report.line(world.price))
             run.save(score=matches.checkpoint_score)
-        for line in strength_lines(read_rows(run.folder.path)) if world.rank == 0 else ():
-            world.session.note(line)
+        if world.rank == 0:
+            for line in strength_lines(read_rows(run.folder.path)):
+                world.session.note(line)
     return run.finish(export=net)
 
 
@@ -96,7 +110,7 @@ def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
     """What gives positions their labels. Raises UserError where the engine is missing."""
     if cfg.labels == "outcome":
         return OutcomeLabels()
-    return SearchLabels(world, threads)
+    return SearchLabels(world, threads) if cfg.labels == "search" else EngineLabels(cfg.label, world)
 
 
 def searched_nodes(cfg: Config, played: CycleGames, labels: int) -> int:

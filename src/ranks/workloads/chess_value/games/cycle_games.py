@@ -61,9 +61,9 @@ class GamePlan:
     def noise(self, game: int) -> OpeningNoise:
         """The random numbers of a game."""
         key, item = rng.key(self.seed, "value/games", self.cycle), torch.tensor([game])
-        luck_D = rng.uniform(key, item, 1 + 2 * self.cfg.max_plies)[0].numpy()
-        plies = int(luck_D[0] * (self.cfg.opening_plies + 1))
-        return OpeningNoise(plies, self.cfg.random_share, luck_D[1:].reshape(-1, 2))
+        random_D = rng.uniform(key, item, 1 + 2 * self.cfg.max_plies)[0].numpy()
+        plies = int(random_D[0] * (self.cfg.opening_plies + 1))
+        return OpeningNoise(plies, self.cfg.random_share, random_D[1:].reshape(-1, 2))
 
 
 def play_cycle(plan: GamePlan, world: World, threads: int) -> CycleGames:

@@ -1,6 +1,6 @@
 """One game that gives positions: random moves at its beginning and now and then later, else two players.
 
-A game is a function of its luck, its players and its limits: players start with a cleared table.
+A game is a function of its random numbers, its players and its limits: players start with a cleared table.
 
 Legend: P positions before each move, W = 13 words of a position.
 """
@@ -49,7 +49,7 @@ class OpeningNoise(NamedTuple):
     """Random moves at the beginning."""
     random_share: float
     """Share of random moves after them."""
-    luck_P2: NDArray[np.float64]
+    random_P2: NDArray[np.float64]
     """[most plies, 2]: whether the move is random, and which."""
 
 
@@ -64,7 +64,7 @@ def play_game(
 
     for player in {id(side.player): side.player for side in sides}.values():
         player.new_game(seed)
-    for is_random, which in noise.luck_P2.tolist():
+    for is_random, which in noise.random_P2.tolist():
         outcome = board.outcome()
         if outcome is not None:
             return ended(RESULTS[outcome.result])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ranks.engine.distributed.agree import on_every_rank
 from ranks.engine.distributed.world import World
@@ -50,7 +50,7 @@ def spread(count: int, make_worker: Callable[[], TaskWorker[T]], world: World, t
     return [result for part in world.comm.gather_objects(mine) for _, result in part]
 
 
-class _RankTasks:
+class _RankTasks(Generic[T]):
     """The tasks of one rank and its threads."""
 
     def __init__(self, tasks: list[int], make_worker: Callable[[], TaskWorker[T]]) -> None:

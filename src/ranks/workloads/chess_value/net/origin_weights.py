@@ -5,12 +5,11 @@ Nothing is unpickled but tensors: safetensors, or torch.load with weights_only.
 
 from __future__ import annotations
 
-import pickle
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -43,13 +42,14 @@ def read_origin(path: Path, dropout: float, asked: str) -> CnnNet:
 
 def _tensors(path: Path, asked: str) -> Mapping[str, Tensor]:
     with open_file(path, asked, has_lines=False) as file:
-        try:
-            if path.suffix == ".safetensors":
-                return safetensors.torch.load(file.read())
-            found: Any = torch.load(file, map_location="cpu", weights_only=True)
-        except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UserError(asked, f"{path} is no file of weights alone: {first_line}", DO) from None
+        content = file.read()
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load(content)
+        found: Any = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged file can raise any error in torch
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(asked, f"{path} is no file of weights alone: {first_line}", DO) from None
     for wrapper in WRAPPERS:
         if isinstance(found, Mapping) and wrapper in found:
             found = cast("Mapping[str, Any]", found)[wrapper]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import nn
 
-from ranks.chess.board import Board
 from ranks.chess.engine.nnue.weights import NnueWeights
-from ranks.chess.players.player import Choice, Limits, Player
+from ranks.chess.players.player import Player
 from ranks.chess.players.tree_search import SearchPlayer
 from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
@@ -25,29 +23,13 @@ from ranks.workloads.chess_value.players.engine import open_engine
 OpenPlayer = Callable[[], Player]
 
 
-class FixedLimits:
-    """A player with limits of its own, which replace all others but a request to stop."""
-
-    def __init__(self, player: Player, nodes: int | None, depth: int | None = None) -> None:
-        self.name, self._player, self._nodes, self._depth = player.name, player, nodes, depth
-
-    def new_game(self, seed: int) -> None:
-        self._player.new_game(seed)
-
-    def choose(self, board: Board, limits: Limits) -> Choice:
-        own = replace(limits, nodes=self._nodes, depth=self._depth, movetime_s=None, clock=None, infinite=False)
-        return self._player.choose(board, own)
-
-    def close(self) -> None:
-        self._player.close()
-
-
 class ValueEvaluator:
     """A value net as the evaluator of a tree search, with equal priors for all legal moves."""
 
     def __init__(self, model: nn.Module, kind: Kind, device: torch.device) -> None:
         """`model`: in evaluation mode on the device."""
-        self._model, self._kind, self._device = model, kind, device
+        self._model, self._device = model, device
+        self._kind: Kind = kind
 
     def __call__(self, leaves: Leaves) -> Evaluation:
         rows_L = np.flatnonzero(leaves.num_moves_B)
@@ -75,9 +57,9 @@ def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None =
     device = next(frozen.parameters()).device
     evaluator = ValueEvaluator(frozen, kind_of(frozen), device)
     config = SearchConfig(simulations=nodes or 1, count_reused=True)
-    return lambda: FixedLimits(SearchPlayer(name, evaluator, config), nodes)
+    return lambda: SearchPlayer(name, evaluator, config)
 
 
 def open_quantised(weights: NnueWeights | None, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
     """How a thread opens the engine with a net, or with its tables where `weights` is None, with fixed limits."""
-    return lambda: FixedLimits(open_engine(name, weights), nodes, depth)
+    return lambda: open_engine(name, weights, nodes, depth)

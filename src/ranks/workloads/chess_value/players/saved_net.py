@@ -28,7 +28,6 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.nnue import NnueNet
-from ranks.workloads.chess_value.net.quantise import quantise
 
 WORKLOAD = "chess-value"
 SHIPPED = Path(__file__).parents[1] / "weights"
@@ -96,14 +95,13 @@ def from_files(folder: Path, asked: str) -> ShippedNet:
     return ShippedNet(weights, sha256, source)
 
 
-def to_files(saved: SavedValueNet, folder: Path, asked: str) -> None:
-    """Write the two files that `from_files` reads. Raises UserError where the net is no nnue, or the folder cannot be
-    written."""
-    weights = to_bytes(quantise(nnue_of(saved.model, asked)))
-    config = {"weights_sha256": hashlib.sha256(weights).hexdigest(), "source": saved.source}
+def to_files(weights: NnueWeights, source: str, folder: Path, asked: str) -> None:
+    """Write the two files that `from_files` reads. Raises UserError where the folder cannot be written."""
+    content = to_bytes(weights)
+    config = {"weights_sha256": hashlib.sha256(content).hexdigest(), "source": source}
     with writing(asked, folder.parent, "nothing else was changed"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_durably(folder / MODEL, weights)
+        write_durably(folder / MODEL, content)
         write_durably(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 
 

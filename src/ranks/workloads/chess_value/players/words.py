@@ -10,7 +10,7 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.net.nnue import NnueNet
 from ranks.workloads.chess_value.net.quantise import quantise
 from ranks.workloads.chess_value.players.engine import open_engine
-from ranks.workloads.chess_value.players.net_player import FixedLimits, open_net
+from ranks.workloads.chess_value.players.net_player import open_net
 from ranks.workloads.chess_value.players.saved_net import RUN_USAGE, SHIPPED, from_files, from_run
 
 SHIPPED_USAGE = "chess-value[@NODES], e.g. chess-value, chess-value@5000"
@@ -26,8 +26,7 @@ def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) 
     if name:
         raise UserError(f"the player '{spec}'", f"nodes follow an @, not '{name}'", f"write {SHIPPED_USAGE}")
     shipped = from_files(SHIPPED, f"the player '{spec}'")
-    player = open_engine(spec, shipped.weights)
-    return player if nodes is None else FixedLimits(player, nodes)
+    return open_engine(spec, shipped.weights, nodes)
 
 
 def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
@@ -40,8 +39,7 @@ def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> P
     model = from_run(name, f"the player '{spec}'").model
     if not isinstance(model, NnueNet):
         return open_net(model, spec, nodes or SIMULATIONS)()
-    player = open_engine(spec, quantise(model))
-    return player if nodes is None else FixedLimits(player, nodes)
+    return open_engine(spec, quantise(model), nodes)
 
 
 def _nodes(spec: str, argument: str, usage: str) -> tuple[str, int | None]:

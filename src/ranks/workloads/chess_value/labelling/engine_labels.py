@@ -1,0 +1,83 @@
+"""Scores of a UCI engine, from a pool on each host, with a cache.
+
+Where the ranks train on the CPU they have all cores, so the engines work while the ranks wait, and the other way round.
+Where they train on GPUs, the engines have the cores that are left, and label a part while the one before it trains.
+
+Legend: N positions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import numpy as np
+
+from ranks.engine.distributed.agree import on_every_rank
+from ranks.engine.distributed.process_env import available_cores
+from ranks.engine.distributed.world import World
+from ranks.workloads.chess_value.config import LabelConfig
+from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
+from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
+from ranks.workloads.chess_value.players.net_player import OpenPlayer
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions
+
+WAIT_S = 0.1
+"""Between two looks at whether all hosts are done and whether a stop was requested."""
+
+
+class EngineLabels:
+    """The first rank of each host has a pool of engines, which labels the host's share of the positions."""
+
+    def __init__(self, cfg: LabelConfig, world: World) -> None:
+        """Start the pools. Every rank calls it. Raises UserError, on all ranks, where there is no engine."""
+        self._world = world
+        self.overlaps = world.device.type != "cpu"
+        """Whether a part is labelled while the one before it trains."""
+        local_ranks = world.comm.gather_objects(world.process_env.local_rank)
+        self._hosts = [rank for rank, local in enumerate(local_ranks) if local == 0]
+        """The first rank of each host."""
+        ranks_of_host = -(-world.size // len(self._hosts))
+        free = available_cores() - (ranks_of_host if self.overlaps else 0)
+        settings = TeacherSettings(cfg.engine, cfg.limit, cfg.engines or max(1, free), cfg.cache)
+        self._teacher = on_every_rank(world, lambda: Teacher(settings) if world.rank in self._hosts else None)
+        about = str(self._teacher.about) if self._teacher is not None else None
+        self.identity: str | None = world.comm.gather_objects(about)[self._hosts[0]]
+
+    def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
+        """See `Labeller`. The present net is not used."""
+        pieces = [*cut(found, parts)]
+        submitted: list[Future[TaughtLabels] | None] = []
+
+        def submit_until(count: int) -> None:
+            submitted.extend(self._submit(piece) for piece in pieces[len(submitted) : count])
+
+        for number, piece in enumerate(pieces, start=1):
+            submit_until(number + 1 if self.overlaps else number)
+            mine = self._wait_for(submitted[number - 1])
+            every = self._world.comm.gather_objects(mine)
+            taught = [labels for labels in every if labels is not None]
+            cp_M = np.concatenate([labels.cp_N for labels in taught])
+            yield labelled(piece, cp_M, sum(labels.cached for labels in taught))
+
+    def close(self) -> None:
+        """End the engines."""
+        if self._teacher is not None:
+            self._teacher.close()
+
+    def _submit(self, piece: SourcedPositions) -> Future[TaughtLabels] | None:
+        """Give the pool of this host its share; None on ranks without a pool."""
+        if self._teacher is None:
+            return None
+        share = self._hosts.index(self._world.rank)
+        wanted = unscored(piece)
+        first, end = (at * len(wanted) // len(self._hosts) for at in (share, share + 1))
+        return self._teacher.submit(piece.boards_N13[wanted[first:end]])
+
+    def _wait_for(self, labels: Future[TaughtLabels] | None) -> TaughtLabels | None:
+        """The labels of this host, once all hosts have theirs. Raises Stopped; a UserError on all ranks."""
+        while self._world.any(labels is not None and not labels.done()):
+            time.sleep(WAIT_S)
+            self._world.check_stop()
+        return on_every_rank(self._world, lambda: labels.result() if labels is not None else None)

@@ -1,0 +1,204 @@
+"""Whole trainings without Stockfish: the same on one and two ranks and after kills, evaluated, played with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ranks import KeptFiles, World
+from ranks.chess.board import Board
+from ranks.chess.commands import players
+from ranks.chess.commands.players import make_player
+from ranks.chess.players.player import Limits
+from ranks.cli.main import main
+from ranks.errors import UserError
+from ranks.workloads import chess_value
+from ranks.workloads.chess_value import Config
+from ranks.workloads.chess_value.config import PRESETS, LabelConfig, PlayConfig, RatingConfig
+from ranks.workloads.chess_value.config import ValueNetConfig as NetConfig
+from ranks.workloads.chess_value.cycle_report import strength_lines
+from ranks.workloads.chess_value.labels.label import SOURCES
+from ranks.workloads.chess_value.parts import saved_parts
+from ranks.workloads.chess_value.players import words
+from tests.chess_value.tiny import CONFIG, run_config, train
+from tests.engine.group import FORKED, run_ranks
+
+KILLED_AT = (("positions", 0), ("positions", 1), ("best", 0))
+"""Kept files after which a run is killed: (folder, how many of the folder were written before)."""
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "runs" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+def results(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key.startswith(("rollout/", "train/", "val/", "match/"))}
+
+
+def fingerprints(world: World, *cfgs: Config) -> list[str]:
+    """Of trainings one after the other."""
+    found: list[str] = []
+    for number, cfg in enumerate(cfgs):
+        torch.manual_seed(0)
+        name = f"{world.config.name}-{number}"
+        other = World(replace(world.config, name=name), world.process_env, world.device, world.comm, "chess-value")
+        found.append(chess_value.train(cfg, other).fingerprint)
+    return found
+
+
+def killed(folder: Path, kept: str, before: int) -> None:
+    """Train, and die after a kept file was written and before a checkpoint names it."""
+    write, written = KeptFiles.write, 0
+
+    def dying(self: KeptFiles, iteration: int, arrays: Any) -> Any:
+        nonlocal written
+        file = write(self, iteration, arrays)
+        if self.name == kept:
+            written += 1
+            if written > before:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return file
+
+    KeptFiles.write = dying
+    train(folder, "killed")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs/tiny."""
+    folder = tmp_path_factory.mktemp("trained")
+    torch.set_num_threads(1)
+    train(folder)
+    return folder
+
+
+def test_two_ranks_train_the_same_net_as_one(tmp_path: Path) -> None:
+    outcome = replace(CONFIG, iterations=1, labels="outcome", games=6, play=PlayConfig(nodes=30, max_plies=120))
+    found = [
+        run_ranks(size, fingerprints, CONFIG, outcome, config=run_config(tmp_path, f"on-{size}"), tmp_path=tmp_path)
+        for size in (1, 2)
+    ]
+    assert found[0][0] == found[1][0] == found[1][1]
+    for number in (0, 1):
+        alone, two = (rows(tmp_path, f"on-{size}-{number}") for size in (1, 2))
+        assert [results(row) for row in alone] == [results(row) for row in two]
+    assert {"rollout/games", "train/loss", "val/loss_own", "match/rating"} <= alone[0].keys()
+
+
+def test_a_run_that_is_killed_in_any_phase_ends_with_the_same_result(tmp_path: Path, trained: Path) -> None:
+    """Killed before the first update, between two parts, and in the match."""
+    for kept, before in KILLED_AT:
+        process = FORKED.Process(target=killed, args=(tmp_path, kept, before))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, kept
+    train(tmp_path, "killed", replace(CONFIG, iterations=1))
+    train(tmp_path, "killed")
+    straight, after_kills = rows(trained, "tiny"), rows(tmp_path, "killed")
+    assert [results(row) for row in after_kills] == [results(row) for row in straight]
+    first, second = (saved_parts(folder, "positions") for folder in (trained / "runs/tiny", tmp_path / "runs/killed"))
+    assert len(first) == len(second) > 0
+    assert "match/test_games" in straight[1]
+    assert straight[1]["train/loss"] > 0
+
+
+def test_evaluate_has_a_rating_and_the_loss_by_source(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    assert main(["evaluate", "tiny", "--games", "8", "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert metrics["match/rating_low"] < metrics["match/rating"] < metrics["match/rating_high"]
+    assert metrics["val/positions"] == len(saved_parts(trained / "runs" / "tiny", "validation"))
+    assert metrics["val/loss_own"] == pytest.approx(metrics["val/loss"])
+    assert 0 <= metrics["val/calibration_error"] <= 1
+    assert not {f"val/loss_{source}" for source in SOURCES[1:]} & metrics.keys()
+
+
+def test_a_run_plays_and_its_weights_are_shipped(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    monkeypatch.setattr(players, "MODULES", ["ranks.workloads.chess_value", "ranks.workloads.run_players"])
+    monkeypatch.setattr(words, "SHIPPED", tmp_path / "shipped")
+    with pytest.raises(UserError, match="has no trained net"):
+        make_player("chess-value")
+    assert main(["chess-value", "weights", "tiny", "--out", str(tmp_path / "shipped")]) == 0
+    assert "tiny, cycle" in capsys.readouterr().out
+    board = Board()
+    choices = [
+        make_player(word).choose(board, Limits(nodes=500))
+        for word in ("run:tiny/best@500", "chess-value@500", f"engine:{tmp_path / 'shipped'}?nodes=500")
+    ]
+    assert choices[0].move in board.legal_moves()
+    assert choices[0] == choices[1] == choices[2]
+    for word in ("run:tiny@none", "chess-value:5", "run:tiny?x=1", "chess-value@0"):
+        with pytest.raises(UserError):
+            make_player(word)
+    (tmp_path / "shipped" / "config.json").write_text('{"weights_sha256": "0", "source": "a test"}')
+    with pytest.raises(UserError, match="describes other weights"):
+        make_player("chess-value")
+
+
+def test_strength_is_said_in_elo_an_hour_and_measured_hours() -> None:
+    def row(rating: float, low: float) -> dict[str, float]:
+        return {"time/iteration_s": 1800.0, "match/rating": rating, "match/rating_low": low}
+
+    lines = list(strength_lines([row(1000, 900), {"time/iteration_s": 1800.0}, row(2100, 1990), row(2150, 2010)]))
+    assert lines == [
+        "rating 1000 to 2150 in 1.50 h: +767 Elo an hour",
+        "the whole interval of the rating was above 2000 after 2.00 hours",
+    ]
+    (line,) = strength_lines([row(2100, 1990)])
+    assert line == "0.50 hours: the whole interval of the rating was never above 2000"
+    assert list(strength_lines([])) == []
+
+
+def test_presets_are_those_of_the_issue() -> None:
+    asked = {
+        "speed": (500_000, 60, 16_384, 1.5e-3),
+        "quality": (400_000, 40, 4096, 5e-4),
+        "conservative": (100_000, 10, 2048, 1e-3),
+        "default": (400_000, 40, 8192, 1e-3),
+    }
+    for name, (positions, games, batch, lr) in asked.items():
+        cfg = PRESETS[name]()
+        found = cfg.max_positions, cfg.games, cfg.stockfish_games, cfg.global_batch, cfg.optim.lr
+        assert found == (positions, games, games, batch, lr)
+    assert not PRESETS["demo"]().needs_stockfish
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: Config(games=0, stockfish_games=0), "no source of positions"),
+        (lambda: Config(global_batch=0), "1 or more"),
+        (lambda: Config(reuse=float("nan")), "a number above 0"),
+        (lambda: Config(result_mix=1.5), "a share"),
+        (lambda: NetConfig(width=20), "a multiple of 16"),
+        (lambda: NetConfig(channels=(0, 1, 1)), "1 or more"),
+        (lambda: NetConfig(dropout=1.0), "below 1"),
+        (lambda: PlayConfig(rungs=()), "1 or more"),
+        (lambda: PlayConfig(random_share=1.0), "below 1"),
+        (lambda: LabelConfig(limit="time:5"), "nodes:N or depth:D"),
+        (lambda: LabelConfig(engines=0), "needs an engine"),
+        (lambda: RatingConfig(elo0=50), "below elo1"),
+        (lambda: RatingConfig(share=0.0), "above 0"),
+    ],
+)
+def test_bad_settings_are_refused(make: Any, found: str) -> None:
+    with pytest.raises(UserError, match=found):
+        make()
+
+
+def test_an_engine_that_is_none_is_refused_before_the_first_game(tmp_path: Path) -> None:
+    cfg = replace(CONFIG, labels="stockfish", label=LabelConfig(engine="no-such-engine", cache=tmp_path))
+    with pytest.raises(UserError, match="no-such-engine"):
+        train(tmp_path, "without", cfg)
