@@ -1,6 +1,6 @@
 """Does the doctor find faults that are injected where they happen, and is it silent on a sound machine?
 
-    python benchmarks/doctor_faults.py [--quick] [--minutes M] [--only NAME ...] [--result FILE]       needs root, Linux
+    python benchmarks/doctor_faults.py [--clean N] [--minutes M] [--only NAME ...] [--result FILE]     needs root, Linux
 
 Each case is a new host, or two, in namespaces (injected_faults/hosts.py). A fault is injected, the whole doctor is
 started, and its answer is judged: one warning or failure must name the cause, and its line "do" a remedy. The doctor
@@ -42,8 +42,8 @@ from injected_faults.registry import Fault, NotPossibleHere
 from injected_faults.two_hosts import with_workload
 from measure import RESULTS, origin
 
-CLEAN = {"one host": 70, "two hosts": 20, "two hosts and a workload": 10}
-QUICK = {"one host": 2, "two hosts": 1, "two hosts and a workload": 0}
+CLEAN = {"one host": 0.7, "two hosts": 0.2, "two hosts and a workload": 0.1}
+"""Shares of the clean runs."""
 MOST_S = 20.0
 """What a doctor may take."""
 
@@ -143,7 +143,7 @@ def cases(result: Result, only: Sequence[str], counts: dict[str, int]) -> Iterat
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="three clean runs, not 100")
+    parser.add_argument("--clean", type=int, default=100, help="so many clean runs")
     parser.add_argument("--only", nargs="*", default=[], choices=list(FAULTS), help="these faults, no clean runs")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no case after so many minutes")
     parser.add_argument("--result", type=Path, default=RESULTS / f"doctor_faults_{time.strftime('%Y-%m-%d')}.json")
@@ -151,7 +151,7 @@ def main() -> int:
     if os.geteuid() != 0 or sys.platform != "linux":
         parser.error("namespaces need root on Linux")
     result = Result(asked.result)
-    for line in cases(result, asked.only, QUICK if asked.quick else CLEAN):
+    for line in cases(result, asked.only, {kind: round(share * asked.clean) for kind, share in CLEAN.items()}):
         result.write()
         print(line, flush=True)
         if time.monotonic() - began > 60 * asked.minutes:

@@ -11,22 +11,32 @@ from pathlib import Path
 from measure import RESULTS, ROOT
 from pages.chess import chess
 from pages.coloring import coloring
+from pages.hardware import before_renting, in_short, while_running
 from pages.on_policy import on_policy
 from pages.results import headlines, results
 from pages.selfplay import self_play, spiking
 from pages.trading import trading
 
+
+def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Every figure, by section."""
+    yield from results(proofs, benchmarks)
+    yield from in_short(proofs, benchmarks)
+
+
 PROOFS = ROOT / "results"
 BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
 PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "README.md": headlines,
-    ROOT / "docs" / "results.md": results,
+    ROOT / "docs" / "results.md": all_results,
     ROOT / "docs" / "graph-coloring.md": coloring,
     ROOT / "docs" / "stock-trading.md": trading,
     ROOT / "docs" / "chess-core.md": chess,
     ROOT / "docs" / "on-policy.md": on_policy,
     ROOT / "docs" / "self-play.md": self_play,
     ROOT / "docs" / "chess-spiking.md": spiking,
+    ROOT / "docs" / "before-you-rent.md": before_renting,
+    ROOT / "docs" / "while-it-runs.md": while_running,
 }
 """Pages with a generated part, and the function that gives its lines from (proofs, benchmarks)."""
 

@@ -17,6 +17,8 @@ script is killed. Parts:
   extrapolated).
 - gpu_selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
   share. These are the last; `--only selfplay` measures them alone.
+- gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
+  bytes of a clip, share of the copy bandwidth; `--only video` measures them alone.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -50,6 +52,13 @@ DEVICE_S = 60.0
 TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
 WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
+VIDEO_NETS = {
+    "r2plus1d-s": {"name": "r2plus1d-s"},
+    "r2plus1d-s, stem 2 x 4 x 4": {"name": "r2plus1d-s", "stem_stride": [2, 4, 4]},
+    "x3d-s": {"name": "x3d-s"},
+    "mouse3d": {"name": "mouse3d"},
+}
+"""Settings of the networks of video-behavior, at full width."""
 
 
 def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, dict[str, Any]]]:
@@ -89,6 +98,11 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
         add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
     for name in ("stock-trading", *TOYS):
         add_same_bits(name)
+    for name, net in VIDEO_NETS.items():
+        sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
+        small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
+        precision = "bf16" if gpu else "fp32"
+        add(f"video {name}", "gpu_video:clip_updates", precision=precision, net=net, **(sizes if gpu else small))
     selfplay_precision = "bf16" if gpu else "fp32"
     for net in ("10x128", "6x64", "default", "origin"):
         batches = [64, 256, 1024, 4096] if gpu else [8]
@@ -224,6 +238,9 @@ def brief(part: dict[str, Any]) -> str:
         "gpu_busy_share": "of the time the GPU works",
     }
     words = [f"{part['found'][key]:,.4g} {unit}" for key, unit in units.items() if part["found"].get(key) is not None]
+    for batch, found in part["found"].get("batches", {}).items():
+        speed = f"{found['clips_per_s']:,.4g} clips/s" if "clips_per_s" in found else "out of memory"
+        words.append(f"{speed} at {batch}")
     if "equal" in part["found"]:
         words.append("equal fingerprints" if part["found"]["equal"] else "fingerprints DIFFER")
     if "peak_memory_bytes" in part["found"]:

@@ -18,7 +18,7 @@ from ranks import Learner, Loss, OptimConfig, Run, Summary, World, free, rng, st
 @dataclass(frozen=True)
 class Config:
     kind: Literal["dense", "conv", "attention"] = "dense"
-    iterations: int = free(4)
+    iterations: int = free(2)
     global_batch: int = 1024
     width: int = 256
     depth: int = 4

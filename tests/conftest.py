@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -59,6 +60,18 @@ atexit.register(gc.freeze)  # the end of the process does not look at them eithe
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: idle threads wait for work in busy loops
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--executed", action="store_true", help="execute all commands of ranks, and fork none")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests fork the commands of `ranks` that they start (tests/forked)."""
+    if sys.platform == "linux" and not config.getoption("executed"):
+        from tests.forked import Popen
+
+        subprocess.Popen = Popen  # type: ignore[misc]
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, but do not look at the objects of the imported modules again and again."""
     gc.enable()
@@ -83,9 +96,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def cpu_s() -> float:
-    """CPU time of this process and of its children that have ended."""
+    """CPU time of this process and of its children. Of those that run, which are servers that fork processes for many
+    tests, it has their own time and that of the processes that they have waited for (Linux)."""
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    running = [
+        int(ticks)
+        for children in Path("/proc/self/task").glob("*/children")
+        for pid in children.read_text().split()
+        for ticks in stat_fields(pid)[11:15]  # utime, stime, cutime and cstime of proc(5); the state is field 0
+    ]
+    ended_s = times.user + times.system + times.children_user + times.children_system
+    return ended_s + sum(running) / os.sysconf("SC_CLK_TCK")
+
+
+def stat_fields(pid: str) -> list[str]:
+    """What /proc says of a process, after its name; nothing where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,6 +40,19 @@ int clock_gettime(clockid_t id, struct timespec *t) {
 }
 """
 """Only the clock: the times of files stay, as on a machine whose file server has the right time."""
+CLOCK_STEPS = """
+int clock_gettime(clockid_t id, struct timespec *t) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(id, t);
+    struct timespec now;
+    if (!code && id == CLOCK_REALTIME && !real(CLOCK_MONOTONIC, &now) && now.tv_sec % 4 < 2) t->tv_sec -= 60;
+    return code;
+}
+"""
+FSYNC_FAILS = """
+int fsync(int fd) { errno = EIO; return -1; }
+"""
 NVML = """
 /* Two cards of 24 GiB as the NVIDIA library describes them, but for what MEMORY, USED, NAME and INIT change. */
 typedef struct { unsigned long long total, free, used; } memory_t;

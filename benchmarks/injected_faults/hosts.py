@@ -20,7 +20,7 @@ from typing import Any
 
 from measure import ROOT, SOURCE, environment
 
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 """After which a doctor is killed."""
 PORT = 29577
 RATE_MBIT = 1000

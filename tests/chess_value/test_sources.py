@@ -46,7 +46,7 @@ def test_a_game_gives_its_positions_from_a_move_on(tmp_path: Path) -> None:
     fens = [format_fen(board_13) for board_13 in found.boards_N13]
     assert len(fens) == 6
     assert fens[0].endswith("w - - 1 10")
-    assert fens[-1].endswith("b - - 6 12")
+    assert fens[-1].endswith("b - - 4 12")
     assert found.result_N.tolist() == [-1, 1] * 3
     assert (found.cp_N == NO_SCORE).all()
     assert {SOURCES[source] for source in found.source_N} == {"pgn"}
@@ -124,7 +124,7 @@ def test_epd_scores_are_for_the_side_to_move_and_results_for_white(tmp_path: Pat
     [
         (Board().fen(), True),
         ("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1", False),  # a pawn takes the queen
-        ("4k3/8/2p5/3p4/4P3/8/8/3QK3 w - - 0 1", True),  # exd5 cxd5 is even
+        ("4k3/8/2p5/3p4/4P3/8/8/4K3 w - - 0 1", True),  # exd5 cxd5 is even
         ("4k3/8/8/8/8/8/4q3/4K3 w - - 0 1", False),  # check
         ("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", False),  # a promotion
         ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", False),  # stalemate
@@ -136,13 +136,13 @@ def test_quiet_positions(fen: str, quiet: bool) -> None:
 
 
 def test_mirrored_positions_have_mirrored_moves() -> None:
-    boards = random_boards(60, seed=4)
+    boards = random_boards(400, seed=4)
     count = len(boards)
     found = sourced(boards, [None] * count, [1] * count, "own", [False] * count)
     free = boards[boards[:, 9] == 0]
     reflection = mirrored(found)
     assert 0 < len(free) == reflection.count < count
-    for before_13, after_13 in zip(free, reflection.boards_N13, strict=True):
+    for before_13, after_13 in zip(free[:30], reflection.boards_N13[:30], strict=True):
         before, after = (Board(format_fen(words)) for words in (before_13, after_13))
         assert int(after.words[12]) == int(after_13[12])
         assert sorted(before.legal_moves()) == sorted((move ^ 7 ^ 7 << 6) for move in after.legal_moves())
@@ -172,7 +172,7 @@ START = Board().fen()
         ("a.csv", f"{START}\n", "{path}, line 1", "no comma and score"),
         ("a.csv", f"{START},1\n8/8/8 w - - 0 1,2\n", "in {path}, line 2", "the board has 3 ranks"),
         ("a.epd", f"{START}\n{START} ce +0.4;\n4k3/8 w\n", "in {path}, line 2", "a decimal number"),
-        ("a.epd", f"{START}\n\n4k3/8 w\n", "in {path}, line 3", "fields"),
+        ("a.epd", f"{START}\n\n4k3/8 w\n", "in {path}, line 3", "the board has 2 ranks"),
         ("a.epd", "4k3/8/8/8/8/8/8/4K2P w - -\n", "in {path}, line 1", "a pawn on the first or last rank"),
         ("a.txt", "", "the positions of {path}", "'.txt' is no format of positions"),
     ],

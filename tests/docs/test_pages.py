@@ -8,9 +8,10 @@ import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -55,24 +56,34 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**kept, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
-def run(command: str, folder: Path, shell: dict[str, str], prefix: Sequence[str] = ()) -> str:
-    done = subprocess.run(
-        [*prefix, "bash", "-ec", command],
-        cwd=folder,
-        env=shell,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def run(commands: str, folder: Path, shell: dict[str, str]) -> str:
+    """Run a block of a page, and return what it prints. A line that only starts `ranks` needs no shell, and can be
+    forked (tests/forked)."""
+    lines = commands.splitlines()
+    alone = all(re.match(r"ranks [^$&|;<>()`]*(#.*)?$", line) for line in lines)
+    if not alone:
+        return completed(["bash", "-ec", commands], folder, shell)
+    as_tests = {**shell, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    if not as_tests["PYTHONPATH"]:
+        del as_tests["PYTHONPATH"]
+    module = [sys.executable, "-m", "ranks"]
+    return "".join(completed([*module, *shlex.split(line, comments=True)[1:]], folder, as_tests) for line in lines)
+
+
+def completed(command: Sequence[str], folder: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"$ {command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
 
-def on_one_core() -> list[str]:
-    """Start a command on one core, as on a machine with one. It then trains with one rank, unless it gets --ranks: two
+@pytest.fixture
+def one_core() -> Iterator[None]:
+    """Run on one core, as on a machine with one. A command then trains with one rank, unless it gets --ranks: two
     ranks take twice the CPU time for a net as small as those of the pages."""
-    return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0)))]
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    yield
+    os.sched_setaffinity(0, before)
 
 
 def iterations_of(metrics: Path) -> list[int]:
@@ -135,12 +146,13 @@ def test_first_workload(tmp_path: Path, shell: dict[str, str]) -> None:
     assert "'safetensors'" not in imported
 
 
+@pytest.mark.usefixtures("one_core")
 def test_self_play(tmp_path: Path, shell: dict[str, str]) -> None:
     page = ROOT / "docs" / "self-play.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
     no_gpus = {**shell, "CUDA_VISIBLE_DEVICES": ""}
-    said = "".join(run(block, tmp_path, no_gpus, on_one_core()) for block in commands_of(page))
+    said = "".join(run(block, tmp_path, no_gpus) for block in commands_of(page))
     best = re.search(r"^  best_move +(\S+)$", said, re.MULTILINE)
     assert best is not None
     assert float(best[1]) > 0.6, "a new net finds 0.22; the net has learned nothing"
@@ -152,13 +164,14 @@ def test_self_play(tmp_path: Path, shell: dict[str, str]) -> None:
     assert all(line.strip() in lines for line in loop.splitlines()), "the page shows another loop"
 
 
+@pytest.mark.usefixtures("one_core")
 def test_on_policy(tmp_path: Path, shell: dict[str, str]) -> None:
     pytest.importorskip("gymnasium")
     page = ROOT / "docs" / "on-policy.md"
     for name, text in files_of(page).items():
         (tmp_path / name).write_text(text)
     no_gpus = {**shell, "CUDA_VISIBLE_DEVICES": ""}
-    said = "".join(run(block, tmp_path, no_gpus, on_one_core()) for block in commands_of(page))
+    said = "".join(run(block, tmp_path, no_gpus) for block in commands_of(page))
     steps, right = re.search(r"^steps (\d+)$", said, re.MULTILINE), re.search(r"^right (\S+)$", said, re.MULTILINE)
     assert steps is not None
     assert int(steps[1]) > 300, "the exported policy has learned nothing"

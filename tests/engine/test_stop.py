@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 from ranks import RunConfig, World
+from tests.forked import FORKED_CODE
 
 HANGS = """
 from ranks import RunConfig, World
+from tests.forked import FORKED_CODE
 world = World.join(RunConfig(threads=1, stop_grace="1s"), device="cpu", workload="test")
 world.session.attached, world.session.saved = True, lambda: 30
 print("ready", flush=True)
@@ -46,7 +47,7 @@ def test_a_signal_to_a_forked_process_does_not_stop_the_rank() -> None:
 
 def test_a_lone_process_that_hangs_obeys_a_signal_after_the_grace_time() -> None:
     """No launcher watches it. A run with several ranks: tests/launch/test_hangs.py."""
-    process = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*FORKED_CODE, HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.terminate()

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ranks.hardware.catalogue.gpus import catalogue, find
-from ranks.hardware.doctor.checks import compute, driver, limits, memory, processor, software
+from ranks.hardware.doctor.checks import clock, compute, disk, driver, limits, memory, processor, software
 from ranks.hardware.doctor.doctor import PROBES
 from ranks.hardware.doctor.finding import Asked, Severity
 
@@ -42,6 +43,11 @@ def doctor(
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout)["findings"]
+
+
+def first_on_path(folder: Path) -> dict[str, str]:
+    """Process variables with which Python finds the modules of a folder before all others."""
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def bad(findings: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -75,7 +81,7 @@ def test_a_machine_that_trains_has_no_failure(tmp_path: Path) -> None:
         ("memory", "mount -t tmpfs -o size=1m tmpfs /dev/shm", "/dev/shm", "1 MiB free"),
         ("disk", "mkdir runs; mount -t tmpfs -o ro tmpfs runs", "runs folder", "Read-only file system"),
         ("disk", "mkdir runs; mount -t tmpfs -o size=8m tmpfs runs", "runs folder", "8 MiB free"),
-        ("disk", "mkdir runs; mount -t tmpfs -o size=300m,nr_inodes=9 tmpfs runs", "runs folder", "more files"),
+        ("disk", "mkdir runs; mount -t tmpfs -o size=300m,nr_inodes=9 tmpfs runs", "runs folder", "free inodes"),
         ("limits", "ulimit -n 64", "open files", "a limit of 64"),
         ("network", "", "loopback", "127.0.0.1"),
     ],
@@ -130,13 +136,54 @@ def test_a_run_from_the_future(tmp_path: Path) -> None:
     assert doctor("--only", "clock", "--strict", cwd=tmp_path)[0] == 1
 
 
+class SteppingClock:
+    """Clocks that move by what is slept. The wall clock is set back by a minute after two seconds."""
+
+    def __init__(self) -> None:
+        self.steady_s = 100.0
+
+    def sleep(self, seconds: float) -> None:
+        self.steady_s += seconds
+
+    def monotonic(self) -> float:
+        return self.steady_s
+
+    def wall(self) -> float:
+        return 1.8e9 + self.steady_s - (60.0 if self.steady_s > 102.0 else 0.0)
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stepping = SteppingClock()
+    monkeypatch.setattr(time, "sleep", stepping.sleep)
+    monkeypatch.setattr(time, "monotonic", stepping.monotonic)
+    monkeypatch.setattr(time, "time", stepping.wall)
+    assert clock.measure(Asked(2, str(tmp_path))).jump_s == pytest.approx(-60.0)
+    jumped = clock.ClockFacts(1.8e9, -60.0, 0.0, -1.0, -1.0)
+    (found,) = clock.judge(jumped, ASKED)
+    assert (found.severity, found.found) == (Severity.WARNING, "it jumped by -60.0 s within 3 s")
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_runs_folder_that_cannot_be_made(kind: str, tmp_path: Path) -> None:
+    """A file in its place, and a link to a disk that is not mounted. Its parent could be written."""
+    runs = tmp_path / "runs"
+    if kind == "file":
+        runs.write_text("no folder")
+    else:
+        runs.symlink_to(tmp_path / "volume")
+    asked = replace(ASKED, runs_dir=str(runs / "mine"), checkpoint_bytes=1)
+    found = next(iter(disk.judge(disk.measure(asked), asked)))
+    assert (found.severity, found.topic) == (Severity.FAILURE, "runs folder")
+    assert {"file": "is a file, not a folder", "link": "which does not exist"}[kind] in found.found
+
+
 # Libraries that hang, lie or die -------------------------------------------------------------------------------------
 
 NVML = """
 import os, time
 class NVMLError(Exception): pass
 class Memory: total, used = 24 * 2**30, {used}
-class Process: pid, usedGpuMemory = os.getppid(), {used}
+class Process: pid, usedGpuMemory = {pid}, {used}
 def nvmlInit(): {init}
 def nvmlShutdown(): pass
 def nvmlSystemGetDriverVersion(): return "580.1"
@@ -152,7 +199,7 @@ def nvmlDeviceGetTotalEccErrors(handle, kind, counter): return {ecc}
 def nvmlDeviceGetCurrPcieLinkWidth(handle): return {width}
 def nvmlDeviceGetMaxPcieLinkWidth(handle): return 16
 """
-HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "width": 16}
+HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "width": 16, "pid": os.getpid()}
 
 
 @pytest.mark.parametrize(
@@ -162,6 +209,7 @@ HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "wi
         ({}, ["--gpus", "8"], [("failure", "gpus", "2 x NVIDIA GeForce RTX 4090")]),
         ({}, ["--gpus", "2", "--expect", "B200"], [("failure", "gpus", "RTX 4090")]),
         ({"used": 9 * 2**30}, [], [("warning", "gpu 0", "9.0 of 24 GiB"), ("warning", "gpu 1", "are used by")]),
+        ({"used": 9 * 2**30, "pid": "os.getpid()"}, [], []),  # a process of the doctor
         ({"slowed": 64}, [], [("warning", "gpu 0", "too hot"), ("warning", "gpu 1", "too hot")]),
         ({"ecc": 3}, [], [("warning", "gpu 0", "3 uncorrected"), ("warning", "gpu 1", "3 uncorrected")]),
         ({"width": 8}, [], [("warning", "gpu 0", "8 of 16 PCI lanes"), ("warning", "gpu 1", "8 of 16")]),
@@ -172,7 +220,7 @@ def test_what_the_driver_says(
     changes: dict[str, Any], flags: list[str], expected: list[tuple[str, str, str]], tmp_path: Path
 ) -> None:
     (tmp_path / "pynvml.py").write_text(NVML.format(**{**HEALTHY, **changes}))
-    code, findings = doctor("--only", "driver", *flags, cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    code, findings = doctor("--only", "driver", *flags, cwd=tmp_path, environ=first_on_path(tmp_path))
     found = bad(findings)
     assert code == any(severity == "failure" for severity, _, _ in expected)
     assert [row[:2] for row in found] == [row[:2] for row in expected]
@@ -185,7 +233,7 @@ def test_a_library_that_hangs_is_left_with_the_line_at_which_it_hangs(tmp_path: 
         "import ranks.hardware.doctor.doctor as d; from dataclasses import replace\n"
         "d.PROBES = tuple(replace(p, limit_s=8.0) for p in d.PROBES)\n"
     )
-    code, findings = doctor("--only", "driver", cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    code, findings = doctor("--only", "driver", cwd=tmp_path, environ=first_on_path(tmp_path))
     found = one(findings)
     assert code == 1
     assert found["found"].startswith("no answer after 8 s: in pynvml.py:")
@@ -194,7 +242,7 @@ def test_a_library_that_hangs_is_left_with_the_line_at_which_it_hangs(tmp_path: 
 
 def test_a_torch_that_cannot_be_imported(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.13: cannot open shared object file')")
-    code, findings = doctor("--only", "software", cwd=tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    code, findings = doctor("--only", "software", cwd=tmp_path, environ=first_on_path(tmp_path))
     assert code == 1
     assert "cannot be imported: OSError: libcudart.so.13" in one(findings)["found"]
 
@@ -234,8 +282,12 @@ def test_memory_and_limits_of_a_container() -> None:
     gpus = Asked(ranks=8, runs_dir="runs", gpus=8)
     roomy = memory.MemoryFacts(64 * GIB, 60 * GIB, None, 64 * 2**20, 64 * 2**20)
     assert severities(memory.judge(roomy, gpus)) == [Severity.OK, Severity.FAILURE]
-    few = limits.LimitsFacts(files=1_048_576, files_hard=1_048_576, tasks_left=40, locked=64 * 1024)
-    assert severities(limits.judge(few, gpus)) == [Severity.OK, Severity.FAILURE, Severity.WARNING]
+    few = limits.LimitsFacts(1_048_576, 1_048_576, tasks_left=40, locked=64 * 1024, tasks_limit=100)
+    _, tasks = limits.judge(few, gpus)
+    assert tasks.found == "40 more processes and threads, of 100 that are allowed"
+    _, _, locked = limits.judge(replace(few, has_rdma=True), gpus)
+    assert locked.severity == Severity.WARNING
+    assert "64 KiB may be locked" in locked.found
     assert severities(limits.judge(limits.LimitsFacts(-1, -1, None, -1), gpus)) == [Severity.OK]
 
 

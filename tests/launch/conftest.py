@@ -118,8 +118,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         path = tmp_path / "script.py"
         path.write_text(PRELUDE + script)
         mark = uuid.uuid4().hex
-        source = Path(__file__).parents[2] / "src"
-        env = os.environ | {"PYTHONPATH": str(source), "TMPDIR": str(tmp_path / "tmp"), "TEST_MARK": mark}
+        env = os.environ | {"TMPDIR": str(tmp_path / "tmp"), "TEST_MARK": mark}
         env |= {"TEST_FOLDER": str(tmp_path), "MASTER_ADDR": "not-ours"}
         env["TEST_HANGS"] = json.dumps(hangs)
         process = subprocess.Popen(

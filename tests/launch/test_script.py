@@ -27,16 +27,14 @@ dist.all_reduce(total)
 print("rank", rank, "of", os.environ["LOCAL_WORLD_SIZE"], "attempt", attempt, "total", total.item(), sys.argv[1:])
 dist.destroy_process_group()
 """
-LAUNCH = "import sys\nfrom pathlib import Path\nfrom ranks.launch.script import launch_script\n"
 
 
-def command(folder: Path, call: str) -> list[str]:
-    script = folder / "script.py"
-    return [sys.executable, "-c", f"{LAUNCH}script = Path({str(script)!r})\nsys.exit(launch_script({call}))"]
+def command(folder: Path, *flags: str, arguments: tuple[str, ...] = ()) -> list[str]:
+    return [sys.executable, "-m", "ranks", "launch", "--gpus", "none", *flags, str(folder / "script.py"), *arguments]
 
 
 def test_a_torchrun_script_recovers_and_listens_on_loopback_only(start: Any, tmp_path: Path) -> None:
-    launcher = start(ALL_REDUCE, command=command(tmp_path, "script, ['--flag', 'x'], gpus='none', ranks=2"))
+    launcher = start(ALL_REDUCE, command=command(tmp_path, "--ranks", "2", arguments=("--flag", "x")))
     launcher.wait_for("meeting0", "meeting1")
     listening = [
         connection.laddr.ip
@@ -60,7 +58,7 @@ def test_any_failure_restarts_until_max_restarts(start: Any, tmp_path: Path) -> 
         "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\ntouch(f'start{attempt}')\n"
         "raise ValueError(f'always, {attempt}')\n"
     )
-    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=2"))
+    launcher = start(script, command=command(tmp_path, "--ranks", "1", "--max-restarts", "2"))
     code, out, err = launcher.end()
     assert code == 3
     assert err.count(": ValueError: always") == 3
@@ -75,7 +73,7 @@ def test_two_equal_failures_at_the_start_end_it(start: Any, tmp_path: Path) -> N
         "wait_for(f'start{os.environ[\"TORCHELASTIC_RESTART_COUNT\"]}-{1 - rank}')\n"
         "raise ValueError('no such file')\n"
     )
-    launcher = start(script, command=command(tmp_path, "script, gpus='none', ranks=2"))
+    launcher = start(script, command=command(tmp_path, "--ranks", "2"))
     code, _, err = launcher.end()
     assert code == 3
     assert err.endswith("gave up: 2 starts in a row failed at once with the same error\n")
@@ -83,9 +81,7 @@ def test_two_equal_failures_at_the_start_end_it(start: Any, tmp_path: Path) -> N
 
 
 def test_without_restarts_a_failure_is_exit_1(start: Any, tmp_path: Path) -> None:
-    launcher = start(
-        "raise ValueError('once')\n", command=command(tmp_path, "script, gpus='none', ranks=1, max_restarts=0")
-    )
+    launcher = start("raise ValueError('once')\n", command=command(tmp_path, "--ranks", "1", "--max-restarts", "0"))
     code, _, err = launcher.end()
     assert code == 1
     assert err.count(": ValueError: once") == 1

@@ -17,6 +17,7 @@ import torch
 from ranks import UserError
 from ranks.cli.main import main
 from tests.cli.conftest import ranks
+from tests.forked import FORKED_CODE
 from tests.rl.fixtures import single_rank
 
 pytest.importorskip("gymnasium")
@@ -114,7 +115,7 @@ def test_workers_end_when_their_rank_is_killed(before: str, end: str) -> None:
     workers."""
     hang = "ctypes.PyDLL(None).sleep(10**6)" if before.startswith("#") else "time.sleep(10**6)"
     code = ORPHANS.replace("BEFORE", before).replace("END", end).replace("HANG", hang)
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as rank:
+    with subprocess.Popen([*FORKED_CODE, code], stdout=subprocess.PIPE, text=True) as rank:
         assert rank.stdout is not None
         lines = [rank.stdout.readline() for _ in range(3 if "step" in end else 1)]
         rank.kill()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from ranks import RunConfig, UserError
+from ranks import RunConfig, UserError, World
 from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED
 from ranks.workloads.video_behavior.clips.balance import class_balance, study_lines
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
-from ranks.workloads.video_behavior.clips.stream import ClipStream, bout_probabilities
+from ranks.workloads.video_behavior.clips.stream import ClipBatch, ClipStream, bout_probabilities
 from ranks.workloads.video_behavior.config import AugmentConfig, ClipConfig, Config
 from tests.video_behavior.example_frames import CLASSES, CPU, SMALL, example_frames, pixels_of, world_of
 
@@ -23,33 +23,52 @@ def clip_stream(cfg: Config, rank: int = 0, size: int = 1, data: LabelledFrames 
     return ClipStream(ClipCutter(data or example_frames(), cfg.clips, CPU), cfg, world_of(rank, size, config))
 
 
+def augmented(stream: ClipStream, iteration: int) -> ClipBatch:
+    """All clips of an iteration that this rank carries."""
+    batch = stream.at(iteration)
+    return stream.augmented(batch.gather(batch.shards.ids))
+
+
 @pytest.mark.parametrize("iteration", [0, 3, 4, 11])
 def test_the_batch_is_a_pure_function_of_the_iteration_on_one_to_four_ranks(iteration: int) -> None:
     """Also with another micro-batch, and after other iterations."""
-    batch = clip_stream(SMALL).at(iteration)
-    whole = batch.gather(batch.shards.ids)
+    whole = augmented(clip_stream(SMALL), iteration)
     for size in (2, 3, 4):
         parts = []
         for rank in range(size):
             stream = clip_stream(SMALL, rank, size)
-            _ = stream.gather(9, torch.arange(9 * 16, 9 * 16 + 2))
+            augmented(stream, 9)
             mine = stream.at(iteration)
-            parts += [mine.gather(micro.ids) for micro in mine.split(max_cost=3)]
+            parts += [stream.augmented(mine.gather(micro.ids)) for micro in mine.split(max_cost=3)]
         assert torch.equal(torch.cat([part.label_BC for part in parts]), whole.label_BC)
         assert torch.equal(torch.cat([part.clips_BTHW for part in parts]), whole.clips_BTHW)
+
+
+def test_workers_read_the_clips_that_the_rank_would_read() -> None:
+    """In another order of iterations too: a resume, and an epoch that begins."""
+    cfg = replace(SMALL, workers=3)
+    world = World.join(RunConfig(seed=5, shards=8, threads=1), device="cpu", workload="test")
+    try:
+        ahead, alone = ClipStream(ClipCutter(example_frames(), cfg.clips, CPU), cfg, world), clip_stream(SMALL)
+        for iteration in (2, 3, 4, 5, 1):
+            found, expected = augmented(ahead, iteration), augmented(alone, iteration)
+            assert torch.equal(found.clips_BTHW, expected.clips_BTHW)
+            assert torch.equal(found.label_BC, expected.label_BC)
+    finally:
+        world.leave()
 
 
 def test_another_iteration_or_seed_gives_other_clips() -> None:
     stream, cfg = clip_stream(SMALL), RunConfig(seed=6)
     other = ClipStream(ClipCutter(example_frames(), SMALL.clips, CPU), SMALL, world_of(config=cfg))
-    frames = [tuple(s.frames_of(torch.arange(i * 16, i * 16 + 16)).tolist()) for s in (stream, other) for i in range(9)]
-    assert len(set(frames)) == len(frames)
+    batches = [augmented(each, iteration) for each in (stream, other) for iteration in range(9)]
+    assert len({batch.clips_BTHW.sum().item() for batch in batches}) == len(batches)
 
 
 def test_each_epoch_samples_each_class_by_its_share_to_within_one_clip_a_bout() -> None:
     stream = clip_stream(replace(SMALL, epoch_clips=640))
     for epoch in range(3):
-        frames = stream.frames_of(torch.arange(epoch * 640, (epoch + 1) * 640)).numpy()
+        frames = stream.clips.frames_of(torch.arange(640), key=epoch).numpy()
         found_C = np.bincount(stream.cutter.data.class_N[frames], minlength=3)
         np.testing.assert_allclose(found_C, 640 * stream.balance.sampled_C, atol=len(stream.bouts))
         assert set(frames) <= set(stream.cutter.data.frames_of("train").tolist())
@@ -130,14 +149,14 @@ def test_ignored_frames_are_never_sampled() -> None:
     data = replace(data, label_NC=label_NC)
     assert (data.class_N[::3] == IGNORED).all()
     stream = clip_stream(SMALL, data=data)
-    assert (data.class_N[stream.frames_of(torch.arange(64)).numpy()] != IGNORED).all()
+    assert (data.class_N[stream.clips.frames_of(torch.arange(64), key=1).numpy()] != IGNORED).all()
     assert not set(data.frames_of("val")) & set(range(0, len(label_NC), 3))
 
 
 def test_overlapping_behaviours_are_sampled_with_frames_that_show_none() -> None:
     data = example_frames(multi=True)
     stream = clip_stream(replace(SMALL, imbalance_power=1.0, augment=AugmentConfig(flips=False)), data=data)
-    label_BC = data.label_NC[stream.frames_of(torch.arange(64)).numpy()]
+    label_BC = data.label_NC[stream.clips.frames_of(torch.arange(64), key=1).numpy()]
     assert {int(number) for number in label_BC.sum(1)} == {0, 1, 2}
     assert len(stream.balance.share_C) == 3
 

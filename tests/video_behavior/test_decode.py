@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.video.decode import open_video, probe
+from ranks.workloads.video_behavior.video.decode import count_frames, open_video, probe
 from ranks.workloads.video_behavior.video.picture import Crop, Picture, parse_size
 
-from .videos import moving_square, write_frames, write_square
+from .videos import moving_square, write_frames, write_ramp, write_square
 
 
 def decoded(path: Path, picture: Picture | None = None) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -42,6 +42,38 @@ def test_limited_and_full_range_show_the_same_scene(tmp_path: Path) -> None:
     limited, full = (decoded(tmp_path / name)[0] for name in ("limited.mp4", "full.mp4"))
     assert np.abs(limited.astype(int) - full).mean() < 2
     assert limited.max() > 210
+
+
+@pytest.mark.parametrize(
+    ("name", "pixels", "color_range", "codec"),
+    [
+        ("gray.mp4", "gray", None, "libx264"),
+        ("gray.mkv", "gray", None, "libx264"),
+        ("gray.avi", "gray", None, "libx264"),
+        ("gray.h264", "gray", None, "libx264"),
+        ("full.mp4", "gray", 2, "libx264"),
+        ("hevc.mp4", "gray", None, "libx265"),
+        ("ffv1.mkv", "gray", None, "ffv1"),
+        ("yuvj.mp4", "yuvj420p", None, "libx264"),
+        ("limited.mp4", "yuv420p", None, "libx264"),
+        ("tagged.mp4", "yuv420p", 1, "libx264"),
+    ],
+)
+def test_every_grey_survives_in_full_and_in_limited_range(
+    tmp_path: Path, name: str, pixels: str, color_range: int | None, codec: str
+) -> None:
+    """H.264 without colour has no tag and full range; its frames are decoded as yuv420p, as those of limited range."""
+    row_W = write_ramp(tmp_path / name, pixels, color_range, codec)
+    found_NHW = decoded(tmp_path / name)[0]
+    assert np.abs(found_NHW[:, 24].astype(int) - row_W).max() <= (1 if pixels == "yuv420p" else 0)
+
+
+def test_colour_of_full_range_is_read_as_its_tag_says(tmp_path: Path) -> None:
+    """The same luma, 16 to 235, without a tag and with one."""
+    for color_range, (black, white) in ((None, (0, 255)), (2, (16, 235))):
+        write_ramp(tmp_path / "a.mp4", "yuv420p", color_range)
+        greys = decoded(tmp_path / "a.mp4")[0]
+        assert (int(greys.min()), int(greys.max())) == (black, white)
 
 
 def test_a_variable_frame_rate_has_the_times_of_the_file(tmp_path: Path) -> None:
@@ -103,6 +135,13 @@ def test_what_is_no_video_is_refused(tmp_path: Path) -> None:
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UserError, match="not a size"):
         parse_size(text)
+
+
+def test_frames_are_counted_where_the_header_has_no_length(tmp_path: Path) -> None:
+    path = tmp_path / "stream.h264"
+    write_ramp(path, "yuv420p")
+    assert probe(path).expected_frames is None
+    assert count_frames(path) == len(decoded(path)[0]) == 3
 
 
 def test_facts_of_the_header(tmp_path: Path) -> None:

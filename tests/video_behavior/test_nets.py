@@ -10,17 +10,17 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ranks import UserError
+from ranks import RunConfig, UserError
 from ranks.engine.export.export import export_model
 from ranks.onnx_export.layout import examples_of, layout_of
 from ranks.onnx_export.write import write_onnx
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, VideoNetConfig
 from ranks.workloads.video_behavior.net.examples import example_inputs
 from ranks.workloads.video_behavior.net.layers import grey_and_motion
-from ranks.workloads.video_behavior.net.layout import set_channels_last
+from ranks.workloads.video_behavior.net.layout import choose_layout, set_channels_last
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 from tests.engine.plain_torch import value_of
-from tests.video_behavior.example_frames import SMALL
+from tests.video_behavior.example_frames import SMALL, world_of
 
 CLASSES = ("rest", "active", "walk", "lick", "shake", "withdraw")
 TINY = {
@@ -123,3 +123,11 @@ def test_wrong_sizes_are_refused() -> None:
     for make in wrong:
         with pytest.raises(UserError):
             make()
+
+
+@pytest.mark.parametrize("config", [RunConfig(exact=True), RunConfig(deterministic=True)])
+def test_no_layout_is_measured_where_a_resume_must_give_the_same_bits(config: RunConfig) -> None:
+    """A resume may measure another one than the start. It would round otherwise."""
+    net = make_net(SMALL, CLASSES)
+    assert "no layout is measured" in choose_layout(net, SMALL.clips, 4, world_of(config=config))
+    assert not any(getattr(module, "channels_last", False) for module in net.modules())

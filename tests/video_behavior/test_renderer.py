@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ranks.data.prepared.file_lock import file_lock
 from ranks.engine.sharding.numpy_rng import numpy_generator
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.frame_labels import exclusive_labels
 from ranks.workloads.video_behavior.annotations.read import read_annotation
+from ranks.workloads.video_behavior.clips.prepare import rendered_folder
+from ranks.workloads.video_behavior.config import PRESETS, RenderedConfig
 from ranks.workloads.video_behavior.renderer.command import render
 from ranks.workloads.video_behavior.renderer.looks import RANGES, draw_look
 from ranks.workloads.video_behavior.renderer.render import FPS, JITTER_FRAMES, StudyPlan, noted_events
@@ -42,6 +45,44 @@ def test_a_study_as_a_lab_would_have_it(tmp_path: Path) -> None:
     assert np.array_equal(np.array(study.classes)[label_N][far_N], np.array(CLASSES)[true_N][far_N])
     with pytest.raises(UserError, match="it has another study"):
         render(tmp_path / "one", animals=5, seconds=30.0, size=32, seed=1)
+
+
+def test_a_study_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+    """Whatever a kill left: some videos, all of them with or without rendered.json, temporary files."""
+    plan, folder = StudyPlan(animals=5, seconds=10.0, size=16), tmp_path / "study"
+    found = render_study(plan, folder, workers=1)
+    table = (folder / "dataset.csv").read_bytes()
+    video = folder / "videos" / "mouse000.mp4"
+    rendered_ns = video.stat().st_mtime_ns
+    (folder / "dataset.csv").unlink()
+    assert render_study(plan, folder, workers=1) == found
+    assert (folder / "dataset.csv").read_bytes() == table
+    assert video.stat().st_mtime_ns == rendered_ns, "nothing is rendered twice"
+    for damage in ("", "{}", "3"):
+        (folder / "dataset.csv").unlink()
+        (folder / "rendered.json").write_text(damage)
+        left = folder / "videos" / ".mouse000.mp4.17.tmp"
+        left.write_bytes(b"half")
+        assert render_study(plan, folder, workers=1) == found
+        assert not left.exists()
+    with file_lock(folder / ".lock", "the study"):
+        assert render_study(plan, folder) == found, "a finished one needs no lock"
+
+
+def test_a_folder_with_a_study_of_the_user_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dataset.csv").write_text("video,annotation\n")
+    with pytest.raises(UserError, match="it has another study"):
+        render_study(StudyPlan(animals=5, seconds=10.0, size=16), tmp_path, workers=1)
+
+
+def test_videos_are_rendered_at_the_size_of_the_clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at 64 pixels to be enlarged to 256, as preset full did."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rendered = RenderedConfig(animals=5, seconds=10.0)
+    for clip_size, size in ((24, 24), (33, 34)):
+        facts = probe(next(rendered_folder(rendered, clip_size).glob("videos/*.mp4")))
+        assert (facts.height, facts.width) == (size, size)
+    assert {preset().rendered.size for preset in PRESETS.values()} == {None}
 
 
 def test_the_shares_of_the_classes_and_enough_withdrawals() -> None:

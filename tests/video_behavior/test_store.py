@@ -15,15 +15,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ranks.data.prepared.file_lock import file_lock
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.cache import cache_videos
-from ranks.workloads.video_behavior.video.store.decode_part import HEAD_BYTES, npy_head
 from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, open_store
+from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, npy_head
 
-from .videos import write_square
+from .videos import write_ramp, write_square
 
 PICTURE = Picture((24, 32))
+PYTHON = sys.executable
 CACHE = """
 import json, sys
 from pathlib import Path
@@ -90,34 +92,68 @@ def test_a_killed_command_continues(tmp_path: Path) -> None:
     videos = videos_in(tmp_path, 5, 2000)
     argv = [sys.executable, "-c", CACHE, json.dumps([(n, str(p)) for n, p in videos]), str(tmp_path / "store")]
     process = subprocess.Popen(argv, start_new_session=True, stderr=subprocess.DEVNULL)
-    while not list((tmp_path / "store").glob("*.json")):
+    while not (done := [path for path in (tmp_path / "store").glob("*.json") if len(path.stem) == 24]):
         assert process.poll() is None
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    whole = min((tmp_path / "store").glob("*.json"), key=lambda path: path.stat().st_mtime_ns).with_suffix(".npy")
+    whole = done[0].with_suffix(".npy")
     before = whole.stat().st_mtime_ns
     store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
     assert whole.stat().st_mtime_ns == before
     assert [video.num_frames for video in store.videos] == [5, 2000]
+    assert not list(store.folder.glob(".*.tmp"))
     open_store(tmp_path / "store", verify=True)
 
 
-def test_a_bad_video_is_named(tmp_path: Path) -> None:
-    videos = videos_in(tmp_path, 5, 5)
+def test_up_to_ten_bad_videos_are_named_with_their_reasons(tmp_path: Path) -> None:
+    videos = videos_in(tmp_path, *[2] * 3)
     videos[1][1].write_text("no video")
-    with pytest.raises(UserError, match=r"v1.mp4"):
+    with pytest.raises(UserError, match=r"v1.mp4\nfound: no video, or damaged"):
         cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    videos += [(f"gone{i}.mp4", tmp_path / f"gone{i}.mp4") for i in range(10)]
+    with pytest.raises(UserError) as raised:
+        cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    assert raised.value.asked == "11 videos"
+    lines = raised.value.found.splitlines()[1:]
+    assert "v1.mp4: no video, or damaged" in lines[0]
+    assert [f"gone{i}.mp4: No such file" in lines[1 + i] for i in range(9)] == [True] * 9
+    assert lines[10:] == ["  and 1 more"]
     assert not (tmp_path / "store" / "store.json").exists()
 
 
+@pytest.fixture
+def decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in place of the decoder; its argument 4 is the task."""
+    program = tmp_path / "python"
+    monkeypatch.setattr(sys, "executable", str(program))
+    program.touch(0o755)
+    return program
+
+
+def test_videos_whose_decoder_fails_do_not_keep_the_others_from_being_decoded(tmp_path: Path, decoder: Path) -> None:
+    """The decoder is killed once over v1, and each time over v0 and v2."""
+    decoder.write_text(f"""#!/bin/sh
+case "$3" in
+    *v1.mp4*) [ -e {tmp_path}/killed ] || {{ touch {tmp_path}/killed; kill -9 $$; }};;
+    *) kill -9 $$;;
+esac
+exec {PYTHON} "$@"
+""")
+    with pytest.raises(UserError) as raised:
+        cache_videos(videos_in(tmp_path, 3, 4, 5), tmp_path / "store", PICTURE, workers=1)
+    lines = raised.value.found.splitlines()[1:]
+    ended = "its decoder ended after 0 frames (killed by signal 9), 2 times"
+    assert [f"v{i}.mp4: {ended}" in line for i, line in zip((0, 2), lines, strict=True)] == [True, True]
+    assert (tmp_path / "killed").exists()
+    assert len(list((tmp_path / "store").glob("*.npy"))) == 1, "v1 is there"
+
+
 def test_a_decoder_that_hangs_is_started_again_and_then_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, decoder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The decoder here is a program that sleeps."""
-    (tmp_path / "python").write_text("#!/bin/sh\nexec sleep 60\n")
-    (tmp_path / "python").chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    decoder.write_text("#!/bin/sh\nexec sleep 60\n")
     with pytest.raises(UserError, match=r"v0.mp4[\s\S]*hung after 0 frames for 0.2 s, 2 times"):
         cache_videos(videos_in(tmp_path, 5), tmp_path / "store", PICTURE, workers=1, silent_s=0.2)
     assert "it is decoded once more" in capsys.readouterr().err
@@ -131,6 +167,80 @@ def test_a_disk_that_is_too_small_is_refused_before_anything_is_decoded(
     with pytest.raises(UserError, match=r"0.00 GB are free"):
         cache_videos(videos_in(tmp_path, 50), tmp_path / "store", PICTURE)
     assert not list((tmp_path / "store").glob("*.npy"))
+
+
+def test_a_stream_without_a_length_counts_in_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_ramp(tmp_path / "a.h264", "yuv420p")
+    cache_videos([("a", tmp_path / "a.h264")], tmp_path / "store", PICTURE, workers=1)
+    assert "1 videos to decode, about 3 frames" in capsys.readouterr().err
+
+
+def test_what_a_killed_command_left_is_deleted(tmp_path: Path) -> None:
+    """Temporary files, and frames of which nobody knows where they come from."""
+    videos = videos_in(tmp_path, 3)
+    (tmp_path / "store").mkdir()
+    left = [tmp_path / "store" / name for name in (".abc.17.tmp", ".store.json.tmp", f"{'0' * 24}.npy")]
+    for path in left:
+        path.write_bytes(b"x" * 1000)
+    (tmp_path / "store" / "notes.json").write_text("of the user")
+    cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    assert [path.exists() for path in left] == [False] * 3
+    assert (tmp_path / "store" / "notes.json").exists()
+
+
+def test_a_change_in_the_middle_of_a_video_is_noticed_and_its_old_frames_are_deleted(tmp_path: Path) -> None:
+    """Neither its size nor its first and last MiB change. Frames of videos that are gone go too."""
+    videos = videos_in(tmp_path, 4, 5, 6)
+    with videos[0][1].open("ab") as file:
+        file.write(bytes(3 * 2**20))
+    cached = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    with videos[0][1].open("r+b") as file:
+        file.seek(3 * 2**19)
+        file.write(b"changed")
+    videos[2][1].unlink()
+    again = cache_videos(videos[:1], tmp_path / "store", PICTURE, workers=1)
+    assert again.videos[0].key != cached.videos[0].key
+    kept = {path.stem for path in again.folder.glob("*.npy")}
+    assert kept == {again.videos[0].key, cached.videos[1].key}, "the second video is still there"
+    assert {path.stem for path in again.folder.glob("*.json")} - {"store", "sources"} == kept
+
+
+def test_a_store_that_is_whole_needs_neither_its_lock_nor_its_videos(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ranks that start together wait for nobody. The content of a video is not read again."""
+    videos = videos_in(tmp_path, 3, 4)
+    for _, path in videos:
+        os.utime(path, ns=(10**18, 10**18))
+    folder = tmp_path / "store"
+    cached = cache_videos(videos, folder, PICTURE, workers=1)
+    capsys.readouterr()
+    with file_lock(folder / ".lock", "the store"):
+        videos[0][1].write_bytes(b"x" * videos[0][1].stat().st_size)
+        os.utime(videos[0][1], ns=(10**18, 10**18))
+        assert cache_videos(videos, folder, PICTURE).sha256 == cached.sha256
+    assert capsys.readouterr().err == ""
+
+
+def test_damaged_files_of_a_store_are_named_and_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    videos = videos_in(tmp_path, 3)
+    store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    before = modified(store)
+    for content in ("{}", '{"format": 2}', '{"format": 2, "size": [1], "videos": [[]]}', "[", "3"):
+        (store.folder / "store.json").write_text(content)
+        (store.folder / "sources.json").write_text(content)
+        with pytest.raises(UserError, match=r"no store.json of this version, or it is damaged"):
+            open_store(store.folder)
+        assert modified(cache_videos(videos, store.folder, PICTURE)) == before
+    name = f"{store.videos[0].key}.json"
+    nothing = '{"source": "", "sha256": "", "warnings": [], "size": [24, 32], "times_s": []}'
+    wrong = '{"size": 3, "times_s": 4, "sha256": 5, "source": 6, "warnings": 7}'
+    for content in ("[]", "", '{"size": [24, 32]}', nothing, wrong, "{}"):
+        (store.folder / name).write_text(content)
+        with pytest.raises(UserError, match=rf"the frames of v0.mp4 are missing or damaged: {name}"):
+            open_store(store.folder)
+    assert cache_videos(videos, store.folder, PICTURE, workers=1).sha256 == store.sha256
+    assert f"{name} is not what ranks wrote" in capsys.readouterr().err
 
 
 def test_the_head_is_numpy_s_own(tmp_path: Path) -> None:

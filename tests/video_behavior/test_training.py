@@ -18,6 +18,8 @@ from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
 from ranks.workloads.video_behavior.renderer.schedule import CLASSES as CLASSES_RENDERED
 from ranks.workloads.video_behavior.renderer.schedule import SHARES
 from ranks.workloads.video_behavior.training import BestScore, train
+from ranks.workloads.video_behavior.video.store.command import cache as cache_study
+from ranks.workloads.video_behavior.video.store.frame_store import open_store
 from tests.engine.group import run_ranks
 from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames
 
@@ -56,12 +58,16 @@ def test_overlapping_behaviours_have_a_sigmoid_each(tmp_path: Path) -> None:
 def test_with_exact_one_and_two_ranks_end_with_the_same_bits(tmp_path: Path) -> None:
     exact = RunConfig(runs_dir=tmp_path / "runs", threads=1, exact=True, shards=8)
     alone = run_ranks(1, fingerprint_of, config=replace(exact, name="one"), tmp_path=tmp_path)
-    both = run_ranks(2, fingerprint_of, config=replace(exact, name="two"), tmp_path=tmp_path)
+    both = run_ranks(2, fingerprint_with_workers, config=replace(exact, name="two"), tmp_path=tmp_path)
     assert {*alone, *both} == {alone[0]}
 
 
 def fingerprint_of(world: World) -> str:
     return train(SMALL, world, example_frames()).fingerprint
+
+
+def fingerprint_with_workers(world: World) -> str:
+    return train(replace(SMALL, workers=1), world, example_frames()).fingerprint
 
 
 @pytest.fixture
@@ -92,6 +98,10 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
     mine = replace(RENDERED, data=study, unlabelled="ignore")
     assert (labelled_frames(mine).class_N == data.class_N).all()
     assert list(study.glob("store-*")) == [store]
+    cache_study(study, size="16", crop="0,0,8,16")  # training takes the pictures that the user has cached
+    cut = labelled_frames(replace(mine, subject="mouse"))
+    assert cut.store_sha256 != data.store_sha256
+    assert cut.store_sha256 == open_store(store).sha256
 
     world = World.join(RunConfig(threads=1), device="cpu", workload="video-behavior")
     try:

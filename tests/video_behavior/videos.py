@@ -44,3 +44,21 @@ def write_frames(
             picture.pts, picture.time_base = (40 * i if pts is None else pts[i]), Fraction(1, 1000)
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
+
+
+def write_ramp(path: Path, pixels: str, color_range: int | None = None, codec: str = "libx264") -> np.ndarray:
+    """Write the greys from 0 to 255 without loss as three frames of a pixel format, with a tag of their range or none;
+    a row of them. Other formats than grey get them as FFmpeg converts grey."""
+    row_W = np.linspace(0, 255, 64).round().astype(np.uint8)
+    options = {"libx264": {"qp": "0"}, "libx265": {"x265-params": "lossless=1:log-level=none"}}.get(codec, {})
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=25, options=options)
+        stream.pix_fmt, stream.height, stream.width = pixels, 48, 64
+        if color_range is not None:
+            stream.codec_context.color_range = color_range
+        for i in range(3):
+            picture = av.VideoFrame.from_ndarray(np.tile(row_W, (48, 1)), "gray")
+            picture.pts, picture.time_base = i, Fraction(1, 25)
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+    return row_W

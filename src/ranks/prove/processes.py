@@ -64,8 +64,10 @@ class ProcessTree:
         return marked_processes(self.mark)
 
     def ranks(self) -> list[int]:
-        """The processes of the ranks; empty while there are none."""
-        return [pid for pid in self.members() if rank_of(pid) is not None]
+        """The processes of the ranks; empty while there are none. What a rank has started, such as workers that load
+        its data, has the variables of the rank and is none."""
+        found = [pid for pid in self.members() if rank_of(pid) is not None]
+        return [pid for pid in found if parent_of(pid) not in found]
 
     def first_rank(self) -> int:
         """The process id of rank 0, which writes the checkpoints."""
@@ -141,6 +143,13 @@ def rank_of(pid: int) -> int | None:
         named = re.fullmatch(r"rank (\d+)", psutil.Process(pid).name())
         number = named.group(1) if named else variables_of(pid).get("RANK")
         return int(number) if number is not None else None
+    return None
+
+
+def parent_of(pid: int) -> int | None:
+    """The process id of the parent; None where the process has ended."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).ppid()
     return None
 
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, Literal
 
 from torch import nn
 
+from ranks.engine.config_file import overlay
+from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
 from ranks.prove.exact_mode import CHAIN, L3, QUICK_CHAIN
 from ranks.prove.fast_mode import L1, L2
@@ -45,7 +48,7 @@ def prove_same_run(workload: str, options: ProofOptions, level: Level = "all") -
     }
     if shape == "supervised":
         points = compared_updates(total, quick)
-        levels["L2"] = lambda run: L2(report, run, layouts, total, points, dropout=has_dropout(module))
+        levels["L2"] = lambda run: L2(report, run, layouts, total, points, partial(has_dropout, module))
     else:
         levels["L1"] = lambda run: L1(report, run, layouts)
     if level not in ("all", *levels):
@@ -82,8 +85,9 @@ def compared_updates(total: int, quick: bool) -> list[int]:
     return sorted({min(iteration, total - 1) for iteration in every})
 
 
-def has_dropout(module: ModuleType) -> bool:
-    """Whether a layer of the model draws dropout masks from torch's generators."""
-    layers = module.build(module.Config()).modules()
+def has_dropout(module: ModuleType, run: TrainCommand) -> bool:
+    """Whether a layer of the model of a run draws dropout masks from torch's generators."""
+    content = RunFolder(run.folder).read_settings()
+    layers = module.build(overlay(module.Config(), content["config"], f"the run {run.name}", "config")).modules()
     kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
     return any(isinstance(layer, kinds) and layer.p > 0 for layer in layers)

@@ -19,6 +19,7 @@ from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.transfer.place_run import place_run
+from ranks.transfer.pulled_mark import mark_command
 from ranks.transfer.remote import ConnectionCut, Remote
 from ranks.transfer.remote_run import RemoteRun, list_all, look
 from ranks.transfer.rsync import Copy, FilesGone, copy_files, show_bytes
@@ -92,6 +93,7 @@ def _pull(source: PullSource, local: RunFolder, bar: ProgressBar) -> Pulled:
             raise RunMoved
         (staging / SESSIONS_FILE).write_bytes(run.sessions)
         place_run(staging, local, [*files.names, SESSIONS_FILE])
+        source.remote.run(mark_command(source.folder, run.sessions, files.iteration), source.asked, place=source.folder)
         return Pulled(local.path, files.iteration, whole, files.num_bytes)
     found = f"{source.place} has no intact checkpoint"
     raise UserError(source.asked, found, f"look at its files: {source.remote.typed}")

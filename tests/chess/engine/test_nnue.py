@@ -33,7 +33,7 @@ WIDTH = 32
 SPECIAL = (
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",  # castling
     "8/PPP2k2/8/8/3Pp3/8/4Kppp/5N1N b - d3 0 1",  # promotions, en passant
-    "4k3/8/8/8/3K4/8/8/4R3 w - - 0 1",  # kings that change their bucket and half of the board
+    "4k3/8/8/8/3K4/8/8/3R4 w - - 0 1",  # kings that change their bucket and half of the board
 )
 
 

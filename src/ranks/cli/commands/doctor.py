@@ -75,6 +75,9 @@ def doctor(argv: Sequence[str]) -> int:
     place = place_of(flags)
     if place is not None and not place.is_first_process:
         return 0
+    if place is None and NODES in flags.only:
+        do = "on each machine: --nodes N --node-rank R --rdzv-endpoint HOST:PORT"
+        raise UserError(f"--only {NODES}", "one machine, which has nothing to be compared with", do)
     asked = Asked(
         flags.ranks or flags.gpus or min(available_cores(), MAX_CPU_RANKS),
         str(flags.runs_dir),

@@ -76,6 +76,8 @@ def bound(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
         if get_origin(hints[name]) is list:  # one value for each time that the flag is given
             hints[name] = Annotated[hints[name], tyro.conf.UseAppendAction]
         hints[name] = with_plain_values(hints[name])
+        if signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:  # *files takes all that follow
+            hints[name] = Positional[hints[name]]
     parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
     shown: Any = bind
     shown.__name__, shown.__doc__, shown.__annotations__ = function.__name__, function.__doc__, hints

@@ -1,67 +1,18 @@
-"""`ranks submit slurm WORKLOAD`: write the file that takes a run to a cluster, and start it where --yes is given."""
+"""`ranks submit sky|modal|slurm WORKLOAD`: write the file that takes a run to a machine of others, checked first."""
 
 from __future__ import annotations
 
-import re
-import shlex
-import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
 
-from ranks.cli.flags.parse import Positional, parse
-from ranks.cli.flags.settings import resolve
-from ranks.cli.flags.split import split_flags
 from ranks.errors import UserError, nearest
-from ranks.secrets import refuse_in_words
 
-CHOSEN = ("--name", "--runs-dir", "--seed", "--gpus", "--ranks", "--then", "--price", "--max-cost")
-"""Flags of `ranks train` that the file sets, or that belong to `ranks submit`."""
-SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@dataclass(frozen=True)
-class SubmitSlurmFlags:
-    """Write an sbatch file for a workload: the doctor, the run, its evaluation and its export.
-
-    A run that reaches the time limit is saved, queued again, and continues. The request is checked before anything is
-    written, against the catalogue of GPUs and against sinfo where this machine has it. Nothing is started without
-    --yes."""
-
-    workload: Positional[str]
-    """Its name, or the path of your own file."""
-    gpus: str
-    """Kind and number on one node: B200:8; none for CPUs, with --ranks."""
-    train: str = ""
-    """Flags of ranks train, in one string: --train="--preset small --exact"."""
-    nodes: int = 1
-    """Machines of one run."""
-    ranks: int | None = None
-    """Processes on one node, with --gpus none."""
-    hours: float = 1.0
-    """The time limit of one start."""
-    starts: int = 10
-    """How often the run may start: the time limit ends each, and the next continues."""
-    seeds: tuple[int, ...] = ()
-    """One run for each seed, as an array of jobs: --seeds 1,2,3."""
-    price: float | None = None
-    """What one node costs an hour: the most that the request can cost is printed, and written into the file."""
-    partition: str | None = None
-    """Of the cluster."""
-    sbatch: str = ""
-    """More options of sbatch, in one string: --sbatch="--account=lab --mem=64G"."""
-    setup: str = ""
-    """A shell line before the first command: --setup ". venv/bin/activate"."""
-    name: str | None = None
-    """Name of the run folder; by default the workload's name. With --seeds, -seedN follows."""
-    runs_dir: Path = Path("runs")
-    """The folder of the run folders; all nodes must see it."""
-    out: Path | None = None
-    """The file; by default NAME.sbatch."""
-    overwrite: bool = False
-    """Replace a file of that name."""
-    yes: bool = False
-    """Start it: sbatch FILE."""
+WAYS = {
+    "slurm": "ranks.cli.renting.submit_slurm:submit_slurm",
+    "sky": "ranks.cli.renting.submit_sky:submit_sky",
+    "modal": "ranks.cli.renting.submit_modal:submit_modal",
+}
+"""Name -> the function that writes the file, and starts it."""
 
 
 def submit(argv: Sequence[str]) -> int:
@@ -69,79 +20,11 @@ def submit(argv: Sequence[str]) -> int:
     listed = f"the ways are {', '.join(WAYS)}"
     if not argv or argv[0] in ("-h", "--help"):
         if argv:
-            print(f"usage: ranks submit {'|'.join(WAYS)} WORKLOAD [FLAGS]\n\nhelp: ranks submit slurm --help")
+            helps = "\n".join(f"help: ranks submit {way} --help" for way in WAYS)
+            print(f"usage: ranks submit {'|'.join(WAYS)} WORKLOAD [FLAGS]\n\n{helps}")
             return 0
         raise UserError("ranks submit", "no way to start the run was named", f"{listed}: ranks submit slurm WORKLOAD")
     if argv[0] not in WAYS:
         raise UserError(f"ranks submit {argv[0]}", "there is no such way", nearest(argv[0], list(WAYS), listed))
-    return WAYS[argv[0]](argv[1:])
-
-
-def submit_slurm(argv: Sequence[str]) -> int:
-    """Check, write, print, and start where --yes is given."""
-    flags = parse(SubmitSlurmFlags, argv, prog="ranks submit slurm")
-    from ranks.renting.request import Machine, Request
-    from ranks.renting.slurm.cluster import check, read_cluster
-    from ranks.renting.slurm.sbatch import sbatch_text
-    from ranks.renting.written_file import write_file
-
-    refuse_in_words([*argv, *split_flags(flags.train)])
-    asked = f"ranks submit slurm {flags.workload}"
-    name, train = checked_train(flags.workload, flags.train, flags.name)
-    if flags.partition is not None and not SAFE.fullmatch(flags.partition):
-        raise UserError(f"--partition {flags.partition!r}", "no partition has such a name", "see sinfo")
-    machine = Machine.of(flags.gpus, flags.ranks)
-    runs_dir, seeds = str(flags.runs_dir), flags.seeds
-    request = Request(
-        flags.workload, train, name, runs_dir, machine, flags.nodes, flags.hours, flags.starts, seeds, flags.price
-    )
-    cluster = read_cluster()
-    if cluster is not None:
-        check(request, flags.partition, cluster)
-    command = shlex.join(["ranks", "submit", "slurm", *(word for word in argv if word != "--yes")])
-    if not command.isprintable():
-        raise UserError(asked, "an argument holds a line break or a control character", "leave it out")
-    options = tuple(split_flags(flags.sbatch))
-    text = sbatch_text(request, command, partition=flags.partition, options=options, setup=flags.setup)
-    path = flags.out or Path(f"{name}.sbatch")
-    write_file(path, text, asked, overwrite=flags.overwrite)
-    print(text)
-    print(f"{path}: {flags.nodes} x {machine.words}" + (f", {len(seeds)} seeds" if seeds else ""))
-    print(
-        "\n".join(
-            [*request.price_lines(), *([] if cluster else ["not compared with a cluster: no sinfo answers here"])]
-        )
-    )
-    start = ["sbatch", str(path)]
-    if not flags.yes:
-        print(f"nothing was started; start it: {shlex.join(start)}")
-        return 0
-    return started(start, asked)
-
-
-def checked_train(workload: str, train: str, name: str | None) -> tuple[str, tuple[str, ...]]:
-    """The name of the run and the flags of `ranks train`, both checked as `ranks train` does. Raises UserError."""
-    words = split_flags(train)
-    chosen = [word.split("=")[0] for word in words if word.split("=")[0].replace("_", "-") in CHOSEN]
-    if chosen:
-        raise UserError(
-            f'--train "{train}"', f"ranks submit itself sets {chosen[0]}", f"give {chosen[0]} to ranks submit"
-        )
-    settings = resolve(workload, [*words, *(["--name", name] if name else [])], outline=True)
-    return str(settings.engine.name), tuple(words)
-
-
-def started(argv: Sequence[str], asked: str) -> int:
-    """Run the command that starts the file. Raises UserError where it is not there or fails."""
-    try:
-        code = subprocess.run(argv).returncode
-    except OSError as error:
-        found = f"{argv[0]}: {error.strerror}; nothing was started"
-        raise UserError(asked, found, f"run it on a machine that has {argv[0]}: {shlex.join(argv)}") from None
-    if code:
-        raise UserError(asked, f"{shlex.join(argv)} ended with exit code {code}", "read its message above")
-    return 0
-
-
-WAYS: dict[str, Callable[[Sequence[str]], int]] = {"slurm": submit_slurm}
-"""Name -> the function that writes the file, and starts it."""
+    module, function = WAYS[argv[0]].split(":")
+    return getattr(import_module(module), function)(argv[1:])

@@ -60,9 +60,12 @@ def current_key() -> int:
     return _place.key
 
 
-def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """`torch.empty` for a tensor of a batch; in a worker process it is in shared memory."""
-    return torch.empty(tuple(shape), dtype=dtype) if _place.empty is None else _place.empty(shape, dtype)
+def empty(shape: Sequence[int], dtype: torch.dtype, *, pinned: bool = False) -> Tensor:
+    """`torch.empty` for a tensor of a batch; in a worker process it is in shared memory. `pinned`: elsewhere in pinned
+    memory."""
+    if _place.empty is not None:
+        return _place.empty(shape, dtype)
+    return torch.empty(tuple(shape), dtype=dtype, pin_memory=pinned)
 
 
 def enter_worker(row: memoryview, make_empty: Callable[[Sequence[int], torch.dtype], Tensor] | None = None) -> None:

@@ -43,9 +43,16 @@ def _quota(group: Path) -> float | None:
 
 def tasks_left(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:
     """Processes and threads that may still be started; None without a limit."""
-    group = group_of("pids", cgroup, root)
-    limit, used = read_number(group, "pids.max"), read_number(group, "pids.current")
-    return None if limit is None or used is None else max(0, limit - used)
+    groups = groups_of("pids", cgroup, root)
+    counts = [(read_number(group, "pids.max"), read_number(group, "pids.current")) for group in groups]
+    left = [limit - used for limit, used in counts if limit is not None and used is not None]
+    return max(0, min(left)) if left else None
+
+
+def tasks_limit(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:
+    """The smallest limit of processes and threads of this process's cgroups; None without one."""
+    limits = [read_number(group, "pids.max") for group in groups_of("pids", cgroup, root)]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def group_of(controller: str, cgroup: Path = CGROUP, root: Path = ROOT) -> Path:

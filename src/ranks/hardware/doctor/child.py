@@ -1,4 +1,4 @@
-"""The process of one check: `python -m ranks.hardware.doctor.child CHECK ASKED END_S`.
+"""The process of one check: `python -m ranks.hardware.doctor.child CHECK END_S`, with `Asked` as JSON on its input.
 
 It prints the facts as one line of JSON. Shortly before its end, a time of `time.monotonic`, it writes its Python stack
 to standard error, so that a hang has a place.
@@ -23,9 +23,9 @@ BEFORE_END_S = 1.0
 def main(argv: list[str]) -> None:
     """Run `measure` of a module of `checks/` and print what it returns."""
     faulthandler.enable()
-    faulthandler.dump_traceback_later(max(0.1, float(argv[2]) - time.monotonic() - BEFORE_END_S), file=sys.stderr)
+    faulthandler.dump_traceback_later(max(0.1, float(argv[1]) - time.monotonic() - BEFORE_END_S), file=sys.stderr)
     module = import_module(f"ranks.hardware.doctor.checks.{argv[0]}")
-    facts = module.measure(Asked(**json.loads(argv[1])))
+    facts = module.measure(Asked(**json.load(sys.stdin)))
     print(f"\n{MARK}{json.dumps(asdict(facts))}", flush=True)
 
 

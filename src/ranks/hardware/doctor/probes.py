@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import get_type_hints
 
 from ranks.hardware.doctor.child import MARK
-from ranks.hardware.doctor.finding import Asked, Finding, failure
+from ranks.hardware.doctor.finding import Asked, Finding, failure, warning
 
+STARVED = 0.25
+"""A check that waited for a core for a larger share of its time did not hang: the machine is busy."""
 KILL_S = 1.0
 """How long to wait for a killed process. One that the kernel holds in a driver does not end."""
 
@@ -53,6 +55,8 @@ class Answer:
     code: int | None
     """None: it did not end within its limit."""
     seconds: float
+    waited_s: float = 0.0
+    """For a core, where it did not end in time (Linux)."""
 
 
 def examine(probes: tuple[Probe, ...], asked: Asked) -> Iterator[list[Finding]]:
@@ -65,29 +69,39 @@ def examine(probes: tuple[Probe, ...], asked: Asked) -> Iterator[list[Finding]]:
 
 def _ask(probe: Probe, asked: Asked) -> Answer:
     """Start the child of a check and wait for its answer."""
-    argv = [sys.executable, "-m", "ranks.hardware.doctor.child", probe.name, json.dumps(asdict(asked))]
+    argv = [sys.executable, "-m", "ranks.hardware.doctor.child", probe.name]
     began = time.monotonic()
     pipe = subprocess.PIPE
     child = subprocess.Popen(
         [*argv, str(began + probe.limit_s)],
-        stdin=subprocess.DEVNULL,
+        stdin=pipe,  # what is asked may be longer than an argument: it has the hash of each file of the workload
         stdout=pipe,
         stderr=pipe,
         text=True,
         start_new_session=True,
     )
     code: int | None = None
+    waited_s = 0.0
     try:
-        output, errors = child.communicate(timeout=probe.limit_s)
+        output, errors = child.communicate(json.dumps(asdict(asked)), timeout=probe.limit_s)
         code = child.returncode
     except subprocess.TimeoutExpired:
+        waited_s = _waited_for_a_core_s(child.pid)
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         try:
             output, errors = child.communicate(timeout=KILL_S)
         except subprocess.TimeoutExpired as held:
             output, errors = "", held.stderr.decode(errors="replace") if isinstance(held.stderr, bytes) else ""
-    return Answer(output, errors, code, time.monotonic() - began)
+    return Answer(output, errors, code, time.monotonic() - began, waited_s)
+
+
+def _waited_for_a_core_s(pid: int) -> float:
+    """How long the main thread of a process was ready and had no core."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _findings(probe: Probe, answer: Answer, asked: Asked) -> list[Finding]:
@@ -95,6 +109,10 @@ def _findings(probe: Probe, answer: Answer, asked: Asked) -> list[Finding]:
     expected = f"an answer within {probe.limit_s:g} s"
     alone = f"run it alone: {Path(sys.executable).name} -X faulthandler -m ranks doctor --only {probe.name}"
     do = f"{probe.silent}; {alone}" if probe.silent else alone
+    if answer.code is None and answer.waited_s > STARVED * answer.seconds:
+        found = f"no answer after {answer.seconds:.0f} s, of which it waited {answer.waited_s:.0f} s for a core"
+        do = f"end other programs, or raise the container's share of the cores; then {alone}"
+        return [warning(probe.topic, found, "free cores", do)]
     if answer.code is None:
         return [failure(probe.topic, f"no answer after {answer.seconds:.0f} s{_place(answer.errors)}", expected, do)]
     line = next((line for line in reversed(answer.output.splitlines()) if line.startswith(MARK)), None)

@@ -27,6 +27,10 @@ from ranks.hardware.short_runs.job import Job
 PARTS = (8, 4)
 """The micro-batches of the two runs are these parts of the whole one."""
 ITERATIONS = 2
+LARGEST_IN_HEAP = 32 * 2**20
+"""glibc maps larger buffers on their own and gives them back at once. Smaller ones may leave holes in its heap."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Of mallopt (glibc, malloc.h)."""
 
 
 def pass_items(job: Job, num_ranks: int) -> int | None:
@@ -45,7 +49,8 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
     if whole is None or whole < PARTS[0] or not (device.type == "cuda" or sys.platform == "linux"):
         return None
     sizes, peaks = [whole // part for part in PARTS], list[int]()
-    for items in sizes:
+    for part, items in zip(PARTS, sizes, strict=True):
+        _map_buffers_above(LARGEST_IN_HEAP // part)  # as the whole pass will: its buffers are larger by this factor
         reset_peak(device)
         run_once(
             _with_passes_of(items, job, num_ranks),
@@ -56,6 +61,7 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
             evaluates=False,
         )
         peaks.append(peak_memory_bytes(device))
+    _map_buffers_above(LARGEST_IN_HEAP)
     reset_peak(device)
     slope = max(0.0, (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]))
     return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope)
@@ -70,6 +76,14 @@ def _with_passes_of(items: int, job: Job, num_ranks: int) -> Job:
     except (UserError, ValueError):
         config = job.config
     return replace(job, engine=engine, config=config)
+
+
+def _map_buffers_above(num_bytes: int) -> None:
+    """Ask the kernel for each larger buffer on its own."""
+    with suppress(OSError, AttributeError):  # a C library without mallopt
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, num_bytes)
+        libc.mallopt(M_TRIM_THRESHOLD, 2 * num_bytes)
 
 
 def reset_peak(device: torch.device) -> None:

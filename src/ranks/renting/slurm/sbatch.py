@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import shlex
 
+from ranks.renting.job_commands import doctor_command, result_commands
 from ranks.renting.request import Request
 
 SIGNAL_S = 120
@@ -53,18 +54,15 @@ def sbatch_text(request: Request, command: str, *, partition: str | None, option
     if several:
         lines.append("export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}")
     lines += setup.splitlines()
-    doctor = ["ranks", "doctor", "--runs-dir", request.runs_dir, "--ranks", str(machine.ranks)]
-    doctor += ["--gpus", str(machine.ranks if machine.gpu else 0)]
-    doctor += ["--expect", machine.gpu_word.upper()] if machine.gpu else []
+    doctor = doctor_command(machine, request.runs_dir)
     on_each = f"srun --nodes={request.nodes} --ntasks={request.nodes} --ntasks-per-node=1 " if several else ""
     lines += [TRAP.format(stop=STOP_STEPS if several else STOP_LAUNCHER), "", DOCTOR]
-    lines.append(f"{on_each}{shlex.join(doctor)} || {AGAIN} || exit 1")
+    lines.append(f"{on_each}{doctor} || {AGAIN} || exit 1")
     text = "\n".join(lines) + "\n"
     text += TRAIN.format(train=_train(request), restarts=request.starts - 1, starts=request.starts)
-    gpus = "" if machine.gpu else " --gpus none"
-    folder = f"--runs-dir {shlex.quote(request.runs_dir)}"
+    results = result_commands('"$name"', shlex.quote(request.runs_dir), machine)
     about = "# What comes home: the held-out metrics, and weights that plain PyTorch loads."
-    return f'{text}\n{about}\nranks evaluate "$name" {folder}{gpus} && ranks export "$name" {folder}\n'
+    return f"{text}\n{about}\n{results}\n"
 
 
 def _options(request: Request, partition: str | None, options: tuple[str, ...]) -> list[str]:

@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "dataset": "ranks.workloads.video_behavior.study.dataset_command:dataset",
     "cache": "ranks.workloads.video_behavior.video.store.command:cache",
     "render": "ranks.workloads.video_behavior.renderer.command:render",
+    "predict": "ranks.workloads.video_behavior.prediction.command:predict",
     "agree": "ranks.workloads.video_behavior.metrics.agree_command:agree",
 }
 

@@ -15,7 +15,7 @@ BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1
 
 
 def _words(numbers: Sequence[int]) -> str:
-    return " ".join(map(str, numbers))
+    return ",".join(map(str, numbers))
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class RenderedConfig:
     """Length of the video of each animal. With 360, the test animals have 60 or more of the rarest bouts."""
     seed: int = 0
     """Seed of the rendered study. The run's --seed does not change it."""
-    size: int = 64
-    """Height and width of the rendered videos, an even number. They are resized to that of the clips."""
+    size: int | None = None
+    """Height and width of the rendered videos, an even number; by default that of the clips. Videos of another size are
+    resized to the clips' when they are cached."""
     contrast: float = 1.0
     """Factor of the contrast of all videos."""
     noise: float = 1.0
@@ -40,7 +41,8 @@ class RenderedConfig:
             asked = f"--rendered.animals {self.animals} --rendered.seconds {self.seconds} --rendered.seed {self.seed}"
             found = "a study has 5 animals or more, of 10 to 36,000 seconds, and a seed of 0 or more"
             raise UserError(asked, found, "change them")
-        if not 16 <= self.size <= 1024 or self.size % 2 or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
+        size_is_wrong = self.size is not None and (not 16 <= self.size <= 1024 or self.size % 2 == 1)
+        if size_is_wrong or not 0 < self.contrast <= 4 or not 0 <= self.noise <= 20:
             asked = f"--rendered.size {self.size} --rendered.contrast {self.contrast} --rendered.noise {self.noise}"
             found = "the size is an even number from 16 to 1,024, contrast is above 0 and at most 4, noise 0 to 20"
             raise UserError(asked, found, "change them")
@@ -99,9 +101,9 @@ class VideoNetConfig:
     width: int = 24
     """Channels of the first stage; each of the next three stages has twice as many. Not for mouse3d."""
     blocks: tuple[int, ...] | None = None
-    """Residual blocks of each stage; by default 1 2 3 6, for x3d-s 1 2 5 9. Not for mouse3d."""
+    """Residual blocks of each stage; by default 1,2,3,6, for x3d-s 1,2,5,9. Not for mouse3d."""
     stem_stride: tuple[int, int, int] = (1, 2, 2)
-    """Stride of the first convolution in time, height and width; 2 4 4 saves memory. Not for mouse3d."""
+    """Stride of the first convolution in time, height and width; 2,4,4 saves memory. Not for mouse3d."""
     norm: Literal["batch", "group"] = "batch"
     """The norm of mouse3d. batch is the origin's, and --exact rejects it. The other nets have group norm."""
 
@@ -157,6 +159,8 @@ class Config:
     """Updates of the whole run."""
     eval_every: int = free(200)
     """Iterations between validations; by default an epoch."""
+    workers: int = free(0)
+    """Processes of each rank that read clips ahead, where the device does not hold all frames."""
     eval_stride: int = 1
     """Validation during training looks at every so many frames. `ranks evaluate` looks at all."""
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
+
+from torch import nn
 
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.update.learner import Learner
+from ranks.engine.update.loss import Loss
 from ranks.engine.update.step import StepStats
 from ranks.workloads.video_behavior.clips.balance import study_lines
-from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.cut import ClipCutter, ReadClips
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.clips.prepare import classes_of, labelled_frames
 from ranks.workloads.video_behavior.clips.stream import ClipStream
@@ -42,7 +44,10 @@ def train(cfg: Config, world: World, data: LabelledFrames | None = None) -> Summ
     layout = choose_layout(net, cfg.clips, cfg.global_batch // world.size, world)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     settings = BehaviorLossSettings.of(clips.balance, len(data.classes), data.multi, world.device)
-    loss = partial(behavior_loss, settings=settings)
+
+    def loss(net: nn.Module, read: ReadClips) -> Loss:
+        return behavior_loss(net, clips.augmented(read), settings=settings)
+
     best, epoch = BestScore(), list[StepStats]()
     with Run.open(cfg, world, keep=dict(learner=learner, best=best), data=data.sha256) as run:
         for line in (*study_lines(data, clips.balance), f"{learner.num_parameters:,} parameters; {layout}"):

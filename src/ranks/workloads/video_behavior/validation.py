@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,8 @@ from ranks.workloads.video_behavior.metrics.frames import (
 )
 from ranks.workloads.video_behavior.net.losses import probabilities
 from ranks.workloads.video_behavior.scoring import BehaviorScores, by_video, score, score_lines, score_values
-from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds, smoothed_labels
+from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
+from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds
 
 BACKGROUND_CLASS = (0,)
 """The background is the first class. Means over bouts leave it out: its bouts are what lies between the others."""
@@ -107,7 +107,7 @@ def validate(model: nn.Module, cutter: ClipCutter, split: str, stride: int, worl
 class LabelChoice:
     """How probabilities become labels, chosen on the validation videos. `lines`: the metrics there before and after."""
 
-    labels_of: Callable[[Probabilities], Ints]
+    rule: LabelRule
     lines: tuple[str, ...]
 
 
@@ -124,15 +124,12 @@ def choose_labels(model: nn.Module, cutter: ClipCutter, world: World) -> LabelCh
     probabilities = [video.probability_NC for video in videos]
     if data.multi:
         choice = choose_thresholds(np.concatenate(probabilities), np.concatenate([video.truth for video in videos]))
-        threshold_C = np.array(choice.threshold_C)
-        return LabelChoice(
-            lambda found_NC: (found_NC >= threshold_C).astype(np.int64), tuple(choice.lines(data.classes))
-        )
+        return LabelChoice(LabelRule(threshold_C=choice.threshold_C), tuple(choice.lines(data.classes)))
     training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
     chosen = choose_smoothing(
         probabilities, [video.truth for video in videos], training, len(data.classes), excluded=BACKGROUND_CLASS
     )
-    return LabelChoice(partial(smoothed_labels, chosen.smoothing), tuple(chosen.lines()))
+    return LabelChoice(LabelRule(chosen.smoothing), tuple(chosen.lines()))
 
 
 def score_split(
@@ -148,7 +145,7 @@ def score_split(
     videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world, change))
     excluded = () if data.multi else BACKGROUND_CLASS
     raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], excluded)
-    return raw, score(videos, [choice.labels_of(video.probability_NC) for video in videos], excluded)
+    return raw, score(videos, [choice.rule.labels(video.probability_NC) for video in videos], excluded)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:

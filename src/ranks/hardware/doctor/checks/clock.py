@@ -6,12 +6,14 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.hardware.doctor.finding import Asked, Finding, ok, warning
 
-WATCH_S = 0.5
+WATCH_S, LOOK_S, STEADY_S = 3.0, 0.05, 0.01
+"""How long the clock is watched and how often, and how close together both clocks must be asked."""
 JUMP_S, SKEW_S, FUTURE_S = 0.2, 2.0, 60.0
 """How far the wall clock may differ from the steady one, the time of a new file from the clock, and a run's newest file
 from the present."""
@@ -24,7 +26,7 @@ class ClockFacts:
     now: float
     """Since 1970."""
     jump_s: float
-    """How much more the wall clock moved than the steady one."""
+    """How much more the wall clock moved than the steady one, at most."""
     file_skew_s: float | None
     """The time of a new file in the runs folder, less the clock; None: none could be written."""
     newest_s: float
@@ -35,9 +37,7 @@ class ClockFacts:
 
 def measure(asked: Asked) -> ClockFacts:
     """Watch both clocks for a moment, and compare with the times of files."""
-    wall, steady = time.time(), time.monotonic()
-    time.sleep(WATCH_S)
-    jump_s = (time.time() - wall) - (time.monotonic() - steady)
+    jump_s = _largest_jump()
     folder = Path(asked.runs_dir)
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     try:
@@ -45,9 +45,24 @@ def measure(asked: Asked) -> ClockFacts:
             skew: float | None = os.fstat(file.fileno()).st_mtime - time.time()
     except OSError:
         skew = None
-    rows = [path.stat().st_mtime for path in folder.glob("*/*.jsonl")] if folder.is_dir() else []
+    rows = list[float]()
+    for path in folder.glob("*/*.jsonl"):
+        with suppress(OSError):  # a run that is being removed
+            rows.append(path.stat().st_mtime)
     now = time.time()
     return ClockFacts(now, jump_s, skew, max(rows, default=0.0) - now, Path(__file__).stat().st_mtime - now)
+
+
+def _largest_jump() -> float:
+    """How far the difference of the two clocks moved from its first value. A look that was interrupted does not
+    count."""
+    apart, end = list[float](), time.monotonic() + WATCH_S
+    while time.monotonic() < end or not apart:
+        before, wall, after = time.monotonic(), time.time(), time.monotonic()
+        if after - before < STEADY_S:
+            apart.append(wall - after)
+        time.sleep(LOOK_S)
+    return max((one - apart[0] for one in apart), key=abs)
 
 
 def judge(facts: ClockFacts, asked: Asked) -> Iterator[Finding]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,6 +29,13 @@ INODES = 1_000
 SLOW_SYNC_S = 0.25
 """A checkpoint syncs some ten times."""
 IN_MEMORY = ("tmpfs", "ramfs")
+WRITABLE = "make it writable (chmod, mount -o remount,rw)"
+_DO = {
+    errno.EIO: "the disk fails (dmesg | tail; smartctl -a); copy what it holds",
+    errno.EDQUOT: "the quota of this user is used up (quota -s): delete files",
+    errno.ENOTDIR: "mount the disk, or remove what is in the way",
+}
+"""By the error of writing."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class Place:
     file_system: str = ""
     error: str = ""
     """Why nothing can be written there."""
+    errno: int = 0
+    """Of that error, or 0."""
     bytes_per_s: float = 0.0
     reads_back: bool = True
     failed_step: str = ""
@@ -67,6 +78,8 @@ def measure(asked: Asked) -> DiskFacts:
 def _place(path: Path, *, keeps: bool) -> Place:
     """`keeps`: checkpoints are saved there."""
     folder = next(place for place in (path.absolute(), *path.absolute().parents) if place.is_dir())
+    if wrong := _in_the_way(path.absolute()):
+        return Place(str(path), str(folder), disk_usage(folder).free, error=wrong, errno=errno.ENOTDIR)
     free, system, stat = disk_usage(folder).free, _file_system(folder), os.statvfs(folder)
     inodes = stat.f_favail if stat.f_files else -1
     name = folder / f".ranks-doctor-{os.getpid()}"
@@ -83,7 +96,8 @@ def _place(path: Path, *, keeps: bool) -> Place:
         seconds = time.monotonic() - began
         reads_back = all(part == CHUNK for part in _parts(name)) and name.stat().st_size == written * len(CHUNK)
     except OSError as error:
-        return Place(str(path), str(folder), free, inodes, system, error=error.strerror or str(error))
+        why, number = error.strerror or str(error), error.errno or 0
+        return Place(str(path), str(folder), free, inodes, system, error=why, errno=number)
     finally:
         with suppress(OSError):
             name.unlink()
@@ -101,6 +115,16 @@ def _place(path: Path, *, keeps: bool) -> Place:
     )
 
 
+def _in_the_way(path: Path) -> str:
+    """What on the way to a folder is no folder, such as a link to a disk that is not mounted; empty if nothing is."""
+    for place in (path, *path.parents):
+        if place.is_symlink() and not place.exists():
+            return f"{place} is a link to {os.readlink(place)}, which does not exist"
+        if place.exists() and not place.is_dir():
+            return f"{place} is a file, not a folder"
+    return ""
+
+
 def _parts(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
         while part := file.read(len(CHUNK)):
@@ -113,8 +137,9 @@ def _file_system(folder: Path) -> str:
         mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:
         return ""
-    above = [(len(where), kind) for where, kind in mounts if folder.is_relative_to(where)]
-    return max(above)[1] if above else ""
+    named = [(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), where), kind) for where, kind in mounts]
+    above = [(len(where), index, kind) for index, (where, kind) in enumerate(named) if folder.is_relative_to(where)]
+    return max(above)[2] if above else ""  # of two mounts on one folder the later one is seen
 
 
 def judge(facts: DiskFacts, asked: Asked) -> Iterator[Finding]:
@@ -129,13 +154,13 @@ def _judge(topic: str, place: Place, needed: int, elsewhere: str, *, keeps: bool
     if place.free < needed:
         yield failure(topic, found, f"{size(needed)} or more", f"free space, or name another disk: {elsewhere}")
         return
+    if 0 <= place.free_inodes < INODES:
+        found = f"{where}: {place.free_inodes} free inodes, so no more files than that"
+        yield failure(topic, found, f"{INODES:,}", f"df -i; delete files, or name another disk: {elsewhere}")
     if place.error:
-        do = f"make it writable (chmod, mount -o remount,rw), or name another folder: {elsewhere}"
+        do = f"{_DO.get(place.errno, WRITABLE)}, or name another folder: {elsewhere}"
         yield failure(topic, f"{where}: {place.error}", "a folder that can be written", do)
         return
-    if 0 <= place.free_inodes < INODES:
-        found = f"{where}: {place.free_inodes} more files"
-        yield failure(topic, found, f"{INODES:,}", f"delete files, or name another disk: {elsewhere}")
     if not place.reads_back:
         expected = "the bytes that were written"
         yield failure(topic, f"{where}: what was written does not read back", expected, f"check the disk; {elsewhere}")

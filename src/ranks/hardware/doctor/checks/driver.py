@@ -17,6 +17,7 @@ from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, war
 NVIDIA, AMD = "0x10de", "0x1002"
 DISPLAY, ACCELERATOR = "0x03", "0x12"
 """How the PCI class of a GPU begins."""
+UNSEEN = "a process outside of this container"
 FOREIGN_BYTES = 300 * 2**20
 LEAST_OF_MEMORY, MOST_OF_MEMORY = 0.85, 1.1
 """Shares of the data sheet's memory: error correction and the driver take a part, and GiB are not GB."""
@@ -54,7 +55,8 @@ def measure(asked: Asked) -> DriverFacts:
     try:
         driver, version = str(pynvml.nvmlSystemGetDriverVersion()), pynvml.nvmlSystemGetCudaDriverVersion()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        cards = [_card(pynvml, handle) for handle in handles]
+        ours = _ours(asked.doctor_pid)
+        cards = [_card(pynvml, handle, ours) for handle in handles]
         return DriverFacts(on_bus, driver, f"{version // 1000}.{version % 1000 // 10}", "", cards)
     except pynvml.NVMLError as error:
         return DriverFacts(on_bus, error=str(error))
@@ -72,7 +74,15 @@ def _on_bus() -> dict[str, int]:
     return found
 
 
-def _card(pynvml: Any, handle: Any) -> dict[str, Any]:
+def _ours(doctor: int) -> set[int]:
+    """The doctor and the processes of its checks, one of which uses the cards."""
+    found = {doctor}
+    with contextlib.suppress(psutil.Error):
+        found |= {child.pid for child in psutil.Process(doctor).children(recursive=True)}
+    return found
+
+
+def _card(pynvml: Any, handle: Any, ours: set[int]) -> dict[str, Any]:
     """What NVML says of one card; what a card does not know is left at its default."""
 
     def ask(default: Any, function: str, *arguments: Any) -> Any:
@@ -86,6 +96,7 @@ def _card(pynvml: Any, handle: Any) -> dict[str, Any]:
     users = [
         (process.pid, _process_name(process.pid), int(process.usedGpuMemory or 0))
         for process in ask([], "nvmlDeviceGetComputeRunningProcesses")
+        if process.pid not in ours
     ]
     return {
         "name": str(pynvml.nvmlDeviceGetName(handle)),
@@ -103,7 +114,7 @@ def _process_name(pid: int) -> str:
     try:
         return psutil.Process(pid).name()
     except psutil.Error:
-        return "a process outside of this container"
+        return UNSEEN
 
 
 def judge(facts: DriverFacts, asked: Asked) -> Iterator[Finding]:
@@ -152,7 +163,9 @@ def _judge_card(topic: str, card: dict[str, Any]) -> Iterator[Finding]:
     if users or (card["used"] >= 0.05 * card["memory"] and card["used"] >= FOREIGN_BYTES and card["users"]):
         names = ", ".join(f"{name} ({pid})" for pid, name, _ in card["users"])
         found = f"{card['used'] / 2**30:.1f} of {card['memory'] / 2**30:.0f} GiB are used by {names}"
-        yield warning(topic, found, "a free card", f"kill {card['users'][0][0]}, or leave the card out: --gpus")
+        pids = " ".join(str(pid) for pid, name, _ in card["users"] if name != UNSEEN)
+        end = f"nvidia-smi; if it is yours: kill {pids}" if pids else "ask the provider who uses the card"
+        yield warning(topic, found, "a free card", f"{end}; or leave the card out: --gpus")
     if card["ecc"]:
         found = f"{card['ecc']} uncorrected memory errors since the driver was loaded"
         yield warning(topic, found, "none", "end this machine and rent another; nvidia-smi -r clears them")

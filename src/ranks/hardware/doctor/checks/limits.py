@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from ranks.engine.distributed.cgroup import tasks_left
+import psutil
+
+from ranks.engine.distributed.cgroup import tasks_left, tasks_limit
 from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
 
 MIB = 2**20
@@ -14,6 +18,7 @@ FILES, FILES_OF_A_RANK = 256, 64
 TASKS, TASKS_OF_A_RANK = 64, 32
 LOCKED = 64 * MIB
 UNLIMITED = -1
+RDMA_CARDS = Path("/sys/class/infiniband")
 GIB = 2**30
 SPACE_OF_A_RANK = {False: 8 * GIB, True: 64 * GIB}
 """Addresses that a rank maps: libraries, threads' stacks and buffers. CUDA maps the memory of all its GPUs too."""
@@ -26,13 +31,17 @@ class LimitsFacts:
     files: int
     files_hard: int
     tasks_left: int | None
-    """Processes and threads that the container may still start; None without a limit."""
+    """Processes and threads that the container or this user may still start; None without a limit."""
     locked: int
     address_space: int = UNLIMITED
     file_bytes: int = UNLIMITED
     """The longest file that may be written."""
     cpu_s: int = UNLIMITED
     """CPU seconds after which a process is killed."""
+    tasks_limit: int | None = None
+    """How many there may be together."""
+    has_rdma: bool = False
+    """Whether there is an InfiniBand or RoCE card: NCCL locks memory for it."""
 
 
 def measure(asked: Asked) -> LimitsFacts:
@@ -42,7 +51,23 @@ def measure(asked: Asked) -> LimitsFacts:
     space, file_bytes, cpu_s = (
         resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
     )
-    return LimitsFacts(files, hard, tasks_left(), locked, space, file_bytes, cpu_s)
+    left, limit = tasks_left(), tasks_limit()
+    of_user = _of_user()
+    if of_user is not None and (left is None or of_user[0] < left):
+        left, limit = of_user
+    has_rdma = RDMA_CARDS.is_dir() and any(RDMA_CARDS.iterdir())
+    return LimitsFacts(files, hard, left, locked, space, file_bytes, cpu_s, limit, has_rdma)
+
+
+def _of_user() -> tuple[int, int] | None:
+    """Processes and threads that this user may still start, and the limit of `ulimit -u`; None without one. It does
+    not bind root."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit == UNLIMITED or os.geteuid() == 0:
+        return None
+    rows = (process.info for process in psutil.process_iter(["uids", "num_threads"]))
+    used = sum(row["num_threads"] or 1 for row in rows if row["uids"] and row["uids"].real == os.getuid())
+    return max(0, limit - used), limit
 
 
 def judge(facts: LimitsFacts, asked: Asked) -> Iterator[Finding]:
@@ -56,8 +81,9 @@ def judge(facts: LimitsFacts, asked: Asked) -> Iterator[Finding]:
         yield ok("open files", "unlimited" if facts.files == UNLIMITED else f"a limit of {facts.files:,}")
     tasks = TASKS + TASKS_OF_A_RANK * asked.ranks
     if facts.tasks_left is not None and facts.tasks_left < tasks:
-        found = f"{facts.tasks_left} more processes and threads"
-        yield failure("processes", found, f"{tasks} or more", "docker run --pids-limit 4096")
+        of = f", of {facts.tasks_limit:,} that are allowed" if facts.tasks_limit is not None else ""
+        found = f"{facts.tasks_left} more processes and threads{of}"
+        yield failure("processes", found, f"{tasks} or more", "docker run --pids-limit 4096; ulimit -u 4096")
     if UNLIMITED < facts.address_space < SPACE_OF_A_RANK[bool(asked.gpus)]:
         found = f"{facts.address_space / GIB:.1f} GiB of addresses for each process"
         yield failure("address space", found, "unlimited", "ulimit -v unlimited")
@@ -67,6 +93,7 @@ def judge(facts: LimitsFacts, asked: Asked) -> Iterator[Finding]:
     if facts.cpu_s != UNLIMITED:
         found = f"a process is killed after {facts.cpu_s:,} s of CPU time"
         yield warning("cpu time", found, "unlimited", "ulimit -t unlimited")
-    if asked.gpus and facts.locked != UNLIMITED and facts.locked < LOCKED:
-        found = f"{facts.locked // 1024:,} KiB may be locked"
-        yield warning("locked memory", found, "unlimited, for RDMA", "docker run --ulimit memlock=-1")
+    if facts.has_rdma and facts.locked != UNLIMITED and facts.locked < LOCKED:
+        found = f"{facts.locked // 1024:,} KiB may be locked, and there is an InfiniBand or RoCE card"
+        do = "ulimit -l unlimited, or: docker run --ulimit memlock=-1"
+        yield warning("locked memory", found, "unlimited, for RDMA", do)

@@ -31,14 +31,15 @@ def train_many(jobs: Sequence[TrainingJob], runs_dir: Path, workers: int | None 
     that fails, or GaveUp if its process died. After an error, or if the caller stops iterating, the running jobs save a
     checkpoint and stop.
     """
-    spawn, num = multiprocessing.get_context("spawn"), min(len(jobs), workers or available_cores())
+    context, num = multiprocessing.get_context("forkserver"), min(len(jobs), workers or available_cores())
+    context.set_forkserver_preload(["ranks.workloads.stock_trading.training"])  # torch is imported once, not by each
     waiting, finished, idle = iter(jobs), list[TrainingJob](), list[Connection]()
     processes: dict[Connection, BaseProcess] = {}
     running: dict[Connection, TrainingJob] = {}
     try:
         for _ in range(num):
-            connection, other_end = spawn.Pipe()
-            processes[connection] = spawn.Process(target=_work, args=(runs_dir, other_end))
+            connection, other_end = context.Pipe()
+            processes[connection] = context.Process(target=_work, args=(runs_dir, other_end))
             processes[connection].start()
             other_end.close()
             idle.append(connection)

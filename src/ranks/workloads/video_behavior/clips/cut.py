@@ -2,7 +2,7 @@
 
 A clip repeats the first or the last frame of its video where it would reach beyond it.
 
-Legend: N frames of the store, B clips, T frames of a clip, H height, W width, C classes.
+Legend: N frames of the store, V videos, B clips, T frames of a clip, H height, W width, C classes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ranks.data import to_device
+from ranks.data.loading.place import empty
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.config import ClipConfig
 
@@ -32,6 +34,48 @@ class CutClips:
         return len(self.ids_B)
 
 
+@dataclass(frozen=True)
+class ReadClips:
+    """What the host knows of some clips. `frame_BT`: int64[B, T], the frames of the store that they show.
+    `clips_BTHW`: None where the device has the store and cuts them out itself. `key`: of their augmentation."""
+
+    frame_BT: Tensor
+    clips_BTHW: Tensor | None
+    label_BC: Tensor
+    ids_B: Tensor
+    key: int
+
+    def __len__(self) -> int:
+        return len(self.ids_B)
+
+
+class ClipReader:
+    """The part of the host: which frames a clip shows, and their pixels. Worker processes have a copy."""
+
+    def __init__(self, data: LabelledFrames, clips: ClipConfig, *, pixels: bool, pinned: bool) -> None:
+        """`pixels`: read them, from the memory map of the store. `pinned`: into memory from where a GPU copies."""
+        self.store, self.size, self.pixels, self.pinned = data.store, clips.size, pixels, pinned
+        self._bounds_V2, self._first_V = torch.from_numpy(data.bounds_V2), torch.from_numpy(data.bounds_V2[:, 0].copy())
+        self._offset_T = clips.stride * (torch.arange(clips.frames) - clips.frames // 2)
+        self._label_NC = torch.from_numpy(np.ascontiguousarray(data.label_NC))
+
+    def video_of(self, frame_B: Tensor) -> Tensor:
+        """int64[B]: the index of the video of each frame."""
+        return torch.searchsorted(self._first_V, frame_B.contiguous(), right=True) - 1
+
+    def read(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None, key: int = 0) -> ReadClips:
+        """The clips whose labelled frames are `frame_B`, int64[B]. `shift_B`: frames by which each clip is shifted from
+        its labelled frame. `key`: of their augmentation."""
+        centre_B = frame_B if shift_B is None else frame_B + shift_B
+        first_B, last_B = self._bounds_V2[self.video_of(frame_B)].T
+        frame_BT = torch.minimum(torch.maximum(centre_B[:, None] + self._offset_T, first_B[:, None]), last_B[:, None])
+        clips_BTHW = None
+        if self.pixels:
+            clips_BTHW = empty((*frame_BT.shape, self.size, self.size), torch.uint8, pinned=self.pinned)
+            self.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
+        return ReadClips(frame_BT, clips_BTHW, self._label_NC[frame_B], ids_B, key)
+
+
 class ClipCutter:
     """Cuts clips around frames of a study."""
 
@@ -42,45 +86,20 @@ class ClipCutter:
         memory map."""
         self.data, self.clips, self.device = data, clips, device
         self.resident = _fits(data.store.nbytes, device) if resident is None else resident
-        self._bounds_N2 = torch.from_numpy(data.bounds_V2[data.video_N])
-        self._offset_T = clips.stride * (torch.arange(clips.frames) - clips.frames // 2)
-        self._label_NC = torch.from_numpy(np.ascontiguousarray(data.label_NC)).to(device)
-        self._offset_on_device_T = self._offset_T.to(device)
-        self._store_NHW: Tensor | None = None
-        if self.resident:
-            self._store_NHW = torch.from_numpy(data.store.read_all()).to(device)
+        self.reader = ClipReader(data, clips, pixels=not self.resident, pinned=device.type != "cpu")
+        self._store_NHW = torch.from_numpy(data.store.read_all()).to(device) if self.resident else None
 
     def cut(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None) -> CutClips:
-        """The clips whose labelled frames are `frame_B`, int64[B] on the host. `shift_B`: frames by which each clip is
-        shifted from its labelled frame. `ids_B`: numbers of the clips, passed on to the device."""
-        centre_B = frame_B if shift_B is None else frame_B + shift_B
-        numbers_5B = torch.stack([ids_B, frame_B, centre_B, *self._bounds_N2[frame_B].T])
-        if self._store_NHW is None:
-            clips_BTHW = self._gathered_on_host(self._frames_of(numbers_5B, self._offset_T))
-            numbers_5B = to_device(numbers_5B, self.device)
-        else:
-            numbers_5B = to_device(numbers_5B, self.device)
-            clips_BTHW = self._store_NHW[self._frames_of(numbers_5B, self._offset_on_device_T)]
-        return CutClips(clips_BTHW, self._label_NC[numbers_5B[1]], numbers_5B[0])
+        """The clips whose labelled frames are `frame_B`, int64[B] on the host, as `ClipReader.read`."""
+        return self.on_device(to_device(self.reader.read(frame_B, ids_B, shift_B), self.device))
 
-    @staticmethod
-    def _frames_of(numbers_5B: Tensor, offset_T: Tensor) -> Tensor:
-        """int64[B, T]: the frames of each clip."""
-        _, _, centre_B, first_B, last_B = numbers_5B
-        frame_BT = centre_B[:, None] + offset_T
-        return torch.minimum(torch.maximum(frame_BT, first_B[:, None]), last_B[:, None])
-
-    def _gathered_on_host(self, frame_BT: Tensor) -> Tensor:
-        """The frames read from the memory map, in pinned memory, on their way to the device."""
-        shape = (*frame_BT.shape, self.clips.size, self.clips.size)
-        clips_BTHW = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type != "cpu")
-        self.data.store.take_clips(frame_BT.numpy(), clips_BTHW.numpy())
-        return clips_BTHW.to(self.device, non_blocking=True)
-
-
-def to_device(host: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor without a wait of the host."""
-    return host if device.type == "cpu" else host.pin_memory().to(device, non_blocking=True)
+    def on_device(self, read: ReadClips) -> CutClips:
+        """The pixels of clips, once `read` has been copied to the device."""
+        clips_BTHW = read.clips_BTHW
+        if clips_BTHW is None:
+            assert self._store_NHW is not None
+            clips_BTHW = self._store_NHW[read.frame_BT]
+        return CutClips(clips_BTHW, read.label_BC, read.ids_B)
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from ranks.workloads.video_behavior.renderer.rendered_study import render_study,
 from ranks.workloads.video_behavior.study.study import StudyVideo, load_study
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.cache import cache_videos
-from ranks.workloads.video_behavior.video.store.frame_store import FrameStore
+from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList
 
 
 def labelled_frames(cfg: Config) -> LabelledFrames:
@@ -42,12 +42,14 @@ def classes_of(cfg: Config) -> tuple[str, ...]:
 
 def rendered_frames(rendered: RenderedConfig, cfg: Config) -> LabelledFrames:
     """The frames of a rendered study at the size of the clips."""
-    return frames_of_study(rendered_folder(rendered), cfg)
+    return frames_of_study(rendered_folder(rendered, cfg.clips.size), cfg)
 
 
-def rendered_folder(rendered: RenderedConfig) -> Path:
-    """The folder of a rendered study, from the cache or rendered now."""
-    plan = StudyPlan(**asdict(rendered))
+def rendered_folder(rendered: RenderedConfig, clip_size: int) -> Path:
+    """The folder of a rendered study, from the cache or rendered now. Its videos have the size of the clips (or the
+    next even number) where the settings name none: larger clips of small videos would show nothing more."""
+    size = rendered.size or clip_size + clip_size % 2
+    plan = StudyPlan(**asdict(replace(rendered, size=size)))
     identity = json.dumps([asdict(plan), renderer_sha256()], sort_keys=True)
     home = os.environ.get("XDG_CACHE_HOME")
     cache = (Path(home) if home else Path.home() / ".cache") / "ranks" / "video-behavior"
@@ -72,4 +74,10 @@ def frames_of_study(folder: Path, cfg: Config) -> LabelledFrames:
 def stored_frames(folder: Path, videos: Sequence[StudyVideo], size: int) -> FrameStore:
     """The decoded frames of some videos of a study; what is missing is decoded now."""
     named = [(video.video.name, video.video) for video in videos]
-    return cache_videos(named, folder / f"store-{size}", Picture((size, size)))
+    return cache_videos(named, folder / f"store-{size}", stored_picture(folder, size))
+
+
+def stored_picture(folder: Path, size: int) -> Picture:
+    """How frames of a study are cut and scaled: as `ranks video-behavior cache` did it, where it was called before."""
+    listed = StoreList.read(folder / f"store-{size}")
+    return listed.picture if listed is not None else Picture((size, size))

@@ -1,9 +1,12 @@
-"""The clips of each update: a pure function of the iteration, on any number of ranks.
+"""The clips of each update: a pure function of the iteration, on any number of ranks, with any number of workers.
 
-Clip number i of the training is clip b of update i // B. An epoch is a fixed number of clips. Its clips are strata of
-equal probability: a permutation, keyed by the epoch, says which clip is which stratum. A stratum gives a bout and a
-frame within it. So in every epoch each class has its share of the clips to within one, and long bouts, whose frames are
-near duplicates, do not crowd out short ones.
+An epoch is a fixed number of clips. Its clips are strata of equal probability: item s of the epoch is a clip of stratum
+s, and a stratum gives a bout and a frame within it. So in every epoch each class has its share of the clips to within
+one, and long bouts, whose frames are near duplicates, do not crowd out short ones. The order of the strata is new in
+each epoch.
+
+Workers read the pixels of clips ahead where the device does not hold the store. The rank augments them on its device,
+as a part of the loss.
 
 Legend: B clips of an update, K bouts, C classes.
 """
@@ -11,20 +14,21 @@ Legend: B clips of an update, K bouts, C classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ranks.data.loading.place import current_key
+from ranks.data.stream import stream
 from ranks.engine.distributed.world import World
 from ranks.engine.sharding import rng
-from ranks.engine.sharding.batch import Shards, StepBatch
+from ranks.engine.sharding.batch import StepBatch
 from ranks.workloads.video_behavior.clips.augment import augment, mirrored_classes, shifts
 from ranks.workloads.video_behavior.clips.balance import ClassBalance, class_balance
-from ranks.workloads.video_behavior.clips.cut import ClipCutter
+from ranks.workloads.video_behavior.clips.cut import ClipCutter, ClipReader, ReadClips
 from ranks.workloads.video_behavior.clips.labelled import ClipBouts, split_bouts
-from ranks.workloads.video_behavior.config import Config
+from ranks.workloads.video_behavior.config import AugmentConfig, Config
 
 
 @dataclass(frozen=True)
@@ -47,49 +51,64 @@ def bout_probabilities(
     return balance.sampled_C[bouts.class_K] * size_K / of_class_C[bouts.class_K]
 
 
-class ClipStream:
-    """`at(iteration)`: this rank's part of the clips of that update, augmented, from the training split."""
+class EpochClips:
+    """The clips of an epoch as a data set of the host: item s is a clip of stratum s, another one in each epoch."""
 
-    def __init__(self, cutter: ClipCutter, cfg: Config, world: World) -> None:
-        """Raises UserError where a class has no training frame, or no partner in a mirror."""
-        data = cutter.data
-        self.cutter, self.cfg, self.world = cutter, cfg, world
-        self.bouts = split_bouts(data, "train")
-        self.balance = class_balance(self.bouts, data.classes, cfg.imbalance, cfg.imbalance_power)
-        cumulative_K = np.cumsum(bout_probabilities(self.bouts, self.balance, cfg.bout_power))
+    on_host, cost, sha256 = True, None, ""
+
+    def __init__(
+        self,
+        reader: ClipReader,
+        bouts: ClipBouts,
+        probability_K: np.ndarray[tuple[int], np.dtype[np.float64]],
+        num_clips: int,
+        augmentation: AugmentConfig,
+    ) -> None:
+        self.reader, self.bouts, self.num_clips, self.augmentation = reader, bouts, num_clips, augmentation
+        cumulative_K = np.cumsum(probability_K)
         self._cumulative_K = cumulative_K / cumulative_K[-1]
-        self._clips_per_epoch = cfg.updates_per_epoch * cfg.global_batch
-        partners = mirrored_classes(data.classes) if cfg.augment.flips else list(range(len(data.classes)))
-        self._partner_C = torch.tensor(partners).to(world.device)
-        self._epoch, self._stratum = -1, torch.empty(0, dtype=torch.int64)
 
-    def at(self, iteration: int) -> StepBatch[ClipBatch]:
-        """The clips of an update, by shard."""
-        first = iteration * self.cfg.global_batch
-        ids = torch.arange(first, first + self.cfg.global_batch)
-        return StepBatch(
-            Shards.assigned(ids, self.world.assignment, self.world.rank), partial(self.gather, iteration), "clips"
-        )
+    def __len__(self) -> int:
+        return self.num_clips
 
-    def frames_of(self, ids_B: Tensor) -> Tensor:
-        """int64[B]: the labelled frame of each clip, for numbers of clips of one epoch."""
-        if not len(ids_B):
-            return ids_B
-        epoch = int(ids_B[0]) // self._clips_per_epoch
-        if epoch != self._epoch:
-            order = rng.permutation(rng.key(self.world.seed, "clips/order", epoch), self._clips_per_epoch)
-            self._epoch, self._stratum = epoch, order
-        stratum_B = self._stratum[ids_B - epoch * self._clips_per_epoch]
-        random_B2 = rng.uniform(rng.key(self.world.seed, "clips/frame", epoch), stratum_B, 2).numpy()
-        place_B = (stratum_B.numpy() + random_B2[:, 0]) / self._clips_per_epoch
+    def frames_of(self, ids_B: Tensor, key: int) -> Tensor:
+        """int64[B]: the labelled frame of each clip. `key`: of the random numbers of an epoch."""
+        random_B2 = rng.uniform(rng.key(key, "clips/frame", 0), ids_B, 2).numpy()
+        place_B = (ids_B.numpy() + random_B2[:, 0]) / self.num_clips
         bout_B = np.searchsorted(self._cumulative_K, place_B, side="right").clip(max=len(self.bouts) - 1)
         within_B = (random_B2[:, 1] * self.bouts.length_K[bout_B]).astype(np.int64)
         return torch.from_numpy(self.bouts.first_K[bout_B] + within_B)
 
-    def gather(self, iteration: int, ids_B: Tensor) -> ClipBatch:
-        """The clips with these numbers, of one iteration, augmented on the device."""
-        key = rng.key(self.world.seed, "augment", iteration)
-        shift_B = shifts(self.cfg.augment, rng.key(self.world.seed, "augment/shift", iteration), ids_B)
-        cut = self.cutter.cut(self.frames_of(ids_B), ids_B, shift_B)
-        changed = augment(cut.clips_BTHW, cut.label_BC, self._partner_C, self.cfg.augment, key, cut.ids_B)
+    def gather(self, ids: Tensor) -> ReadClips:
+        """The clips of some strata, int64[B], before their augmentation."""
+        key = current_key()
+        shift_B = shifts(self.augmentation, rng.key(key, "clips/shift", 0), ids)
+        return self.reader.read(self.frames_of(ids, key), ids, shift_B, rng.key(key, "clips/augment", 0))
+
+
+class ClipStream:
+    """`at(iteration)`: this rank's part of the clips of that update from the training split, not yet augmented."""
+
+    def __init__(self, cutter: ClipCutter, cfg: Config, world: World) -> None:
+        """Raises UserError where a class has no training frame, or no partner in a mirror."""
+        data = cutter.data
+        self.cutter, self.augmentation = cutter, cfg.augment
+        self.bouts = split_bouts(data, "train")
+        self.balance = class_balance(self.bouts, data.classes, cfg.imbalance, cfg.imbalance_power)
+        chances_K = bout_probabilities(self.bouts, self.balance, cfg.bout_power)
+        num_clips = cfg.updates_per_epoch * cfg.global_batch
+        self.clips = EpochClips(cutter.reader, self.bouts, chances_K, num_clips, cfg.augment)
+        workers = 0 if cutter.resident else cfg.workers
+        self._stream = stream(self.clips, cfg.global_batch, world, item="clips", workers=workers)
+        partners = mirrored_classes(data.classes) if cfg.augment.flips else list(range(len(data.classes)))
+        self._partner_C = torch.tensor(partners).to(world.device)
+
+    def at(self, iteration: int) -> StepBatch[ReadClips]:
+        """The clips of an update, by shard."""
+        return self._stream.at(iteration)
+
+    def augmented(self, read: ReadClips) -> ClipBatch:
+        """Clips of an update, cut out and augmented on the device."""
+        cut = self.cutter.on_device(read)
+        changed = augment(cut.clips_BTHW, cut.label_BC, self._partner_C, self.augmentation, read.key, cut.ids_B)
         return ClipBatch(*changed)

@@ -1,7 +1,8 @@
 """The faster memory layout of a network's activations, measured at the start of a training.
 
 Convolutions in channels_last_3d are faster on some devices and slower on others, and group norm may copy. The layout
-changes the rounding of a result, so with --exact it is always contiguous.
+changes the rounding of a result, so with --exact or --deterministic it is always contiguous: a
+resume measures again, and may find another.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
 
     `batch`: clips of one pass; at most 16 are measured.
     """
-    if world.exact or world.device.type not in ("cpu", "cuda"):
-        return "activations are contiguous: with --exact no layout is measured" if world.exact else ""
+    if world.exact or world.config.deterministic:
+        return "activations are contiguous: with --exact or --deterministic no layout is measured"
+    if world.device.type not in ("cpu", "cuda"):
+        return "activations are contiguous"
     clips_BTHW = torch.rand(max(1, min(batch, MAX_CLIPS)), clips.frames, clips.size, clips.size, device=world.device)
     seconds: dict[bool, float] = {}
     measured = copy.deepcopy(net).to(world.device)

@@ -5,9 +5,7 @@
             block.frames_NHW, block.times_s_N
 
 Greys. 8-bit luma is read directly from plane 0; other formats are converted by FFmpeg. All greys are full range: luma
-of
-limited range (16 to 235, what most cameras write) is stretched to 0 to 255, so a scene has the same greys in both. A
-file says which it is; where it says nothing, yuv counts as limited and grey as full.
+of limited range is stretched (`luma_range.py`).
 
 Times count from the first frame and come from the time stamps of the file, so a variable frame rate is right. A frame
 without a time stamp, or with one that does not increase, follows the frame before it at the mean rate.
@@ -29,12 +27,14 @@ from numpy.typing import NDArray
 
 from ranks.bounded_file import check_regular
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.luma_range import (
+    FULL_FROM_LIMITED,
+    LUMA_IN_PLANE_0,
+    is_full_range,
+    is_monochrome_h264,
+)
 from ranks.workloads.video_behavior.video.picture import Grey, Picture, plane_of
 
-LUMA_IN_PLANE_0 = {f"yuv{j}{kind}p" for j in ("", "j") for kind in ("420", "422", "444")} | {"nv12", "gray"}
-FULL_RANGE, LIMITED_RANGE = 2, 1
-"""AVCOL_RANGE_JPEG and AVCOL_RANGE_MPEG of FFmpeg."""
-FULL_FROM_LIMITED = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.uint8)
 BLOCK_FRAMES = 64
 DEFAULT_FPS = 25.0
 """Where neither the file nor its time stamps say one."""
@@ -88,6 +88,7 @@ class VideoFile:
         if first is None:
             raise UserError(self._asked, "not one frame can be decoded", DO)
         self._first = first
+        self._monochrome = is_monochrome_h264(self._stream.codec_context)
         self.facts = self._facts(first)
 
     def blocks(self, picture: Picture | None = None, block_frames: int = BLOCK_FRAMES) -> Iterator[FrameBlock]:
@@ -109,7 +110,7 @@ class VideoFile:
                     f"frame {total} has {grey.shape[1]} x {grey.shape[0]} pixels, the first has {shape[1]} x {shape[0]}"
                 )
                 raise UserError(self._asked, found, "give --size, so that all frames get the same size")
-            frames_NHW[filled] = grey if is_full_range(frame) else FULL_FROM_LIMITED[grey]
+            frames_NHW[filled] = grey if is_full_range(frame, self._monochrome) else FULL_FROM_LIMITED[grey]
             times_s_N[filled] = clock.time_of(frame)
             filled, total = filled + 1, total + 1
             if filled == block_frames:
@@ -236,17 +237,21 @@ def probe(path: Path) -> VideoFacts:
         return video.facts
 
 
+def count_frames(path: Path) -> int:
+    """The packets of a video stream, at least 1, for files whose header says nothing. Decodes nothing."""
+    count = 0
+    try:
+        with av.open(f"file:{path}", options={"protocol_whitelist": "file"}) as container:
+            for packet in container.demux(container.streams.video[0]):
+                count += packet.size > 0
+    except (av.FFmpegError, OSError):
+        pass  # damaged from here on: what was counted is the least
+    return max(1, count)
+
+
 def upright(frame: Any) -> Grey:
     """uint8[h, w]: the luma of a frame, turned by its rotation tag. A view where plane 0 holds it."""
     has_luma = frame.format.name in LUMA_IN_PLANE_0
     grey_hw = plane_of(frame if has_luma else frame.reformat(format="gray", dst_color_range="JPEG"))
     turns, rest = divmod(frame.rotation % 360, 90)
     return grey_hw if rest or not turns else np.rot90(grey_hw, turns)
-
-
-def is_full_range(frame: Any) -> bool:
-    """Whether `upright` gives greys of full range."""
-    name = frame.format.name
-    if name not in LUMA_IN_PLANE_0 or name.startswith("yuvj") or frame.color_range == FULL_RANGE:
-        return True
-    return name == "gray" and frame.color_range != LIMITED_RANGE

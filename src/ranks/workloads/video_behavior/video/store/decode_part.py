@@ -2,7 +2,8 @@
 
     python -m ranks.workloads.video_behavior.video.store.decode_part '{"video": ..., "folder": ..., "key": ..., ...}'
 
-It prints a line of JSON after each block, `{"frames": 640}`, and at the end its warnings.
+It prints a line of JSON after each block, `{"frames": 640}`, and at the end its warnings. It ends with the process that
+started it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, write_durably, writing
+from ranks.engine.files.disk import NOTHING_SAVED, remove, sync_folder, writing
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
-from ranks.workloads.video_behavior.video.store.frame_store import sha256_of
+from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, Part, npy_head, sha256_of, temporary_file
 
 FAILED = 2
-"""The exit code where the video is bad; the line before it says why."""
+"""The exit code where the video is bad or the disk is full; the line before it says why."""
 
 
 @dataclass(frozen=True)
 class PartTask:
-    """One video to decode. `crop`: x, y, width, height; None for the whole frame."""
+    """One video to decode. `crop`: x, y, width, height; None for the whole frame. `parent`: the process that asks."""
 
     video: str
     folder: str
@@ -37,6 +39,7 @@ class PartTask:
     fit: Fit
     crop: tuple[int, int, int, int] | None
     threads: int
+    parent: int
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -55,8 +58,7 @@ def decode_part(task: PartTask) -> list[str]:
     Frames go to a temporary file as they are decoded, so memory holds one block.
     """
     folder, video = Path(task.folder), Path(task.video)
-    path = folder / f"{task.key}.npy"
-    temporary = folder / f".{task.key}.{os.getpid()}.tmp"
+    path, temporary = folder / f"{task.key}.npy", temporary_file(folder, task.key)
     crop = None if task.crop is None else Crop(*task.crop)
     times_s: list[float] = []
     try:
@@ -72,37 +74,20 @@ def decode_part(task: PartTask) -> list[str]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            facts = {
-                "video": video.name,
-                "size": list(task.size),
-                "sha256": sha256_of(np.load(path, mmap_mode="r")),
-                "file_bytes": path.stat().st_size,
-                "warnings": opened.warnings,
-                "times_s": times_s,
-            }
-            write_durably(temporary, json.dumps(facts).encode())
-            os.replace(temporary, folder / f"{task.key}.json")
+            sha256 = sha256_of(np.load(path, mmap_mode="r"))
+            Part(task.key, video, task.size, sha256, np.array(times_s), tuple(opened.warnings)).write(folder)
             sync_folder(folder)
             return opened.warnings
     finally:
         remove(temporary)
 
 
-HEAD_BYTES = 128
-
-
-def npy_head(shape: tuple[int, ...]) -> bytes:
-    """The first bytes of a .npy file of version 1.0, padded to HEAD_BYTES."""
-    text = repr({"descr": "|u1", "fortran_order": False, "shape": shape})
-    magic = b"\x93NUMPY\x01\x00"
-    length = HEAD_BYTES - len(magic) - 2
-    return magic + length.to_bytes(2, "little") + text.encode().ljust(length - 1) + b"\n"
-
-
 def main() -> int:
     """The exit code."""
+    task = PartTask.of_json(sys.argv[1])
+    end_with(task.parent)
     try:
-        warnings = decode_part(PartTask.of_json(sys.argv[1]))
+        warnings = decode_part(task)
     except UserError as error:
         print(json.dumps({"asked": error.asked, "found": error.found, "do": error.do}), flush=True)
         return FAILED

@@ -2,11 +2,12 @@
 
     store/
         8c1e...f2.npy     uint8[n, H, W], the frames of one video
-        8c1e...f2.json    its number of frames, its time stamps, the sha256 of the .npy; written last
+        8c1e...f2.json    where they come from, their time stamps, the sha256 of the .npy; written last
         store.json        which videos the store has, in order
+        sources.json      the sha256 of each video file, so that it is read only when it has changed
 
-The name of a video's files is a hash of the file that it was decoded from and of how frames are cut and scaled, so a
-video that has changed is decoded again, and only that one.
+The name of a video's files is a hash of the content of the video and of how frames are cut and scaled, so a video that
+has changed is decoded again, and only that one.
 
 Legend: N frames of all videos, n frames of one, H, W pixels.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranks.engine.files.disk import write_durably
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
+from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, Part
 
-FORMAT = 1
+FORMAT = 2
 STORE_FILE = "store.json"
-Grey = NDArray[np.uint8]
 DO = "run ranks video-behavior cache again: it decodes what is missing or damaged"
 
 
@@ -52,6 +56,10 @@ class FrameStore:
     folder: Path
     size: tuple[int, int]
     videos: tuple[StoredVideo, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: without the memory maps, whose content would be copied."""
+        return {"folder": self.folder, "size": self.size, "videos": self.videos}
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -96,63 +104,70 @@ class FrameStore:
         return result_NHW
 
 
-def open_store(folder: Path, *, verify: bool = False) -> FrameStore:
-    """Open a store. Raises UserError where something is missing or has another size; with `verify`, where a checksum
-    is wrong too, which reads all frames."""
-    asked = f"the store {folder}"
-    listed = read_json(folder / STORE_FILE)
-    if listed is None or listed.get("format") != FORMAT:
-        raise UserError(asked, f"no {STORE_FILE} of this version", DO)
-    size: tuple[int, int] = (listed["size"][0], listed["size"][1])
-    videos: list[StoredVideo] = []
+@dataclass(frozen=True)
+class StoreList:
+    """What store.json says: how frames are cut and scaled, and (name, key) of each video, in order."""
+
+    picture: Picture
+    videos: tuple[tuple[str, str], ...]
+
+    def write(self, folder: Path) -> None:
+        """Raises OSError."""
+        picture = {"size": self.picture.size, "fit": self.picture.fit, "crop": self.picture.crop}
+        content = {"format": FORMAT, **picture, "videos": self.videos}
+        temporary = folder / f".{STORE_FILE}.tmp"
+        write_durably(temporary, json.dumps(content, indent=1).encode())
+        temporary.replace(folder / STORE_FILE)
+
+    @classmethod
+    def read(cls, folder: Path) -> StoreList | None:
+        """None where there is none of this version, or it is damaged: it is written again then."""
+        try:
+            content = json.loads((folder / STORE_FILE).read_bytes())
+            (height, width), crop = content["size"], content["crop"]
+            fit: Fit = "crop" if content["fit"] == "crop" else "letterbox"
+            picture = Picture((int(height), int(width)), fit, None if crop is None else Crop(*map(int, crop)))
+            videos = tuple((str(name), str(key)) for name, key in content["videos"])
+            return cls(picture, videos) if content["format"] == FORMAT else None
+        except (OSError, ValueError, TypeError, LookupError):
+            return None
+
+    def opened(self, folder: Path, *, verify: bool = False) -> FrameStore:
+        """The store in `folder`. Raises UserError as `open_store`."""
+        assert self.picture.size is not None
+        parts: list[Part] = []
+        for name, key in self.videos:
+            try:
+                part = Part.read(folder, key, verify=verify)
+            except DamagedPart as damage:
+                found = f"the frames of {name} are missing or damaged: {damage}"
+                raise UserError(f"the store {folder}", found, DO) from None
+            if part.size != self.picture.size:
+                found = f"the frames of {name} are missing or damaged: {key}.json has another size"
+                raise UserError(f"the store {folder}", found, DO)
+            parts.append(part)
+        return FrameStore(folder, self.picture.size, tuple(_placed([name for name, _ in self.videos], parts)))
+
+
+def _placed(names: Sequence[str], parts: Sequence[Part]) -> list[StoredVideo]:
+    """The videos one after another."""
+    placed: list[StoredVideo] = []
     first = 0
-    for name, key in listed["videos"]:
-        part = part_of(folder, key, size, verify=verify)
-        if part is None:
-            raise UserError(asked, f"the frames of {name} are missing or damaged", DO)
-        times_s_N = np.array(part["times_s"], np.float64)
-        videos.append(StoredVideo(name, key, first, len(times_s_N), times_s_N, part["sha256"]))
-        first += len(times_s_N)
-    return FrameStore(folder, size, tuple(videos))
+    for name, part in zip(names, parts, strict=True):
+        placed.append(StoredVideo(name, part.key, first, part.shape[0], part.times_s_N, part.sha256))
+        first += part.shape[0]
+    return placed
 
 
-def part_of(folder: Path, key: str, size: tuple[int, int] | None, *, verify: bool = False) -> dict[str, Any] | None:
-    """What the .json of a video says, where its frames are whole; None otherwise. `verify`: read them, too."""
-    facts, path = read_json(folder / f"{key}.json"), folder / f"{key}.npy"
-    if facts is None or not path.is_file() or (size is not None and tuple(facts["size"]) != tuple(size)):
-        return None
-    if path.stat().st_size != facts["file_bytes"]:
-        return None
-    if verify and sha256_of(np.load(path, mmap_mode="r")) != facts["sha256"]:
-        return None
-    return facts
+def open_store(folder: Path, *, verify: bool = False) -> FrameStore:
+    """Open a store. Raises UserError, which names the file, where one is missing, has another size or is damaged; with
+    `verify`, where a checksum is wrong too, which reads all frames."""
+    listed = StoreList.read(folder)
+    if listed is None:
+        raise UserError(f"the store {folder}", f"no {STORE_FILE} of this version, or it is damaged", DO)
+    return listed.opened(folder, verify=verify)
 
 
-def sha256_of(frames_NHW: Grey, block: int = 1024) -> str:
-    """Of the greys, in bounded memory."""
-    digest = hashlib.sha256()
-    for first in range(0, len(frames_NHW), block):
-        digest.update(np.ascontiguousarray(frames_NHW[first : first + block]).data)
-    return digest.hexdigest()
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """None where the file is missing or damaged: it is made again then."""
-    try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType]
-
-
-def key_of(video: Path, picture: str) -> str:
-    """The name of a video's files in a store. `picture`: how frames are cut and scaled, in words.
-
-    It covers the size of the video file and its first and last MiB. Raises OSError.
-    """
-    digest = hashlib.sha256(f"{FORMAT}/{picture}/{video.stat().st_size}/".encode())
-    with video.open("rb") as file:
-        digest.update(file.read(2**20))
-        file.seek(max(0, video.stat().st_size - 2**20))
-        digest.update(file.read())
-    return digest.hexdigest()[:24]
+def key_of(video_sha256: str, picture: str) -> str:
+    """The name of a video's files in a store. `picture`: how frames are cut and scaled, in words."""
+    return hashlib.sha256(f"{FORMAT}/{picture}/{video_sha256}".encode()).hexdigest()[:24]

@@ -1,0 +1,138 @@
+"""The figures of docs/before-you-rent.md and docs/while-it-runs.md: doctor, memory, back-tests, watchdog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pages.results import Result, Row, command, machine, newest, section
+
+
+def before_renting(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Faults that the doctor found, memory, and forecasts of published figures."""
+    found = newest(benchmarks)
+    if faults := found.get("doctor_faults"):
+        yield from doctor(faults)
+    if memory := found.get("memory_fit"):
+        yield from memory_fit(memory)
+    if tests := found.get("forecast_backtests"):
+        yield from back_tests(tests)
+
+
+def while_running(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """Hangs, stragglers and clean runs."""
+    result = newest(benchmarks).get("watchdog")
+    if result is None:
+        return
+    yield from ["| What | Found |", "|---|---|", *(f"| {what} | {figure} |" for what, figure, _ in watchdog(result))]
+    yield from ["", f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}."]
+
+
+def in_short(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """A section of docs/results.md."""
+    yield from section("Before and while a run", rows(newest(benchmarks)))
+
+
+def rows(benchmarks: dict[str, Result]) -> Iterator[Row]:
+    """The figures in one line each."""
+    if faults := benchmarks.get("doctor_faults"):
+        of = faults["summary"]
+        clean = f"{of['clean_runs_with_an_alarm']} alarms in {of['clean_runs']} runs without a fault"
+        yield "`ranks doctor`: injected faults", f"{of['found']} of {of['faults']} found; {clean}", faults
+    if memory := benchmarks.get("memory_fit"):
+        of = memory["summary"]
+        within = f"{of['within_15_percent']} of {of['increments_of_1_gb_or_more']} shapes within 15 %"
+        verdicts = f"{of['right']} of {of['sizes']} verdicts right" if of["sizes"] else "verdicts not measured"
+        yield "memory that the doctor forecasts", f"{within}; {verdicts}", memory
+    if tests := benchmarks.get("forecast_backtests"):
+        kinds = [(kind, tests["summary"][kind]) for kind in ("link", "run")]
+        held = "; ".join(f"{of['within']} of {of['cases']} {kind}s in the interval" for kind, of in kinds)
+        yield "forecasts of published figures", held, tests
+    if watched := benchmarks.get("watchdog"):
+        yield from ((f"watchdog: {what}", figure, result) for what, figure, result in watchdog(watched))
+
+
+def watchdog(result: Result) -> Iterator[Row]:
+    """The figures that there are."""
+    figures = result["summary"]
+    if hangs := figures.get("hangs"):
+        named = f"{hangs['right']} of {hangs['cases']} named with rank, phase and line within {hangs['limit_s']:g} s"
+        yield "causes of hangs", f"{named}, the last after {hangs['latest_s']:g} s", result
+    if slow := figures.get("stragglers"):
+        kinds = ", ".join(f"{cause} {right} of {all_of}" for cause, (right, all_of) in slow["by_cause"].items())
+        rates = f"precision {slow['precision']:g}, recall {slow['recall']:g}"
+        yield "stragglers", f"{slow['cases']}: {rates} ({kinds}); median {slow['median_after_s']:.0f} s", result
+    if clean := figures.get("clean"):
+        yield "runs without a fault", f"{clean['cases']}, {clean['with_a_notice']} with a notice", result
+    if long := figures.get("long"):
+        figure = f"{long['notices']} notices, {long['share']:.2%} of the run's CPU time for watching"
+        yield f"{long['iterations']:,} steps of 20 ms with evaluations and saves", figure, result
+    else:
+        yield "10,000 steps of 20 ms, and the CPU time of watching", "not measured yet", result
+
+
+def doctor(result: Result) -> Iterator[str]:
+    """Each fault with what was said, and the clean runs."""
+    figures, faults = result["summary"], result["faults"]
+    yield from ["### Faults that were injected", "", "| Fault | The doctor |", "|---|---|"]
+    for name, case in faults.items():
+        said = case.get("not_injected") or ("missed" if not case["found"] else plain(case["finding"]["found"]))
+        yield f"| {name} | {said} |"
+    blind = [case for case in faults.values() if case.get("author", "") != "the doctor's author" and "found" in case]
+    yield ""
+    yield f"{figures['found']} of {figures['faults']} faults were found with cause and remedy."
+    yield f"{len(blind)} of them were written by someone who had not seen the doctor."
+    if figures["clean_runs"]:
+        alarms = figures["clean_runs_with_an_alarm"]
+        yield f"Of {figures['clean_runs']} runs on machines without a fault {alarms} had an alarm."
+    for kind, title in (("one_host_s", "one machine"), ("two_hosts_s", "two machines")):
+        if seconds := figures[kind]:
+            yield f"On {title} the doctor took {seconds['median']:.0f} s (median), at most {seconds['most']:.0f} s."
+    yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
+
+
+def memory_fit(result: Result) -> Iterator[str]:
+    """Each shape, and the verdicts around a limit."""
+    figures = result["summary"]
+    yield from ["### Memory", "", "| Workload | Forecast | In fact | Error |", "|---|---|---|---|"]
+    for name, case in result["increments"].items():
+        forecast, fact = (f"{case[key] / 1e9:.2f} GB" for key in ("forecast_bytes", "fact_bytes"))
+        yield f"| {name} | {forecast} | {fact} | {case['error']:+.1%} |"
+    yield ""
+    yield f"The increment over what a process holds after `build`: {figures['within_15_percent']} of"
+    yield f"{figures['increments_of_1_gb_or_more']} shapes of 1 GB and more within 15 %."
+    if figures["sizes"]:
+        yield f'"Fits" and "does not fit" were right for {figures["right"]} of {figures["sizes"]} sizes around the'
+        yield f"limit of a container, of which {figures['sizes_that_fit']} fit."
+    yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
+
+
+def back_tests(result: Result) -> Iterator[str]:
+    """Each published figure with its forecast, misses included."""
+    yield from ["### Forecasts of published figures", ""]
+    yield from [
+        "| What | Known or assumed | Forecast | Published | Error | In the interval |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case in result["cases"]:
+        digits = 0 if case["fact"] >= 100 else 1
+        forecast, low, high, fact = (f"{case[key]:,.{digits}f}" for key in ("forecast", "low", "high", "fact"))
+        held = "yes" if case["within"] else "no"
+        shown = f"{forecast} ({low} to {high}) {case['unit']}"
+        yield f"| {case['name']} | {case['assumed']} | {shown} | {fact} | {case['error']:+.0%} | {held} |"
+    yield ""
+    for kind, title in (("link", "links"), ("run", "runs")):
+        of = result["summary"][kind]
+        errors = f"median error {of['median_error']:.0%}, largest {of['largest_error']:.0%}"
+        yield f"{of['cases']} {title}: {errors}, {of['within']} in the interval."
+    yield "Not computed: " + "; ".join(f"{what} ({why})" for what, why in result["not_computed"].items()) + "."
+    yield from [f"`{command(result)}`, {result['origin']['date'][:10]}.", ""]
+
+
+def load(result: Result) -> str:
+    return f"{result['origin']['load_average'][0]:.0f}"
+
+
+def plain(text: str) -> str:
+    """Without what would end a cell of a table."""
+    return text.replace("|", "/").replace("\n", " ")

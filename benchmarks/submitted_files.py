@@ -1,0 +1,150 @@
+"""The files of `ranks submit sky` and `modal`, executed with the cloud taken away.
+
+    python benchmarks/submitted_files.py --python ENV/bin/python        writes benchmarks/results/submitted_files.json
+
+ENV is an environment with skypilot 0.14 and modal 1.6 (pip install skypilot modal): their own code reads the files. The
+commands run in a fresh clone with a fresh environment, which `tools/environment.py` makes, and a home folder of their
+own. A real `ranks pull` over a real sshd brings the run home, and the watcher then ends the job. Modal's function is
+called by its own `.local()`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from measure import ROOT, origin, write_result
+
+sys.path.insert(0, str(ROOT))
+
+from tests.renting.catalog import write_catalog
+from tests.transfer.sshd import LocalSshd
+
+READ_SKY = """
+import json, sys, sky
+task = sky.Task.from_yaml(sys.argv[1])
+resources = next(iter(task.resources))
+print(json.dumps({"setup": task.setup, "run": task.run, "num_nodes": task.num_nodes, "autostop":
+    str(resources.autostop_config), "image": str(resources.image_id), "version": sky.__version__}))
+"""
+TRAIN = "--train=--preset demo --iterations 40"
+
+
+def made(folder: Path) -> Path:
+    """The folder of the programs of a fresh environment, of a fresh clone."""
+    clone = folder / "clone"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    subprocess.run([sys.executable, "tools/environment.py", "demo"], cwd=clone, check=True)
+    return clone / ".venv" / "bin"
+
+
+def variables(bin_: Path, home: Path) -> dict[str, str]:
+    """Those of a new machine: a home folder, and the environment's programs first."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "RANKS_", "VIRTUAL_ENV"))}
+    return {**kept, "HOME": str(home), "PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin"}
+
+
+def sky_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
+    """Write the file, let SkyPilot read it, run its commands, pull the run, and see the job end."""
+    home = folder / "sky-home"
+    write_catalog(home / ".sky/catalogs/v8")
+    env = variables(bin_, home)
+    submit = ["ranks", "submit", "sky", "graph-coloring", "--gpus", "none", "--ranks", "2", "--image", "me/ranks:1"]
+    submit += ["--cloud", "runpod", "--no-forecast", "--name", "away", "--keep", "5", "--max-hours", "2", TRAIN]
+    said = subprocess.run(submit, cwd=folder, env={**env, "PATH": f"{env['PATH']}:{Path(python).parent}"}, check=True,
+                          capture_output=True, text=True).stdout  # fmt: skip
+    read = subprocess.run(
+        [python, "-c", READ_SKY, "away.sky.yaml"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    task = json.loads(read.stdout.splitlines()[-1])
+    subprocess.run(["bash", "-c", task["setup"]], env=env, cwd=home, check=True)
+    job_env = {**env, "SKYPILOT_NODE_RANK": "0", "SKYPILOT_NODE_IPS": "127.0.0.1", "SKYPILOT_NUM_NODES": "1"}
+    log = (folder / "sky-job.log").open("w")
+    began = time.monotonic()
+    job = subprocess.Popen(["bash", "-c", task["run"]], env=job_env, cwd=home, stdout=log, stderr=log)
+    export = home / "work/runs/away/export"
+    while job.poll() is None and not export.exists():
+        time.sleep(1)
+    trained_s = time.monotonic() - began
+    (folder / "sshd").mkdir()
+    with LocalSshd(folder / "sshd") as sshd:
+        pull = [
+            "ranks",
+            "pull",
+            f"{sshd.host}:{home}/work/runs/away",
+            f"--ssh={sshd.options}",
+            "--runs-dir",
+            "home-runs",
+        ]
+        pulled = subprocess.run(pull, cwd=folder, env=env, capture_output=True, text=True)
+    code = job.wait(120)
+    watch = (home / "work/runs/.away.autodown.log").read_text()
+    subprocess.run(["pkill", "-f", "ranks autodown away"])
+    return {
+        "lines_of_submit": said.splitlines()[-4:],
+        "read_by_skypilot": task | {"setup": task["setup"].splitlines(), "run": task["run"].splitlines()},
+        "trained_s": round(trained_s, 1),
+        "pull": pulled.stdout.splitlines() or pulled.stderr.splitlines(),
+        "exit_code_of_the_job": code,
+        "watcher": watch.splitlines(),
+        "job": (folder / "sky-job.log").read_text().splitlines()[-8:],
+        "right": code == 0 and pulled.returncode == 0 and "is at home" in watch and "autostop" in str(task),
+    }
+
+
+def modal_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
+    """Write the file, and call its function with Modal's own code: twice, since the second call continues nothing and
+    must end as well."""
+    env = variables(bin_, folder)
+    submit = ["ranks", "submit", "modal", "graph-coloring", "--gpus", "none", "--ranks", "2", "--image", "me/ranks:1"]
+    submit += ["--price", "1", "--no-forecast", "--name", "away", TRAIN]
+    subprocess.run(submit, cwd=folder, env=env, check=True, capture_output=True)
+    path = folder / "away.modal.py"
+    text = path.read_text()
+    assert '"--runs-dir", "/runs"' in text
+    path.write_text(text.replace("/runs", f"{folder}/volume"))  # the volume of this machine
+    call = (
+        "import importlib.util as u; s = u.spec_from_file_location('app', 'away.modal.py'); m = u.module_from_spec(s); "
+        "s.loader.exec_module(m); import modal; print(modal.__version__, m.train.local([]), m.train.local([]))"
+    )
+    done = subprocess.run([python, "-c", call], cwd=folder, env=env, capture_output=True, text=True)
+    listed = subprocess.run([f"{Path(python).parent}/modal", "run", "away.modal.py", "--help"], cwd=folder, env=env,
+                            capture_output=True, text=True)  # fmt: skip
+    exported = sorted(file.name for file in (folder / "volume/away/export").glob("*"))
+    return {
+        "called": done.stdout.splitlines()[-1:] or done.stderr.splitlines()[-5:],
+        "exported": exported,
+        "help_of_modal_run": listed.stdout.splitlines(),
+        "right": done.returncode == 0 and "model.safetensors" in exported and "--train-flags" in listed.stdout,
+    }
+
+
+def main() -> int:
+    """Both ways. Exit code 1 where one went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", required=True)
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="submitted-"))
+    found: dict[str, Any] = {"origin": origin()}
+    found["origin"]["command"] = "python benchmarks/submitted_files.py --python ENV/bin/python"
+    try:
+        bin_ = made(folder)
+        found["sky"] = sky_file(folder, bin_, asked.python)
+        found["modal"] = modal_file(folder, bin_, asked.python)
+    finally:
+        print(json.dumps(found, indent=1).replace(str(folder), "FOLDER"))
+        shutil.rmtree(folder, ignore_errors=True)
+    write_result("submitted_files", json.loads(json.dumps(found).replace(str(folder), "FOLDER")))
+    return 0 if found["sky"]["right"] and found["modal"]["right"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

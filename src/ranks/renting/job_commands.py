@@ -1,0 +1,23 @@
+"""The shell commands around a run that every written file has: the doctor before it, evaluation and export after it."""
+
+from __future__ import annotations
+
+import shlex
+
+from ranks.renting.request import Machine
+
+
+def doctor_command(machine: Machine, runs_dir: str) -> str:
+    """Examines a node before the run, so that a fault costs a minute and not the whole time."""
+    words = ["ranks", "doctor", "--runs-dir", runs_dir, "--ranks", str(machine.ranks)]
+    words += ["--gpus", str(machine.ranks if machine.gpu else 0)]
+    words += ["--expect", machine.gpu_word.upper()] if machine.gpu else []
+    return shlex.join(words)
+
+
+def result_commands(name: str, runs_dir: str, machine: Machine) -> str:
+    """What comes home: the held-out metrics, and weights that plain PyTorch loads. `name` and `runs_dir` are words of
+    the shell, in quotes where they need them."""
+    gpus = "" if machine.gpu else " --gpus none"
+    folder = f"--runs-dir {runs_dir}"
+    return f"ranks evaluate {name} {folder}{gpus} && ranks export {name} {folder}"

@@ -1,0 +1,1 @@
+"""Modal: its GPUs, and the app file."""

@@ -1,0 +1,194 @@
+"""Label the videos of a command, one after the other, and write their files.
+
+Legend: N frames of a video, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ranks.engine.files.disk import writing
+from ranks.errors import UserError
+from ranks.progress import ProgressBar
+from ranks.workloads.video_behavior.annotations.boris_events import write_boris_events
+from ranks.workloads.video_behavior.annotations.events import Event
+from ranks.workloads.video_behavior.annotations.read import parse_merge
+from ranks.workloads.video_behavior.metrics.frames import Ints
+from ranks.workloads.video_behavior.prediction.pictures import draw_ethogram, overlaid
+from ranks.workloads.video_behavior.prediction.stream_video import PredictedFrames, predict_blocks
+from ranks.workloads.video_behavior.prediction.summary import VideoSummary, times_of, write_summary
+from ranks.workloads.video_behavior.prediction.trained_net import TrainedVideoNet, load_net, rule_of
+from ranks.workloads.video_behavior.prediction.written import (
+    PredictedVideo,
+    least_certain,
+    predicted_video,
+    read_done,
+    write_done,
+    write_frames,
+)
+from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
+from ranks.workloads.video_behavior.study.study import StudyVideo, annotation_of, read_dataset_csv
+from ranks.workloads.video_behavior.video.decode import open_video
+from ranks.workloads.video_behavior.video.picture import Picture
+from ranks.workloads.video_behavior.video.write import write_mp4
+
+FINISHED = "the videos that are done stay; the same command goes on"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is the same for all videos of a command."""
+
+    trained: TrainedVideoNet
+    rule: LabelRule
+    picture: Picture
+    out: Path
+    overlay: bool
+
+    @property
+    def background(self) -> int | None:
+        """The class that is no event."""
+        return None if self.trained.cfg.labels == "multi" else 0
+
+    def made_from(self, video: StudyVideo) -> dict[str, Any]:
+        """What the files of a video depend on, for `read_done`."""
+        stat = video.video.stat()
+        annotation = None if video.annotation is None else video.annotation.stat().st_mtime_ns
+        return {
+            "weights": self.trained.sha256,
+            "rule": repr(self.rule),
+            "picture": repr(self.picture),
+            "video": [stat.st_size, stat.st_mtime_ns],
+            "annotation": annotation,
+            "row": [video.animal, video.group, video.fps, video.offset_s],
+            "overlay": self.overlay,
+        }
+
+
+def predict_videos(
+    run: str, runs_dir: Path, given: Sequence[Path], out: Path, *, overlay: bool, num_uncertain: int, device: str
+) -> int:
+    """Label videos and write their files into `out`. Returns 1 where a video could not be read, else 0."""
+    asked = f"ranks video-behavior predict {run}"
+    videos = named_videos(given, asked)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda", "torch sees no GPU", "leave it out, or give --device cpu")
+    on = torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+    trained = load_net(run, runs_dir, on)
+    with ExitStack() as stack:
+        stack.enter_context(writing(asked, out, FINISHED))
+        out.mkdir(parents=True, exist_ok=True)
+        bar = stack.enter_context(ProgressBar(title="predict", unit="frames"))
+        prediction = Prediction(trained, rule_of(trained, bar), trained.picture, out, overlay)
+        predicted, summaries, unread = list[PredictedVideo](), list[VideoSummary](), list[str]()
+        for number, (name, video) in enumerate(videos.items(), 1):
+            try:
+                found, rows = _one(prediction, name, video, bar, f"video {number} of {len(videos)}, {video.video.name}")
+            except UserError as error:
+                unread.append(f"{video.video}: {error.found}")
+                bar.line(f"warning: left out: {unread[-1]}")
+                continue
+            predicted.append(found)
+            summaries += rows
+        if predicted:
+            write_summary(out / "summary.csv", summaries)
+        if num_uncertain and predicted:
+            write_boris_events(out / "least_certain.tsv", least_certain(predicted, num_uncertain))
+    if not predicted:
+        raise UserError(asked, f"no video could be labelled: {unread[0]}", "give videos that can be decoded")
+    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; summary.csv")
+    return 1 if unread else 0
+
+
+def named_videos(given: Sequence[Path], asked: str) -> dict[str, StudyVideo]:
+    """Name of the files of each video -> its row; files without a dataset.csv have a row of their own. Raises
+    UserError where a file is missing, or named twice."""
+    rows = list[StudyVideo]()
+    for path in given:
+        if path.is_dir() or path.name.endswith(".csv"):
+            rows += read_dataset_csv(path / "dataset.csv" if path.is_dir() else path)
+        elif path.exists():
+            rows.append(StudyVideo(path, None, "", "", None, 0.0, ""))
+        else:
+            raise UserError(asked, f"there is no {path}", "name video files, or a dataset.csv")
+    stems = [row.video.stem for row in rows]
+    named: dict[str, StudyVideo] = {}
+    for row, stem in zip(rows, stems, strict=True):
+        name = stem if stems.count(stem) == 1 else f"{row.video.absolute().parent.name}_{stem}"
+        if name in named:
+            found = f"{row.video} and {named[name].video} would have the same files"
+            raise UserError(asked, found, "predict them into two folders with --out")
+        named[name] = row
+    return named
+
+
+def _one(
+    prediction: Prediction, name: str, video: StudyVideo, bar: ProgressBar, title: str
+) -> tuple[PredictedVideo, list[VideoSummary]]:
+    """Label one video and write its files, unless an earlier command has done so. Raises UserError."""
+    out, trained = prediction.out, prediction.trained
+    done, made_from = out / f"{name}.done.json", prediction.made_from(video)
+    before = read_done(done, made_from)
+    if before is not None:
+        bar.line(f"{title}: done before")
+        return before
+    found = _probabilities(prediction, video.video, bar, title)
+    labels = prediction.rule.labels(found.probability_NC)
+    classes = trained.classes
+    result = predicted_video(video.video.name, found, labels, classes, prediction.background)
+    person = _of_a_person(video, trained, result.fps)
+    write_frames(out / f"{name}.csv", found, labels, classes)
+    write_boris_events(out / f"{name}.boris.tsv", [result.annotation])
+    shown = classes if prediction.background is None else classes[1:]
+    draw_ethogram(out / f"{name}.ethogram.png", video.video.name, shown, result.events, person, result.duration_s)
+    if prediction.overlay:
+        _write_overlay(out / f"{name}.overlay.mp4", video.video, labels, classes, result.fps)
+    summaries = [_summary(video, "net", result.events, shown, result.duration_s)]
+    if person is not None:
+        summaries.append(_summary(video, "person", person, shown, result.duration_s))
+    write_done(done, made_from, result, summaries, len(labels))
+    bar.line(f"{title}: {len(labels):,} frames, {len(result.events):,} bouts")
+    return result, summaries
+
+
+def _probabilities(prediction: Prediction, path: Path, bar: ProgressBar, title: str) -> PredictedFrames:
+    trained, seen = prediction.trained, 0
+    with open_video(path) as video:
+        total = video.facts.expected_frames
+
+        def done(count: int) -> None:
+            nonlocal seen
+            seen += count
+            bar.update(seen, [f"{title}: {seen:,}{f' of {total:,}' if total else ''} frames"], total)
+
+        blocks = video.blocks(prediction.picture)
+        found = predict_blocks(trained.net, trained.cfg.clips, blocks, trained.device, done)
+        for warning in video.warnings:
+            bar.line(f"warning: {warning}")
+        return found
+
+
+def _of_a_person(video: StudyVideo, trained: TrainedVideoNet, fps: float) -> tuple[Event, ...] | None:
+    """The events of the annotation that have a class of the net; None without one."""
+    cfg = trained.cfg
+    found = annotation_of(video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=fps)
+    if found is None:
+        return None
+    return tuple(event for event in found.events if event.behavior in trained.classes)
+
+
+def _write_overlay(path: Path, video: Path, labels: Ints, classes: Sequence[str], fps: float) -> None:
+    with open_video(video) as opened:
+        write_mp4(path, overlaid(opened.blocks(), labels, classes), fps)
+
+
+def _summary(
+    video: StudyVideo, source: Any, events: Sequence[Event], classes: Sequence[str], observed_s: float
+) -> VideoSummary:
+    return VideoSummary(video.video.name, video.animal, video.group, source, observed_s, times_of(events, classes))

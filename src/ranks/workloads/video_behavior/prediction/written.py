@@ -1,0 +1,151 @@
+"""The files of one predicted video: a table by frame, BORIS events, an ethogram, and an overlay.
+
+    NAME.csv             Frame,Time,Action,<class>_prob...: one row for each decoded frame
+    NAME.boris.tsv       events that BORIS opens: Observations > Import, or as a table
+    NAME.ethogram.png    the net's labels over time, above them a person's
+    NAME.overlay.mp4     the video with the label in it (--overlay)
+    NAME.done.json       written last: what the others were made from, and the row of the summary
+
+Legend: N frames, C classes, K least certain bouts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranks.engine.files.regular import DamagedFile
+from ranks.engine.files.strict_json import read_object
+from ranks.workloads.video_behavior.annotations.delimited import number_text, write_rows
+from ranks.workloads.video_behavior.annotations.events import Annotation, Event
+from ranks.workloads.video_behavior.annotations.frame_labels import end_of, events_of_labels
+from ranks.workloads.video_behavior.metrics.frames import Ints
+from ranks.workloads.video_behavior.prediction.stream_video import PredictedFrames
+from ranks.workloads.video_behavior.prediction.summary import BehaviorTime, VideoSummary
+
+UNCERTAIN = "uncertain: "
+"""Begins the comment of a bout that a person should look at."""
+
+
+@dataclass(frozen=True)
+class PredictedVideo:
+    """`events`: of all classes but the background. `certainty`: of each event, the mean probability of its label."""
+
+    name: str
+    events: tuple[Event, ...]
+    certainty: tuple[float, ...]
+    fps: float
+    duration_s: float
+
+    @property
+    def annotation(self) -> Annotation:
+        return Annotation(self.name, self.events, self.fps, self.duration_s, observation=Path(self.name).stem)
+
+
+def predicted_video(
+    name: str, found: PredictedFrames, labels: Ints, classes: Sequence[str], background: int | None
+) -> PredictedVideo:
+    """The events of a video from its labels. `background`: the class that is no event, None where all are."""
+    times_s_N, end_s = found.times_s_N.round(6), round(end_of(found.times_s_N), 6)
+    events = list[Event]()
+    if labels.ndim == 1:
+        events += events_of_labels(labels, classes, times_s_N)
+    else:
+        for c, behavior in enumerate(classes):
+            shown = events_of_labels(labels[:, c], ("", behavior), times_s_N)
+            events += [event for event in shown if event.behavior]
+    kept = [event for event in events if background is None or event.behavior != classes[background]]
+    kept = [replace(event, stop_s=round(event.end_s, 6)) for event in kept]
+    kept.sort(key=lambda event: (event.start_s, event.behavior))
+    certainty = list[float]()
+    for event in kept:
+        first, stop = (int(np.searchsorted(times_s_N, at_s - 1e-9)) for at_s in (event.start_s, event.end_s))
+        certainty.append(float(found.probability_NC[first:stop, list(classes).index(event.behavior)].mean()))
+    fps = (len(times_s_N) - 1) / float(times_s_N[-1] - times_s_N[0]) if len(times_s_N) > 1 else 25.0
+    return PredictedVideo(name, tuple(kept), tuple(certainty), round(fps, 6), end_s)
+
+
+def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str]) -> None:
+    """The table by frame. With behaviours that may overlap, Action lists them with a +. Raises UserError."""
+    names = ("Frame", "Time", "Action", *(f"{name}_prob" for name in classes))
+
+    def action(row: NDArray[np.int64] | np.int64) -> str:
+        if labels.ndim == 1:
+            return classes[int(row)]
+        return "+".join(classes[c] for c in np.flatnonzero(row).tolist())
+
+    def rows() -> Iterator[dict[str, str]]:
+        for at, (time_s, row, probability_C) in enumerate(
+            zip(found.times_s_N, labels, found.probability_NC, strict=True)
+        ):
+            shown = {f"{name}_prob": f"{p:.5g}" for name, p in zip(classes, probability_C, strict=True)}
+            yield {"Frame": str(at), "Time": number_text(round(float(time_s), 6)), "Action": action(row), **shown}
+
+    write_rows(path, names, rows(), ",")
+
+
+def least_certain(videos: Sequence[PredictedVideo], count: int) -> list[Annotation]:
+    """The events with the lowest certainty over all videos, one annotation for each video that has some."""
+    ranked = sorted((certainty, v, e) for v, video in enumerate(videos) for e, certainty in enumerate(video.certainty))
+    chosen: dict[int, list[Event]] = {}
+    for certainty, v, e in ranked[:count]:
+        event = videos[v].events[e]
+        comment = f"{UNCERTAIN}{certainty:.3f}"
+        marked = Event(event.behavior, event.start_s, event.stop_s, event.subject, (), comment)
+        chosen.setdefault(v, []).append(marked)
+    return [
+        Annotation(
+            videos[v].name,
+            tuple(sorted(events, key=lambda event: event.start_s)),
+            videos[v].fps,
+            videos[v].duration_s,
+            videos[v].annotation.observation,
+        )
+        for v, events in sorted(chosen.items())
+    ]
+
+
+def write_done(
+    path: Path, made_from: dict[str, Any], video: PredictedVideo, summaries: Sequence[VideoSummary], frames: int
+) -> None:
+    """Written last: a video with this file is not predicted again."""
+    content = {
+        "made_from": made_from,
+        "frames": frames,
+        "video": asdict(video),
+        "summaries": [asdict(one) for one in summaries],
+    }
+    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def read_done(path: Path, made_from: dict[str, Any]) -> tuple[PredictedVideo, list[VideoSummary]] | None:
+    """What an earlier command has finished; None where there is nothing, or it was made from something else."""
+    try:
+        content = read_object(path)
+        if content["made_from"] != made_from:
+            return None
+        return _video(content["video"]), [_summary(one) for one in content["summaries"]]
+    except (DamagedFile, OSError, KeyError, TypeError):
+        return None
+
+
+def _video(given: Any) -> PredictedVideo:
+    for event in given["events"]:
+        event["modifiers"] = tuple(event["modifiers"])
+    given["events"] = tuple(Event(**event) for event in given["events"])
+    given["certainty"] = tuple(given["certainty"])
+    return PredictedVideo(**given)
+
+
+def _summary(given: Any) -> VideoSummary:
+    given["times"] = tuple(BehaviorTime(**time) for time in given["times"])
+    return VideoSummary(**given)

@@ -1,0 +1,183 @@
+"""ranks video-behavior predict: it labels every frame of real videos, as training would see it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ranks import RunConfig, World
+from ranks.cli.main import main
+from ranks.engine.files.strict_json import read_object
+from ranks.workloads.video_behavior.annotations.read import read_annotation
+from ranks.workloads.video_behavior.clips.cut import ClipReader
+from ranks.workloads.video_behavior.config import ClipConfig
+from ranks.workloads.video_behavior.prediction.stream_video import PredictedFrames, clips_of_stream
+from ranks.workloads.video_behavior.prediction.summary import VideoSummary, times_of, write_summary
+from ranks.workloads.video_behavior.prediction.written import least_certain, predicted_video
+from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule, read_rule
+from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing
+from ranks.workloads.video_behavior.training import train
+from ranks.workloads.video_behavior.video.decode import open_video
+
+from .example_frames import CLASSES, SMALL, example_frames
+from .videos import write_square
+
+
+def trained_run(tmp_path: Path, multi: bool = False) -> Path:
+    """The folder of a run of two updates, whose study is not there any more."""
+    cfg = replace(SMALL, iterations=2, data=tmp_path / "gone", labels="multi" if multi else "exclusive")
+    world = World.join(
+        RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1), device="cpu", workload="video-behavior"
+    )
+    try:
+        return train(cfg, world, example_frames(multi=multi)).folder
+    finally:
+        world.leave()
+
+
+@pytest.mark.parametrize(("stride", "block", "most"), [(1, 7, 4), (3, 5, 64), (2, 40, 1)])
+def test_the_clips_of_a_stream_are_those_of_training(stride: int, block: int, most: int) -> None:
+    data = example_frames()
+    video = data.videos[0]
+    rows = slice(video.first_frame, video.first_frame + video.num_frames)
+    frames_NHW = data.store.read_all()[rows]
+    clips = ClipConfig(frames=5, stride=stride, size=frames_NHW.shape[1])
+    reader = ClipReader(data, clips, pixels=True, pinned=False)
+    centres = torch.arange(rows.start, rows.stop)
+    expected = reader.read(centres, centres).clips_BTHW
+    blocks = (frames_NHW[at : at + block] for at in range(0, len(frames_NHW), block))
+    found = list(clips_of_stream(blocks, clips, most))
+    assert max(map(len, found)) <= most
+    assert expected is not None
+    assert torch.equal(torch.cat(found), expected)
+
+
+def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trained_run(tmp_path)
+    for name, frames in (("a", 30), ("b", 9)):
+        write_square(tmp_path / f"{name}.mp4", frames)
+    predict = ["video-behavior", "predict", "r", "a.mp4", "b.mp4", "--overlay", "--least-certain", "3"]
+    assert main(predict) == 0
+    assert "labels are not smoothed" in capsys.readouterr().out  # the study is gone, and nothing is hidden
+    out = tmp_path / "predictions"
+    with (out / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["Frame"]) for row in rows] == list(range(30))
+    assert [float(row["Time"]) for row in rows] == pytest.approx([i / 25 for i in range(30)])
+    for row in rows:
+        shares = {name: float(row[f"{name}_prob"]) for name in CLASSES}
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
+        assert row["Action"] == max(shares, key=lambda name: shares[name])
+    shown = (
+        {e.behavior: e for e in read_annotation(out / "a.boris.tsv").events} if (out / "a.boris.tsv").exists() else {}
+    )
+    assert set(shown) == {row["Action"] for row in rows} - {CLASSES[0]}
+    with open_video(out / "a.overlay.mp4") as video:
+        assert sum(len(block.frames_NHW) for block in video.blocks()) == 30
+    assert (out / "a.ethogram.png").read_bytes().startswith(b"\x89PNG")
+    with (out / "summary.csv").open() as file:
+        summary = list(csv.DictReader(file))
+    assert {row["animal"] for row in summary} == {"a.mp4", "b.mp4"}
+    assert {row["source"] for row in summary} == {"net"}
+
+    (out / "b.done.json").unlink()
+    (out / "b.csv").unlink()
+    before = (out / "a.csv").stat().st_mtime_ns
+    assert main(predict) == 0  # as after a kill: the first video stays
+    assert "a.mp4: done before" in capsys.readouterr().out
+    assert (out / "a.csv").stat().st_mtime_ns == before
+    assert (out / "b.csv").exists()
+
+
+def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = trained_run(tmp_path, multi=True)
+    weights = json.loads((folder / "export/config.json").read_text())["weights_sha256"]
+    LabelRule(threshold_C=(0.0, 0.0)).write(folder, weights)
+    write_square(tmp_path / "a.mp4", 12)
+    assert main(["video-behavior", "predict", "r", "a.mp4"]) == 0
+    assert "not smoothed" not in capsys.readouterr().out
+    with (tmp_path / "predictions/a.csv").open() as file:
+        assert {row["Action"] for row in csv.DictReader(file)} == {"move+blink"}
+
+
+def test_a_rule_survives_its_file_and_no_other_weights(tmp_path: Path) -> None:
+    smoothing = Smoothing((1.0, 0.5, 2.0), "hmm", 1, ((5, 1, 0), (1, 4, 0), (0, 1, 3)), (1, 2, 3))
+    for rule, multi in ((LabelRule(smoothing), False), (LabelRule(threshold_C=(0.2, 0.5, 0.9)), True)):
+        rule.write(tmp_path, "abc")
+        assert read_rule(tmp_path, "abc", 3, multi) == rule
+        assert read_rule(tmp_path, "abd", 3, multi) is None
+        assert read_rule(tmp_path, "abc", 4, multi) is None
+        path = tmp_path / "label_rule.json"
+        for damaged in ("{", "[]", '{"weights_sha256": "abc"}', path.read_text().replace("0.5", '"x"')):
+            path.write_text(damaged)
+            assert read_rule(tmp_path, "abc", 3, multi) is None
+    assert read_object(tmp_path / "label_rule.json")
+
+
+def test_the_least_certain_bouts_come_first() -> None:
+    probability_NC = np.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1], [0.45, 0.55], [0.9, 0.1]])
+    found = PredictedFrames(probability_NC, np.arange(5) / 10)
+    video = predicted_video("v.mp4", found, probability_NC.argmax(1), ("rest", "lick"), 0)
+    assert [(e.start_s, e.stop_s) for e in video.events] == [(0.0, 0.2), (0.3, 0.4)]
+    assert video.certainty == pytest.approx((0.85, 0.55))
+    assert [event.start_s for one in least_certain([video], 1) for event in one.events] == [0.3]
+
+
+def test_the_summary_adds_up_the_videos_of_an_animal(tmp_path: Path) -> None:
+    probability_NC = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    video = predicted_video("v", PredictedFrames(probability_NC, np.arange(4.0)), np.array([0, 1, 1, 0]), ("r", "l"), 0)
+    times = times_of(video.events, ("l", "never"))
+    write_summary(tmp_path / "s.csv", [VideoSummary(name, "m1", "g", "net", 4.0, times) for name in ("v", "w")])
+    with (tmp_path / "s.csv").open() as file:
+        lick, never = csv.DictReader(file)
+    assert (lick["total_s"], lick["share"], lick["bouts"], lick["mean_bout_s"], lick["latency_s"]) == (
+        "4.000", "0.5000", "2", "2.000", "1.000",
+    )  # fmt: skip
+    assert (never["total_s"], never["bouts"], never["latency_s"]) == ("0.000", "0", "")
+
+
+WRONG = {
+    "no video": (["r"], "video"),
+    "a missing video": (["r", "none.mp4"], "there is no none.mp4"),
+    "no run": (["nothing", "a.mp4"], "nothing"),
+    "another workload's run": (["other", "a.mp4"], "a run of graph-coloring"),
+    "a run without an export": (["unfinished", "a.mp4"], "it has no export yet"),
+    "a number of bouts": (["r", "a.mp4", "--least-certain", "-1"], "0 or more"),
+    "a device": (["r", "a.mp4", "--device", "tpu"], "--device"),
+    "the same name twice": (["r", "a.mp4", "a.mp4"], "would have the same files"),
+    "no video at all": (["r", "text.mp4"], "no video could be labelled"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, two others, a video, and a text that calls itself one."""
+    folder = tmp_path_factory.mktemp("predict")
+    run = trained_run(folder)
+    write_square(folder / "a.mp4", 6)
+    (folder / "text.mp4").write_text("no video")
+    for name, change in (("other", ("video-behavior", "graph-coloring")), ("unfinished", ("", ""))):
+        (folder / "runs" / name).mkdir()
+        for file in ("run.json", "run_config.json"):
+            (folder / "runs" / name / file).write_text((run / file).read_text().replace(*change))
+    return folder
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input(name: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    argv, found = WRONG[name]
+    monkeypatch.chdir(runs)
+    assert main(["video-behavior", "predict", *argv]) == 2
+    assert found in capsys.readouterr().err
