@@ -1,4 +1,4 @@
-"""The engine: nodes a second, depth beside Stockfish, threads, and games against alphabeta:5.
+"""The engine: nodes a second, depth next to Stockfish, threads, and games against alphabeta:5.
 
     python benchmarks/chess_engine.py                       about 25 minutes of two cores; nothing else should run
     python benchmarks/chess_engine.py --only speed          one part: speed, depth, threads, games, bench

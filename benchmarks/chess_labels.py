@@ -37,7 +37,9 @@ class Script:
     """The script of 20 lines."""
 
     def __init__(self, command: Sequence[str], limit: str) -> None:
-        self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1 << 16)
+        self.engine = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1 << 16
+        )
         self.go = "go " + limit.replace(":", " ")
         self.write("setoption name Threads value 1\nsetoption name Hash value 1\n")
 
@@ -79,7 +81,10 @@ def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> di
             if turn:  # the first block warms up
                 seconds["pool"].append(between_s - first_s)
                 seconds["script"].append(end_s - between_s)
-                print(f"  {limit}: pool {block / seconds['pool'][-1]:,.0f}/s, script {block / seconds['script'][-1]:,.0f}/s")
+                print(
+                    f"  {limit}: pool {block / seconds['pool'][-1]:,.0f}/s, "
+                    f"script {block / seconds['script'][-1]:,.0f}/s"
+                )
         again_s: list[float] = []
         for turn in range(1, rounds + 1):
             first_s = time.perf_counter()
@@ -106,7 +111,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engine", default="stockfish")
     parser.add_argument("--limits", nargs="+", default=["nodes:1000", "nodes:5000", "depth:8"])
-    parser.add_argument("--block", type=int, default=2000, help="positions of nodes:1000; fewer where a label costs more")
+    parser.add_argument(
+        "--block", type=int, default=2000, help="positions of nodes:1000; fewer where a label costs more"
+    )
     parser.add_argument("--rounds", type=int, default=10)
     args = parser.parse_args()
     results: dict[str, object] = {}
@@ -115,7 +122,10 @@ def main() -> int:
         nodes = re.fullmatch(r"nodes:(\d+)", limit)
         block = max(50, int(args.block * 1000 / (int(nodes[1]) if nodes else 2700)))
         results[limit] = found = measured(args.engine, limit, block, args.rounds, seed=5)
-        print(f"{limit}: pool over script {shown(found['pool_over_script'])}, cache over pool {shown(found['cache_over_pool'], 0)}")
+        print(
+            f"{limit}: pool over script {shown(found['pool_over_script'])}, "
+            f"cache over pool {shown(found['cache_over_pool'], 0)}"
+        )
     about = origin() | {"load_before": load_before, "load_after": os.getloadavg()}
     write_result("chess_labels", about | {"limits": results})
     return 0

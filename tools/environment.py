@@ -21,7 +21,10 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = ROOT / "constraints.txt"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-EXTRAS = "graph-coloring,graph-coloring-proof,stock-trading,gymnasium,chess,selfplay,chess-spiking,chess-value,video-behavior"
+EXTRAS = (
+    "graph-coloring,graph-coloring-proof,stock-trading,gymnasium,chess,selfplay,chess-spiking,chess-value,"
+    "video-behavior"
+)
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 11)
 OLDEST_PIP = (25, 1)

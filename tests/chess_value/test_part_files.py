@@ -24,7 +24,7 @@ LABELLED = Labelled(BOARDS, ROWS.astype(np.int16), (ROWS % 3 - 1).astype(np.int8
 def write(folder: Path) -> list[Path]:
     writer = PartWriter(folder, "train", size=60)
     for start, end in ((0, 7), (7, 7), (7, 150), (150, 250)):
-        writer.add(Labelled(*(column[start:end] for column in LABELLED)))
+        writer.add(LABELLED.rows(start, end))
     return writer.end()
 
 

@@ -150,13 +150,13 @@ def test_mirrored_positions_have_mirrored_moves() -> None:
 
 
 def test_each_key_is_new_once() -> None:
-    rng, seen, known = np.random.default_rng(0), SeenKeys(), set[int]()
+    rng, seen, earlier = np.random.default_rng(0), SeenKeys(), set[int]()
     for _ in range(30):
         keys = rng.integers(0, 400, 50).astype(np.uint64)
         new = keys[seen.new(keys)].tolist()
-        assert new == list(dict.fromkeys(key for key in keys.tolist() if key not in known))
-        known |= set(new)
-    assert len(seen) == len(known)
+        assert new == list(dict.fromkeys(key for key in keys.tolist() if key not in earlier))
+        earlier |= set(new)
+    assert len(seen) == len(earlier)
 
 
 START = Board().fen()

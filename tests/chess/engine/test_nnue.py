@@ -62,7 +62,7 @@ def test_features_are_those_of_the_definition() -> None:
 
 
 def test_incremental_accumulators_equal_fresh_ones_within_searches() -> None:
-    """The search stops in the middle of many lines; each accumulator that is up to date is computed anew."""
+    """The search stops in the middle of many lines; each accumulator that is up to date is computed again."""
     weights = random_weights(WIDTH, seed=1)
     state = new_state(default_values(), net_arrays(weights), new_table(1024), use_net=True)
     boards = random_boards(25, seed=5, plies=(4, 140)) + [Board(fen) for fen in SPECIAL]

@@ -19,6 +19,8 @@ late move and exchange pruning, reductions, and singular extensions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
@@ -81,7 +83,7 @@ from ranks.jit import inlined, kernel
 
 @inlined
 def null_move(p: Position) -> Position:
-    """The position after passing. Its clock begins anew: no position before can be repeated."""
+    """The position after passing. Its clock is 0: no position before can be repeated."""
     key = p.key ^ SIDE_KEY
     if p.en_passant != ZERO:
         key ^= KEYS[np.uint64(EN_PASSANT_KEYS) + (lsb(p.en_passant) & np.uint64(7))]
@@ -329,7 +331,7 @@ def run_search(s: EngineState, max_nodes: int) -> bool:
     control = s.control[0]
     level = control.level
     while level >= 0:
-        f = s.frames[level]
+        f: Any = s.frames[level]  # a record
         value = UNKNOWN
         if f.stage == ENTER:
             if control.nodes >= max_nodes:

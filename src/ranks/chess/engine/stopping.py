@@ -35,7 +35,7 @@ def is_settled(progress: Progress, limits: Limits, plan: TimePlan, elapsed_s: fl
         return False
     if progress.num_moves == 1:
         return True
-    # a best move that stands and takes most of the nodes needs less time, a falling score more
+    # a best move that stays and takes most of the nodes needs less time, a falling score more
     factor = 1.25 - 0.1 * min(progress.steady, 5)
     factor *= 1.5 - 0.75 * progress.best_share
     factor *= 1.4 if progress.fallen_cp > FALLEN_CP else 1.0

@@ -44,7 +44,7 @@ class FilePositions:
         if count <= 0 or not self._cfg.files:
             return nothing()
         found = on_first_rank(self._world, lambda: self._read(count))
-        self.taken += found.count
+        self.taken += found.num_positions
         return found
 
     def _read(self, count: int) -> SourcedPositions:
@@ -54,14 +54,14 @@ class FilePositions:
         return self._next(count)
 
     def _next(self, count: int) -> SourcedPositions:
-        parts, missing = [self._waiting], count - self._waiting.count
+        parts, missing = [self._waiting], count - self._waiting.num_positions
         while missing > 0 and self._chunks is not None and (chunk := next(self._chunks, None)) is not None:
             self._world.beat()
             parts.append(chunk)
-            missing -= chunk.count
+            missing -= chunk.num_positions
         everything = joined(parts)
-        self._waiting = everything.take(np.arange(min(count, everything.count), everything.count))
-        return everything.take(np.arange(min(count, everything.count)))
+        self._waiting = everything.take(np.arange(min(count, everything.num_positions), everything.num_positions))
+        return everything.take(np.arange(min(count, everything.num_positions)))
 
     def state_dict(self) -> dict[str, Any]:
         return {"taken": self.taken}

@@ -64,7 +64,7 @@ def train(cfg: Config, world: World) -> Summary:
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
             found = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=quiet, mirror=mirror)
-            found = evenly(joined([found, files.take(cfg.max_positions - found.count)]), cfg.max_positions)
+            found = evenly(joined([found, files.take(cfg.max_positions - found.num_positions)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)

@@ -81,9 +81,9 @@ def propagate(
         inputs_I[width + h] = min(max(sums[level, 1 - mover, h], zero), most)
     total = np.int64(net.output_bias_B[bucket])
     for unit in range(HIDDEN_UNITS):
-        sums = np.int32(0)
+        hidden = np.int32(0)
         for i in range(2 * width):
-            sums = np.int32(sums + np.int32(inputs_I[i]) * np.int32(net.hidden_weights_BOI[bucket, unit, i]))
-        activation = (np.int64(sums) + np.int64(net.hidden_bias_BO[bucket, unit])) >> HIDDEN_SHIFT
+            hidden = np.int32(hidden + np.int32(inputs_I[i]) * np.int32(net.hidden_weights_BOI[bucket, unit, i]))
+        activation = (np.int64(hidden) + np.int64(net.hidden_bias_BO[bucket, unit])) >> HIDDEN_SHIFT
         total += min(max(activation, 0), FEATURE_SCALE) * np.int64(net.output_weights_BO[bucket, unit])
     return total * OUTPUT_CP // (FEATURE_SCALE * OUTPUT_SCALE)

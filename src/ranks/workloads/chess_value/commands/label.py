@@ -95,11 +95,15 @@ def label(
             scored = with_scores(found, taught, relabel=relabel)
             for name, part in zip((TRAIN, VALIDATION), scored.split(), strict=True):
                 writers[name].add(part)
-            progress.add(found.count, scored.count, taught)
+            progress.add(found.num_positions, scored.num_positions, taught)
 
         for found in read_files(*sources, options):
-            found = found if most is None else found.take(slice(max(0, most - progress.submitted)))
-            progress.submitted += found.count
+            found = (
+                found
+                if most is None
+                else found.take(np.arange(min(found.num_positions, max(0, most - progress.submitted))))
+            )
+            progress.submitted += found.num_positions
             waiting.append((found, teacher.submit(to_label(found, relabel=relabel))))
             if len(waiting) > AHEAD:
                 finish()

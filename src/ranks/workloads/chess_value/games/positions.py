@@ -47,6 +47,6 @@ def positions_of(
 
 def evenly(found: SourcedPositions, most: int) -> SourcedPositions:
     """At most so many of the positions, evenly spread over all of them."""
-    if found.count <= most:
+    if found.num_positions <= most:
         return found
-    return found.take(np.linspace(0, found.count - 1, most).astype(np.intp))
+    return found.take(np.linspace(0, found.num_positions - 1, most).astype(np.intp))

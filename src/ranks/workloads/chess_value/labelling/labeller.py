@@ -51,7 +51,7 @@ class Labeller(Protocol):
 
 def cut(found: SourcedPositions, parts: int) -> Iterator[SourcedPositions]:
     """Parts of almost equal size, in order; empty ones are left out."""
-    for index in np.array_split(np.arange(found.count), parts):
+    for index in np.array_split(np.arange(found.num_positions), parts):
         if len(index):
             yield found.take(index)
 

@@ -56,7 +56,7 @@ class CachedLabels(NamedTuple):
     def sha256(self) -> str:
         """Of the three arrays, in little-endian order."""
         digest = hashlib.sha256()
-        for array in self:
+        for array in (self.key_N, self.check_N, self.cp_N):
             digest.update(np.ascontiguousarray(array))
         return digest.hexdigest()
 

@@ -35,7 +35,7 @@ MOST_SET_ASIDE = 10
 class PositionScore(NamedTuple):
     """The score of a position in the units of `units`; NO_SCORE where two engines failed."""
 
-    index: int
+    number: int
     cp: int
 
 
@@ -119,7 +119,7 @@ class EnginePool:
         self._set_aside_in_a_row = 0
         following = tasks.next()
         failed = self._give(engine, following, tasks) if following is not None else []
-        return [PositionScore(task.index, score), *failed]
+        return [PositionScore(task.number, score), *failed]
 
     def _failed(self, engine: TeacherEngine, fault: Forfeit, tasks: _Tasks) -> list[PositionScore]:
         """End an engine; `_feed` starts another. Its position is tried again, or set aside."""
@@ -135,7 +135,7 @@ class EnginePool:
         if self._set_aside_in_a_row >= MOST_SET_ASIDE:
             found = f"{MOST_SET_ASIDE} positions in a row ended two engines each; the last engine {fault}"
             raise UserError(f"labels of the engine '{self._command[0]}'", found, "try another engine or version")
-        return [PositionScore(task.index, NO_SCORE)]
+        return [PositionScore(task.number, NO_SCORE)]
 
     def _start(self) -> TeacherEngine:
         engine = start_teacher(self._command, self._limits, self._timeouts)

@@ -28,3 +28,8 @@ class Labelled(NamedTuple):
     """1 won, 0 drawn, -1 lost; NO_RESULT where it is unknown."""
     source_N: NDArray[np.int8]
     """Index in SOURCES."""
+
+    def rows(self, start: int, stop: int | None) -> Labelled:
+        """Consecutive positions."""
+        part = slice(start, stop)
+        return Labelled(self.boards_N13[part], self.cp_N[part], self.result_N[part], self.source_N[part])

@@ -39,7 +39,7 @@ def find_teacher(command: str) -> list[str]:
 class PositionTask(NamedTuple):
     """A position that waits for its score."""
 
-    index: int
+    number: int
     fen: str
     fault: str = ""
     """How the engine failed that tried it before."""

@@ -108,8 +108,8 @@ class PartWriter:
         self._waiting.append(labelled)
         while sum(len(part.boards_N13) for part in self._waiting) >= self._size:
             joined = _joined(self._waiting)
-            self._write(Labelled(*(column[: self._size] for column in joined)))
-            self._waiting = [Labelled(*(column[self._size :] for column in joined))]
+            self._write(joined.rows(0, self._size))
+            self._waiting = [joined.rows(self._size, None)]
 
     def end(self) -> list[Path]:
         """Write the last file. Returns all files. Raises UserError where the disk is full."""

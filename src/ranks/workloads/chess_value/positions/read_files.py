@@ -29,7 +29,7 @@ def read_files(
     waiting: list[SourcedPositions] = []
     for found in _all(pgn, csv, epd, options, damaged):
         waiting.append(found)
-        if sum(part.count for part in waiting) >= CHUNK:
+        if sum(part.num_positions for part in waiting) >= CHUNK:
             yield chosen(joined(waiting), seen, quiet=options.quiet, mirror=options.mirror)
             waiting = []
     if waiting:

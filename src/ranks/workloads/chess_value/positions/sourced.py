@@ -59,18 +59,19 @@ class SourcedPositions(NamedTuple):
     """Which positions only validate: all those of some games."""
 
     @property
-    def count(self) -> int:
+    def num_positions(self) -> int:
         """N."""
         return len(self.boards_N13)
 
     def take(self, index_M: NDArray[Any]) -> SourcedPositions:
         """Some of the positions: int[M] indices or bool[N]."""
-        return SourcedPositions(*(column[index_M] for column in self))
+        boards_M13, cp_M, result_M = self.boards_N13[index_M], self.cp_N[index_M], self.result_N[index_M]
+        return SourcedPositions(boards_M13, cp_M, result_M, self.source_N[index_M], self.validates_N[index_M])
 
     @property
     def labelled(self) -> Labelled:
         """Without the split."""
-        return Labelled(*self[:4])
+        return Labelled(self.boards_N13, self.cp_N, self.result_N, self.source_N)
 
     def split(self) -> tuple[Labelled, Labelled]:
         """Those that train, and those that validate."""

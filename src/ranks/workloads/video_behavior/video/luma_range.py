@@ -1,4 +1,4 @@
-"""Which greys the luma of a frame stands for: full range is 0 to 255, limited range is 16 (black) to 235 (white).
+"""Which greys the luma of a frame means: full range is 0 to 255, limited range is 16 (black) to 235 (white).
 
 Most cameras write limited range. What a frame has:
 

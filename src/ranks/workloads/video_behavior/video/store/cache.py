@@ -25,7 +25,7 @@ from ranks.workloads.video_behavior.video.picture import Crop, Picture
 from ranks.workloads.video_behavior.video.store.decode_part import PartTask
 from ranks.workloads.video_behavior.video.store.decoding import decode_all, named_together
 from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList, key_of, open_store
-from ranks.workloads.video_behavior.video.store.part import DamagedPart, Part
+from ranks.workloads.video_behavior.video.store.part import DamagedPart, StorePart
 from ranks.workloads.video_behavior.video.store.sources import Sources
 
 SILENT_S = 60.0
@@ -142,7 +142,7 @@ def _wanted(name: str, path: Path, folder: Path, picture: Picture, crop: Crop | 
         found = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise UserError(asked, found, "give a video file that can be read") from None
     try:
-        Part.read(folder, key)
+        StorePart.read(folder, key)
         return Wanted(path, name, key, crop, missing=False, frames=0)
     except DamagedPart as damage:
         if (folder / f"{key}.json").exists():
@@ -184,7 +184,7 @@ def _delete_old_parts(folder: Path, wanted: Sequence[Wanted]) -> None:
         if key in keys or not _is_key(key):
             continue
         try:
-            source = Part.read(folder, key).source
+            source = StorePart.read(folder, key).source
             outdated = source in paths or not source.exists()
         except DamagedPart:
             outdated = True

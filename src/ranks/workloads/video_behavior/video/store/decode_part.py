@@ -22,7 +22,7 @@ from ranks.errors import UserError
 from ranks.workloads.video_behavior.end_with import end_with
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
-from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, Part, npy_head, sha256_of, temporary_file
+from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, StorePart, npy_head, sha256_of, temporary_file
 
 FAILED = 2
 """The exit code where the video is bad or the disk is full; the line before it says why."""
@@ -75,7 +75,7 @@ def decode_part(task: PartTask) -> list[str]:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
             sha256 = sha256_of(np.load(path, mmap_mode="r"))
-            Part(task.key, video, task.size, sha256, np.array(times_s), tuple(opened.warnings)).write(folder)
+            StorePart(task.key, video, task.size, sha256, np.array(times_s), tuple(opened.warnings)).write(folder)
             sync_folder(folder)
             return opened.warnings
     finally:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ranks.engine.files.disk import write_durably
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
-from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, Part
+from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, StorePart
 
 FORMAT = 2
 STORE_FILE = "store.json"
@@ -135,10 +135,10 @@ class StoreList:
     def opened(self, folder: Path, *, verify: bool = False) -> FrameStore:
         """The store in `folder`. Raises UserError as `open_store`."""
         assert self.picture.size is not None
-        parts: list[Part] = []
+        parts: list[StorePart] = []
         for name, key in self.videos:
             try:
-                part = Part.read(folder, key, verify=verify)
+                part = StorePart.read(folder, key, verify=verify)
             except DamagedPart as damage:
                 found = f"the frames of {name} are missing or damaged: {damage}"
                 raise UserError(f"the store {folder}", found, DO) from None
@@ -149,7 +149,7 @@ class StoreList:
         return FrameStore(folder, self.picture.size, tuple(_placed([name for name, _ in self.videos], parts)))
 
 
-def _placed(names: Sequence[str], parts: Sequence[Part]) -> list[StoredVideo]:
+def _placed(names: Sequence[str], parts: Sequence[StorePart]) -> list[StoredVideo]:
     """The videos one after another."""
     placed: list[StoredVideo] = []
     first = 0

@@ -31,7 +31,7 @@ class DamagedPart(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class StorePart:
     """One video of a store. `source`: the file that it was decoded from; `times_s_N`: float64[n], its time stamps."""
 
     key: str
@@ -61,7 +61,7 @@ class Part:
         os.replace(temporary, folder / f"{self.key}.json")
 
     @classmethod
-    def read(cls, folder: Path, key: str, *, verify: bool = False) -> Part:
+    def read(cls, folder: Path, key: str, *, verify: bool = False) -> StorePart:
         """Read the .json, and check that the .npy has its frames. `verify`: read all of them.
 
         Raises DamagedPart.
@@ -80,7 +80,7 @@ class Part:
         return part
 
     @classmethod
-    def _of_json(cls, key: str, facts: Mapping[str, Any]) -> Part:
+    def _of_json(cls, key: str, facts: Mapping[str, Any]) -> StorePart:
         try:
             height, width = facts["size"]
             times_s_N = np.array(facts["times_s"], np.float64)
