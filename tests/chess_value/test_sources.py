@@ -73,7 +73,7 @@ def test_ratings_weigh_games(tmp_path: Path) -> None:
         path = written(tmp_path / "a.pgn", *(GAME.format(result="1-0", tags=tags, moves=moves) for moves in openings))
         found = read(path, options=replace(ALL, full_weight_elo=2400.0))
         assert np.array_equal(found.boards_N13, read(path, options=replace(ALL, full_weight_elo=2400.0)).boards_N13)
-        return found.count
+        return found.num_positions
 
     assert positions("2600") > positions("2000") > positions("1000") >= 0
     assert positions("2600") == positions("2400")
@@ -141,7 +141,7 @@ def test_mirrored_positions_have_mirrored_moves() -> None:
     found = sourced(boards, [None] * count, [1] * count, "own", [False] * count)
     free = boards[boards[:, 9] == 0]
     reflection = mirrored(found)
-    assert 0 < len(free) == reflection.count < count
+    assert 0 < len(free) == reflection.num_positions < count
     for before_13, after_13 in zip(free[:30], reflection.boards_N13[:30], strict=True):
         before, after = (Board(format_fen(words)) for words in (before_13, after_13))
         assert int(after.words[12]) == int(after_13[12])
