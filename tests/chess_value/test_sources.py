@@ -60,7 +60,7 @@ def test_damaged_games_are_skipped_named_and_counted(tmp_path: Path) -> None:
     written(tmp_path / "deep" / "b.pgn", *[wrong] * 6)
     written(tmp_path / "a.pgn", wrong, good)
     said: list[str] = []
-    assert read(tmp_path, said=said).count == 10
+    assert read(tmp_path, said=said).num_positions == 10
     assert f"{tmp_path / 'a.pgn'}, game 1 (line 1), move 5... Qxe5" in said[0]
     assert len(said) == 6
     assert said[-1] == "skipped 7 damaged games in all"
@@ -89,7 +89,7 @@ def test_a_game_trains_or_validates_and_no_position_does_both(tmp_path: Path) ->
         dict(zip(found.boards_N13[:, 12].tolist(), found.validates_N.tolist(), strict=True)) for found in (there, back)
     ]
     assert splits[0] == splits[1]
-    assert 0 < there.validates_N.sum() < there.count == len(ends)
+    assert 0 < there.validates_N.sum() < there.num_positions == len(ends)
     train, validation = there.split()
     assert not set(train.boards_N13[:, 12].tolist()) & set(validation.boards_N13[:, 12].tolist())
 
