@@ -30,6 +30,8 @@ READ_AT_START += ("ATEN_", "DNNL_", "ONEDNN_")
 APPLIED = ("PYTHONUNBUFFERED", "PYTHONFAULTHANDLER")
 """Of those the ones that `become` reads. The launcher sets them for its ranks."""
 CODE = "tests.forked.code"
+PYTHON = sys.executable
+"""Of the tests. A command of another program, which a test puts in its place, is executed."""
 FIRST_OTHER = 3
 """The first descriptor after the standard streams."""
 
@@ -65,7 +67,7 @@ def ranks_command(args: Any, env: Mapping[str, str]) -> RanksCommand | None:
         parent, argv = int(argv[len(DIE_WITH_PARENT)]), argv[len(DIE_WITH_PARENT) + 1 :]
     safe_path = argv[1:2] == ["-P"]
     rest = argv[2 if safe_path else 1 :]
-    if argv[:1] != [sys.executable] or rest[:1] != ["-m"]:
+    if argv[:1] != [PYTHON] or rest[:1] != ["-m"]:
         return None
     if rest[1].split(".")[0] != "ranks" and rest[1] != CODE:
         return None
