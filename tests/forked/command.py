@@ -146,6 +146,7 @@ def default_signals() -> None:
 
 def exit_code_of(module: str) -> int:
     """Run a module as `python -m` does."""
+    sys.modules.pop(module, None)  # the process that was forked may have imported it
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -180,11 +181,16 @@ BUILT_FOR_GPUS = bool(gpu_build())
 
 
 class ForkingPopen(subprocess.Popen[Any]):
-    """`subprocess.Popen` in a forked command: it forks another command of `ranks` from this process."""
+    """`subprocess.Popen` in a forked command: it forks another command of `ranks` from this process.
+
+    Other threads than the main one execute it: at its end the new process would wait for a pool of threads to which
+    its only thread belongs. So the checks of `ranks doctor` are executed, and find torch as a user's commands do.
+    """
 
     def __init__(self, args: Any, **options: Any) -> None:
         env = options.get("env") or os.environ
-        command = None if options.get("preexec_fn") or BUILT_FOR_GPUS else ranks_command(args, env)
+        executes = BUILT_FOR_GPUS or options.get("preexec_fn") or threading.current_thread() != threading.main_thread()
+        command = None if executes else ranks_command(args, env)
         if command is not None:
             options["preexec_fn"] = partial(become, command, dict(env), options.get("pass_fds", ()))
         super().__init__(args, **options)

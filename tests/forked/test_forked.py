@@ -137,3 +137,20 @@ def test_only_a_module_of_ranks_with_the_variables_of_the_server_is_forked() -> 
         assert ranks_command(argv, env) is None
     assert ranks_command(RANKS, {**env, "OMP_NUM_THREADS": "7"}) is None
     assert ranks_command(RANKS, {**env, "PYTHONPATH": "/elsewhere"}) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are forked on Linux only")
+def test_a_thread_of_a_forked_command_starts_commands(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "import ranks.cli.sigterm\n"
+        "def start(module):\n"
+        "    return subprocess.run([sys.executable, '-m', module, '--version'], capture_output=True, text=True)\n"
+        "with ThreadPoolExecutor(1) as pool:\n"
+        "    ended = [start('ranks'), start('ranks.cli.sigterm'), pool.submit(start, 'ranks').result()]\n"
+        "print([(done.returncode, done.stdout[:5], done.stderr) for done in ended])\n"
+    )
+    with Popen([*FORKED_CODE, code], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        said = process.communicate(timeout=60)[0]
+    assert said == "[(0, 'ranks', ''), (0, '', ''), (0, 'ranks', '')]\n"
