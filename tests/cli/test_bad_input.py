@@ -93,6 +93,9 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "run name as a path": ([*GC, "--name", "../elsewhere"], "letters"),
     "evaluate without a run": (["evaluate"], "no value for RUN"),
     "unknown run": (["evaluate", "nothing"], "no run nothing"),
+    "unknown run to report": (["report", "nothing"], "no run nothing"),
+    "unknown run to watch": (["watch", "nothing"], "no run nothing"),
+    "unknown run to compare": (["compare", "nothing", "more"], "no run nothing"),
     "unknown run to export": (["export", "nothing"], "no run nothing"),
     "unknown run to fingerprint": (["fingerprint", "nothing"], "no run nothing"),
     "name of a new file": (["new", "2fast"], "not a Python name"),
@@ -105,6 +108,11 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "launch flag": (["launch", "--rank", "2", "x.py"], "did you mean --ranks?"),
     "launch as torchrun": (["launch", "--nproc-per-node", "2", "x.py"], "give --ranks N"),
     "flag of runs": (["runs", "--jsno"], "did you mean --json?"),
+    "a forecast of no GPUs": (["forecast", "graph-coloring", "--gpus", "0,1"], "numbers from 1 to 4,096"),
+    "a forecast of too many GPUs": (["forecast", "graph-coloring", "--gpus", "1,99999"], "numbers from 1 to 4,096"),
+    "a forecast of a word": (["forecast", "graph-coloring", "--gpus", "1,many"], "'many' is not a whole number"),
+    "a forecast on an unknown GPU": (["forecast", "graph-coloring", "--gpus", "1", "--on", "b20"], "mean B200?"),
+    "one node to compare": (["doctor", "--only", "nodes"], "nothing to be compared with"),
     "scaling of nothing": (["scale"], "no value for WORKLOAD"),
     "scaling on no counts": (SCALE, "give --gpus 1,2,4,8"),
     "scaling on zero ranks": ([*SCALE, "--ranks", "0,2"], "numbers from 1 to 4,096"),
@@ -248,6 +256,16 @@ def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys:
     message = capsys.readouterr().err
     assert message.endswith("; update ranks\n")
     assert message.count("\n") == 1
+
+
+def test_a_run_of_another_version_is_refused(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = trained / "runs" / "spirals" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    for argv in (["report"], ["watch"], ["evaluate"], ["logs"], ["stop"], ["compare", "spirals"]):
+        assert main([*argv, "spirals"]) == 2
+        message = capsys.readouterr().err
+        assert "its format is 99" in message
+        assert message.endswith("; update ranks\n")
 
 
 def test_a_saved_setting_of_the_wrong_type_is_named(refused: Refused, trained: Path) -> None:

@@ -97,6 +97,46 @@ def test_wrong_flags(
     assert not (tmp_path / "runs").exists()
 
 
+FAILING = """
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Config:
+    iterations: int = 3
+def build(cfg): ...
+def train(cfg, world): raise ValueError("there is no data at /nowhere")
+def evaluate(model, cfg, world): ...
+"""
+
+
+def test_a_workload_that_fails_its_dry_run(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "failing.py").write_text(FAILING)
+    assert main(["forecast", "./failing.py", "--ranks", "1,2", "--link", link]) == 2
+    message = capsys.readouterr().err
+    assert "its dry run as rank 0 of 1 ended with exit code 1: ValueError: there is no data at /nowhere" in message
+    assert "ranks train ./failing.py" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gpu,cost\nH100,2.5\n", "other columns: cost, gpu"),
+        ("AcceleratorName,AcceleratorCount,Price\nH100,8,cheap\n", "line 2: Price is 'cheap', not a number"),
+    ],
+)
+def test_a_file_of_prices_with_other_columns_or_units(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.csv").write_text(text)
+    assert main(["forecast", IMAGES, "--gpus", "1,8", "--on", "h200", "--prices", "prices.csv"]) == 2
+    message = capsys.readouterr().err
+    assert "the prices in prices.csv" in message
+    assert said in message
+
+
 ALONE = json.dumps({"device": CURVE | {"num_ranks": 1}, "host": CURVE})
 UNEVEN = json.dumps({"device": CURVE | {"seconds": [1.0]}, "host": CURVE})
 

@@ -16,6 +16,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import thread as thread_pools
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -88,6 +89,7 @@ def become(command: RanksCommand, env: Mapping[str, str], keep: Sequence[int]) -
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
     default_signals()
     vars(weakref.finalize)["_registry"].clear()  # of the process that was forked, such as its temporary folders
+    vars(thread_pools)["_threads_queues"].clear()  # its pools, whose threads do not exist here
     os.environ.clear()
     os.environ.update(env)
     show_variables(env)
