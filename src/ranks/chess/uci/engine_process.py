@@ -73,6 +73,11 @@ class EngineProcess:
         return self._closed
 
     @property
+    def ended(self) -> bool:
+        """Whether its standard output has ended; lines that were read before may be left."""
+        return self._ended
+
+    @property
     def output(self) -> int:
         """The descriptor of its standard output."""
         return self._stdout
@@ -130,6 +135,11 @@ class EngineProcess:
         for descriptor, _ in ready:
             self._read(descriptor)
         return bool(ready)
+
+    def read_output(self) -> None:
+        """Read once from its standard output, which a selector has found ready."""
+        if not self._closed and not self._ended:
+            self._read(self._stdout)
 
     def ended_by(self, seconds: float) -> int | None:
         """The exit code of the process, or minus the signal that ended it; None if it still runs after the wait."""

@@ -81,10 +81,14 @@ class TeacherEngine:
         except OSError as error:
             raise self.client.gone() from error
 
-    def receive(self) -> int | None:
-        """The score of its task in our units once it is known. Does not wait. Raises Forfeit."""
+    def receive(self, *, ready: bool) -> int | None:
+        """The score of its task in our units once it is known. Does not wait. Raises Forfeit.
+
+        ready: its standard output can be read; else all that it writes is looked at."""
         now_s = time.monotonic()
-        if self.client.process.wait(0):
+        if ready:
+            self.client.process.read_output()
+        if ready or self.client.process.wait(0):
             self._deadline.line_received(now_s)
         try:
             lines = self.client.process.take_lines()
