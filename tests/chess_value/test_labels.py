@@ -32,7 +32,7 @@ SHORT = replace(TIMEOUTS, silent_s=1.0)
 BOARDS = random_boards(500)
 
 
-def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:60") -> NDArray[np.int16]:
+def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:30") -> NDArray[np.int16]:
     pool = EnginePool(find_teacher(command), limits_of(limit), engines, TIMEOUTS)
     cp_N = np.full(len(boards_N13), NO_SCORE, np.int16)
     for index, cp in pool.scores(boards_N13):
@@ -140,13 +140,11 @@ def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
     first: TaughtLabels = teacher.submit(twice).result()
     assert (first.cached, first.computed) == (0, 40)
     assert np.array_equal(first.cp_N[40:], first.cp_N[:10])
-    teacher.close()
-    again = Teacher(settings)
-    second, third = again.submit(twice), again.submit(BOARDS[30:60])
+    second, third = teacher.submit(twice), teacher.submit(BOARDS[30:60])
     assert (second.result().cached, second.result().computed) == (50, 0)
     assert np.array_equal(second.result().cp_N, first.cp_N)
     assert (third.result().cached, third.result().computed) == (10, 20)
-    again.close()
+    teacher.close()
     assert processes_of(tmp_path / "engine.py") == []
 
 

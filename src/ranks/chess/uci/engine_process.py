@@ -44,7 +44,7 @@ class EngineProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # no Ctrl-C from our terminal; its children are killed with it
+            process_group=0,  # no Ctrl-C from our terminal; its children are killed with it
         )
         assert self._process.stdin
         assert self._process.stdout
@@ -112,11 +112,11 @@ class EngineProcess:
             self.wait(left_s)
         return _text(self._lines.popleft())
 
-    def take_lines(self) -> list[str]:
+    def take_lines(self) -> list[bytes]:
         """The lines that have been read and not taken, without waiting. Raises OutputEnded if there will be none."""
         if not self._lines and (self._ended or self._closed):
             raise OutputEnded
-        lines = [_text(line) for line in self._lines]
+        lines = list(self._lines)
         self._lines.clear()
         return lines
 

@@ -10,7 +10,7 @@ set aside.
 
 from __future__ import annotations
 
-import selectors
+import select
 import time
 from collections import deque
 from collections.abc import Callable, Generator
@@ -58,8 +58,9 @@ class EnginePool:
         report: gets one line for each engine that is replaced and each position that is set aside."""
         self._command, self._limits, self._timeouts, self._report = command, limits, timeouts, report
         self._most = engines
-        self._selector = selectors.DefaultSelector()
+        self._poll = select.poll()
         self._engines: list[TeacherEngine] = []
+        self._by_output: dict[int, TeacherEngine] = {}
         self._set_aside_in_a_row = 0
         self.identity = self._start().identity
         """The engine's name and version: what labels are cached by."""
@@ -74,7 +75,7 @@ class EnginePool:
                 yield from self._feed(tasks)
                 if all(engine.task is None for engine in self._engines):
                     return
-                ready = [key.data for key, _ in self._selector.select(TICK_S)]
+                ready = [self._by_output[output] for output, _ in self._poll.poll(1000 * TICK_S)]
                 found = [score for engine in ready for score in self._receive(engine, tasks, ready=True)]
                 if time.monotonic() - looked_s > TICK_S:  # at engines that are silent, or write errors only
                     searching = [engine for engine in self._engines if engine.task is not None]
@@ -90,7 +91,6 @@ class EnginePool:
         """End all engines."""
         for engine in [*self._engines]:
             self._remove(engine)
-        self._selector.close()
 
     def _feed(self, tasks: _Tasks) -> list[PositionScore]:
         """Give each idle engine a position. Returns positions on which two engines failed."""
@@ -148,12 +148,14 @@ class EnginePool:
     def _start(self) -> TeacherEngine:
         engine = start_teacher(self._command, self._limits, self._timeouts)
         self._engines.append(engine)
-        self._selector.register(engine.client.process.output, selectors.EVENT_READ, engine)
+        self._poll.register(engine.client.process.output, select.POLLIN)
+        self._by_output[engine.client.process.output] = engine
         return engine
 
     def _remove(self, engine: TeacherEngine) -> None:
         self._engines.remove(engine)
-        self._selector.unregister(engine.client.process.output)
+        self._poll.unregister(engine.client.process.output)
+        del self._by_output[engine.client.process.output]
         if engine.task is None:
             engine.client.close()
         else:
