@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(ROOT))
 
-from ranks.workloads.chess_value.labels.position_keys import fresh_fen
+from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
 from tests.chess_value.boards import random_boards
@@ -63,7 +63,7 @@ class Script:
 def measured(command: str, limit: str, block: int, rounds: int, seed: int) -> dict[str, object]:
     """Labels a second of both, by turns, and of the cache."""
     boards_N13 = random_boards(block * (rounds + 1), seed)
-    fens = [fresh_fen(board_13) for board_13 in boards_N13]
+    fens = fresh_fens(boards_N13)
     script = Script(find_teacher(command), limit)
     with tempfile.TemporaryDirectory() as folder:
         teacher = Teacher(TeacherSettings(command, limit, 1, Path(folder)))
@@ -127,7 +127,8 @@ def main() -> int:
             f"cache over pool {shown(found['cache_over_pool'], 0)}"
         )
     about = origin() | {"load_before": load_before, "load_after": os.getloadavg()}
-    write_result("chess_labels", about | {"limits": results})
+    path = write_result(f"chess_labels_{about['date'][:10]}", about | {"limits": results})
+    print(f"results: {path}")
     return 0
 
 

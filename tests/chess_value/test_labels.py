@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
-from ranks.workloads.chess_value.labels.position_keys import fresh_fen
+from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher, limits_of
 from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
@@ -31,7 +32,7 @@ SHORT = replace(TIMEOUTS, silent_s=1.0)
 BOARDS = random_boards(500)
 
 
-def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:60") -> NDArray[np.int16]:
+def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:30") -> NDArray[np.int16]:
     pool = EnginePool(find_teacher(command), limits_of(limit), engines, TIMEOUTS)
     cp_N = np.full(len(boards_N13), NO_SCORE, np.int16)
     for index, cp in pool.scores(boards_N13):
@@ -57,6 +58,18 @@ def test_labels_do_not_depend_on_the_order_or_on_the_number_of_engines(engine: s
     assert np.array_equal(scores(command, BOARDS, engines=3), first)
 
 
+def test_many_positions_are_written_as_one_is() -> None:
+    special = [
+        "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 0 1",
+        "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1",
+        "8/8/8/8/8/7k/8/6QK w - - 0 1",
+    ]
+    boards = np.concatenate([BOARDS[:100], *map(parse_fen, special)])
+    boards[:, 11] = np.uint64(1 << 16)
+    assert fresh_fens(boards) == [format_fen(board_13) for board_13 in boards]
+    assert fresh_fens(boards[:0]) == []
+
+
 def test_the_clock_of_a_position_does_not_change_its_label(tmp_path: Path) -> None:
     later = BOARDS[:20].copy()
     later[:, 11] += np.uint64(7 + (3 << 16))
@@ -66,7 +79,7 @@ def test_the_clock_of_a_position_does_not_change_its_label(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("fault", "tries"), [("dies once", 2), ("hangs once", 2), ("dies", 2), ("hangs", 2)])
 def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, tmp_path: Path) -> None:
-    board = fresh_fen(BOARDS[7]).split()[0]
+    board = fresh_fens(BOARDS[7:8])[0].split()[0]
     wanted = scores(engine_command(tmp_path), BOARDS[:12], 1)
     said: list[str] = []
     command = find_teacher(engine_command(tmp_path, fault, board))
@@ -127,13 +140,11 @@ def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
     first: TaughtLabels = teacher.submit(twice).result()
     assert (first.cached, first.computed) == (0, 40)
     assert np.array_equal(first.cp_N[40:], first.cp_N[:10])
-    teacher.close()
-    again = Teacher(settings)
-    second, third = again.submit(twice), again.submit(BOARDS[30:60])
+    second, third = teacher.submit(twice), teacher.submit(BOARDS[30:60])
     assert (second.result().cached, second.result().computed) == (50, 0)
     assert np.array_equal(second.result().cp_N, first.cp_N)
     assert (third.result().cached, third.result().computed) == (10, 20)
-    again.close()
+    teacher.close()
     assert processes_of(tmp_path / "engine.py") == []
 
 
@@ -148,7 +159,7 @@ pending = teacher.submit(random_boards(20))
 print("started", flush=True)
 time.sleep(600)
 """
-    board = fresh_fen(random_boards(20)[0]).split()[0]
+    board = fresh_fens(random_boards(1))[0].split()[0]
     command = engine_command(tmp_path, "hangs", board)
     argv = [sys.executable, "-c", code, command, str(tmp_path / "cache")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as run:

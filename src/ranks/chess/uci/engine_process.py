@@ -44,7 +44,7 @@ class EngineProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # no Ctrl-C from our terminal; its children are killed with it
+            process_group=0,  # no Ctrl-C from our terminal; its children are killed with it
         )
         assert self._process.stdin
         assert self._process.stdout
@@ -71,6 +71,11 @@ class EngineProcess:
     def closed(self) -> bool:
         """Whether `kill` was called."""
         return self._closed
+
+    @property
+    def ended(self) -> bool:
+        """Whether its standard output has ended; lines that were read before may be left."""
+        return self._ended
 
     @property
     def output(self) -> int:
@@ -107,11 +112,11 @@ class EngineProcess:
             self.wait(left_s)
         return _text(self._lines.popleft())
 
-    def take_lines(self) -> list[str]:
+    def take_lines(self) -> list[bytes]:
         """The lines that have been read and not taken, without waiting. Raises OutputEnded if there will be none."""
         if not self._lines and (self._ended or self._closed):
             raise OutputEnded
-        lines = [_text(line) for line in self._lines]
+        lines = list(self._lines)
         self._lines.clear()
         return lines
 
@@ -130,6 +135,11 @@ class EngineProcess:
         for descriptor, _ in ready:
             self._read(descriptor)
         return bool(ready)
+
+    def read_output(self) -> None:
+        """Read once from its standard output, which a selector has found ready."""
+        if not self._closed and not self._ended:
+            self._read(self._stdout)
 
     def ended_by(self, seconds: float) -> int | None:
         """The exit code of the process, or minus the signal that ended it; None if it still runs after the wait."""

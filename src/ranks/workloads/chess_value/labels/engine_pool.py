@@ -10,9 +10,10 @@ set aside.
 
 from __future__ import annotations
 
-import selectors
+import select
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +24,13 @@ from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.data.prepared.say import say
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import NO_SCORE
-from ranks.workloads.chess_value.labels.position_keys import fresh_fen
+from ranks.workloads.chess_value.labels.position_keys import fresh_fens
 from ranks.workloads.chess_value.labels.teacher_engine import PositionTask, TeacherEngine, start_teacher
 
 TICK_S = 0.25
 """Between two looks at all engines, whether they write or not."""
+FORMATTED = 64
+"""Positions that are written as text together."""
 MOST_SET_ASIDE = 10
 """Positions in a row without a score; then the engine is at fault and not the positions."""
 
@@ -55,8 +58,9 @@ class EnginePool:
         report: gets one line for each engine that is replaced and each position that is set aside."""
         self._command, self._limits, self._timeouts, self._report = command, limits, timeouts, report
         self._most = engines
-        self._selector = selectors.DefaultSelector()
+        self._poll = select.poll()
         self._engines: list[TeacherEngine] = []
+        self._by_output: dict[int, TeacherEngine] = {}
         self._set_aside_in_a_row = 0
         self.identity = self._start().identity
         """The engine's name and version: what labels are cached by."""
@@ -65,17 +69,18 @@ class EnginePool:
         """Score positions, in the order in which the searches end. Raises UserError where engines fail all the time.
 
         A caller that stops early closes the generator; engines that still search are then ended."""
-        tasks = _Tasks(boards_N13)
+        tasks, looked_s = _Tasks(boards_N13), time.monotonic()
         try:
             while True:
                 yield from self._feed(tasks)
                 if all(engine.task is None for engine in self._engines):
                     return
-                found: list[PositionScore] = []
-                ready = {key.data: None for key, _ in self._selector.select(TICK_S)}
-                for engine in [*ready] if ready else [*self._engines]:
-                    if engine.task is not None:
-                        found += self._receive(engine, tasks)
+                ready = [self._by_output[output] for output, _ in self._poll.poll(1000 * TICK_S)]
+                found = [score for engine in ready for score in self._receive(engine, tasks, ready=True)]
+                if time.monotonic() - looked_s > TICK_S:  # at engines that are silent, or write errors only
+                    searching = [engine for engine in self._engines if engine.task is not None]
+                    found += [score for engine in searching for score in self._receive(engine, tasks, ready=False)]
+                    looked_s = time.monotonic()
                 tasks.prepare(2 * self._most)
                 yield from found
         finally:
@@ -86,7 +91,6 @@ class EnginePool:
         """End all engines."""
         for engine in [*self._engines]:
             self._remove(engine)
-        self._selector.close()
 
     def _feed(self, tasks: _Tasks) -> list[PositionScore]:
         """Give each idle engine a position. Returns positions on which two engines failed."""
@@ -106,12 +110,16 @@ class EnginePool:
             return self._failed(engine, fault, tasks)
         return []
 
-    def _receive(self, engine: TeacherEngine, tasks: _Tasks) -> list[PositionScore]:
+    def _receive(self, engine: TeacherEngine, tasks: _Tasks, *, ready: bool) -> list[PositionScore]:
         """The score of an engine's position, if it is known or never will be. The engine gets its next position."""
         task = engine.task
-        assert task is not None
+        if task is None:  # it writes although it is idle, or it has ended
+            engine.client.process.read_output()
+            if engine.client.process.ended:
+                self._remove(engine)
+            return []
         try:
-            score = engine.receive()
+            score = engine.receive(ready=ready)
         except Forfeit as fault:
             return self._failed(engine, fault, tasks)
         if score is None:
@@ -140,12 +148,14 @@ class EnginePool:
     def _start(self) -> TeacherEngine:
         engine = start_teacher(self._command, self._limits, self._timeouts)
         self._engines.append(engine)
-        self._selector.register(engine.client.process.output, selectors.EVENT_READ, engine)
+        self._poll.register(engine.client.process.output, select.POLLIN)
+        self._by_output[engine.client.process.output] = engine
         return engine
 
     def _remove(self, engine: TeacherEngine) -> None:
         self._engines.remove(engine)
-        self._selector.unregister(engine.client.process.output)
+        self._poll.unregister(engine.client.process.output)
+        del self._by_output[engine.client.process.output]
         if engine.task is None:
             engine.client.close()
         else:
@@ -156,7 +166,8 @@ class _Tasks:
     """Positions as text, some of them ahead of the engines, and those that are tried again."""
 
     def __init__(self, boards_N13: NDArray[np.uint64]) -> None:
-        self._left: Iterator[tuple[int, NDArray[np.uint64]]] = iter(enumerate(boards_N13))
+        self._boards_N13 = boards_N13
+        self._formatted = 0
         self._ready: deque[PositionTask] = deque()
 
     def next(self) -> PositionTask | None:
@@ -167,8 +178,10 @@ class _Tasks:
 
     def prepare(self, count: int) -> None:
         """Have so many positions ready."""
-        while len(self._ready) < count and (following := next(self._left, None)) is not None:
-            self._ready.append(PositionTask(following[0], fresh_fen(following[1])))
+        if len(self._ready) < count and self._formatted < len(self._boards_N13):
+            block_N13 = self._boards_N13[self._formatted : self._formatted + FORMATTED]
+            self._ready.extend(PositionTask(self._formatted + at, fen) for at, fen in enumerate(fresh_fens(block_N13)))
+            self._formatted += len(block_N13)
 
     def again(self, task: PositionTask) -> None:
         """Put a position back."""

@@ -58,7 +58,7 @@ class PoolProcess:
                 dying_with_this_process(argv),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # no Ctrl-C from our terminal: a rank saves before it ends
+                process_group=0,  # no Ctrl-C from our terminal: a rank saves before it ends
             )
         self._connection = Connection(ours.detach())
         self._connection.send(settings)

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.chess.core.rules import CLOCKS_WORD, KEY_WORD
-from ranks.chess.fen import format_fen
+from ranks.chess.fen import CASTLING as CASTLING_ROOKS
+from ranks.chess.fen import square_name
 from ranks.splitmix64 import GOLDEN_GAMMA, MIX_1, MIX_2
 
-FRESH_CLOCKS = np.uint64(1 << 16)
-"""Halfmove clock 0, move 1, no repetition."""
+SIDE, CASTLING, EN_PASSANT = 8, 9, 10
+"""Words of a position."""
+LETTERS = np.frombuffer(b"1PNBRQKpnbrqk", np.uint8)
+"""Of an empty square, white's pieces and black's."""
 
 
 class PositionKeys:
@@ -37,11 +40,24 @@ def checks(boards_N13: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return state_N
 
 
-def fresh_fen(words_13: NDArray[np.uint64]) -> str:
-    """The FEN of a position with the clocks `0 1`."""
-    words = words_13.copy()
-    words[CLOCKS_WORD] = FRESH_CLOCKS
-    return format_fen(words)
+def fresh_fens(boards_N13: NDArray[np.uint64]) -> list[str]:
+    """The FENs of positions with the clocks `0 1`. As `format_fen`, but for many positions at once."""
+    bits_NK64 = np.unpackbits(boards_N13[:, :8].astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    bits_NK64 = bits_NK64.reshape(len(boards_N13), 8, 64)
+    kind_N64 = np.tensordot(bits_NK64[:, :6], np.arange(1, 7, dtype=np.uint8), ([1], [0])) + 6 * bits_NK64[:, 7]
+    letters_N = LETTERS[kind_N64.reshape(-1, 8, 8)[:, ::-1]]  # the last rank first
+    text = np.concatenate([letters_N, np.full_like(letters_N[:, :, :1], ord("/"))], axis=2).tobytes().decode()
+    for run in range(8, 1, -1):
+        text = text.replace("1" * run, str(run))
+    ranks = text.split("/")
+    fields = boards_N13[:, [SIDE, CASTLING, EN_PASSANT]].tolist()
+    return [_fen("/".join(ranks[8 * row : 8 * row + 8]), *found) for row, found in enumerate(fields)]
+
+
+def _fen(board: str, side: int, castling: int, en_passant: int) -> str:
+    rights = "".join(letter for letter, rook in CASTLING_ROOKS.items() if castling >> rook & 1) or "-"
+    square = square_name(en_passant.bit_length() - 1) if en_passant else "-"
+    return f"{board} {'wb'[side]} {rights} {square} 0 1"
 
 
 def _mix(x_N: NDArray[np.uint64]) -> NDArray[np.uint64]:

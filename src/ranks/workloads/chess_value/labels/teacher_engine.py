@@ -16,6 +16,8 @@ from ranks.errors import UserError
 from ranks.workloads.chess_value.config import LIMIT
 from ranks.workloads.chess_value.labels.units import clipped_cp
 
+LINES_KEPT = 300
+"""Of a search: the last of them holds its score."""
 WITHOUT = "or train with --labels search or --labels outcome"
 
 
@@ -63,7 +65,7 @@ class TeacherEngine:
         self.client.ready()
         self.task: PositionTask | None = None
         """What it searches."""
-        self._info = ""
+        self._lines: list[bytes] = []
         self._deadline = SearchDeadline(timeouts, limits, 0.0)
 
     @property
@@ -74,39 +76,43 @@ class TeacherEngine:
 
     def give(self, task: PositionTask) -> None:
         """Let it search a position. Raises Forfeit."""
-        self.task, self._info = task, ""
+        self.task, self._lines = task, []
         self._deadline = SearchDeadline(self._timeouts, self._limits, time.monotonic())
         try:
             self.client.process.send(f"ucinewgame\nisready\nposition fen {task.fen}\n{self._go}\n")
         except OSError as error:
             raise self.client.gone() from error
 
-    def receive(self) -> int | None:
-        """The score of its task in our units once it is known. Does not wait. Raises Forfeit."""
+    def receive(self, *, ready: bool) -> int | None:
+        """The score of its task in our units once it is known. Does not wait. Raises Forfeit.
+
+        ready: its standard output can be read; else all that it writes is looked at."""
         now_s = time.monotonic()
-        if self.client.process.wait(0):
+        if ready:
+            self.client.process.read_output()
+        if ready or self.client.process.wait(0):
             self._deadline.line_received(now_s)
         try:
             lines = self.client.process.take_lines()
         except OutputEnded:
             raise self.client.gone() from None
-        for line in lines:
-            if line.startswith("bestmove"):
-                return self._score()
-            if " score " in line and line.startswith("info ") and not line.startswith("info string"):
-                best = " multipv " not in line or " multipv 1 " in line
-                if best and "lowerbound" not in line and "upperbound" not in line:
-                    self._info = line
+        for at, line in enumerate(lines):
+            if line.startswith(b"bestmove"):
+                return self._score(lines[:at])
+        self._lines = [*self._lines, *lines][-LINES_KEPT:]
         if self._deadline.expired(now_s):
             raise self.client.forfeit(f"gave no score within its time ({self._go})")
         return None
 
-    def _score(self) -> int:
-        info = parse_info(self._info.removeprefix("info "), None)
-        if info is None:
-            raise self.client.forfeit("gave no score")
-        self.task = None
-        return clipped_cp(info.score_cp, info.mate_in)
+    def _score(self, lines: list[bytes]) -> int:
+        """The last exact score of the best line, among those before `bestmove`."""
+        for line in reversed([*self._lines, *lines]):
+            if b" score " in line and line.startswith(b"info "):
+                info = parse_info(line[5:].partition(b" pv ")[0].decode(errors="replace"), None)
+                if info is not None and info.multipv == 1:
+                    self.task = None
+                    return clipped_cp(info.score_cp, info.mate_in)
+        raise self.client.forfeit("gave no score")
 
 
 def start_teacher(command: list[str], limits: Limits, timeouts: Timeouts) -> TeacherEngine:
