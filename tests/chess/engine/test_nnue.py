@@ -89,7 +89,7 @@ def test_the_score_is_that_of_the_integer_formula_and_close_to_the_float_net() -
     for board in random_boards(30, seed=8, plies=(2, 120)):
         searched(board, 300, state)
         for level in range(1, int(state.control["level"][0]) + 1):
-            if not state.frames["accumulated"][level]:
+            if state.frames["in_check"][level] or not state.frames["accumulated"][level]:
                 continue
             rival = chess.Board(format_fen(state.rows[level]))
             score = net_score(weights, rival)
