@@ -16,7 +16,7 @@ import ranks
 from ranks import jit
 
 SOURCE = Path(ranks.__file__).parent
-SEARCH, COLOURING = jit.JITTED
+SEARCH, COLOURING, ENGINE = jit.JITTED
 PROBE = """
 import numpy as np
 from ranks import jit
@@ -82,8 +82,10 @@ def test_the_second_start_compiles_nothing_and_an_edit_is_noticed(package: Path,
         ("search/games/tictactoe.py", [SEARCH]),
         ("workloads/graph_coloring/graphs/bitsets.py", [COLOURING]),
         ("workloads/graph_coloring/classical/greedy.py", [COLOURING]),
-        ("jit.py", [SEARCH, COLOURING]),
-        ("splitmix64.py", [SEARCH, COLOURING]),
+        ("chess/core/moves.py", [SEARCH, ENGINE]),
+        ("chess/engine/nnue/features.py", [ENGINE]),
+        ("jit.py", [SEARCH, COLOURING, ENGINE]),
+        ("splitmix64.py", [SEARCH, COLOURING, ENGINE]),
         ("errors.py", []),
     ],
 )
