@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import os
 import subprocess
@@ -99,14 +100,19 @@ def cpu_s() -> float:
     """CPU time of this process and of its children. Of those that run, which are servers that fork processes for many
     tests, it has their own time and that of the processes that they have waited for (Linux)."""
     times = os.times()
-    running = [
-        int(ticks)
-        for children in Path("/proc/self/task").glob("*/children")
-        for pid in children.read_text().split()
-        for ticks in stat_fields(pid)[11:15]  # utime, stime, cutime and cstime of proc(5); the state is field 0
-    ]
+    running = [int(ticks) for pid in running_children() for ticks in stat_fields(pid)[11:15]]
+    """utime, stime, cutime and cstime of proc(5); the state is field 0."""
     ended_s = times.user + times.system + times.children_user + times.children_system
     return ended_s + sum(running) / os.sysconf("SC_CLK_TCK")
+
+
+def running_children() -> list[str]:
+    """The processes that this one's threads have started, and that have not ended. A thread may end meanwhile."""
+    found = list[str]()
+    for children in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += children.read_text().split()
+    return found
 
 
 def stat_fields(pid: str) -> list[str]:

@@ -47,7 +47,7 @@ def test_specs_are_parsed() -> None:
     spec = parse_player("uci:engines/a b/engine --fast?Move%20Overhead=50&Hash=16")
     assert (spec.name, spec.argument) == ("uci", "engines/a b/engine --fast")
     assert spec.options == {"Move Overhead": "50", "Hash": "16"}
-    assert set(PLAYERS) == {"random", "greedy", "minimax", "alphabeta", "mcts", "uci"}
+    assert set(PLAYERS) == {"random", "greedy", "minimax", "alphabeta", "engine", "mcts", "uci"}
     assert nearest("hsh", ["Hash", "Threads"], "x") == "did you mean Hash? (x)"
     assert nearest("qqqq", ["Hash", "Threads"], "x") == "x"
 

@@ -63,9 +63,9 @@ def test_the_oldest_labels_are_dropped_at_the_limit(tmp_path: Path) -> None:
     for start in range(0, 300, 60):
         cache.add(BOARDS[start : start + 60], CP[start : start + 60])
         assert sum(path.stat().st_size for path in files(cache)) <= most_bytes
-    known = cache.look_up(BOARDS) != NO_SCORE
-    assert known[240:].all()
-    assert not known[:60].any()
+    found_before = cache.look_up(BOARDS) != NO_SCORE
+    assert found_before[240:].all()
+    assert not found_before[:60].any()
 
 
 def damaged(path: Path) -> None:

@@ -60,7 +60,7 @@ def test_damaged_games_are_skipped_named_and_counted(tmp_path: Path) -> None:
     written(tmp_path / "deep" / "b.pgn", *[wrong] * 6)
     written(tmp_path / "a.pgn", wrong, good)
     said: list[str] = []
-    assert read(tmp_path, said=said).count == 10
+    assert read(tmp_path, said=said).num_positions == 10
     assert f"{tmp_path / 'a.pgn'}, game 1 (line 1), move 5... Qxe5" in said[0]
     assert len(said) == 6
     assert said[-1] == "skipped 7 damaged games in all"
@@ -73,7 +73,7 @@ def test_ratings_weigh_games(tmp_path: Path) -> None:
         path = written(tmp_path / "a.pgn", *(GAME.format(result="1-0", tags=tags, moves=moves) for moves in openings))
         found = read(path, options=replace(ALL, full_weight_elo=2400.0))
         assert np.array_equal(found.boards_N13, read(path, options=replace(ALL, full_weight_elo=2400.0)).boards_N13)
-        return found.count
+        return found.num_positions
 
     assert positions("2600") > positions("2000") > positions("1000") >= 0
     assert positions("2600") == positions("2400")
@@ -89,7 +89,7 @@ def test_a_game_trains_or_validates_and_no_position_does_both(tmp_path: Path) ->
         dict(zip(found.boards_N13[:, 12].tolist(), found.validates_N.tolist(), strict=True)) for found in (there, back)
     ]
     assert splits[0] == splits[1]
-    assert 0 < there.validates_N.sum() < there.count == len(ends)
+    assert 0 < there.validates_N.sum() < there.num_positions == len(ends)
     train, validation = there.split()
     assert not set(train.boards_N13[:, 12].tolist()) & set(validation.boards_N13[:, 12].tolist())
 
@@ -141,7 +141,7 @@ def test_mirrored_positions_have_mirrored_moves() -> None:
     found = sourced(boards, [None] * count, [1] * count, "own", [False] * count)
     free = boards[boards[:, 9] == 0]
     reflection = mirrored(found)
-    assert 0 < len(free) == reflection.count < count
+    assert 0 < len(free) == reflection.num_positions < count
     for before_13, after_13 in zip(free[:30], reflection.boards_N13[:30], strict=True):
         before, after = (Board(format_fen(words)) for words in (before_13, after_13))
         assert int(after.words[12]) == int(after_13[12])

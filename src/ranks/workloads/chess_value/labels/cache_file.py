@@ -57,7 +57,7 @@ class CachedLabels(NamedTuple):
         """Of the three arrays, in little-endian order."""
         digest = hashlib.sha256()
         for array in (self.key_N, self.check_N, self.cp_N):
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
 
