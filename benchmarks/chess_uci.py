@@ -8,9 +8,9 @@ clocks.
 Scripts: processes of `ranks chess uci` receive valid and invalid commands in random order. Each
 search must answer with exactly one bestmove that is legal in its position, and the process must end
 with exit code 0. Games: two processes of `ranks chess uci` play on the clock of the match. Writes
-benchmarks/results/chess_uci_DATE.json and exits with 1 if an engine hung, moved illegally or lost
-on time. Ctrl-C and SIGTERM end it early: the results so far are written and marked as cut short,
-and the exit code is 130.
+benchmarks/results/chess_uci_DATE.json, or engine_uci_DATE.json with --players, and exits with 1 if
+an engine hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: the results so far
+are written and marked as cut short, and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -203,7 +203,8 @@ def main() -> int:
     result |= found
     result["right"] = not any(part["faults"] for part in found.values())
     result["cut_short"] = any(part["cut_short"] for part in found.values())
-    path = write_result(f"chess_uci_{result['date'][:10]}", result)
+    kind = "chess_uci" if tuple(asked.players) == PLAYERS else "engine_uci"
+    path = write_result(f"{kind}_{result['date'][:10]}", result)
     print(f"{'right' if result['right'] else 'WRONG'}{', cut short' if result['cut_short'] else ''}: {path}")
     return 1 if not result["right"] else 130 if result["cut_short"] else 0
 
