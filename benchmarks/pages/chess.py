@@ -111,7 +111,8 @@ def engine(found: dict[str, Any]) -> Iterator[str]:
     yield ""
     for side in found["depth"]["sides"]:
         name = found["depth"]["stockfish"].partition(" by ")[0] if side["player"] == "stockfish" else side["player"]
-        yield f"- {name}: depth {side['median']:g} after {side['seconds']:g} s (median of {len(side['depths'])} positions)."
+        positions = len(side["depths"])
+        yield f"- {name}: depth {side['median']:g} after {side['seconds']:g} s (median of {positions} positions)."
     threads, games = found["threads"], found["games"]
     yield (
         f"- Two threads reach depth {threads['depth']} {threads['ratio']['median']:.2f} times as fast as one; "
