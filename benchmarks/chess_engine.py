@@ -1,6 +1,6 @@
 """The engine: nodes a second, depth next to Stockfish, threads, and games against alphabeta:5.
 
-    python benchmarks/chess_engine.py                       about 25 minutes of two cores; nothing else should run
+    python benchmarks/chess_engine.py                       about 10 minutes of two cores; nothing else should run
     python benchmarks/chess_engine.py --only speed          one part: speed, depth, threads, games, bench
 
 Speed: fixed nodes from an empty table, in CPU time of the thread, with tables and with quantised nets of random
@@ -8,7 +8,7 @@ weights (their size counts, not what they hold). Depth: the iteration that is fi
 for Stockfish with one thread, on the positions of `ranks chess bench`. Threads: the time to a depth with one and with
 two threads, in turns. Games: against alphabeta:5 with as many nodes as alphabeta:5 takes on average.
 
-Random UCI scripts and games on short clocks: `benchmarks/chess_uci.py --player engine:tables`.
+Random UCI scripts and games on short clocks: `benchmarks/chess_uci.py --players engine:tables`.
 """
 
 from __future__ import annotations

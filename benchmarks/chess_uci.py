@@ -3,13 +3,14 @@ clocks.
 
     python benchmarks/chess_uci.py                     300 scripts and 500 games at 2+0.02: about an hour of one core
     python benchmarks/chess_uci.py --games 20          a smaller match
+    python benchmarks/chess_uci.py --players engine:tables                     all scripts and games with one player
 
 Scripts: processes of `ranks chess uci` receive valid and invalid commands in random order. Each
 search must answer with exactly one bestmove that is legal in its position, and the process must end
 with exit code 0. Games: two processes of `ranks chess uci` play on the clock of the match. Writes
-benchmarks/results/chess_uci_DATE.json and exits with 1 if an engine hung, moved illegally or lost
-on time. Ctrl-C and SIGTERM end it early: the results so far are written and marked as cut short,
-and the exit code is 130.
+benchmarks/results/chess_uci_DATE.json, or engine_uci_DATE.json with --players, and exits with 1 if
+an engine hung, moved illegally or lost on time. Ctrl-C and SIGTERM end it early: the results so far
+are written and marked as cut short, and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ class EngineProcess(Listener):
             self.receive(line.rstrip("\n"))
 
 
-def scripts(number: int) -> dict[str, Any]:
+def scripts(number: int, players: Sequence[str]) -> dict[str, Any]:
     """Random scripts, a fresh process for every few, the players in turn."""
     done, searches, faults, uciok_s, ready_s = 0, 0, list[str](), list[float](), list[float]()
     with contextlib.suppress(KeyboardInterrupt):
         for first in range(0, number, SCRIPTS_PER_PROCESS):
-            player = PLAYERS[first // SCRIPTS_PER_PROCESS % len(PLAYERS)]
+            player = players[first // SCRIPTS_PER_PROCESS % len(players)]
             seeds = range(first, min(first + SCRIPTS_PER_PROCESS, number))
             start = time.perf_counter()
             with EngineProcess(player) as engine:
@@ -113,6 +114,7 @@ def scripts(number: int) -> dict[str, Any]:
             print(f"{done} of {number} scripts, {searches} searches, {len(faults)} faults", flush=True)
     return {
         "scripts": done,
+        "players": list(players),
         "cut_short": done < number,
         "searches": searches,
         "faults": faults,
@@ -121,12 +123,12 @@ def scripts(number: int) -> dict[str, Any]:
     }
 
 
-def games(number: int, control: TimeControl, concurrency: int) -> dict[str, Any]:
-    """Games of our default engine against itself, every opening with both colours."""
+def games(number: int, control: TimeControl, concurrency: int, player: str) -> dict[str, Any]:
+    """Games of a player against itself, every opening with both colours."""
 
     def opened(name: str) -> Participant:
         def make() -> Player:
-            return UciPlayer(name, command(PLAYERS[0]), {})
+            return UciPlayer(name, command(player), {})
 
         return Participant(name, make)
 
@@ -183,6 +185,9 @@ def main() -> int:
     parser.add_argument("--games", type=int, default=500)
     parser.add_argument("--tc", type=TimeControl.parse, default="2+0.02", help="seconds for a game + for each move")
     parser.add_argument("--concurrency", type=int, default=1)
+    parser.add_argument(
+        "--players", nargs="+", default=PLAYERS, help="of the scripts, in turn; the first plays the games"
+    )
     asked = parser.parse_args()
     if asked.tc.moves:
         parser.error("--tc: the time is for the whole game")
@@ -191,14 +196,15 @@ def main() -> int:
     signal.signal(signal.SIGTERM, interrupt)
     found: dict[str, dict[str, Any]] = {}
     if asked.scripts:
-        found["scripts"] = scripts(asked.scripts)
+        found["scripts"] = scripts(asked.scripts, asked.players)
     if asked.games and not any(part["cut_short"] for part in found.values()):
-        found["games"] = games(asked.games, asked.tc, asked.concurrency)
+        found["games"] = games(asked.games, asked.tc, asked.concurrency, asked.players[0])
     print(json.dumps(found, indent=2))
     result |= found
     result["right"] = not any(part["faults"] for part in found.values())
     result["cut_short"] = any(part["cut_short"] for part in found.values())
-    path = write_result(f"chess_uci_{result['date'][:10]}", result)
+    kind = "chess_uci" if tuple(asked.players) == PLAYERS else "engine_uci"
+    path = write_result(f"{kind}_{result['date'][:10]}", result)
     print(f"{'right' if result['right'] else 'WRONG'}{', cut short' if result['cut_short'] else ''}: {path}")
     return 1 if not result["right"] else 130 if result["cut_short"] else 0
 

@@ -99,6 +99,32 @@ def uci(found: dict[str, Any]) -> Iterator[str]:
         yield f"- {games['games']} games against itself at {games['time_control']}: {faults}."
 
 
+def engine(found: dict[str, Any]) -> Iterator[str]:
+    """Speed, depth, threads and games of the engine."""
+    yield f"**The engine.** {where(found)} Load of the machine at the start: {found['origin']['load_average'][0]:.1f}."
+    yield ""
+    yield "| evaluation | nodes a CPU second, one thread | goal |"
+    yield "|---|---|---|"
+    for row in found["speed"]:
+        rate, goal = row["nodes_per_cpu_s"], row["goal"]
+        yield f"| {row['evaluation']} | {rate['median']:,.0f} | {f'{goal:,.0f}' if goal else ''} |"
+    yield ""
+    for side in found["depth"]["sides"]:
+        name = found["depth"]["stockfish"].partition(" by ")[0] if side["player"] == "stockfish" else side["player"]
+        positions = len(side["depths"])
+        yield f"- {name}: depth {side['median']:g} after {side['seconds']:g} s (median of {positions} positions)."
+    threads, games = found["threads"], found["games"]
+    yield (
+        f"- Two threads reach depth {threads['depth']} {threads['ratio']['median']:.2f} times as fast as one; "
+        f"goal {threads['goal']}."
+    )
+    yield (
+        f"- Against alphabeta:5, each with about {games['nodes']:,} nodes a move: {games['won']} won, "
+        f"{games['lost']} lost, {games['drawn']} drawn."
+    )
+    yield f"- `ranks chess bench` counts {found['bench']['depth 10']:,} nodes."
+
+
 def ladder(found: dict[str, Any]) -> Iterator[str]:
     """The ratings of the pool."""
     yield f"**The ladder.** {where(found)} {found['games']:,} games; scale: {found['scale']}."
@@ -139,6 +165,8 @@ KINDS = {
     "chess_core": core,
     "chess_rules": rules,
     "chess_uci": uci,
+    "chess_engine": engine,
+    "engine_uci": uci,
     "chess_ladder": ladder,
     "rating_coverage": coverage,
     "chess_compile": compilation,

@@ -44,7 +44,7 @@ SHARED = ("jit.py", "kernel_cache.py", "splitmix64.py")
 @functools.cache
 def cache_folder(group: Group) -> Path:
     """The cache folder of this version of a group, in $NUMBA_CACHE_DIR or ~/.cache/ranks."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(f"{numba.__version__} {' '.join(group)}".encode())
     jitted = sorted(path for folder in group for path in (PACKAGE / folder).rglob("*.py"))
     for path in [*jitted, *(PACKAGE / name for name in SHARED)]:
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())

@@ -118,20 +118,38 @@ def minimax(rival: chess.Board, evaluate: Evaluate, depth: int, level: int = 0, 
     if level and is_drawn(rival, level):
         return 0
     check = rival.is_check()
-    if check and level and depth >= 0 and level < 2 * root_depth:
+    if check and level and level < 2 * root_depth:
         depth += 1
-    moves = list(rival.legal_moves)
-    best = -MATE
-    if depth <= 0 and not check:
-        best = evaluate(rival)
-        moves = [move for move in moves if is_quiescent(rival, move)]
-    elif not moves:
-        return level - MATE if check else 0
-    for move in moves:
+    if depth <= 0:
+        return quiescence(rival, evaluate, level, -MATE, MATE)
+    best = level - MATE if check else 0
+    for number, move in enumerate(list(rival.legal_moves)):
         rival.push(move)
-        best = max(best, -minimax(rival, evaluate, depth - 1, level + 1, root_depth))
+        value = -minimax(rival, evaluate, depth - 1, level + 1, root_depth)
+        best = value if number == 0 else max(best, value)
         rival.pop()
     return best
+
+
+def quiescence(rival: chess.Board, evaluate: Evaluate, level: int, alpha: int, beta: int) -> int:
+    """The quiescence search of a position, which may not be drawn: captures and promotions, in check all moves.
+
+    Textbook alpha-beta, because without cutoffs it takes hours in some positions."""
+    check = rival.is_check()
+    moves = list(rival.legal_moves)
+    if check and not moves:
+        return level - MATE
+    if not check:
+        alpha = max(alpha, evaluate(rival))
+        moves = [move for move in moves if is_quiescent(rival, move)]
+    for move in sorted(moves, key=lambda move: -gain(rival, move)):
+        if alpha >= beta:
+            break
+        rival.push(move)
+        drawn = is_drawn(rival, level + 1)
+        alpha = max(alpha, 0 if drawn else -quiescence(rival, evaluate, level + 1, -beta, -alpha))
+        rival.pop()
+    return alpha
 
 
 def is_quiescent(rival: chess.Board, move: chess.Move) -> bool:
@@ -151,9 +169,11 @@ def is_drawn(rival: chess.Board, level: int) -> bool:
 def repeats(rival: chess.Board, level: int) -> bool:
     """Whether a position after the root has occurred before, or one up to the root twice."""
     key = rival._transposition_key()  # pyright: ignore[reportPrivateUsage]
-    before, clock = rival.copy(), rival.halfmove_clock
-    seen = 0
-    for back in range(1, min(clock, len(rival.move_stack)) + 1):
+    reach = min(rival.halfmove_clock, len(rival.move_stack))
+    if reach < 4:
+        return False
+    before, seen = rival.copy(stack=reach), 0
+    for back in range(1, reach + 1):
         before.pop()
         if before._transposition_key() == key:  # pyright: ignore[reportPrivateUsage]
             seen += 2 if back < level else 1

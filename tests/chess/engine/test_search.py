@@ -21,7 +21,7 @@ from ranks.chess.players.player import Choice, Info, Limits
 from tests.chess.engine.reference import exchange, minimax, net_score, rival_of, tables_score
 from tests.chess.positions import MATES, random_boards
 
-NODES_OF_BENCH = 0
+NODES_OF_BENCH = 19455
 WEIGHTS = random_weights(32, seed=4)
 NET = Evaluator.of_net(net_arrays(WEIGHTS))
 VALUES = default_values()
@@ -36,7 +36,7 @@ def score_of(choice: Choice) -> int:
     return MATE + 1 - 2 * choice.mate_in if choice.mate_in > 0 else -MATE - 2 * choice.mate_in
 
 
-@pytest.mark.parametrize(("pieces", "depth", "number"), [(32, 1, 6), (32, 2, 2), (8, 3, 5), (4, 5, 2)])
+@pytest.mark.parametrize(("pieces", "depth", "number"), [(32, 2, 1), (16, 1, 6), (10, 2, 6)])
 def test_without_pruning_the_score_is_that_of_minimax(pieces: int, depth: int, number: int) -> None:
     """Both evaluations; the engine keeps its table and histories from position to position."""
     engines = {
@@ -45,11 +45,20 @@ def test_without_pruning_the_score_is_that_of_minimax(pieces: int, depth: int, n
             VALUES, rival
         ),
     }
-    plies = (10, 60) if pieces == 32 else (150, 300)
-    for board in random_boards(number, seed=depth, plies=plies, max_pieces=pieces):
+    plies = (10, 60) if pieces == 32 else (60, 150)
+    boards = random_boards(number, seed=depth, plies=plies, max_pieces=pieces)
+    for board in boards:
         for engine, evaluate in engines.items():
             value = minimax(rival_of(board), evaluate, depth)
             assert score_of(engine.choose(board, Limits())) == value, (engine.name, board.fen())
+
+
+def test_without_pruning_windows_and_depth_change_nothing() -> None:
+    """From depth 5 on the engine searches narrow windows first."""
+    engine = EnginePlayer("tables", TABLES, EngineSettings(depth=6, sound=True))
+    for fen in ("8/8/8/p7/P7/k7/8/K7 w - - 0 1", "7k/7p/5K1P/8/8/8/8/8 b - - 0 1"):
+        value = minimax(chess.Board(fen), lambda rival: tables_score(VALUES, rival), 6)
+        assert score_of(engine.choose(Board(fen), Limits())) == value, fen
 
 
 def test_without_pruning_repetitions_and_fifty_moves_count() -> None:
@@ -75,16 +84,20 @@ def reverse(move: int) -> int:
 
 
 @pytest.mark.parametrize("moves", MATES)
-def test_mates_are_found_with_pruning(moves: int) -> None:
-    player = make_player("engine:tables?depth=12")
+def test_mates_are_found(moves: int) -> None:
+    """Without pruning the shortest mate, with pruning any."""
+    sound = make_player(f"engine:tables?pruning=off&depth={2 * moves - 1}")
+    pruning = make_player("engine:tables?depth=16")
     for fen in MATES[moves]:
-        board = Board(fen)
-        player.new_game(0)
-        choice = player.choose(board, Limits(nodes=400_000))
-        assert choice.mate_in == moves, fen
+        assert sound.choose(Board(fen), Limits()).mate_in == moves, fen
+        pruning.new_game(0)
+        choice, board = pruning.choose(Board(fen), Limits()), Board(fen)
+        assert choice.mate_in is not None, fen
+        assert moves <= choice.mate_in, fen
         for move in choice.pv:
             board.push(move)
-        assert board.outcome() is not None
+        outcome = board.outcome()
+        assert len(choice.pv) < 2 * choice.mate_in - 1 or (outcome is not None and outcome.reason == "checkmate")
 
 
 def test_a_move_is_a_function_of_position_nodes_and_weights() -> None:
@@ -96,8 +109,7 @@ def test_a_move_is_a_function_of_position_nodes_and_weights() -> None:
         fresh = EnginePlayer("fresh", evaluator, EngineSettings())
         for board, choice in zip(boards, first, strict=True):
             fresh.new_game(1)
-            assert fresh.choose(board, Limits(nodes=3000)).nodes == choice.nodes
-            assert choice.nodes <= 3000
+            assert fresh.choose(board, Limits(nodes=3000)).nodes == choice.nodes == 3000
 
 
 def test_the_bench_has_its_number_of_nodes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ POSITIONS = (
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "2rq1rk1/pb2bppp/1pn1pn2/2pp4/3P1B2/2PBPN2/PP1NQPPP/R4RK1 b - - 3 11",
     "r2q1rk1/1b2bppp/p2ppn2/1p6/3NPP2/2N1B3/PPPQ2PP/2KR1B1R w - - 0 13",
-    "3r2k1/pp3ppp/2p1b3/4P3/2P5/1P2B3/P4PPP/3R2K1 w - - 0 24",
+    "3r2k1/pp3pp1/2p1b2p/4P3/2P5/1P2B3/P4PPP/3R2K1 w - - 0 24",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
     "8/5pk1/4p1p1/3pP2p/1p1P1P1P/1P1K2P1/8/8 w - - 0 40",
     "4r1k1/5pp1/p6p/1p1Nn3/4P3/1P3P1P/P5P1/3R2K1 b - - 2 31",

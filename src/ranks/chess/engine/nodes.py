@@ -16,7 +16,7 @@ from ranks.chess.core.alphabeta_state import (
     Number,
 )
 from ranks.chess.core.attacks import bishop_attacks, rook_attacks
-from ranks.chess.core.bits import ONE, ZERO, Word, lsb
+from ranks.chess.core.bits import ONE, ZERO, Word, clear_lsb, lsb
 from ranks.chess.core.moves import MAX_MOVES, PROMOTION, generate, list_moves
 from ranks.chess.core.position import HALF_MOVES, Position, attackers, insufficient_material, load
 from ranks.chess.core.rules import FIFTY_MOVES
@@ -158,7 +158,8 @@ def enter(s: EngineState, level: int) -> Number:
         if f.depth <= FUTILE_NODE_DEPTH and estimate - margin_cp >= f.beta and estimate < MATE_FLOOR:
             return estimate
         own = p.white if p.side == ZERO else p.black
-        has_pieces = (p.knights | p.bishops | p.rooks | p.queens) & own != ZERO
+        minors = (p.knights | p.bishops) & own
+        has_pieces = (p.rooks | p.queens) & own != ZERO or clear_lsb(minors) != ZERO  # else zugzwang is likely
         passed = s.frames[level - 1].moved == PIECE_SQUARES
         if f.depth >= NULL_DEPTH and estimate >= f.beta and f.static_eval >= f.beta - 60 and has_pieces and not passed:
             f.stage = NULL_MOVE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ranks.chess.engine.deepening import Deepening
@@ -97,7 +97,7 @@ class EnginePlayer:
                     break
             if not finished or deepening.nodes >= most_nodes or stopped():
                 break
-        return best
+        return replace(best, nodes=deepening.nodes)
 
     def close(self) -> None:
         self._states, self._evaluator = [], None
