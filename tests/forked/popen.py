@@ -26,6 +26,8 @@ FORKED_CODE = (sys.executable, "-m", CODE)
 """Like `python -c`, for code that imports torch where that is not what the test is about."""
 VARIABLES = dict(os.environ)
 """Of the server: those before the first test."""
+GRACE_S = 20
+"""How long a server may take to end."""
 ROOM_BYTES = 1 << 15
 """Room for the variables of a command, where /proc shows those of the server."""
 
@@ -53,11 +55,16 @@ class ForkServer:
             socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
             reply = self._socket.recv(32)
         assert reply, "the fork server has ended"
+        assert reply != b"none", "the forked command ended before it had its folder and descriptors: see above"
         return int(reply)
 
     def close(self) -> None:
         self._socket.close()
-        self._process.wait()
+        try:
+            self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:  # a process that a test left behind holds the socket
+            self._process.kill()
+            self._process.wait()
 
 
 server = cache(ForkServer)
