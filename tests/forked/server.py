@@ -52,7 +52,7 @@ def main() -> None:
             while os.getppid() == middle:  # until then the test process could not wait for this one
                 os.sched_yield()
             start(json.loads(message), list(received), writer)
-        os.close(writer)  # so that a command which ends before it has told its id does not leave this process waiting
+        os.close(writer)  # so that a command which ends before it has sent its id does not leave this process waiting
         os.waitpid(middle, 0)
         connection.send(os.read(reader, 32) or b"none")
         for descriptor in (reader, *received):
