@@ -112,6 +112,8 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "a forecast of too many GPUs": (["forecast", "graph-coloring", "--gpus", "1,99999"], "numbers from 1 to 4,096"),
     "a forecast of a word": (["forecast", "graph-coloring", "--gpus", "1,many"], "'many' is not a whole number"),
     "a forecast on an unknown GPU": (["forecast", "graph-coloring", "--gpus", "1", "--on", "b20"], "mean B200?"),
+    "a GPU without a number": (["doctor", "--expect", "B200:many"], "--expect B200:8"),
+    "two numbers of GPUs": (["doctor", "--expect", "B200:8", "--gpus", "4"], "leave --gpus out"),
     "one node to compare": (["doctor", "--only", "nodes"], "nothing to be compared with"),
     "scaling of nothing": (["scale"], "no value for WORKLOAD"),
     "scaling on no counts": (SCALE, "give --gpus 1,2,4,8"),

@@ -208,6 +208,8 @@ HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "wi
         ({}, [], []),
         ({}, ["--gpus", "8"], [("failure", "gpus", "2 x NVIDIA GeForce RTX 4090")]),
         ({}, ["--gpus", "2", "--expect", "B200"], [("failure", "gpus", "RTX 4090")]),
+        ({}, ["--expect", "4090:2"], []),
+        ({}, ["--expect", "4090:8"], [("failure", "gpus", "2 x NVIDIA GeForce RTX 4090")]),
         ({"used": 9 * 2**30}, [], [("warning", "gpu 0", "9.0 of 24 GiB"), ("warning", "gpu 1", "are used by")]),
         ({"used": 9 * 2**30, "pid": "os.getpid()"}, [], []),  # a process of the doctor
         ({"slowed": 64}, [], [("warning", "gpu 0", "too hot"), ("warning", "gpu 1", "too hot")]),

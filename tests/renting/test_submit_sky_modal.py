@@ -98,7 +98,7 @@ def test_the_task_takes_the_cheapest_cloud_and_always_ends_the_machine(
         '~/work/task.py: "./task.py"',
         '~/work/data: "./data"',
         "HF_TOKEN: null",
-        "ranks doctor --runs-dir runs --ranks 8 --gpus 8 --expect B200 || exit 1",
+        "ranks doctor --runs-dir runs --ranks 8 --expect B200:8 || exit 1",
     ):
         assert line in lines, line
     assert "--max-hours 8 --price 39.92 --max-cost 300 --job $$ --detach || exit 1" in text

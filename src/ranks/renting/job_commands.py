@@ -10,8 +10,7 @@ from ranks.renting.request import Machine
 def doctor_command(machine: Machine, runs_dir: str) -> str:
     """Examines a node before the run, so that a fault costs a minute and not the whole time."""
     words = ["ranks", "doctor", "--runs-dir", runs_dir, "--ranks", str(machine.ranks)]
-    words += ["--gpus", str(machine.ranks if machine.gpu else 0)]
-    words += ["--expect", machine.gpu_word.upper()] if machine.gpu else []
+    words += ["--expect", f"{machine.gpu_word.upper()}:{machine.ranks}"] if machine.gpu else ["--gpus", "0"]
     return shlex.join(words)
 
 

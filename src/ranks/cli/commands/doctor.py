@@ -37,7 +37,7 @@ class DoctorFlags:
     gpus: int | None = None
     """So many GPUs are expected; without it, as many as there are."""
     expect: str | None = None
-    """Part of the name of each GPU, for example B200."""
+    """Part of the name of each GPU, and how many there are: B200:8, or B200 for any number."""
     ranks: int | None = None
     """Processes of the run: one for each GPU, or without GPUs one for each core."""
     runs_dir: Path = Path("runs")
@@ -72,6 +72,7 @@ def doctor(argv: Sequence[str]) -> int:
             raise UserError(f"--{name} {value}", f"a number from {least} to 4,096 is needed", "change it")
     if not 0 < flags.checkpoint_gb < 1e6:
         raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "change it")
+    gpus, gpu_name = expected_gpus(flags)
     place = place_of(flags)
     if place is not None and not place.is_first_process:
         return 0
@@ -79,10 +80,10 @@ def doctor(argv: Sequence[str]) -> int:
         do = "on each machine: --nodes N --node-rank R --rdzv-endpoint HOST:PORT"
         raise UserError(f"--only {NODES}", "one machine, which has nothing to be compared with", do)
     asked = Asked(
-        flags.ranks or flags.gpus or min(available_cores(), MAX_CPU_RANKS),
+        flags.ranks or gpus or min(available_cores(), MAX_CPU_RANKS),
         str(flags.runs_dir),
-        flags.gpus,
-        flags.expect,
+        gpus,
+        gpu_name,
         int(flags.checkpoint_gb * GIB),
         os.getpid(),
         link_gbit=flags.link,
@@ -109,6 +110,18 @@ def doctor(argv: Sequence[str]) -> int:
     else:
         print(verdict(failures, warnings, time.monotonic() - began))
     return int(failures > 0 or (flags.strict and warnings > 0))
+
+
+def expected_gpus(flags: DoctorFlags) -> tuple[int | None, str | None]:
+    """Number and name of the GPUs that `--gpus` and `--expect` name."""
+    name, colon, count = (flags.expect or "").partition(":")
+    if not colon:
+        return flags.gpus, flags.expect
+    if not name or not (count.isascii() and count.isdecimal() and 1 <= int(count) <= 4096):
+        raise UserError(f"--expect {flags.expect}", "a GPU and a number from 1 to 4,096 are needed", "--expect B200:8")
+    if flags.gpus not in (None, int(count)):
+        raise UserError(f"--gpus {flags.gpus} --expect {flags.expect}", "two numbers of GPUs", "leave --gpus out")
+    return int(count), name
 
 
 def place_of(flags: DoctorFlags) -> NodePlace | None:
