@@ -132,3 +132,30 @@ def test_the_app_is_python_that_tries_again_and_keeps_the_runs(work: Path, capsy
         '"--price", "25", "--max-cost", "60", "--name", "graph-coloring", "--runs-dir", "/runs", "--ranks", "4"]',
     ):
         assert part in text, part
+
+
+@pytest.mark.parametrize("cloud", [[*SKY, "--gpus", "B200:8"], [*MODAL, "--gpus", "B200:4"]], ids=["sky", "modal"])
+def test_a_secret_is_refused_and_is_in_no_file_and_no_output(
+    cloud: list[str], work: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    of_variable, of_flag, of_form = "q8Zt3VnB6yLw2KdP", "u7Rf5HcX9mJs4GtQ", "hf_pW3kTz8NbV6rYc2Lx9Qd"
+    monkeypatch.setenv("RUNPOD_API_KEY", of_variable)
+    arguments = [
+        f"--train=--note {of_variable}",
+        f"--train=--api-key {of_flag}",
+        f"--setup=export HF_TOKEN={of_flag}",
+        f"--setup=pip install https://{of_form}@example.org/mine.zip",
+        f"--secrets=HF_TOKEN={of_flag}",
+        f"--name={of_variable}",
+        f"--volume={of_variable}",
+        f"--image=ghcr.io/me/{of_variable}:1",
+    ]
+    for argument in arguments:
+        assert main(["submit", *cloud, argument]) == 2, argument
+        assert list(work.iterdir()) == [], argument
+    assert main(["submit", *cloud, "--secrets", "HF_TOKEN"]) == 0
+    said = capfd.readouterr()
+    texts = [said.out, said.err, *(path.read_text() for path in work.iterdir())]
+    assert len(texts) == 3
+    for text in texts:
+        assert not any(secret in text for secret in (of_variable, of_flag, of_form))
