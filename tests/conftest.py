@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -66,7 +67,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests fork the commands of `ranks` that they start (tests/forked)."""
+    """Let tests fork the commands of `ranks` that they start (tests/forked), and let signals reach those.
+
+    A shell starts a job in the background with SIGINT ignored, nohup one with SIGHUP ignored, and programs inherit it.
+    """
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
     if sys.platform == "linux" and not config.getoption("executed"):
         from tests.forked import Popen
 

@@ -71,7 +71,12 @@ server = cache(ForkServer)
 
 
 class Popen(subprocess.Popen[Any]):
-    """`subprocess.Popen`, which forks what `ranks_command` recognises."""
+    """`subprocess.Popen`, which forks what `ranks_command` recognises, and kills what a failed `with` block leaves."""
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *error)
 
     def _execute_child(self, *arguments: Any) -> None:
         signature = inspect.signature(EXECUTING._execute_child)  # type: ignore[attr-defined]
