@@ -32,6 +32,8 @@ COMMANDS = {
     "report": ("write one HTML page about a run", "ranks.cli.on_runs.report:report"),
     "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.commands.evaluate:evaluate"),
     "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.commands.export:export"),
+    "publish": ("upload a run's model to the Hugging Face Hub, verified", "ranks.cli.hub.publish:publish"),
+    "fetch": ("download a published model from the hub, verified", "ranks.cli.hub.fetch:fetch"),
     "fingerprint": (
         "a sha256 that is equal only for bit-for-bit identical training states",
         "ranks.cli.commands.fingerprint:fingerprint",

@@ -12,14 +12,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ranks.errors import UserError
 from ranks.secrets import hide
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
 
 TOKEN = "HF_TOKEN"
 ENDPOINT = "HF_ENDPOINT"
@@ -64,12 +60,13 @@ class HubClient:
             found = "the token would travel unencrypted" if is_http else "not the address of a hub"
             raise UserError(f"{ENDPOINT}={self.endpoint}", found, f"give an https:// address, or unset {ENDPOINT}")
         try:
-            import huggingface_hub
+            from huggingface_hub import HfApi
+            from huggingface_hub.utils import disable_progress_bars
         except ModuleNotFoundError as missing:
             raise UserError(asked, f"the package {missing.name} is not installed", INSTALL) from None
         if not sys.stderr.isatty():
-            huggingface_hub.utils.disable_progress_bars()
-        self._api: HfApi = huggingface_hub.HfApi(endpoint=self.endpoint, token=self._token, library_name="ranks")
+            disable_progress_bars()
+        self._api = HfApi(endpoint=self.endpoint, token=self._token, library_name="ranks")
 
     def need_token(self) -> None:
         """Raises UserError where there is none."""
@@ -135,7 +132,14 @@ class HubClient:
         except (HTTPError, errors.LocalEntryNotFoundError) as error:
             found = f"no answer from {self.endpoint}: {_first_line(error)}"
             raise UserError(self.asked, found, f"check the network and {ENDPOINT}, then run it again") from None
-        except (errors.FileMetadataError, errors.XetDownloadError, OSError, ValueError, KeyError, RuntimeError) as error:
+        except (
+            errors.FileMetadataError,
+            errors.XetDownloadError,
+            OSError,
+            ValueError,
+            KeyError,
+            RuntimeError,
+        ) as error:
             found = f"{self.endpoint} and huggingface_hub do not agree: {_first_line(error)}"
             raise UserError(self.asked, found, "run it again; update huggingface_hub if it happens again") from None
 
@@ -159,5 +163,7 @@ class HubClient:
 
 
 def _first_line(error: BaseException) -> str:
+    """Of an error's text; of its cause where it only says that an upload failed."""
+    error = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return hide(text)[:300]

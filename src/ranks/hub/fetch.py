@@ -80,9 +80,7 @@ def _check_place(folder: Path, repo_id: str, asked: str) -> None:
     raise UserError(asked, f"{folder} exists, and was not fetched from {repo_id}", "remove it, or name another --out")
 
 
-def _download(
-    client: HubClient, repo_id: str, found: HubCommit, wanted: list[HubFile], staging: Path
-) -> ExportAbout:
+def _download(client: HubClient, repo_id: str, found: HubCommit, wanted: list[HubFile], staging: Path) -> ExportAbout:
     """Download and verify. Raises UserError."""
     try:
         for file in wanted:

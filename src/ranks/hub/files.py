@@ -1,9 +1,9 @@
 """The files of a published model: which there are, which are pickles, and whether they fit together.
 
-    model.safetensors  config.json  model.py      what `ranks export` writes
-    model.onnx  model.onnx.data                   where the export has them
-    ranks.json                                    from which run, and the sha256 of the files above
-    README.md                                     the model card
+model.safetensors  config.json  model.py      what `ranks export` writes
+model.onnx  model.onnx.data                   where the export has them
+ranks.json                                    from which run, and the sha256 of the files above
+README.md                                     the model card
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def check_folder(folder: Path) -> ExportAbout:
     try:
         with safe_open(folder / WEIGHTS, framework="numpy") as weights:
             weights.keys()
-        names = [node.name for node in ast.parse(read_regular(folder / SOURCE)).body if isinstance(node, ast.FunctionDef)]
+        names = [
+            node.name for node in ast.parse(read_regular(folder / SOURCE)).body if isinstance(node, ast.FunctionDef)
+        ]
     except SafetensorError as error:
         raise DamagedFile(f"{folder / WEIGHTS}: not a safetensors file ({error})") from None
     except (SyntaxError, ValueError) as error:

@@ -58,9 +58,7 @@ def publish(
     return commit
 
 
-def _verify(
-    client: HubClient, repo_id: str, commit: str, file: LocalFile, there: HubFile | None, place: Path
-) -> None:
+def _verify(client: HubClient, repo_id: str, commit: str, file: LocalFile, there: HubFile | None, place: Path) -> None:
     """Compare the sha256 that the hub keeps of a large file; a small one is downloaded. Raises UnfitRepository."""
     do = "run it again; if it happens again, look at the commits of the repository"
     if there is None:
