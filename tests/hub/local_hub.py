@@ -133,8 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _json(self, content: Any) -> None:
-        self._send(200, json.dumps(content).encode(), Content_Type="application/json")
+    def _json(self, content: Any, status: int = 200) -> None:
+        self._send(status, json.dumps(content).encode(), Content_Type="application/json")
 
     def _fail(self, status: int, code: str = "", message: str = "") -> None:
         self._send(status, b"{}", X_Error_Code=code, X_Error_Message=message or "no")
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         if asked["organization"] == "others":
             return self._fail(403, message="You don't have the rights to create a model under this namespace")
         if repo in self.hub.repositories:
-            return self._fail(409)
+            return self._json({"url": f"{self.hub.endpoint}/{repo}", "error": "You already created it"}, 409)
         self.hub.add(
             repo, {".gitattributes": b"*.safetensors filter=lfs\n"}, private=asked.get("visibility") == "private"
         )

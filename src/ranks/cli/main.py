@@ -180,7 +180,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
             asked, f"{name} has no such command", nearest(argv[0], list(commands), f"see ranks {name} --help")
         )
     try:
-        if name == "chess":
+        if name == "chess" or hasattr(import_module(module), "PLAYERS"):
             add_players()
         code = call(find_command(commands[argv[0]], argv[1:]), argv[1:], prog=asked)
     except ModuleNotFoundError as missing:
@@ -192,7 +192,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
 
 
 def add_players() -> None:
-    """Let chess commands name the players in the PLAYERS tables of workloads, and the nets of runs."""
+    """Let commands name the players in the PLAYERS tables of workloads, and the nets of runs."""
     from ranks.chess.commands.players import MODULES
     from ranks.workloads import WORKLOADS
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SHAPE = "self-play"
 FLAG_ALIASES = {"--cycles": "--iterations"}
 COMMANDS = {
+    "analyse": "ranks.workloads.chess_value.commands.analyse:analyse",
+    "report": "ranks.workloads.chess_value.report.report:report",
     "weights": "ranks.workloads.chess_value.players.ship:weights",
     "import": "ranks.workloads.chess_value.net.import_origin:import_origin",
     "label": "ranks.workloads.chess_value.commands.label:label",
