@@ -37,7 +37,7 @@ def summary(analysed: AnalysedGame) -> Iterator[str]:
         counts = [(sum(move.mistake == name for move in moves), name) for _, name in MISTAKES]
         listed = ", ".join(f"{count} {plural(name, count)}" for count, name in counts)
         mean = sum(move.loss for move in moves) / max(len(moves), 1)
-        yield f"{side}: {len(moves)} moves, {listed}; mean loss {mean:.1%} of win probability"
+        yield f"{side}: {len(moves)} {plural('move', len(moves))}, {listed}; mean loss {mean:.1%} of win probability"
     for move in analysed.moves:
         if move.mistake is not None:
             yield mistake_line(move)
