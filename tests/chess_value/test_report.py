@@ -43,7 +43,7 @@ def test_the_calibration_is_a_mean_of_each_range() -> None:
     board = parse_fen("8/8/8/4k3/8/4K3/4P3/8 w - - 0 1")[0]
     cp = np.array([0, 400, -400, 0], np.int16)
     columns = {"boards_N13": np.stack([board] * 4), "cp_N": cp, "result_N": np.full(4, NO_RESULT, np.int8)}
-    part = Labelled(**columns, source_N=np.zeros(4, np.uint8))
+    part = Labelled(**columns, source_N=np.zeros(4, np.int8))
     count_C, predicted_C, labelled_C = calibration(Constant(), LabelledParts([part]), 0.0)
     assert count_C.tolist() == [0, 0, 0, 0, 0, 0, 0, 4, 0, 0]
     assert predicted_C[7] == pytest.approx(1 / (1 + np.exp(-1.0)))

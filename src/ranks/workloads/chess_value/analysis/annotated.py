@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ranks.chess.pgn import PgnGame
-from ranks.workloads.chess_value.analysis.game import MISTAKES, AnalysedGame, MoveScore, PositionScore
+from ranks.workloads.chess_value.analysis.game import MISTAKES, AnalysedGame, MoveScore, WhiteScore
 
 
 def annotated(analysed: AnalysedGame, annotator: str) -> PgnGame:
@@ -22,7 +22,7 @@ def annotated(analysed: AnalysedGame, annotator: str) -> PgnGame:
     return replace(analysed.game, headers=headers, comments=comments)
 
 
-def evaluation(score: PositionScore) -> str:
+def evaluation(score: WhiteScore) -> str:
     """`[%eval 0.35,12]`; empty where the rules end the game."""
     if score.best is None:
         return ""

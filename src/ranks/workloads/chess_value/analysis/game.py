@@ -25,7 +25,7 @@ SHOWN_PLIES = 5
 
 
 @dataclass(frozen=True)
-class PositionScore:
+class WhiteScore:
     """The score of a position. All values are for white."""
 
     cp: int | None
@@ -56,8 +56,8 @@ class MoveScore:
     """'12.' or '12...'."""
     san: str
     by_white: bool
-    before: PositionScore
-    after: PositionScore
+    before: WhiteScore
+    after: WhiteScore
     loss: float
     """Of win probability for the side that moved; 0 for the best move."""
 
@@ -85,7 +85,7 @@ class AnalysedGame:
     """A game with the scores of its positions: one more than it has moves."""
 
     game: PgnGame
-    scores: tuple[PositionScore, ...]
+    scores: tuple[WhiteScore, ...]
     moves: tuple[MoveScore, ...]
 
     @property
@@ -120,14 +120,14 @@ def analyse_game(
     return AnalysedGame(game, tuple(scores), tuple(moves))
 
 
-def score_position(board: Board, player: Player, limits: Limits) -> PositionScore:
+def score_position(board: Board, player: Player, limits: Limits) -> WhiteScore:
     """Let the player search a position. Raises UserError for a player that gives no score."""
     sign = 1 if board.white_to_move else -1
     if not board.legal_moves():
         mated = board.in_check
-        return PositionScore(None, 0 if mated else None, (1 - sign) / 2 if mated else 0.5, 0, None, "")
+        return WhiteScore(None, 0 if mated else None, (1 - sign) / 2 if mated else 0.5, 0, None, "")
     if board.outcome() is not None:
-        return PositionScore(None, None, 0.5, 0, None, "")
+        return WhiteScore(None, None, 0.5, 0, None, "")
     choice = player.choose(board, limits)
     if choice.score_cp is None and choice.mate_in is None:
         found = "it gives no scores"
@@ -136,7 +136,7 @@ def score_position(board: Board, player: Player, limits: Limits) -> PositionScor
     clipped = clipped_cp(choice.score_cp, choice.mate_in)
     win = float(win_probability(np.array([clipped], np.int16))[0])
     is_mate = choice.mate_in is not None or abs(clipped) >= MATE_CP
-    return PositionScore(
+    return WhiteScore(
         None if is_mate else sign * (choice.score_cp or 0),
         sign * (choice.mate_in or 0) if is_mate else None,
         win if sign > 0 else 1 - win,
