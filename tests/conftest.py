@@ -39,6 +39,7 @@ BUDGETS_S: Mapping[str, int] = {
     "stock_trading": 95,
     "tests": 10,
     "transfer": 20,
+    "hub": 20,
     "video_behavior": 60,
     "watch": 5,
 }

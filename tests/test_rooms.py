@@ -18,6 +18,7 @@ FLOORS = {
     "prove": 4,
     "hardware": 4,
     "transfer": 4,
+    "hub": 4,
     "workloads": 3,
     "launch": 3,
     "rl": 2,

@@ -23,7 +23,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 EXTRAS = (
     "graph-coloring,graph-coloring-proof,stock-trading,gymnasium,chess,selfplay,chess-spiking,chess-value,"
-    "video-behavior"
+    "video-behavior,hub"
 )
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 11)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ranks.cli.main import main
-from ranks.workloads.chess_spiking.report.rows import MetricRows
+from ranks.watch.report.metric_rows import MetricRows
 from tests.chess_spiking import tiny
 
 PICTURES = {"games.png", "learning.png", "spikes.png"}

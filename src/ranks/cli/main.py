@@ -32,6 +32,8 @@ COMMANDS = {
     "report": ("write one HTML page about a run", "ranks.cli.on_runs.report:report"),
     "evaluate": ("evaluate a run's model on its workload's held-out data", "ranks.cli.commands.evaluate:evaluate"),
     "export": ("write a run's model as safetensors that plain PyTorch loads", "ranks.cli.commands.export:export"),
+    "publish": ("upload a run's model to the Hugging Face Hub, verified", "ranks.cli.hub.publish:publish"),
+    "fetch": ("download a published model from the hub, verified", "ranks.cli.hub.fetch:fetch"),
     "fingerprint": (
         "a sha256 that is equal only for bit-for-bit identical training states",
         "ranks.cli.commands.fingerprint:fingerprint",
@@ -178,7 +180,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
             asked, f"{name} has no such command", nearest(argv[0], list(commands), f"see ranks {name} --help")
         )
     try:
-        if name == "chess":
+        if name == "chess" or hasattr(import_module(module), "PLAYERS"):
             add_players()
         code = call(find_command(commands[argv[0]], argv[1:]), argv[1:], prog=asked)
     except ModuleNotFoundError as missing:
@@ -190,7 +192,7 @@ def inner_command(name: str, module: str, argv: list[str]) -> int:
 
 
 def add_players() -> None:
-    """Let chess commands name the players in the PLAYERS tables of workloads, and the nets of runs."""
+    """Let commands name the players in the PLAYERS tables of workloads, and the nets of runs."""
     from ranks.chess.commands.players import MODULES
     from ranks.workloads import WORKLOADS
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from ranks.cli import debugging, torchrun_words
 from ranks.cli.after_run import at_the_end
-from ranks.cli.commands.export import wants_onnx
 from ranks.cli.flags.settings import Settings, resolve
+from ranks.cli.saved.exported import wants_onnx
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat

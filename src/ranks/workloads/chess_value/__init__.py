@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SHAPE = "self-play"
 FLAG_ALIASES = {"--cycles": "--iterations"}
 COMMANDS = {
+    "analyse": "ranks.workloads.chess_value.commands.analyse:analyse",
+    "report": "ranks.workloads.chess_value.report.report:report",
     "weights": "ranks.workloads.chess_value.players.ship:weights",
     "import": "ranks.workloads.chess_value.net.import_origin:import_origin",
     "label": "ranks.workloads.chess_value.commands.label:label",
@@ -25,12 +27,15 @@ PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_pla
 """Players of `ranks chess`: chess-value[@NODES]."""
 RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
 """The player of a run: run:RUN[/ITERATION][@NODES]."""
+MODEL_PLAYER = "ranks.workloads.chess_value.players.words:model_player"
+"""The player of an export folder with ranks.json: model:FOLDER[@NODES]."""
 
 _HOME = {"build": "training", "train": "training", "evaluate": "evaluation", "example_inputs": "net.building"}
 
 __all__ = [
     "COMMANDS",
     "FLAG_ALIASES",
+    "MODEL_PLAYER",
     "PLAYERS",
     "PRESETS",
     "RUN_PLAYER",

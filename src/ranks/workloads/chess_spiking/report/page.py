@@ -13,13 +13,15 @@ from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
 from ranks.selfplay import PlayedGame
 from ranks.selfplay.replay.read_games import WindowGames
+from ranks.watch.report.metric_rows import MetricRows
+from ranks.watch.report.ratings import draw_rating, draw_scores
+from ranks.watch.report.workload_page import Draw, newest_values, pictures
 from ranks.workloads.chess_spiking.games import format_pgn
 from ranks.workloads.chess_spiking.report import plots
-from ranks.workloads.chess_spiking.report.rows import MetricRows
 
-PICTURES = {
-    "rating": ("Rating", plots.draw_rating),
-    "scores": ("Scores", plots.draw_scores),
+PICTURES: dict[str, tuple[str, Draw]] = {
+    "rating": ("Rating", draw_rating),
+    "scores": ("Scores", draw_scores),
     "games": ("Games of self-play", plots.draw_games),
     "learning": ("Learning", plots.draw_learning),
     "spikes": ("Spikes by layer", plots.draw_spikes),
@@ -45,12 +47,8 @@ NEWEST = {
 def page(run: RunFolder, settings: Mapping[str, Any], rows: MetricRows, place: Path) -> str:
     """The text of the page; writes the pictures into the folder `place`. A picture for which the run has no rows is
     removed there, and the page says so."""
-    parts = [f"# {run.path.name}: chess-spiking", facts(settings, rows), newest_values(rows)]
-    for name, (heading, draw_picture) in PICTURES.items():
-        path = place / f"{name}.png"
-        path.unlink(missing_ok=True)
-        missing = draw_picture(rows, path)
-        parts += [f"## {heading}", f"![{heading}]({path.name})" if missing is None else f"Not drawn: {missing}."]
+    parts = [f"# {run.path.name}: chess-spiking", facts(settings, rows), newest_values(rows, NEWEST)]
+    parts += pictures(PICTURES, rows, place)
     return "\n\n".join([*parts, "## A sample game", sample_game(run)]) + "\n"
 
 
@@ -73,13 +71,6 @@ def facts(settings: Mapping[str, Any], rows: MetricRows) -> str:
             f"- seed {settings['engine'].get('seed')}, {'exact' if settings['engine'].get('exact') else 'fast'} mode",
         ]
     )
-
-
-def newest_values(rows: MetricRows) -> str:
-    """A table of the newest value of some metrics."""
-    values = {label: (name, rows.newest(name)) for name, label in NEWEST.items()}
-    lines = [f"| {label} | {value:,.4g} | `{name}` |" for label, (name, value) in values.items() if value is not None]
-    return "\n".join(["| newest value | | metric |", "|---|---:|---|", *lines])
 
 
 def sample_game(run: RunFolder) -> str:

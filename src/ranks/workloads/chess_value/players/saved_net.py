@@ -16,6 +16,7 @@ from torch import nn
 
 from ranks.chess.engine.nnue.weights import NnueWeights, load_weights, to_bytes
 from ranks.engine.config_file import overlay
+from ranks.engine.export.load_export import load_export
 from ranks.engine.files.disk import write_durably, writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
@@ -27,7 +28,9 @@ from ranks.engine.update import load_weights as float_weights
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
+from ranks.workloads.chess_value.net.cnn import CnnNet
 from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.resnet import ResnetValue
 
 WORKLOAD = "chess-value"
 SHIPPED = Path(__file__).parents[1] / "weights"
@@ -77,6 +80,18 @@ def from_run(name: str, asked: str, runs_dir: Path = Path("runs")) -> SavedValue
         text = f"the weights of {source} are of another net: {error.found}"
         raise UserError(asked, text, "use the version of ranks that trained it") from None
     return SavedValueNet(model.float().eval(), source)
+
+
+def from_export(folder: Path, asked: str) -> ValueNet:
+    """The net of an export folder, whose weights are compared with their sha256. Raises UserError."""
+    kinds: dict[str, type[ValueNet]] = {kind.__name__: kind for kind in (NnueNet, CnnNet, ResnetValue)}
+    try:
+        name = str(read_object(folder / CONFIG, follow=True).get("class"))
+    except DamagedFile as damage:
+        raise UserError(asked, str(damage), "give a folder of `ranks fetch` or `ranks export`") from None
+    if name not in kinds:
+        raise UserError(asked, f"{folder} holds a {name}", f"give a net of {WORKLOAD}: {', '.join(kinds)}")
+    return load_export(folder / "model.safetensors", kinds[name], asked)[0].float()
 
 
 def from_files(folder: Path, asked: str) -> ShippedNet:

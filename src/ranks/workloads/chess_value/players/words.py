@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ranks.chess.players.player import Player
 from ranks.chess.players.spec import no_options, number
 from ranks.errors import UserError
+from ranks.workloads.chess_value.net.building import ValueNet
 from ranks.workloads.chess_value.net.nnue import NnueNet
 from ranks.workloads.chess_value.net.quantise import quantise
 from ranks.workloads.chess_value.players.engine import open_engine
 from ranks.workloads.chess_value.players.net_player import open_net
-from ranks.workloads.chess_value.players.saved_net import RUN_USAGE, SHIPPED, from_files, from_run
+from ranks.workloads.chess_value.players.saved_net import RUN_USAGE, SHIPPED, from_export, from_files, from_run
 
 SHIPPED_USAGE = "chess-value[@NODES], e.g. chess-value, chess-value@5000"
+MODEL_USAGE = "model:FOLDER[@NODES], e.g. model:models/me/net@5000"
 MOST_NODES = 10**12
 SIMULATIONS = 400
 """Of each move of a cnn or a resnet, where the word does not say."""
@@ -36,7 +39,17 @@ def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> P
     NODES simulations."""
     no_options(spec, options)
     name, nodes = _nodes(spec, argument or "", RUN_USAGE)
-    model = from_run(name, f"the player '{spec}'").model
+    return _player(spec, from_run(name, f"the player '{spec}'").model, nodes)
+
+
+def model_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
+    """`model:FOLDER[@NODES]`: a net from its export folder, which plays as that of a run does."""
+    no_options(spec, options)
+    name, nodes = _nodes(spec, argument or "", MODEL_USAGE)
+    return _player(spec, from_export(Path(name), f"the player '{spec}'"), nodes)
+
+
+def _player(spec: str, model: ValueNet, nodes: int | None) -> Player:
     if not isinstance(model, NnueNet):
         return open_net(model, spec, nodes or SIMULATIONS)()
     return open_engine(spec, quantise(model), nodes)

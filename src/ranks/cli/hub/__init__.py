@@ -1,0 +1,1 @@
+"""`ranks publish` and `ranks fetch`."""

@@ -1,0 +1,1 @@
+"""Models to and from the Hugging Face Hub, through huggingface_hub, which is imported inside functions only."""

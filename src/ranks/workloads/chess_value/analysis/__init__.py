@@ -1,0 +1,1 @@
+"""Games looked at move by move: scores, mistakes, a graph, an annotated game."""

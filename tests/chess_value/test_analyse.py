@@ -1,0 +1,92 @@
+"""`ranks chess-value analyse`, and a net from an export folder as the player."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranks.chess.pgn import read_games
+from ranks.cli.main import main
+from ranks.engine.export.about import ExportAbout
+from ranks.engine.export.export import export_model
+from ranks.workloads.chess_value.config import ValueNetConfig
+from ranks.workloads.chess_value.net.building import build_net
+
+GAMES = """[White "A"]
+[Black "B"]
+[Result "1-0"]
+
+1. e4 e5 2. Qh5 {early} Nc6 3. Bc4 Nf6 4. Qxf7# 1-0
+
+[Event "damaged"]
+[Result "*"]
+
+1. e4 e5 2. Ke3 *
+
+[SetUp "1"]
+[FEN "7k/5Q2/6K1/8/8/8/8/8 b - - 0 30"]
+[Result "1/2-1/2"]
+
+1/2-1/2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "games.pgn").write_text(GAMES)
+    return tmp_path
+
+
+def test_mistakes_mates_and_damaged_games_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chess-value", "analyse", "games.pgn", "--player", "engine", "--nodes", "3000"]) == 0
+    said = capsys.readouterr().out
+    assert "skipped games.pgn, game 2 (line 7), move 2. Ke3" in said
+    assert "black: 3 moves, 1 blunder" in said
+    assert "3... Nf6" in said
+    assert "game 3: ? - ?, 1/2-1/2" in said
+    place = folder / "games-analysis"
+    assert {path.name for path in place.iterdir()} == {"annotated.pgn", "game-1.png", "game-3.png"}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in place.glob("*.png"))
+    first, _ = read_games(place / "annotated.pgn")
+    assert first.headers["Annotator"] == "ranks, engine, 3,000 nodes a position"
+    assert first.comments[3].endswith("early")
+    assert "[%eval #1," in first.comments[6]
+    assert "Blunder: the win probability of black falls" in first.comments[6]
+    assert 7 not in first.comments, "the game is over there"
+
+
+def test_a_fetched_net_is_a_player(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = folder / "net"
+    export_model(build_net(ValueNetConfig(width=16)), place)
+    about = ExportAbout("chess-value", "demo", 1, 0, {}, {}, {})
+    (place / "ranks.json").write_bytes(about.to_bytes())
+    argv = ["chess-value", "analyse", "games.pgn", "--game", "1", "--depth", "1", "--out", "out"]
+    assert main([*argv, "--player", "model:net@200"]) == 0
+    assert "written: out/annotated.pgn and 1 picture" in capsys.readouterr().out
+    (place / "model.safetensors").write_bytes(b"damaged")
+    assert main([*argv, "--player", "model:net"]) == 2
+    assert "its config.json says" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        (["games.pgn", "--player", "random"], "it gives no scores"),
+        (["games.pgn", "--player", "model:."], "ranks.json: missing"),
+        (["games.pgn", "--player", "run:none"], "no run none"),
+        (["games.pgn", "--player", "uci:/bin/cat"], "uci:/bin/cat"),
+        (["games.pgn", "--nodes", "5", "--depth", "1"], "limits that exclude each other"),
+        (["games.pgn", "--nodes", "0"], "this is not a limit"),
+        (["games.pgn", "--game", "2"], "no game 2 in games.pgn; games skipped: 1"),
+        (["games.pgn", "--game", "0"], "games are counted from 1"),
+        (["none.pgn"], "none.pgn"),
+        (["empty.pgn"], "no game that can be read in empty.pgn"),
+        (["games.pgn", "--out", "games.pgn"], "give a writable folder with --out"),
+    ],
+)
+def test_bad_input(flags: list[str], found: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty.pgn").write_text("")
+    assert main(["chess-value", "analyse", *flags]) == 2
+    assert found in capsys.readouterr().err

@@ -1,0 +1,248 @@
+"""`ranks publish` and `ranks fetch` against a server that speaks the hub's protocol, on the loopback interface."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import pickle
+import re
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from ranks import RunConfig, World
+from ranks.cli.main import main
+from ranks.engine.export.load_export import load_export
+from tests.toys import images
+
+from .local_hub import TOKEN, LocalHub
+
+constants = pytest.importorskip("huggingface_hub.constants")
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<:DeprecationWarning")  # of huggingface_hub, at an upload
+REPO = "me/toy"
+NAMES = {"model.safetensors", "config.json", "model.py", "ranks.json", "README.md"}
+TOY = str(Path(images.__file__).resolve())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of 4 iterations."""
+    runs_dir = tmp_path_factory.mktemp("published") / "runs"
+    world = World.join(RunConfig(runs_dir=runs_dir, name="toy", threads=1), device="cpu", workload=TOY)
+    try:
+        images.train(images.Config(iterations=4, eval_every=2), world)
+    finally:
+        world.leave()
+    return runs_dir / "toy"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LocalHub]:
+    """The server, the token, and an empty folder as the current one."""
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    with LocalHub() as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.endpoint)
+        yield running
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(argv)
+        said = capsys.readouterr()
+        assert TOKEN not in said.out + said.err
+        return code, said.out, said.err
+
+    return run
+
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+def test_a_run_is_published_fetched_loaded_and_trained_on(
+    hub: LocalHub, trained: Path, tmp_path: Path, say: Say
+) -> None:
+    evaluation = tmp_path / "evaluation.json"
+    evaluation.write_text(json.dumps({"run": "toy", "iteration": 4, "metrics": {"accuracy": 0.5}}))
+    argv = ["publish", str(trained), "--to", REPO, "--license", "mit", "--evaluation", str(evaluation)]
+    code, said, err = say(*argv, "--dry-run")
+    assert (code, hub.requests) == (0, []), err
+    assert "nothing was uploaded" in said
+    shown = set(re.findall(r"publish/(\S+) .* sha256 [0-9a-f]{64}$", said, re.MULTILINE))
+    assert shown == NAMES
+
+    code, said, err = say(*argv, "--private")
+    assert code == 0, err
+    repository = hub.repositories[REPO]
+    assert repository.private
+    there = repository.commits[repository.head]
+    assert {*there} == NAMES | {".gitattributes"}
+    assert said.count("sha256 sums equal") == 1
+    card = there["README.md"].decode()
+    for part in ("license: mit", "| `accuracy` | 0.5 |", "| `val/loss` |", "ranks fetch me/toy", "--iterations 4"):
+        assert part in card, part
+    assert hashlib.sha256(there["model.safetensors"]).hexdigest() in card
+    assert str(tmp_path.parent) not in card + there["ranks.json"].decode()
+    assert all(TOKEN.encode() not in content for content in there.values())
+
+    code, said, err = say("fetch", REPO)
+    assert code == 0, err
+    folder = tmp_path / "models" / "me" / "toy"
+    assert {path.name for path in folder.iterdir()} == NAMES | {"fetched.json"}
+    assert "not downloaded: .gitattributes" in said
+    spec = importlib.util.spec_from_file_location("fetched_model", folder / "model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    net = module.load(str(folder))
+    same, _ = load_export(trained / "export" / "model.safetensors", images.Net, "the run's own export")
+    assert all(torch.equal(a, b) for a, b in zip(net.state_dict().values(), same.state_dict().values(), strict=True))
+    warm = ["train", TOY, "--name", "warm", "--init-from", str(folder), "--iterations", "1", "--gpus", "none"]
+    assert say(*warm, "--ranks", "1", "--hang-timeout", "none")[0] == 0
+    assert say("fetch", REPO, "--revision", repository.head)[0] == 0, (
+        "an older fetch of the same repository is replaced"
+    )
+    (folder / "fetched.json").unlink()
+    assert "was not fetched from me/toy" in say("fetch", REPO)[2]
+
+
+def test_a_second_publish_replaces_the_first(hub: LocalHub, trained: Path, say: Say) -> None:
+    hub.add(REPO, {"model.onnx": b"of an older model", "notes.txt": b"kept"})
+    assert say("publish", str(trained), "--to", REPO, "--checkpoint", "0")[0] == 0
+    assert say("publish", str(trained), "--to", REPO)[0] == 0
+    there = hub.repositories[REPO].commits[hub.repositories[REPO].head]
+    assert {*there} == NAMES | {"notes.txt"}
+    assert json.loads(there["ranks.json"])["iteration"] == 4
+
+
+def test_the_token_comes_from_the_environment_only(
+    hub: LocalHub, trained: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = tmp_path / "token"
+    stored.write_text("hf_" + "s" * 30)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(stored))
+    monkeypatch.delenv("HF_TOKEN")
+    code, _, err = say("publish", str(trained), "--to", REPO)
+    assert (code, hub.requests) == (2, [])
+    assert "there is no token in HF_TOKEN" in err
+    assert "there is no repository me/toy" in say("fetch", REPO)[2]
+    assert {*hub.tokens} == {None}
+    monkeypatch.setenv("HF_TOKEN", "hf_" + "w" * 30)
+    for argv in (["publish", str(trained), "--to", REPO], ["fetch", REPO]):
+        code, out, err = say(*argv)
+        assert code == 2
+        assert "does not accept the token in HF_TOKEN" in err
+        assert "w" * 30 not in out + err
+    monkeypatch.setenv("HF_ENDPOINT", "http://example.com")
+    assert "the token would travel unencrypted" in say("fetch", REPO)[2]
+
+
+def published(hub: LocalHub, trained: Path, say: Say) -> dict[str, bytes]:
+    assert say("publish", str(trained), "--to", REPO)[0] == 0
+    return hub.repositories[REPO].commits[hub.repositories[REPO].head]
+
+
+def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: Path, tmp_path: Path, say: Say) -> None:
+    good = published(hub, trained, say)
+    other = {**good, "model.safetensors": pickle.dumps({"not": "tensors"})}
+    about = json.loads(good["ranks.json"])
+
+    def with_sums(files: dict[str, bytes]) -> dict[str, bytes]:
+        """Whose ranks.json says what is there."""
+        sums = {name: hashlib.sha256(files[name]).hexdigest() for name in about["sha256"]}
+        return {**files, "ranks.json": json.dumps({**about, "sha256": sums}).encode()}
+
+    weights = about["sha256"]["model.safetensors"].encode()
+    consistent = {
+        **other,
+        **{
+            n: good[n].replace(weights, hashlib.sha256(other["model.safetensors"]).hexdigest().encode())
+            for n in ("config.json", "README.md")
+        },
+    }
+    config = good["ranks.json"]
+    future, paths = config.replace(b'"format": 1', b'"format": 9'), config.replace(b'"model.py"', b'"../model.py"')
+    cases: dict[str, tuple[dict[str, bytes], str]] = {
+        "pickles": ({**good, "old/pytorch_model.bin": b"x"}, "holds pickles (old/pytorch_model.bin)"),
+        "no-model": ({"README.md": b"a data set"}, "holds no model of ranks: it has no config.json"),
+        "no-about": ({n: c for n, c in good.items() if n != "ranks.json"}, "it has no ranks.json"),
+        "other-weights": (other, "model.safetensors: its sha256 is"),
+        "config": (with_sums(other), "config.json: it describes other weights"),
+        "card": ({**good, "README.md": good["README.md"].replace(weights, b"0" * 64)}, "README.md: the card describes"),
+        "pickled-weights": (with_sums(consistent), "model.safetensors: not a safetensors file"),
+        "no-load": (with_sums({**good, "model.py": b"import os\n"}), "model.py: it has no function load"),
+        "no-python": (with_sums({**good, "model.py": b"load("}), "model.py: not Python"),
+        "future": ({**good, "ranks.json": future}, "its format is 9"),
+        "paths": ({**good, "ranks.json": paths}, "no sha256 of model.py"),
+        "no-json": ({**good, "ranks.json": b"{"}, "ranks.json: "),
+    }
+    for name, (files, found) in cases.items():
+        hub.add(f"me/{name}", files)
+        code, out, err = say("fetch", f"me/{name}")
+        assert (code, out) == (2, ""), name
+        assert found in err, name
+        assert len(err.splitlines()) == 1, err
+        assert not list((tmp_path / "models").rglob("*.*")), name
+    assert "has no revision v9" in say("fetch", REPO, "--revision", "v9")[2]
+    assert "holds pickles" in say("publish", str(trained), "--to", "me/pickles")[2]
+    assert "may not write to others/toy" in say("publish", str(trained), "--to", "others/toy")[2]
+
+
+def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp_path: Path, say: Say) -> None:
+    published(hub, trained, say)
+    for name in ("model.safetensors", "model.py", "ranks.json", "README.md"):
+        hub.harm_download = lambda file, content, name=name: content[:-1] + b"?" if file == name else content
+        code, _, err = say("fetch", REPO)
+        assert code == 2
+        assert f"me/toy is damaged: {name}: its " in err
+        assert not (tmp_path / "models" / "me" / "toy").exists()
+    hub.harm_download = lambda name, content: content[:-3] if name == "model.safetensors" else content
+    assert say("fetch", REPO)[0] == 2, "a file that ends early"
+    hub.harm_download = lambda name, content: content
+    for name in ("model.safetensors", "model.py"):
+        hub.harm_commit = lambda file, content, name=name: content[:-1] + b"?" if file == name else content
+        code, _, err = say("publish", str(trained), "--to", "me/other")
+        assert code == 2
+        assert f"the sha256 of {name} in me/other is " in err
+
+
+def test_without_a_network_and_with_wrong_names(
+    hub: LocalHub, trained: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("toy", "a/b/c", "me/..", "me/a--b", "me/a.git", "me/a b", "me/" + "a" * 97, "me/é", "", "/"):
+        for argv in (["fetch", name], ["publish", str(trained), "--to", name]):
+            code, _, err = say(*argv)
+            assert code == 2
+            assert "is not the name of a repository" in err
+    wrong = tmp_path / "evaluation.json"
+    wrong.write_text(json.dumps({"run": "toy", "iteration": 2, "metrics": {}}))
+    said = say("publish", str(trained), "--to", REPO, "--dry-run", "--evaluation", str(wrong))[2]
+    assert "an evaluation of toy, iteration 2, not of iteration 4" in said
+    assert "not the id of a license" in say("publish", str(trained), "--to", REPO, "--license", "My own")[2]
+    assert hub.requests == []
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{free.getsockname()[1]}")
+        for argv in (["fetch", REPO], ["publish", str(trained), "--to", REPO]):
+            code, _, err = say(*argv)
+            assert code == 2
+            assert "no answer from http://127.0.0.1:" in err
+    monkeypatch.setenv("HF_ENDPOINT", "ftp://x")
+    assert "not the address of a hub" in say("fetch", REPO)[2]
+
+
+def test_a_secret_in_a_setting_is_not_uploaded(
+    hub: LocalHub, trained: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "class Net")
+    code, _, err = say("publish", str(trained), "--to", REPO)
+    assert (code, hub.repositories) == (2, {})
+    assert "model.py" in err
+    assert "it holds a secret" in err
