@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ranks.watch.report.figures import INK, line, panels, percent, save
+from ranks.watch.report.figures import INK, line, panels, percent, percent_below, save
 from ranks.workloads.video_behavior.metrics.bootstrap import AnimalInterval
 from ranks.workloads.video_behavior.metrics.frames import Ints, confusion_counts, multi_label_counts
 from ranks.workloads.video_behavior.metrics.scores import (
@@ -38,7 +38,7 @@ def draw_confusion(seen: SeenSplit, path: Path) -> None:
     """Rows add up to 100 %. With overlapping behaviours a matrix for each."""
     counts, classes = confusion_of(seen), seen.classes
     if not seen.multi:
-        side = 2.2 + 0.85 * len(classes)
+        side = 1.6 + 0.72 * len(classes)
         figure, (panel,) = panels(1, 1, (side, side - 0.6))
         _matrix(panel, counts, classes)
     else:
@@ -59,7 +59,7 @@ def _matrix(panel: Any, counts_CC: Ints, names: Sequence[str]) -> None:
     panel.imshow(share_CC, cmap="Blues", vmin=0, vmax=1)
     for (true, predicted), count in np.ndenumerate(counts_CC):
         share = share_CC[true, predicted]
-        text = f"{share:.1%}\n{count:,}" if total_C[true, 0] else "none"
+        text = f"{share:.1%}\n{count:,}" if count else "0"
         panel.text(
             predicted, true, text, ha="center", va="center", fontsize=8, color="white" if share > 0.55 else "#222222"
         )
@@ -105,21 +105,17 @@ def draw_reliability(seen: SeenSplit, path: Path) -> None:
     else:
         confidence, right = probability_nC.max(1), probability_nC.argmax(1) == truth
     found = reliability(calibration_counts(confidence, right))
-    figure, (left, below) = panels(1, 2, (9, 3.4))
+    figure, (left, right_panel) = panels(1, 2, (9, 3.4))
     known = found.count_B > 0
     left.plot([0, 1], [0, 1], color="#999999", linestyle=":", linewidth=1)
     line(left, found.confidence_B[known], found.accuracy_B[known], color=INK)
-    left.set_xlim(-0.03, 1.03)
     percent(left, "right")
-    left.xaxis.set_major_formatter("{x:.0%}")
-    left.set_xlabel("confidence of the net")
+    percent_below(left, "confidence of the net")
     left.set_title(f"expected calibration error {found.ece:.3f}", fontsize=9)
     bins = len(found.count_B)
-    below.bar((np.arange(bins) + 0.5) / bins, found.count_B, width=0.9 / bins, color=INK)
-    below.set_xlim(-0.03, 1.03)
-    below.xaxis.set_major_formatter("{x:.0%}")
-    below.set_xlabel("confidence of the net")
-    below.set_ylabel("frames" if not seen.multi else "decisions")
+    right_panel.bar((np.arange(bins) + 0.5) / bins, found.count_B, width=0.9 / bins, color=INK)
+    percent_below(right_panel, "confidence of the net")
+    right_panel.set_ylabel("frames" if not seen.multi else "decisions")
     save(figure, path)
 
 
@@ -139,6 +135,7 @@ def draw_learning_curve(
     shown, repeats included. Right: a point for each run, over the minutes of labelled video that it had."""
     figure, (left, right) = panels(1, 2, (9, 3.4))
     line(left, [minutes for minutes, _ in validations], [f1 for _, f1 in validations], color=INK)
+    left.xaxis.get_major_locator().set_params(integer=False)
     left.set_xlabel("minutes of labelled frames shown to the net", fontsize=8)
     left.set_title("this run, validation animals, no smoothing", fontsize=9)
     left.set_ylim(-0.03, 1.03)
@@ -154,6 +151,7 @@ def draw_learning_curve(
         at = (point.labelled_minutes, point.macro_f1.value)
         right.annotate(point.run, at, textcoords="offset points", xytext=(5, 5), fontsize=7)
     right.set_ylim(-0.03, 1.03)
+    right.xaxis.get_major_locator().set_params(integer=False)
     right.set_xlim(0, 1.25 * max(x))
     right.set_xlabel("minutes of labelled video to train on", fontsize=8)
     right.set_title(f"{len(ordered)} run{'s' if len(ordered) > 1 else ''}, {split} animals, smoothed", fontsize=9)

@@ -79,6 +79,7 @@ def draw_contact_sheet(seen: SeenSplit, clips: ClipConfig, path: Path) -> bool:
             panel.set_xlabel("labelled frame" if offsets[column] == 0 else f"{offsets[column]:+d}", fontsize=7)
         text = f"{seen.classes[one.true]}, named {seen.classes[one.named]} with {one.probability:.0%}"
         time_s = float(video.times_s_N[one.frame])
-        axes[row * FRAMES_SHOWN].set_title(f"{text}: {video.name} at {time_s:.2f} s", fontsize=8, loc="left")
+        middle = axes[row * FRAMES_SHOWN + FRAMES_SHOWN // 2]  # a long title in the middle widens no panel
+        middle.set_title(f"{text}: {video.name} at {time_s:.2f} s", fontsize=8)
     save(figure, path)
     return True

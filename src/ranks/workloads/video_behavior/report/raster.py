@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranks.watch.report.figures import panels, save
+from ranks.watch.report.figures import panels, percent_below, save
 from ranks.workloads.video_behavior.metrics.frames import Floats, Ints
 from ranks.workloads.video_behavior.prediction.pictures import color_of
 from ranks.workloads.video_behavior.report.seen import SeenSplit, SeenVideo
@@ -103,9 +103,9 @@ def draw_time_budget(seen: SeenSplit, path: Path) -> int:
         panel.axhline(len(kept) - 0.5, color="#222222", linewidth=0.8)
     panel.set_yticks(range(len(rows)), [name for name, _ in rows])
     panel.set_ylim(len(rows) - 0.5, -0.5)
-    panel.xaxis.set_major_formatter("{x:.0%}")
     what = "sum over behaviours, which may overlap" if seen.multi else "share of the labelled time"
-    panel.set_xlabel(f"{what}; in each row the person above, the net below")
+    percent_below(panel, f"{what}; in each row the person above, the net below")
+    panel.set_xlim(0, max(1.0, *(float(share_2C.sum(1).max()) for _, share_2C in rows)))
     _legend(figure, seen.classes)
     save(figure, path)
     return len(found) - len(kept)

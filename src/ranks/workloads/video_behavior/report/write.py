@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -68,15 +68,20 @@ def other_point(
         raise UserError(asked, "it has other classes, or clips of another size", "name runs of one study and preset")
     data = labelled_frames(other.cfg)
     same_study = (other.cfg.data, other.cfg.rendered.seed) == (trained.cfg.data, trained.cfg.rendered.seed)
-    named = {one.animal for one in seen.videos}
-    learned = {video.animal or video.name for video in data.videos_of("train")} | (
-        {video.animal or video.name for video in data.videos_of("val")} if split == "test" else set()
-    )
-    if (other.cfg.data is not None or same_study) and named & learned:
-        found = f"it has learned from {', '.join(sorted(named & learned)[:5])}"
+    learned = learned_from(data, {one.animal for one in seen.videos}, split)
+    if (other.cfg.data is not None or same_study) and learned:
+        found = f"it has learned from {', '.join(learned[:5])}"
         raise UserError(asked, found, "give both runs the same split of the animals in dataset.csv")
     scores = see_split(other, seen.data, split, rule_of(other, bar)).scores
     return LearningPoint(other.folder.name, labelled_minutes(data), scores.macro_f1)
+
+
+def learned_from(data: LabelledFrames, animals: Collection[str], split: str) -> list[str]:
+    """Those of these animals from which a run on `data` has learned: it trained on them, or for test animals chose its
+    smoothing on them."""
+    splits = ("train", "val") if split == "test" else ("train",)
+    used = {video.animal or video.name for each in splits for video in data.videos_of(each)}
+    return sorted(used.intersection(animals))
 
 
 def labelled_minutes(data: LabelledFrames) -> float:
