@@ -188,7 +188,8 @@ class Prefetcher(Generic[B]):
         if doing.pid and is_stopped(doing.pid):
             return DataWorkerHangs(f"{at}: it {IS_STOPPED}, {silence}")
         do = "where an item may take so long, give a longer --hang-timeout"
-        kind = DataWorkerHangs if doing.pid else DataWorkerError
+        is_process = doing.pid or self.workers.starting  # a process that starts has no id yet
+        kind = DataWorkerHangs if is_process else DataWorkerError
         return kind(f"{at}: it hangs, {silence}; {do}")
 
 
