@@ -59,7 +59,7 @@ def _legend(figure: Any, classes: Sequence[str]) -> None:
 def time_shares(one: SeenVideo, labels: Ints, num_classes: int) -> Floats:
     """float64[C]: the seconds of each behaviour in the frames of a video that the person labelled."""
     if labels.ndim == 2:
-        return labels.sum(0) * one.frame_s
+        return labels.sum(0).astype(np.float64) * one.frame_s
     counted = labels[one.truth >= 0]
     return np.bincount(counted, minlength=num_classes)[:num_classes] * one.frame_s
 
