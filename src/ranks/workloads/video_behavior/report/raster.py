@@ -61,7 +61,7 @@ def time_shares(one: SeenVideo, labels: Ints, num_classes: int) -> Floats:
     if labels.ndim == 2:
         return labels.sum(0).astype(np.float64) * one.frame_s
     counted = labels[one.truth >= 0]
-    return np.bincount(counted, minlength=num_classes)[:num_classes] * one.frame_s
+    return np.bincount(counted, minlength=num_classes).astype(np.float64) * one.frame_s
 
 
 def budgets(seen: SeenSplit) -> dict[tuple[str, str], Floats]:
