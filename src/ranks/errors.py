@@ -51,6 +51,13 @@ class GaveUp(Exception):
     exit_code = 3
 
 
+class ProcessLost(Exception):
+    """A process that works for a rank was killed or hangs. The launcher starts all ranks again, as after the loss of
+    a rank."""
+
+    hangs = False
+
+
 class Stopped(Exception):
     """A signal stopped the run after a save. Exit code 128 + signal number."""
 

@@ -28,6 +28,7 @@ FAULTS = """    def describe(self, item: int) -> str:
         if pathlib.Path("pids").exists():
             pathlib.Path("pids", str(os.getpid())).touch()
         if pathlib.Path("armed").exists() and BAD_ITEM in ids.tolist():
+            pathlib.Path("armed").unlink()
             os.kill(os.getpid(), 9)
         if pathlib.Path("slow").exists():
             time.sleep(0.1)
@@ -74,22 +75,18 @@ def started(argv: Sequence[str], folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_killed_worker_is_named_and_the_run_resumes_without_workers(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_worker_is_named_and_the_run_starts_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It begins with the weights of another run, on both ranks."""
     here = ["--ranks", "1", *HERE]
     assert main(["train", "./rows.py", *FLAGS, *here, "--name", "first", "--iterations", "1"]) == 0
     train = ["train", "./rows.py", *FLAGS, "--init-from", "runs/first/export"]
     Path("armed").touch()
     done = ranks(*train, "--ranks", "2", "--workers", "1", cwd=folder)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 0, done.stderr
     assert " of points.csv) of the train data set: it was killed by SIGKILL" in done.stderr
-    assert "data worker 0 (process " in done.stderr
+    assert " lost data worker 0 (process " in done.stderr
     assert left(folder) == []
-    Path("armed").unlink()
-    for name in ("rows", "whole"):
-        assert main([*train, *here, "--name", name]) == 0
+    assert main([*train, *here, "--name", "whole"]) == 0
     capsys.readouterr()
     assert main(["fingerprint", "rows"]) == main(["fingerprint", "whole"]) == 0
     assert len(set(capsys.readouterr().out.split())) == 1, "workers changed the result"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ranks.workloads.video_behavior.config import ClipConfig, Config, RenderedCo
 from ranks.workloads.video_behavior.net.r2plus1d import R2Plus1DNet
 from ranks.workloads.video_behavior.renderer.schedule import CLASSES as CLASSES_RENDERED
 from ranks.workloads.video_behavior.renderer.schedule import SHARES
+from ranks.workloads.video_behavior.report.command import report
 from ranks.workloads.video_behavior.training import BestScore, train
 from ranks.workloads.video_behavior.video.store.command import cache as cache_study
 from ranks.workloads.video_behavior.video.store.frame_store import open_store
@@ -112,6 +114,12 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
         world.leave()
     assert {"macro_f1", "event_f1_iou_0.3", "count_error", "f1/withdraw", "raw/macro_f1"} <= values.keys()
     assert "test animals, smoothed" in capfd.readouterr().err
+
+    assert report(str(folder), str(folder), split="val") == 0
+    page = (folder / "report" / "behavior.html").read_text()
+    assert not re.search(r"(?:src|href)=\"(?!data:)|@import|url\(", page), "the page needs a network"
+    assert page.count('src="data:image/png;base64,') >= 6
+    assert "behaviour of 1 validation animals" in page
 
 
 def run_workload(tmp_path: Path, cfg: Config) -> Path:

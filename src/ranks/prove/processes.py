@@ -69,6 +69,10 @@ class ProcessTree:
         found = [pid for pid in self.members() if rank_of(pid) is not None]
         return [pid for pid in found if parent_of(pid) not in found]
 
+    def helpers(self, ranks: Sequence[int]) -> list[int]:
+        """The processes that these ranks have started, such as workers that load data, with their own children."""
+        return [pid for rank in ranks for pid in children(rank)]
+
     def first_rank(self) -> int:
         """The process id of rank 0, which writes the checkpoints."""
         for pid in self.ranks():
@@ -151,6 +155,14 @@ def parent_of(pid: int) -> int | None:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).ppid()
     return None
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, and theirs."""
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def variables_of(pid: int) -> dict[str, str]:

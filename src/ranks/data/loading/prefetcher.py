@@ -15,11 +15,12 @@ from ranks.data.dataset import Dataset
 from ranks.data.loading.cuts import Cut, ReadAheadBatch
 from ranks.data.loading.device_copy import DeviceCopy
 from ranks.data.loading.place import item_key
-from ranks.data.loading.tasks import DataWorkerError, Failed, Task, Workers, where
+from ranks.data.loading.tasks import Activity, DataWorkerError, DataWorkerHangs, Failed, Task, Workers, where
 from ranks.data.loading.tensor_tree import map_tensors
 from ranks.engine.distributed.world import World
 from ranks.engine.liveness.heartbeat import heartbeat
-from ranks.engine.liveness.phases import MOST, Phase
+from ranks.engine.liveness.phases import MOST, Phase, limit_s
+from ranks.engine.liveness.process_state import IS_STOPPED, is_stopped
 from ranks.engine.sharding.batch import Shards
 
 B = TypeVar("B")
@@ -72,6 +73,8 @@ class Prefetcher(Generic[B]):
         """By iteration."""
         self._waiting: dict[int, Piece] = {}
         """By the number of the task: what workers still have. Pieces that are no longer wanted are among them."""
+        self._received = False
+        """Whether a worker has finished a task."""
 
     def at(self, iteration: int) -> ReadAheadBatch[B]:
         """This rank's part of an iteration's batch, gathered. Waits for it.
@@ -144,12 +147,12 @@ class Prefetcher(Generic[B]):
         found = self.workers.receive(wait_s)
         for number, batch in found.items():
             piece = self._waiting.pop(number)
-            piece.done, piece.batch = True, batch
+            piece.done, piece.batch, self._received = True, batch, True
         return bool(found)
 
     def _wait_for(self, piece: Piece) -> None:
-        """Wait until a worker has gathered the piece. Its progress is the rank's; without any for longer than
-        --hang-timeout the worker hangs."""
+        """Wait until a worker has gathered the piece. Its progress is the rank's; without any for longer than the phase
+        allows the worker hangs."""
         self._wait_until_done(piece)
         if isinstance(piece.batch, Failed):
             raise piece.batch.error
@@ -157,25 +160,37 @@ class Prefetcher(Generic[B]):
     def _wait_until_done(self, piece: Piece) -> None:
         if piece.done or (self._take_in(0.0) and piece.done):
             return
-        limit_s = self.world.config.hang_timeout_s
+        timeout_s = self.world.config.hang_timeout_s
         with heartbeat.during(Phase.WAITING_FOR_DATA):
             seen, since_s = -1, time.monotonic()
             while not piece.done:
                 self._take_in(POLL_S)
                 if piece.done:
                     break
-                doing, starting = self.workers.activity(piece.task.number), self.workers.starting
-                if doing.items != seen or starting:
+                doing = self.workers.activity(piece.task.number)
+                starting = self.workers.starting or not self._received  # they import torch, read files the first time
+                if starting:
+                    most_s = MOST * timeout_s
                     heartbeat.beat()
+                else:
+                    most_s = limit_s(Phase.WAITING_FOR_DATA, timeout_s, heartbeat.slowest_s)
                 if doing.items != seen:
+                    heartbeat.beat()
                     seen, since_s = doing.items, time.monotonic()
                 with heartbeat.waits_for_worker(doing.pid, doing.item):
-                    if time.monotonic() - since_s > limit_s * (MOST if starting else 1.0):
-                        at = where(doing.name, self.source.dataset, doing.item, self.source.purpose)
-                        raise DataWorkerError(
-                            f"{at}: it hangs, no progress for {math.floor(limit_s)} s; "
-                            "where an item may take so long, give a longer --hang-timeout"
-                        )
+                    if time.monotonic() - since_s > most_s:
+                        raise self._hangs(doing, most_s)
+
+    def _hangs(self, doing: Activity, most_s: float) -> DataWorkerError:
+        """The error for a worker that hangs. A thread ends only with its rank, so it is no lost process."""
+        at = where(doing.name, self.source.dataset, doing.item, self.source.purpose)
+        silence = f"no progress for {math.floor(most_s)} s in the phase {Phase.WAITING_FOR_DATA.words}"
+        if doing.pid and is_stopped(doing.pid):
+            return DataWorkerHangs(f"{at}: it {IS_STOPPED}, {silence}")
+        do = "where an item may take so long, give a longer --hang-timeout"
+        is_process = doing.pid or self.workers.starting  # a process that starts has no id yet
+        kind = DataWorkerHangs if is_process else DataWorkerError
+        return kind(f"{at}: it hangs, {silence}; {do}")
 
 
 def gather_here(source: Source[B], iteration: int, ids: Tensor) -> B:

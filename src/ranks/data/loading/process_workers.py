@@ -25,8 +25,18 @@ from ranks.data.dataset import Dataset
 from ranks.data.loading.blocks import RankBlocks
 from ranks.data.loading.place import ROW, RowField
 from ranks.data.loading.server import Setup
-from ranks.data.loading.tasks import Activity, DataWorkerError, Failed, Problem, Task, next_worker, where
+from ranks.data.loading.tasks import (
+    Activity,
+    DataWorkerError,
+    DataWorkerLost,
+    Failed,
+    Problem,
+    Task,
+    next_worker,
+    where,
+)
 from ranks.data.loading.worker import Gathered, Order
+from ranks.engine.liveness.process_state import is_stopped
 from ranks.engine.user_file import loaded_files
 from ranks.errors import UserError
 
@@ -161,7 +171,8 @@ class ProcessWorkers:
             at = self._name(worker)
             if first is not None:
                 at = where(at, self.dataset, self.activity(first).item, self.purpose)
-            self._ended[worker] = DataWorkerError(f"{at}: {how}")
+            lost = DataWorkerError if code is not None and code >= 0 else DataWorkerLost
+            self._ended[worker] = lost(f"lost {at}: {how}")
 
     def _fail_all(self, worker: int) -> dict[int, Any]:
         """The tasks of a worker that has ended."""
@@ -232,7 +243,7 @@ def _close(
         pipe.close()
     for each in blocks:
         each.close()
-    if not started.is_set():  # it may still import torch
+    if not started.is_set() or is_stopped(server.pid):  # it may still import torch; its workers end with it
         server.kill()
     try:
         server.wait(ENDED_S)

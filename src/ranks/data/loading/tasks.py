@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ranks.data.dataset import Dataset, described
 from ranks.data.loading import place
-from ranks.errors import UserError
+from ranks.errors import ProcessLost, UserError
 
 NOT_THE_USERS = (str(Path(__file__).parents[2]), str(Path(torch.__file__).parents[1]), str(Path(os.__file__).parent))
 """Folders of this package, of installed packages and of Python."""
@@ -41,6 +41,16 @@ class Activity:
 
 class DataWorkerError(Exception):
     """A worker of background loading died, hung or raised: worker, item, and what happened."""
+
+
+class DataWorkerLost(DataWorkerError, ProcessLost):
+    """A worker was killed by a signal."""
+
+
+class DataWorkerHangs(DataWorkerError, ProcessLost):
+    """A worker process shows no progress."""
+
+    hangs = True
 
 
 @dataclass(frozen=True)

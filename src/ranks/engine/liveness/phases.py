@@ -34,7 +34,7 @@ class Phase(IntEnum):
     LEFT = 7
     """The rank has left the others in good order and may end."""
     WAITING_FOR_DATA = 8
-    """Workers of background loading have not yet gathered the next batch. The rank itself ends the run when a worker
+    """Workers of background loading have not yet gathered the next batch. The rank itself gives up when a worker
     hangs."""
 
     @property

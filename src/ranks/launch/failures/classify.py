@@ -6,7 +6,7 @@ import builtins
 import re
 
 from ranks.engine.distributed.device_errors import device_error
-from ranks.errors import GaveUp, UserError
+from ranks.errors import GaveUp, ProcessLost, UserError
 from ranks.launch.failures.failure import Kind
 
 PEER_LOST = re.compile(
@@ -52,6 +52,8 @@ def kind_of(error: BaseException) -> Kind:
         return "user_error"
     if isinstance(error, GaveUp):
         return "gave_up"
+    if isinstance(error, ProcessLost):
+        return "hang" if error.hangs else "signal"
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, RuntimeError) and (kind := kind_of_text(type(seen).__name__, str(seen))) != "user":

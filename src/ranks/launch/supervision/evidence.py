@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ranks.engine.liveness.beats import Beat, Field
+from ranks.engine.liveness.process_state import IS_STOPPED, STOPPED
 from ranks.launch.failures.failure import short
 from ranks.launch.failures.report import is_own_code
 
@@ -39,7 +37,7 @@ class Evidence:
 
     @property
     def stopped(self) -> bool:
-        return self.state in ("T", "t")
+        return self.state in STOPPED
 
     @property
     def waits_for_others(self) -> bool:
@@ -65,22 +63,12 @@ def call_site(evidence: Evidence) -> str:
     return f"{evidence.beat.collective.words}{at}"
 
 
-def process_state(pid: int) -> str:
-    """The state of a process as one letter (R, S, D, T, Z), empty where the system does not tell (not Linux)."""
-    if sys.platform != "linux":
-        return ""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
-
-
 def why_no_stack(evidence: Evidence) -> str:
     """Why there is no line of Python code, as a predicate; empty where there is one."""
     if evidence.frames:
         return ""
     if evidence.stopped:
-        return f"is stopped ({signal.Signals.SIGSTOP.name} or a debugger)"
+        return IS_STOPPED
     if evidence.state == "D":
         return "waits inside the kernel, for a disk or a driver"
     return "does not answer"

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ranks.engine.liveness.beats import Beat, BeatsFile, Field, limit_of
 from ranks.engine.liveness.phases import Phase
+from ranks.engine.liveness.process_state import process_state
 from ranks.engine.liveness.stacks import STACK_SIGNAL, StackFile
 from ranks.launch.failures.failure import Failure, short
 from ranks.launch.supervision.evidence import (
@@ -27,7 +28,6 @@ from ranks.launch.supervision.evidence import (
     as_lines,
     call_site,
     guilty_of,
-    process_state,
     why_no_stack,
 )
 from ranks.launch.supervision.notice import Notice

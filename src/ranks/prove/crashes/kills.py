@@ -1,5 +1,5 @@
-"""Kill runs with SIGKILL: a rank, the launcher, or all processes; at random times, inside saves, and between a kept
-file and the save that names it."""
+"""Kill runs with SIGKILL: a rank, a process that loads its data, the launcher, or all processes; at random times,
+inside saves, and between a kept file and the save that names it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ranks.prove.kept import fate_of, unnamed_files
 from ranks.prove.processes import ProofError
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 
-Target = Literal["rank", "launcher", "all"]
+Target = Literal["rank", "helper", "launcher", "all"]
 TARGETS: tuple[Target, ...] = ("rank", "rank", "launcher", "all")
+WITH_HELPERS: tuple[Target, ...] = ("rank", "helper", "helper", "launcher", "all")
+"""helper: a process that a rank has started, such as a worker that loads its data or a decoder."""
 Moment = Literal["any", "save", "kept file"]
 """When a kill comes: at a random time, inside a save, or when a kept file is written that no checkpoint names yet."""
 LAST_KILL = 0.9
@@ -102,8 +104,14 @@ class KilledRun:
     def _kill(self) -> tuple[Target, bool, float, int, dict[str, tuple[int, int]]]:
         """Kill a random target; (target, whether inside a save, when, finished iterations, unnamed kept files)."""
         members, ranks = self.tree.members(), self.tree.ranks()
-        target = self.rng.choice(TARGETS) if ranks else "all"
-        victims = {"rank": [self.rng.choice(ranks or members)], "launcher": [self.tree.launcher], "all": members}
+        helpers = self.tree.helpers(ranks)
+        target = self.rng.choice(WITH_HELPERS if helpers else TARGETS) if ranks else "all"
+        victims = {
+            "rank": [self.rng.choice(ranks or members)],
+            "helper": [self.rng.choice(helpers or members)],
+            "launcher": [self.tree.launcher],
+            "all": members,
+        }
         finished = self.run.num_rows
         self.sessions = len(self.run.sessions)
         saving, unnamed = self.run.saving, unnamed_files(self.run)
@@ -124,7 +132,7 @@ class KilledRun:
     ) -> Kill:
         """Restart the command if its launcher was killed, and wait for the first new iteration."""
         gone_s: float | None = None
-        if target != "rank":
+        if target in ("launcher", "all"):
             gone_s = self.tree.wait_gone()
             self.tree.kill()
             self.tree = self.run.start()

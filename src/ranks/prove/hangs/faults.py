@@ -17,7 +17,7 @@ import psutil
 
 from ranks.engine.liveness.beats import Beat, BeatsFile, limit_of
 from ranks.engine.liveness.phases import Phase
-from ranks.prove.processes import ProcessTree, rank_of
+from ranks.prove.processes import ProcessTree, children, rank_of
 from ranks.prove.train_command import LIMIT_S, TrainCommand
 
 FaultKind = Literal["stop", "loop", "c", "collective", "worker"]
@@ -169,14 +169,6 @@ def beats_of(pid: int) -> str:
         return ""
     paths = [line.split(maxsplit=5)[5] for line in maps if BEATS_NAME in line]
     return next((path for path in paths if Path(path).name.startswith(BEATS_NAME)), "")
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a rank has started."""
-    try:
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
-        return []
 
 
 def handles_signal(pid: int, signum: int) -> bool:

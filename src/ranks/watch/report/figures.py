@@ -40,6 +40,14 @@ def percent(panel: Any, label: str) -> None:
     panel.set_ylabel(label)
 
 
+def percent_below(panel: Any, label: str) -> None:
+    """Shares from 0 to 1 on the horizontal axis."""
+    panel.xaxis.get_major_locator().set_params(integer=False)
+    panel.set_xlim(-0.03, 1.03)
+    panel.xaxis.set_major_formatter("{x:.0%}")
+    panel.set_xlabel(label)
+
+
 def save(figure: Any, path: Path) -> None:
     """Write the picture."""
     figure.savefig(path)

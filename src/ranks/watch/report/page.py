@@ -31,30 +31,49 @@ def page(
     more: Iterable[tuple[str, Rows]] = (),
 ) -> str:
     """The whole page. `pictures`: (heading, file), which are put into the page; `more`: tables with their headings."""
+    settings = [f"<pre>{escape(json.dumps(facts.settings, indent=2))}</pre>"]
+    return document(
+        facts.name,
+        [
+            table(("", *row) for row in facts.facts(price, now)),
+            *(part for heading, rows in more for part in ([f"<h2>{escape(heading)}</h2>"], table(rows))),
+            *(picture(heading, path) for heading, path in pictures),
+            ["<h2>Starts, ends and faults</h2>"],
+            table(facts.history()),
+            ["<h2>Settings</h2>"],
+            settings,
+            [f"<p>Written {escape(written)} by ranks report.</p>"],
+        ],
+    )
+
+
+def document(title: str, parts: Iterable[Iterable[str]]) -> str:
+    """A whole page. `parts`: lines of HTML."""
     return "\n".join(
         [
             "<!doctype html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(facts.name)}</title>',
+            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
             f"<style>{STYLE}</style></head><body>",
-            f"<h1>{escape(facts.name)}</h1>",
-            *table(("", *row) for row in facts.facts(price, now)),
-            *(part for heading, rows in more for part in (f"<h2>{escape(heading)}</h2>", *table(rows))),
-            *(part for heading, path in pictures for part in picture(heading, path)),
-            "<h2>Starts, ends and faults</h2>",
-            *table(facts.history()),
-            "<h2>Settings</h2>",
-            f"<pre>{escape(json.dumps(facts.settings, indent=2))}</pre>",
-            f"<p>Written {escape(written)} by ranks report.</p>",
+            f"<h1>{escape(title)}</h1>",
+            *(line for part in parts for line in part),
             "</body></html>",
             "",
         ]
     )
 
 
-def table(rows: Rows) -> Iterator[str]:
-    """The first cell of a row is its heading; an empty one is left out."""
+def paragraph(text: str) -> list[str]:
+    """A paragraph; nothing where there is no text."""
+    return [f"<p>{escape(text)}</p>"] if text else []
+
+
+def table(rows: Rows, *, header: bool = False) -> Iterator[str]:
+    """The first cell of a row is its heading; an empty one is left out. `header`: the first row has headings only."""
     yield "<table>"
-    for row in rows:
+    for number, row in enumerate(rows):
+        if header and number == 0:
+            yield f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in row)}</tr>"
+            continue
         cells = [cell for cell in row if cell != ""]
         yield f"<tr><th>{escape(cells[0])}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells[1:])}</tr>"
     yield "</table>"

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "cache": "ranks.workloads.video_behavior.video.store.command:cache",
     "render": "ranks.workloads.video_behavior.renderer.command:render",
     "predict": "ranks.workloads.video_behavior.prediction.command:predict",
+    "report": "ranks.workloads.video_behavior.report.command:report",
     "agree": "ranks.workloads.video_behavior.metrics.agree_command:agree",
 }
 
