@@ -18,8 +18,7 @@ assert ctypes.CDLL(None).mount(b"server", b"runs", b"fuse", 0, options) == 0
 time.sleep(200)
 """
 ONLY_ONE_PORT = (
-    "11,40 0 0 12,21 0 8 2048,48 0 0 23,21 0 6 6,48 0 0 47,84 0 0 18,21 0 3 2,40 0 0 36,"
-    f"21 1 0 {PORT},6 0 0 2,6 0 0 0"
+    f"11,40 0 0 12,21 0 8 2048,48 0 0 23,21 0 6 6,48 0 0 47,84 0 0 18,21 0 3 2,40 0 0 36,21 1 0 {PORT},6 0 0 2,6 0 0 0"
 )
 """Classic BPF: drop an IPv4 TCP packet that opens a connection to another port than PORT."""
 NO_LONG_PACKETS = "4,128 0 0 0,37 0 1 1314,6 0 0 2,6 0 0 0"
@@ -28,7 +27,7 @@ NO_LONG_PACKETS = "4,128 0 0 0,37 0 1 1314,6 0 0 2,6 0 0 0"
 
 @fault(
     "file server hangs",
-    cause="runs.*(no answer|not answer|hang|time|after)",
+    cause="no answer.*runs folder",
     remedy="--runs-dir|mount|file server|NFS|another disk",
     author=AUTHOR,
 )
@@ -59,17 +58,16 @@ def file_size_limit(host: Host) -> None:
 
 @fault(
     "memory taken by a neighbour",
-    cause=r"memory.*(\b0\.\d+ GiB|\d+ MiB)|memory.*3\.\d GiB.*(used|taken)",
+    cause=r"memory.*(\b0\.\d+ GiB|\d+ MiB|\b0\.\d of .* GiB)",
     remedy=r"end |kill|stop|--memory",
     author=AUTHOR,
 )
 def memory_taken(host: Host) -> None:
-    """The container may use 4 GiB, and another program in it holds 3.4 of them."""
+    """The container may use 2 GiB, and another program in it holds 1.4 of them."""
     ready = host.folder.parent / "ready"
-    hold = f"import time; held = b'x' * int(3.4 * 2**30); open('{ready}', 'w').close(); time.sleep(99)"
-    host.cgroup("memory", limit_in_bytes=str(4 * 2**30))
-    protect = "echo -1000 > /proc/self/oom_score_adj"
-    host.before += [f'({protect}; exec {sys.executable} -c "{hold}") &', f"until [ -e {ready} ]; do sleep 0.1; done"]
+    hold = f"import time; held = b'x' * int(1.4 * 2**30); open('{ready}', 'w').close(); time.sleep(99)"
+    host.cgroup("memory", limit_in_bytes=str(2 * 2**30))
+    host.before += [f'{sys.executable} -c "{hold}" &', f"until [ -e {ready} ]; do sleep 0.1; done"]
 
 
 def drop(host: Host, bytecode: str) -> None:
