@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from injected_faults import blind, one_host, two_hosts
+from injected_faults import blind, held_out, one_host, two_hosts
 from injected_faults.registry import FAULTS
 
-__all__ = ["FAULTS", "blind", "one_host", "two_hosts"]
+__all__ = ["FAULTS", "blind", "held_out", "one_host", "two_hosts"]

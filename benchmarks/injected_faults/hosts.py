@@ -72,8 +72,9 @@ class Host:
         doctor = [sys.executable, "-m", "ranks", "doctor", "--json", "--ranks", "2", "--checkpoint-gb", "0.2"]
         inside = ["nsenter", f"--net=/run/netns/{self.network}"]
         inside += ["unshare", "--pid", "--mount", "--uts", "--fork", "--mount-proc", "--kill-child"]
-        script = " && ".join([f"hostname {self.name}", "ip link set lo up", *self.before, 'exec "$@"'])
-        return [*inside, "sh", "-c", script.replace("& &&", "&"), "sh", *doctor, *self.flags]
+        before = [f"{{ {line} }}" if line.endswith("&") else line for line in self.before]  # not the whole list behind
+        script = " && ".join([f"hostname {self.name}", "ip link set lo up", *before, 'exec "$@"'])
+        return [*inside, "sh", "-c", script, "sh", *doctor, *self.flags]
 
 
 def _remove_cgroup(group: Path) -> None:

@@ -27,6 +27,24 @@ GIB = 2**30
             {"memory/box/memory.limit_in_bytes": "9223372036854771712", "memory/box/memory.usage_in_bytes": "1"},
             100 * GIB,
         ),
+        (
+            "0::/box",
+            {
+                "box/memory.max": "8589934592",
+                "box/memory.current": "8589934592",
+                "box/memory.stat": "anon 2147483648\ninactive_file 5368709120\nactive_file 1073741824",
+            },
+            6 * GIB,
+        ),
+        (
+            "4:memory:/box",
+            {
+                "memory/box/memory.limit_in_bytes": "4294967296",
+                "memory/box/memory.usage_in_bytes": "4294967296",
+                "memory/box/memory.stat": "inactive_file 0\nactive_file 0\ntotal_inactive_file 1073741824",
+            },
+            GIB,
+        ),
         ("0::/seen/from/outside", {"memory.max": "8589934592", "memory.current": "0"}, 8 * GIB),
         ("nonsense", {}, 100 * GIB),
     ],

@@ -15,8 +15,20 @@ def memory_left(free: int, cgroup: Path = CGROUP, root: Path = ROOT) -> int:
         limit = read_number(group, "memory.max", "memory.limit_in_bytes")
         used = read_number(group, "memory.current", "memory.usage_in_bytes")
         if limit is not None and used is not None:
-            free = min(free, max(0, limit - used))
+            free = min(free, max(0, limit - max(0, used - _cached_files(group))))
     return free
+
+
+def _cached_files(group: Path) -> int:
+    """Bytes of files that the kernel keeps in memory and drops when a program needs the room. The group's use counts
+    them: after reading a large data set it is near the limit."""
+    try:
+        rows = dict(line.split(" ", 1) for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
+    except (OSError, ValueError):
+        return 0
+    begin = "total_" if "total_inactive_file" in rows else ""  # cgroup v1: with the groups below
+    counts = [rows.get(f"{begin}{name}_file", "0") for name in ("inactive", "active")]
+    return sum(int(count) for count in counts if count.isdigit())
 
 
 def memory_limit(cgroup: Path = CGROUP, root: Path = ROOT) -> int | None:

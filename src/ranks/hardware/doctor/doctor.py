@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import psutil
+
+from ranks.engine.distributed.cgroup import memory_left
 from ranks.errors import UserError, nearest
 from ranks.hardware.doctor.finding import Asked, Finding
 from ranks.hardware.doctor.probes import Probe, examine
@@ -33,6 +37,7 @@ def diagnose(asked: Asked, only: tuple[str, ...] = ()) -> Iterator[list[Finding]
     for name in only:
         if name not in names:
             raise UserError(f"--only {name}", "there is no such check", nearest(name, names, ", ".join(names)))
+    asked = replace(asked, memory_left=memory_left(psutil.virtual_memory().available))
     return examine(tuple(probe for probe in PROBES if not only or probe.name in only), asked)
 
 

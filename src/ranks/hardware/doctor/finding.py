@@ -66,6 +66,8 @@ class Asked:
     """Code, config and data of the workload, which all nodes must share; None: it is not known."""
     link_gbit: float | None = None
     """The rate of the network between the nodes, in Gbit/s; None: what the interface says."""
+    memory_left: int = 0
+    """Bytes that could be allocated when the doctor began: the checks themselves use some."""
 
 
 def ok(topic: str, found: str) -> Finding:

@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
+from ranks.hardware.doctor import doing
 from ranks.hardware.doctor.child import MARK
 from ranks.hardware.doctor.finding import Asked, Finding, failure, warning
 
@@ -126,6 +127,8 @@ def _findings(probe: Probe, answer: Answer, asked: Asked) -> list[Finding]:
 
 
 def _place(errors: str) -> str:
-    """': in FILE:LINE, FUNCTION' from the stack that faulthandler wrote; empty without one."""
+    """': WHAT, in FILE:LINE, FUNCTION': what the check said last, and the stack that faulthandler wrote."""
+    said = [line.removeprefix(doing.MARK) for line in errors.splitlines() if line.startswith(doing.MARK)]
     found = re.search(r'most recent call first\):\n\s+File "([^"]+)", line (\d+) in (\S+)', errors)
-    return f": in {Path(found[1]).name}:{found[2]}, {found[3]}" if found else ""
+    parts = [*said[-1:], *([f"in {Path(found[1]).name}:{found[2]}, {found[3]}"] if found else [])]
+    return f": {', '.join(parts)}" if parts else ""

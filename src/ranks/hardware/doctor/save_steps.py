@@ -7,6 +7,7 @@ import os
 import shutil
 import statistics
 import time
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,8 @@ class SaveSteps:
 
 def try_save(folder: Path) -> SaveSteps:
     """Do in `folder` what a checkpoint does, with small files. Leaves nothing there."""
-    new, named = (folder / f".ranks-doctor-{os.getpid()}{end}" for end in (".tmp", ".saved"))
+    name = f".ranks-doctor-{uuid.uuid4().hex[:12]}"  # other machines may try the same folder
+    new, named = (folder / f"{name}{end}" for end in (".tmp", ".saved"))
     step, syncs = "mkdir", list[float]()
     try:
         new.mkdir()

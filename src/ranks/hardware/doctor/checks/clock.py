@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranks.hardware.doctor.doing import doing
 from ranks.hardware.doctor.finding import Asked, Finding, ok, warning
 
 WATCH_S, LOOK_S, STEADY_S = 3.0, 0.05, 0.01
@@ -39,6 +40,7 @@ def measure(asked: Asked) -> ClockFacts:
     """Watch both clocks for a moment, and compare with the times of files."""
     jump_s = _largest_jump()
     folder = Path(asked.runs_dir)
+    doing(f"the times of files in the runs folder {folder.absolute()}")
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     try:
         with tempfile.NamedTemporaryFile(dir=existing, prefix=".ranks-doctor-") as file:

@@ -12,11 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from ranks.engine.distributed.meeting import LOOPBACK
-from ranks.hardware.doctor.finding import Asked, Finding, failure, ok, warning
+from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 
 SMALL, LARGE, TIMES = 1, 4 * 2**20, 5
 """Numbers of float32, and how often."""
 LIMIT_S = 10.0
+NEEDED = 512 * 2**20
+"""Bytes of the two processes. With less, a container could end another program of its own to make room."""
 SLOW_BYTES_PER_S = 100e6
 
 
@@ -27,10 +29,14 @@ class CollectiveFacts:
     small_s: float
     large_s: float
     is_right: bool
+    is_skipped: bool = False
+    """There is too little memory to try."""
 
 
 def measure(asked: Asked) -> CollectiveFacts:
     """Two processes: this one, and one that is forked after torch is imported."""
+    if asked.memory_left < NEEDED:
+        return CollectiveFacts(0.0, 0.0, is_right=True, is_skipped=True)
     import torch
     import torch.distributed as dist
 
@@ -70,6 +76,9 @@ def _all_reduce(numbers: object) -> float:
 
 def judge(facts: CollectiveFacts, asked: Asked) -> Iterator[Finding]:
     """The sums are right, and not very slow."""
+    if facts.is_skipped:
+        yield note("all-reduce", f"not tried: it needs {NEEDED / 2**20:.0f} MiB of memory")
+        return
     speed = 4 * LARGE / facts.large_s
     found = f"4 bytes in {facts.small_s * 1e6:,.0f} us, {4 * LARGE / 2**20:.0f} MiB at {speed / 1e6:,.0f} MB/s"
     if not facts.is_right:

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import Any
 
+from ranks.hardware.doctor.doing import doing
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 from ranks.hardware.doctor.save_steps import SaveSteps, try_save
 from ranks.watch.lines import size
@@ -71,7 +73,9 @@ class DiskFacts:
 
 def measure(asked: Asked) -> DiskFacts:
     """Write, sync, read and remove a file in both places."""
+    doing(f"the runs folder {Path(asked.runs_dir).absolute()}")
     runs = _place(Path(asked.runs_dir), keeps=True)
+    doing(f"the folder of temporary files {tempfile.gettempdir()}")
     return DiskFacts(asdict(runs), asdict(_place(Path(tempfile.gettempdir()), keeps=False)))
 
 
@@ -82,7 +86,7 @@ def _place(path: Path, *, keeps: bool) -> Place:
         return Place(str(path), str(folder), disk_usage(folder).free, error=wrong, errno=errno.ENOTDIR)
     free, system, stat = disk_usage(folder).free, _file_system(folder), os.statvfs(folder)
     inodes = stat.f_favail if stat.f_files else -1
-    name = folder / f".ranks-doctor-{os.getpid()}"
+    name = folder / f".ranks-doctor-{uuid.uuid4().hex[:12]}"
     chunks = max(1, min(CHUNKS, free // 4 // len(CHUNK)))
     written = 0
     try:

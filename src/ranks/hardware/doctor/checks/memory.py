@@ -9,7 +9,7 @@ from shutil import disk_usage
 
 import psutil
 
-from ranks.engine.distributed.cgroup import memory_left, memory_limit
+from ranks.engine.distributed.cgroup import memory_limit
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok
 
 GIB, MIB = 2**30, 2**20
@@ -27,7 +27,7 @@ class MemoryFacts:
 
     total: int
     available: int
-    """On the machine and within the limit."""
+    """On the machine and within the limit, before the checks began."""
     limit: int | None
     """Of the container."""
     shm_total: int | None
@@ -43,7 +43,7 @@ def measure(asked: Asked) -> MemoryFacts:
     bounded = limit if limit is not None and limit < memory.total else None
     return MemoryFacts(
         memory.total,
-        memory_left(memory.available),
+        asked.memory_left,
         bounded,
         shm.total if shm else None,
         shm.free if shm else None,

@@ -127,9 +127,19 @@ def _link(link: LinkTest, reports: Sequence[NodeReport], asked: Asked) -> Iterat
     """Latency, rate and lost packets of one link."""
     pair = f"nodes {link.first} and {link.second}"
     ends = (reports[link.first], reports[link.second])
+    if link.only_short_packets:
+        mtu = min((r.mtu for r in ends if r.mtu), default=1500)
+        found = f"{pair}: long packets vanish between them, short ones arrive; the interfaces have an MTU of {mtu}"
+        do = (
+            f"ip link set {ends[0].interface} mtu 1280 on all nodes; the largest that arrives: "
+            f"ping -M do -s 1252 {ends[1].address} (28 bytes less than the MTU), and more"
+        )
+        yield failure("link", found, "packets as long as the MTU says", do)
+        return
     if link.error:
         do = (
-            f"on {ends[1].host}: ufw allow from {ends[0].address}; gloo and NCCL use any port. "
+            "open all ports between the nodes, which gloo and NCCL use: in the provider's firewall or security group, "
+            f"and on {ends[1].host}: ufw allow from {ends[0].address}. "
             "Or export GLOO_SOCKET_IFNAME=NAME of the interface between the nodes"
         )
         yield failure("link", f"{pair}: {link.error}", f"an open network ({ends[1].interface})", do)

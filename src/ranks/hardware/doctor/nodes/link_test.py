@@ -1,6 +1,7 @@
 """One TCP link between two nodes: round trips, the difference of the clocks, and bytes a second in both directions.
 
     client ── control ──► server     pings; then the results of each direction
+           ── block ────► server     a block there and back: packets as long as they come, or else short ones only
            ── data ─────► server     the server reads for a while, and says how fast they came
            ◄──── data ──             the client reads for a while
 
@@ -23,9 +24,11 @@ PINGS, PING_S = 300, 0.8
 """At most so many, for so long."""
 WARM_S, READ_S = 0.15, 0.5
 """Before and while the bytes are counted: TCP begins slowly, and a shaped link lets the first ones through."""
-STEP_S = 4.0
-"""The longest wait for the other node in one step."""
+STEP_S, CONNECT_S = 4.0, 2.5
+"""The longest wait for the other node in one step, and for a connection: TCP asks again after one second."""
 CHUNK = bytes(1 << 18)
+BLOCK, BLOCK_S, SHORT = bytes(1 << 14), 1.5, 536
+"""Sent there and back, for so long at most; then in packets of this payload, which every network carries."""
 ANSWER = struct.Struct("d8x")
 PING, LAST_PING = b"p" * ANSWER.size, b"x" * ANSWER.size
 
@@ -45,6 +48,8 @@ class LinkTest:
     retransmitted: float = 0.0
     """Share of the small packets, one at a time, that were sent again. A full link loses some packets; an idle one
     should lose none."""
+    only_short_packets: bool = False
+    """A block arrives in short packets only: something between the nodes drops long ones."""
 
 
 class LinkServer:
@@ -63,8 +68,20 @@ class LinkServer:
                 control.sendall(ANSWER.pack(time.time()))
             again, packets = _counters(control)
             _say(control, {"again": again, "packets": packets})
+            if not self._echo(token) and not self._echo(token):
+                return
             _say(control, {"rate": count(self._accept(token))})
             flood(self._accept(token), control)
+
+    def _echo(self, token: bytes) -> bool:
+        """Return a block; whether the other side then says that it has it."""
+        try:
+            with self._accept(token) as block:
+                block.settimeout(BLOCK_S)
+                block.sendall(_read(block, len(BLOCK)))
+                return _read(block, 1) == b"\n"
+        except OSError:
+            return False
 
     def _accept(self, token: bytes) -> socket.socket:
         """The next connection that knows the token."""
@@ -85,6 +102,10 @@ def measure_link(first: int, second: int, address: str, port: int, token: str) -
             round_trip_s, clock_s = _pings(control)
             again, packets = _counters(control)
             theirs = _hear(control)
+            if not _block_returns(address, port, token):
+                short = _block_returns(address, port, token, SHORT)
+                problem = f"of {len(BLOCK):,} bytes nothing came back in {BLOCK_S:g} s, but pings did"
+                return LinkTest(first, second, f"{address} port {port}: {problem}", only_short_packets=short)
             flood(_connect(address, port, token), control)
             there = _hear(control)["rate"]
             back = count(_connect(address, port, token))
@@ -96,8 +117,30 @@ def measure_link(first: int, second: int, address: str, port: int, token: str) -
     return LinkTest(first, second, "", round_trip_s, clock_s, there, back, lost)
 
 
-def _connect(address: str, port: int, token: str) -> socket.socket:
-    connection = socket.create_connection((address, port), timeout=STEP_S)
+def _block_returns(address: str, port: int, token: str, payload: int | None = None) -> bool:
+    """Whether a block that is sent comes back; `payload`: in packets of so many bytes at most."""
+    try:
+        with _connect(address, port, token, payload) as block:
+            block.settimeout(BLOCK_S)
+            block.sendall(BLOCK)
+            _read(block, len(BLOCK))
+            block.sendall(b"\n")
+            return True
+    except OSError:
+        return False
+
+
+def _connect(address: str, port: int, token: str, payload: int | None = None) -> socket.socket:
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.settimeout(CONNECT_S)
+    if payload is not None:  # the other side is told too
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, payload)
+    try:
+        connection.connect((address, port))
+    except OSError:
+        connection.close()
+        raise
+    connection.settimeout(STEP_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(token.encode())
     return connection
