@@ -1,12 +1,23 @@
-"""The engine: nodes a second, depth next to Stockfish, threads, and games against alphabeta:5.
+"""The engine: nodes a second, depth next to Stockfish, a suite of tactics, threads, and games against alphabeta:5.
 
     python benchmarks/chess_engine.py                       about 10 minutes of two cores; nothing else should run
-    python benchmarks/chess_engine.py --only speed          one part: speed, depth, threads, games, bench
+    python benchmarks/chess_engine.py --only speed depth    some parts: bench, speed, depth, threads, games, suite
+    python benchmarks/chess_engine.py --only suite --epd wac.epd --players engine:tables
+
+Each part is written to benchmarks/results/chess_engine_DATE.json when it has ended, with its command, next to the
+parts that were measured before on that day.
 
 Speed: fixed nodes from an empty table, in CPU time of the thread, with tables and with quantised nets of random
 weights (their size counts, not what they hold). Depth: the iteration that is finished after one second, for ours and
 for Stockfish with one thread, on the positions of `ranks chess bench`. Threads: the time to a depth with one and with
-two threads, in turns. Games: against alphabeta:5 with as many nodes as alphabeta:5 takes on average.
+two threads, position by position, over 50 positions of own games. Games: against alphabeta:5 with as many nodes as
+alphabeta:5 takes on average.
+
+Suite: the positions of a file of EPD with the operation `bm`; one second each, one thread, from an empty table.
+Solved is a position whose best move is played at the end. The goal is that of Win at Chess, the 300 positions of Fred
+Reinfeld's book (1945). The file is not part of this repository, because nobody has stated a licence for it: copies are
+in many engines' repositories, for example assets/epds/wac.epd of github.com/cosmobobak/viridithas. The result has its
+sha256.
 
 Random UCI scripts and games on short clocks: `benchmarks/chess_uci.py --players engine:tables`.
 """
@@ -14,14 +25,18 @@ Random UCI scripts and games on short clocks: `benchmarks/chess_uci.py --players
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import statistics
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from measure import origin, spread, write_result
+from measure import RESULTS, origin, spread, write_result
 
 from ranks.chess.board import Board
 from ranks.chess.commands.bench import POSITIONS
@@ -30,17 +45,20 @@ from ranks.chess.engine.evaluator import TABLES, Evaluator, load_evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import random_weights
 from ranks.chess.engine.player import EnginePlayer, EngineSettings
+from ranks.chess.epd import parse_epd
 from ranks.chess.match.game import Conditions
 from ranks.chess.match.openings import seeded_openings
 from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.players.player import Info, Limits
+from ranks.chess.san import parse_san
 from ranks.chess.uci.player import find_command
 
 WIDTHS = (128, 192, 256)
 GOALS = {TABLES: 1e6, "net H=256": 5e5}
 SPEED_NODES = 500_000
-THREAD_DEPTH = 12
-"""For comparing threads; the goal is stated for this depth."""
+THREAD_DEPTH, THREAD_POSITIONS = 12, 50
+"""For comparing threads; the goal is stated for this depth and number."""
+SUITE_SECONDS, SUITE_GOAL = 1.0, 285
 
 
 def evaluators() -> dict[str, Evaluator]:
@@ -90,22 +108,66 @@ def depths(seconds: float) -> list[dict[str, Any]]:
     return rows
 
 
+def own_positions(number: int) -> list[Board]:
+    """Positions of games that the engine begins against itself: after 8 random plies and 0 to 49 of its own."""
+    player = make_player("engine:tables?nodes=1000")
+    boards = [opening.board() for opening in islice(seeded_openings(2), number)]
+    for plies, board in enumerate(boards):
+        for _ in range(plies * 50 // number):
+            move = player.choose(board, Limits()).move
+            board.push(move)
+            if board.outcome() is not None:
+                board.pop()
+                break
+    player.close()
+    return boards
+
+
 def threads(rounds: int) -> dict[str, Any]:
-    """Seconds to THREAD_DEPTH over all positions, with one and with two threads in turns."""
+    """Seconds to THREAD_DEPTH over all positions, with one and with two threads, in turns for each position."""
     players = {count: make_player(f"engine:tables?Threads={count}&Hash=64") for count in (1, 2)}
+    boards = own_positions(THREAD_POSITIONS)
     taken: dict[int, list[float]] = {count: [] for count in players}
     for turn in range(rounds + 1):
-        for count, player in players.items():
-            player.new_game(0)
-            start_s = time.perf_counter()
-            for fen in POSITIONS:
+        total = dict.fromkeys(players, 0.0)
+        for board in boards:
+            for count, player in players.items():
                 player.new_game(0)
-                player.choose(Board(fen), Limits(depth=THREAD_DEPTH))
-            if turn:
-                taken[count].append(time.perf_counter() - start_s)
+                start_s = time.perf_counter()
+                player.choose(board, Limits(depth=THREAD_DEPTH))
+                total[count] += time.perf_counter() - start_s
+        if turn:
+            for count, seconds in total.items():
+                taken[count].append(seconds)
     ratios = [one / two for one, two in zip(taken[1], taken[2], strict=True)]
     print(f"two threads reach depth {THREAD_DEPTH} {statistics.median(ratios):.2f} times as fast as one", flush=True)
-    return {"depth": THREAD_DEPTH, "one_s": taken[1], "two_s": taken[2], "ratio": spread(ratios), "goal": 1.5}
+    found = {"depth": THREAD_DEPTH, "positions": len(boards), "one_s": taken[1], "two_s": taken[2]}
+    return {**found, "ratio": spread(ratios), "goal": 1.5}
+
+
+def suite(path: Path, specs: Sequence[str]) -> dict[str, Any]:
+    """How many positions of a file each player solves."""
+    content = path.read_bytes()
+    lines = [line for text in content.decode().splitlines() if (line := parse_epd(text)) is not None]
+    rows: list[dict[str, Any]] = []
+    for spec in specs:
+        player = make_player(spec)
+        player.choose(Board(), Limits(depth=2))
+        failed, depths_found, nodes = list[str](), list[int](), 0
+        for number, line in enumerate(lines, start=1):
+            board = Board(line.fen)
+            player.new_game(0)
+            choice = player.choose(board, Limits(movetime_s=SUITE_SECONDS))
+            if choice.move not in {parse_san(board, text) for text in line.operations["bm"].split()}:
+                failed.append(line.operations.get("id", str(number)))
+            depths_found.append(choice.depth)
+            nodes += choice.nodes
+        player.close()
+        row = {"player": spec, "solved": len(lines) - len(failed), "failed": failed}
+        rows.append({**row, "median_depth": statistics.median(depths_found), "mean_nodes": nodes // len(lines)})
+        print(f"{spec}: {row['solved']} of {len(lines)} solved", flush=True)
+    found = {"name": path.stem, "sha256": hashlib.sha256(content).hexdigest(), "positions": len(lines)}
+    return {**found, "seconds": SUITE_SECONDS, "goal": SUITE_GOAL, "players": rows}
 
 
 def games(number: int, concurrency: int) -> dict[str, Any]:
@@ -150,22 +212,31 @@ def stockfish_version() -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("speed", "depth", "threads", "games", "bench"))
+    parser.add_argument("--only", nargs="+", choices=("bench", "speed", "depth", "threads", "games", "suite"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--games", type=int, default=40)
     parser.add_argument("--concurrency", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--epd", type=Path, help="the positions of the suite; without it there is no such part")
+    parser.add_argument("--players", nargs="+", default=["engine:tables"], help="who solves the suite")
     asked = parser.parse_args(given)
-    parts = {
+    if asked.only and "suite" in asked.only and asked.epd is None:
+        parser.error("--only suite: give the positions with --epd FILE")
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
         "bench": benches,
-        "speed": lambda: speed(asked.rounds),
+        "speed": lambda: {"rows": speed(asked.rounds)},
         "depth": lambda: {"stockfish": stockfish_version(), "sides": depths(1.0)},
         "threads": lambda: threads(asked.rounds),
         "games": lambda: games(asked.games, asked.concurrency),
     }
-    started = origin()
-    found = {name: measure() for name, measure in parts.items() if asked.only in (None, name)}
-    path = write_result(f"chess_engine_{started['date'][:10]}", {"origin": started, **found})
-    print(f"written to {path.name}")
+    if asked.epd is not None:
+        parts["suite"] = lambda: suite(asked.epd, asked.players)
+    for name in [name for name in parts if asked.only is None or name in asked.only]:
+        started = origin()
+        file = f"chess_engine_{started['date'][:10]}"
+        path = RESULTS / f"{file}.json"
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = {**before, name: {"origin": started, **parts[name]()}}
+        print(f"{name} written to {write_result(file, found).name}", flush=True)
 
 
 if __name__ == "__main__":

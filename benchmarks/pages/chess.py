@@ -100,29 +100,77 @@ def uci(found: dict[str, Any]) -> Iterator[str]:
 
 
 def engine(found: dict[str, Any]) -> Iterator[str]:
-    """Speed, depth, threads and games of the engine."""
-    yield f"**The engine.** {where(found)} Load of the machine at the start: {found['origin']['load_average'][0]:.1f}."
-    yield ""
+    """Speed, depth, tactics, threads and games of the engine: the parts that were measured."""
+    for name, lines in ENGINE_PARTS.items():
+        if name not in found:
+            yield f"**The engine: {name}.** Not measured: `python benchmarks/chess_engine.py --only {name}`."
+            yield ""
+            continue
+        load = found[name]["origin"]["load_average"][0]
+        yield f"**The engine: {name}.** {where(found[name])} Load of the machine at the start: {load:.1f}."
+        yield ""
+        yield from lines(found[name])
+        yield ""
+
+
+def engine_speed(found: dict[str, Any]) -> Iterator[str]:
+    """Nodes a second."""
     yield "| evaluation | nodes a CPU second, one thread | goal |"
     yield "|---|---|---|"
-    for row in found["speed"]:
+    for row in found["rows"]:
         rate, goal = row["nodes_per_cpu_s"], row["goal"]
         yield f"| {row['evaluation']} | {rate['median']:,.0f} | {f'{goal:,.0f}' if goal else ''} |"
-    yield ""
-    for side in found["depth"]["sides"]:
-        name = found["depth"]["stockfish"].partition(" by ")[0] if side["player"] == "stockfish" else side["player"]
+
+
+def engine_depth(found: dict[str, Any]) -> Iterator[str]:
+    """Depth next to Stockfish."""
+    for side in found["sides"]:
+        name = found["stockfish"].partition(" by ")[0] if side["player"] == "stockfish" else side["player"]
         positions = len(side["depths"])
         yield f"- {name}: depth {side['median']:g} after {side['seconds']:g} s (median of {positions} positions)."
-    threads, games = found["threads"], found["games"]
+
+
+def engine_suite(found: dict[str, Any]) -> Iterator[str]:
+    """Positions solved."""
+    for row in found["players"]:
+        yield (
+            f"- `{row['player']}` solves {row['solved']} of the {found['positions']} positions of {found['name']} "
+            f"(sha256 {found['sha256'][:16]}) in {found['seconds']:g} s each, one thread; goal {found['goal']}. "
+            f"{row['mean_nodes']:,} nodes on average."
+        )
+
+
+def engine_threads(found: dict[str, Any]) -> Iterator[str]:
+    """Two threads against one."""
+    ratio = found["ratio"]["median"]
     yield (
-        f"- Two threads reach depth {threads['depth']} {threads['ratio']['median']:.2f} times as fast as one; "
-        f"goal {threads['goal']}."
+        f"- Two threads reach depth {found['depth']} {ratio:.2f} times as fast as one ({found['positions']} positions, "
+        f"{found['ratio']['n']} rounds); goal {found['goal']}."
     )
+
+
+def engine_games(found: dict[str, Any]) -> Iterator[str]:
+    """Games against alphabeta:5."""
     yield (
-        f"- Against alphabeta:5, each with about {games['nodes']:,} nodes a move: {games['won']} won, "
-        f"{games['lost']} lost, {games['drawn']} drawn."
+        f"- Against alphabeta:5, each with about {found['nodes']:,} nodes a move: {found['won']} won, "
+        f"{found['lost']} lost, {found['drawn']} drawn."
     )
-    yield f"- `ranks chess bench` counts {found['bench']['depth 10']:,} nodes."
+
+
+def engine_bench(found: dict[str, Any]) -> Iterator[str]:
+    """The signature of the search."""
+    yield f"- `ranks chess bench` counts {found['depth 10']:,} nodes."
+
+
+ENGINE_PARTS = {
+    "bench": engine_bench,
+    "speed": engine_speed,
+    "depth": engine_depth,
+    "suite": engine_suite,
+    "threads": engine_threads,
+    "games": engine_games,
+}
+"""The parts of `benchmarks/chess_engine.py`."""
 
 
 def ladder(found: dict[str, Any]) -> Iterator[str]:
