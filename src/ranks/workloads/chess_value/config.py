@@ -255,10 +255,29 @@ def conservative() -> Config:
     return replace(Config(), max_positions=100_000, games=10, stockfish_games=10, global_batch=2048)
 
 
+def cpu() -> Config:
+    """Two hours on 2 CPU cores with Stockfish as the teacher: many cheap labels and a small net."""
+    return Config(
+        iterations=40,
+        max_positions=200_000,
+        games=4500,
+        stockfish_games=0,
+        global_batch=2048,
+        reuse=8.0,
+        parts=2,
+        result_mix=0.0,
+        net=ValueNetConfig(width=64),
+        play=PlayConfig(nodes=200, random_share=0.05),
+        label=LabelConfig(limit="depth:4"),
+        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=29_700),
+    )
+
+
 PRESETS: dict[str, Callable[[], Config]] = {
     "default": Config,
     "speed": speed,
     "quality": quality,
     "conservative": conservative,
+    "cpu": cpu,
     "demo": demo,
 }
