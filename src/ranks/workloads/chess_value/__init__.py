@@ -11,6 +11,7 @@ from ranks.workloads.chess_value.config import PRESETS, Config
 if TYPE_CHECKING:
     from ranks.workloads.chess_value.evaluation import evaluate
     from ranks.workloads.chess_value.net.building import example_inputs
+    from ranks.workloads.chess_value.strength_table import table
     from ranks.workloads.chess_value.training import build, train
 
 SHAPE = "self-play"
@@ -26,7 +27,13 @@ PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_pla
 RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
 """The player of a run: run:RUN[/ITERATION][@NODES]."""
 
-_HOME = {"build": "training", "train": "training", "evaluate": "evaluation", "example_inputs": "net.building"}
+_HOME = {
+    "build": "training",
+    "train": "training",
+    "evaluate": "evaluation",
+    "example_inputs": "net.building",
+    "table": "strength_table",
+}
 
 __all__ = [
     "COMMANDS",
@@ -39,6 +46,7 @@ __all__ = [
     "build",
     "evaluate",
     "example_inputs",
+    "table",
     "train",
 ]
 
