@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ranks.chess.board import Board
 from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import NnueWeights

@@ -48,7 +48,7 @@ class NnueNet(nn.Module):
         output_buckets: int,
         king_scale: float = 1.0,
     ) -> None:
-        """`features`: F, a multiple of `bucket_features`: S. `king_scale`: factor of the weights of one bucket alone."""
+        """`features`: F, a multiple of `bucket_features`: S. `king_scale`: of weights of one bucket alone."""
         super().__init__()
         self.king_scale = king_scale
         self.features, self.bucket_features = features, bucket_features
