@@ -11,6 +11,7 @@ from ranks.workloads.chess_value.config import PRESETS, Config
 if TYPE_CHECKING:
     from ranks.workloads.chess_value.evaluation import evaluate
     from ranks.workloads.chess_value.net.building import example_inputs
+    from ranks.workloads.chess_value.strength_table import table
     from ranks.workloads.chess_value.training import build, train
 
 SHAPE = "self-play"
@@ -30,7 +31,13 @@ RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
 MODEL_PLAYER = "ranks.workloads.chess_value.players.words:model_player"
 """The player of an export folder with ranks.json: model:FOLDER[@NODES]."""
 
-_HOME = {"build": "training", "train": "training", "evaluate": "evaluation", "example_inputs": "net.building"}
+_HOME = {
+    "build": "training",
+    "train": "training",
+    "evaluate": "evaluation",
+    "example_inputs": "net.building",
+    "table": "strength_table",
+}
 
 __all__ = [
     "COMMANDS",
@@ -44,6 +51,7 @@ __all__ = [
     "build",
     "evaluate",
     "example_inputs",
+    "table",
     "train",
 ]
 

@@ -24,6 +24,8 @@ class ValueNetConfig:
     """nnue: the engine plays with it. cnn: the origin's net. resnet: residual blocks."""
     width: int = 256
     """nnue: neurons of an accumulator, a multiple of 16."""
+    king_scale: float = 1.0
+    """nnue: factor of the weights that a feature has in one king bucket alone; 0: all buckets share their weights."""
     channels: tuple[int, int, int] = (64, 128, 128)
     """cnn: of the three convolutions."""
     hidden: tuple[int, int] = (1024, 512)
@@ -44,6 +46,8 @@ class ValueNetConfig:
         if min(*self.channels, *self.hidden) < 1 or self.blocks < 0:
             asked = f"--net.channels {self.channels} --net.hidden {self.hidden} --net.blocks {self.blocks}"
             raise UserError(asked, "sizes are 1 or more, blocks 0 or more", "raise them")
+        if not 0 <= self.king_scale <= 1:
+            raise UserError(f"--net.king-scale {self.king_scale}", "a factor from 0 to 1", "give 0.1, for example")
         if not 0 <= self.dropout < 1:
             raise UserError(f"--net.dropout {self.dropout}", "a share from 0 to below 1", "give 0.25, for example")
 
@@ -255,10 +259,29 @@ def conservative() -> Config:
     return replace(Config(), max_positions=100_000, games=10, stockfish_games=10, global_batch=2048)
 
 
+def cpu() -> Config:
+    """Two hours on 2 CPU cores with Stockfish as the teacher: many cheap labels and a small net."""
+    return Config(
+        iterations=40,
+        max_positions=200_000,
+        games=4500,
+        stockfish_games=0,
+        global_batch=2048,
+        reuse=12.0,
+        parts=2,
+        result_mix=0.0,
+        net=ValueNetConfig(width=64, king_scale=0.0),
+        play=PlayConfig(nodes=200, random_share=0.05),
+        label=LabelConfig(limit="depth:4"),
+        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=44_000),
+    )
+
+
 PRESETS: dict[str, Callable[[], Config]] = {
     "default": Config,
     "speed": speed,
     "quality": quality,
     "conservative": conservative,
+    "cpu": cpu,
     "demo": demo,
 }

@@ -23,7 +23,7 @@ def build_net(net: ValueNetConfig) -> ValueNet:
         return CnnNet(list(net.channels), list(net.hidden), net.dropout)
     if net.kind == "resnet":
         return ResnetValue(RESNET_PLANES, net.blocks, net.block_channels, RESNET_HIDDEN)
-    return NnueNet(NUM_FEATURES, BUCKET_FEATURES, net.width, HIDDEN_UNITS, NUM_OUTPUT_BUCKETS)
+    return NnueNet(NUM_FEATURES, BUCKET_FEATURES, net.width, HIDDEN_UNITS, NUM_OUTPUT_BUCKETS, net.king_scale)
 
 
 def example_inputs(model: nn.Module) -> tuple[Tensor, ...]:

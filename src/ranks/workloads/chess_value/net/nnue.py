@@ -39,9 +39,18 @@ class NnueNet(nn.Module):
     The weights of the hidden and output layers are clamped to what int8 holds, in the forward pass, so training knows
     the bounds of the engine."""
 
-    def __init__(self, features: int, bucket_features: int, width: int, hidden: int, output_buckets: int) -> None:
-        """`features`: F, a multiple of `bucket_features`: S."""
+    def __init__(
+        self,
+        features: int,
+        bucket_features: int,
+        width: int,
+        hidden: int,
+        output_buckets: int,
+        king_scale: float = 1.0,
+    ) -> None:
+        """`features`: F, a multiple of `bucket_features`: S. `king_scale`: of weights of one bucket alone."""
         super().__init__()
+        self.king_scale = king_scale
         self.features, self.bucket_features = features, bucket_features
         self.width, self.hidden, self.output_buckets = width, hidden, output_buckets
         scale = ACTIVE_AT_START**-0.5 / 2
@@ -73,4 +82,4 @@ class NnueNet(nn.Module):
     def merged(self) -> MergedFeatures:
         """The feature weights with their two parts added."""
         buckets = self.features // self.bucket_features
-        return MergedFeatures(self.own_FH + self.shared_SH.repeat(buckets, 1), self.bias_H)
+        return MergedFeatures(self.king_scale * self.own_FH + self.shared_SH.repeat(buckets, 1), self.bias_H)

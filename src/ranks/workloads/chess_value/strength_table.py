@@ -1,0 +1,129 @@
+"""`ranks prove table chess-value`: the shipped net against the same search with other evaluations, and rated.
+
+Every player has one thread and fixed nodes. The equal-time match gives each side the nodes that it searches in EQUAL_S
+on one core of this machine: so the games do not depend on what else runs, only the numbers of nodes do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ranks.chess.engine.evaluator import Evaluator
+from ranks.chess.engine.nnue.inference import net_arrays
+from ranks.chess.engine.nnue.weights import NnueWeights
+from ranks.chess.engine.player import EnginePlayer, EngineSettings
+from ranks.chess.engine.tables import TableValues, default_values
+from ranks.chess.match.game import Conditions
+from ranks.chess.match.match import points
+from ranks.chess.match.net_rating import LADDER, NET, Pair, rate_nets
+from ranks.chess.match.openings import seeded_openings
+from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
+from ranks.chess.players.player import Limits, Player
+from ranks.progress import ProgressBar
+from ranks.rating.crosstable import Crosstable
+from ranks.rating.elo import estimate
+from ranks.workloads.chess_value.matches.rungs import has_stockfish, nearest_rungs, rung_players
+from ranks.workloads.chess_value.players.saved_net import SHIPPED, from_files
+
+ASKED = "the table of chess-value"
+PAIRS, QUICK_PAIRS = 200, 15
+NODES = 2000
+EQUAL_S = 0.002
+"""CPU seconds of a move in the matches at equal time."""
+SPEED_NODES, SPEED_OPENINGS = 50_000, 8
+OPENING_SEED, MAX_PLIES = 23, 400
+FIRST_RATING = 1800.0
+BARS: Mapping[str, float] = {"tables": 120.0, "material": 250.0}
+"""The Elo of the net over the same search at equal time that the project wants."""
+
+
+def material_values() -> TableValues:
+    """The means of the tables over their squares: what a piece is worth, wherever it stands."""
+    values_PKS = default_values()
+    means_PK1 = np.rint(values_PKS[:, :, 8:56].mean(2, keepdims=True)).astype(np.int32)
+    means_PK1[:, 5] = 0
+    return np.ascontiguousarray(np.broadcast_to(means_PK1, values_PKS.shape))
+
+
+def opener(name: str, evaluator: Evaluator, nodes: int) -> Callable[[], Player]:
+    """How a thread opens the engine with an evaluator and fixed nodes for each move."""
+    return lambda: EnginePlayer(name, evaluator, EngineSettings(nodes=nodes, threads=1))
+
+
+def nodes_per_s(evaluator: Evaluator) -> float:
+    """Nodes a second of CPU time, on the positions after some openings."""
+    player = opener("speed", evaluator, SPEED_NODES)()
+    boards = [opening.board() for opening in itertools.islice(seeded_openings(OPENING_SEED), SPEED_OPENINGS)]
+    player.choose(boards[0], Limits())  # compiles
+    started_s = time.thread_time()
+    nodes = sum(player.choose(board, Limits()).nodes for board in boards)
+    return nodes / (time.thread_time() - started_s)
+
+
+def table(quick: bool = False) -> Mapping[str, Any]:
+    """The Elo of the shipped net over the same search with tables and with material, at equal nodes and equal time, and
+    its rating on the ladder. Raises UserError where the package has no trained net."""
+    shipped = from_files(SHIPPED, ASKED)
+    pairs = QUICK_PAIRS if quick else PAIRS
+    others = {"tables": Evaluator.of_tables(default_values()), "material": Evaluator.of_tables(material_values())}
+    rows = compare(shipped.weights, others, pairs)
+    rating = rated(shipped.weights, pairs)
+    facts = {"weights": shipped.source, "sha256": shipped.sha256, "rating": rating}
+    passed = all(row["passed"] is not False for row in rows)
+    return {"tables": {"Elo of the net over the same search": rows}, "passed": passed, "facts": facts}
+
+
+def compare(weights: NnueWeights, others: Mapping[str, Evaluator], pairs: int) -> list[dict[str, Any]]:
+    """A row for each other evaluation, at equal nodes and at equal time; only the latter have a bar."""
+    net = Evaluator.of_net(net_arrays(weights))
+    net_speed = nodes_per_s(net)
+    rows: list[dict[str, Any]] = []
+    for name, evaluator in others.items():
+        speed = nodes_per_s(evaluator)
+        timed = max(1, round(EQUAL_S * net_speed)), max(1, round(EQUAL_S * speed))
+        for kind, (ours, theirs) in (("equal nodes", (NODES, NODES)), ("equal time", timed)):
+            first = Participant(NET, opener(NET, net, ours))
+            crosstable = play(first, {name: opener(name, evaluator, theirs)}, pairs)[0]
+            elo = estimate(crosstable.pentanomial(NET, name)).elo
+            games, bar = crosstable.games(NET, name), BARS[name]
+            judged = kind == "equal time"
+            rows.append(
+                {"against": name, "kind": kind, "nodes": ours, "its nodes": theirs}
+                | {"won": games.wins, "drawn": games.draws, "lost": games.losses, "Elo": str(elo)}
+                | {"bar": f">= {bar:+.0f}" if judged else "-", "passed": elo.value >= bar if judged else None}
+            )
+    return rows
+
+
+def rated(weights: NnueWeights, pairs: int) -> dict[str, Any]:
+    """The rating at NODES from games with the four fixed players nearest to FIRST_RATING."""
+    rungs = rung_players(with_stockfish=has_stockfish())
+    near = nearest_rungs(FIRST_RATING, rungs)
+    net = Participant(NET, opener(NET, Evaluator.of_net(net_arrays(weights)), NODES))
+    played = play(net, {word: rungs[word] for word in near}, max(1, pairs // len(near)))[1]
+    ratings = rate_nets(played, [], LADDER)
+    if ratings is None:
+        return {"nodes": NODES, "games": 2 * len(played), "value": None}
+    found = ratings.rating(NET)
+    return {"nodes": NODES, "games": 2 * len(played), "value": found.value, "low": found.low, "high": found.high}
+
+
+def play(first: Participant, others: Mapping[str, Callable[[], Player]], pairs: int) -> tuple[Crosstable, list[Pair]]:
+    """Pairs of games of a player against each of the others, on all cores."""
+    encounters = [(first, Participant(name, each), pairs) for name, each in others.items()]
+    tasks = [*pair_tasks(encounters, [*itertools.islice(seeded_openings(OPENING_SEED), pairs)])]
+    crosstable, found = Crosstable(), list[Pair]()
+    cores = len(os.sched_getaffinity(0))
+    with ProgressBar(len(tasks), unit="pairs") as bar:
+        for record in play_pairs(tasks, Conditions(None, Limits()), 0, cores, lambda game: None, MAX_PLIES):
+            with_white, with_black = points(record)
+            crosstable.add(first.name, record.task.second.name, with_white, with_black)
+            found.append(Pair(record.task.second.name, with_white, with_black))
+            bar.advance()
+    return crosstable, found
