@@ -1,7 +1,7 @@
 """`ranks prove table chess-value`: the shipped net against the same search with other evaluations, and rated.
 
-Every player has one thread and fixed nodes. The equal-time match gives each side the nodes that it searches in EQUAL_S
-on one core of this machine: so the games do not depend on what else runs, only the numbers of nodes do.
+Every player has one thread and fixed nodes. In the matches at equal time each side has the nodes that it searches in
+EQUAL_S on one core of this machine. So other work on the machine changes these numbers, but not the games.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BARS: Mapping[str, float] = {"tables": 120.0, "material": 250.0}
 
 
 def material_values() -> TableValues:
-    """The means of the tables over their squares: what a piece is worth, wherever it stands."""
+    """The means of the tables over their squares: what a piece is worth, on any square."""
     values_PKS = default_values()
     means_PK1 = np.rint(values_PKS[:, :, 8:56].mean(2, keepdims=True)).astype(np.int32)
     means_PK1[:, 5] = 0

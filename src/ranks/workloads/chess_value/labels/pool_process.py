@@ -61,8 +61,12 @@ class PoolProcess:
                 process_group=0,  # no Ctrl-C from our terminal: a rank saves before it ends
             )
         self._connection = Connection(ours.detach())
-        self._connection.send(settings)
-        self.identity: str = self._receive()[1]
+        try:
+            self._connection.send(settings)
+            self.identity: str = self._receive()[1]
+        except BaseException:
+            self.close()
+            raise
 
     def score(self, boards_N13: NDArray[np.uint64], on_scores: OnScores) -> None:
         """Score positions; `on_scores` gets indices and scores as they come, NO_SCORE where two engines failed.

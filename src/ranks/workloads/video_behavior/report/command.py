@@ -7,8 +7,6 @@ from typing import Literal
 
 from ranks.errors import UserError
 
-PAGE = "behavior.html"
-
 
 def report(
     run: str,

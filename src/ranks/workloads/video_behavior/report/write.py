@@ -24,7 +24,6 @@ from ranks.workloads.video_behavior.report.agreement_pictures import (
     draw_precision_recall,
     draw_reliability,
 )
-from ranks.workloads.video_behavior.report.command import PAGE
 from ranks.workloads.video_behavior.report.contact_sheet import draw_contact_sheet
 from ranks.workloads.video_behavior.report.raster import (
     MOST_ANIMALS,
@@ -34,6 +33,8 @@ from ranks.workloads.video_behavior.report.raster import (
 )
 from ranks.workloads.video_behavior.report.seen import SeenSplit, see_split
 from ranks.workloads.video_behavior.scoring import IOUS, with_range
+
+PAGE = "behavior.html"
 
 
 def write_report(
