@@ -53,8 +53,8 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
     if result is None:
         yield "No result of `python benchmarks/connect_four.py` is committed yet."
         return
-    head = "Positions | Optimal, policy alone (untrained) | Optimal, search (untrained) | Games | Minutes: CPU of all ranks"
-    yield f"| Connect Four, seed | {head}, clock |"
+    shares = "Optimal, policy alone (untrained) | Optimal, search (untrained)"
+    yield f"| Connect Four, seed | Positions | {shares} | Games | Minutes: CPU of all ranks, clock |"
     yield "|---|---|---|---|---|---|"
     for run in result["runs"]:
         shares = [f"{run['trained'][how]:.1%} ({run['untrained'][how]:.1%})" for how in ("policy", "search")]
