@@ -53,11 +53,13 @@ def connect_four(result: dict[str, Any] | None) -> Iterator[str]:
     if result is None:
         yield "No result of `python benchmarks/connect_four.py` is committed yet."
         return
-    yield "| Connect Four, seed | Positions | Optimal, policy alone (untrained) | Optimal, search (untrained) | Games |"
-    yield "|---|---|---|---|---|"
+    shares = "Optimal, policy alone (untrained) | Optimal, search (untrained)"
+    yield f"| Connect Four, seed | Positions | {shares} | Games | Minutes: CPU of all ranks, clock |"
+    yield "|---|---|---|---|---|---|"
     for run in result["runs"]:
         shares = [f"{run['trained'][how]:.1%} ({run['untrained'][how]:.1%})" for how in ("policy", "search")]
-        yield f"| {run['seed']} | {run['positions']} | {shares[0]} | {shares[1]} | {run['games']:,.0f} |"
+        minutes = f"{run['cpu_s'] / 60:.1f}, {run['wall_s'] / 60:.1f}"
+        yield f"| {run['seed']} | {run['positions']} | {shares[0]} | {shares[1]} | {run['games']:,.0f} | {minutes} |"
     yield ""
     yield f"`{result['origin']['command']}`, {machine(result)}."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -54,12 +54,14 @@ def test_a_constant_schedule_has_no_end_that_could_differ() -> None:
     assert OptimConfig(schedule_updates=3).resolve(global_batch=1, updates=7).schedule_updates == 3
 
 
-def test_adamw_equals_torchs_and_skips_on_the_device() -> None:
-    config = OptimConfig(lr=0.1, weight_decay=0.1)
+@pytest.mark.parametrize("decay_only", [None, "matrices"])
+def test_adamw_equals_torchs_and_skips_on_the_device(decay_only: Literal["matrices"] | None) -> None:
+    config = OptimConfig(lr=0.1, weight_decay=0.1, decay_only=decay_only)
     generator = torch.Generator().manual_seed(0)
     ours = [torch.randn(5, 3, generator=generator), torch.randn(4, generator=generator)]
     theirs = [torch.nn.Parameter(p.clone()) for p in ours]
-    optimizer = torch.optim.AdamW(theirs, lr=0.1, weight_decay=0.1, betas=config.betas, eps=config.eps)
+    groups = [{"params": theirs[:1]}, {"params": theirs[1:], "weight_decay": 0.0 if decay_only else 0.1}]
+    optimizer = torch.optim.AdamW(groups, lr=0.1, weight_decay=0.1, betas=config.betas, eps=config.eps)
     mine = AdamW(ours, config)
     for step in range(6):
         gradients = [torch.randn(p.shape, generator=generator) for p in ours]

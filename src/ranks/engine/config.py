@@ -185,6 +185,9 @@ class OptimConfig:
     lr: float = 1e-3
     """Learning rate; with an lr rule, at the base batch."""
     weight_decay: float = 0.01
+    decay_only: Literal["matrices"] | None = None
+    """matrices: only parameters of two or more dimensions decay, so no biases and no gains of norms (nanoGPT; timm's
+    filter_bias_and_bn). None: all decay, as in torch.optim.AdamW."""
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     clip_norm: float | None = 1.0

@@ -52,28 +52,36 @@ class AdamW:
         self.step = torch.zeros((), dtype=torch.float32, device=self.parameters[0].device)
         """Number of updates; a skipped update does not count."""
         self._one = torch.ones_like(self.step)
-        self._steps = [self.step] * len(self.parameters)
+        spared = [n for n, p in enumerate(parameters) if p.ndim < 2] if config.decay_only == "matrices" else []
+        decaying = [n for n in range(len(parameters)) if n not in set(spared)]
+        self._groups = [
+            (decay, members, [[of[n] for n in members] for of in (self.parameters, self.exp_avg, self.exp_avg_sq)])
+            for decay, members in ((config.weight_decay, decaying), (0.0, spared))
+            if members
+        ]
+        """Of each weight decay: the numbers of its parameters; the parameters and their moments."""
 
     @torch.no_grad()
     def update(self, gradients: list[Tensor], lr: float, skip: Tensor) -> None:
         """One update. `skip`: 0-d float32 on the device; 1 leaves weights and moments unchanged."""
         self.step.add_(self._one)
-        torch._fused_adamw_(  # pyright: ignore[reportPrivateUsage]
-            self.parameters,
-            gradients,
-            self.exp_avg,
-            self.exp_avg_sq,
-            [],
-            self._steps,
-            lr=lr,
-            beta1=self.config.betas[0],
-            beta2=self.config.betas[1],
-            weight_decay=self.config.weight_decay,
-            eps=self.config.eps,
-            amsgrad=False,
-            maximize=False,
-            found_inf=skip,
-        )
+        for weight_decay, members, (parameters, exp_avg, exp_avg_sq) in self._groups:
+            torch._fused_adamw_(  # pyright: ignore[reportPrivateUsage]
+                parameters,
+                [gradients[n] for n in members],
+                exp_avg,
+                exp_avg_sq,
+                [],
+                [self.step] * len(members),
+                lr=lr,
+                beta1=self.config.betas[0],
+                beta2=self.config.betas[1],
+                weight_decay=weight_decay,
+                eps=self.config.eps,
+                amsgrad=False,
+                maximize=False,
+                found_inf=skip,
+            )
         self.step.sub_(skip)
 
     def state_dict(self, names: Sequence[str]) -> dict[str, Any]:
