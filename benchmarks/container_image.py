@@ -4,15 +4,18 @@
 
 FOLDER is a Debian root file system: debootstrap --variant=minbase --include=ca-certificates bookworm FOLDER. buildah
 builds with --isolation chroot, as root. The second build has a base that brings its own torch, which must stay as it
-is. Packages of pip and apt come from where this machine takes them; --volume HOST:CONTAINER shows the image a mirror.
+is. The image is also started as a pod, which ssh reaches. Packages of pip and apt come from where this machine takes
+them; --volume HOST:CONTAINER shows the image a mirror.
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,12 +26,17 @@ BUILDAH = ("buildah", "--storage-driver", "vfs")
 TRAIN = (
     "ranks --version",
     "id -un",
+    "env -i bash -lc 'ranks --version'",
+    "/opt/ranks/tools/container_entry.sh --version",
+    "/opt/ranks/tools/container_entry.sh bash -c 'echo a program starts'",
     "ranks doctor --gpus 0 --ranks 1",
-    "ranks train graph-coloring --preset demo --gpus none --ranks 1 --name image --iterations 60",
+    "ranks train graph-coloring --preset demo --gpus none --ranks 1 --name image --iterations 20",
     "ranks evaluate image --gpus none",
     "ranks export image",
     "ls runs/image/export",
 )
+ENTRY = "/opt/ranks/tools/container_entry.sh"
+PORT = 40022
 TORCH = "import torch; print(torch.__version__, torch.__file__)"
 
 
@@ -84,6 +92,34 @@ def with_torch(base: str, name: str, volumes: list[str]) -> str:
     return said
 
 
+def pod(image: str) -> dict[str, Any]:
+    """The image as a pod that ssh reaches: `ranks push` and a login shell through its own sshd. A container of buildah
+    has the network of this machine."""
+    folder = Path(tempfile.mkdtemp(prefix="pod-"))
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
+    (folder / "data").mkdir()
+    (folder / "data" / "a.bin").write_bytes(b"x" * 100_000)
+    container = run(*BUILDAH, "from", f"localhost/{image}").split()[-1]
+    inside = (*BUILDAH, "run", "--isolation", "chroot", "--user", "root", container, "--")
+    script = f"PUBLIC_KEY={shlex.quote((folder / 'key.pub').read_text().strip())} exec {ENTRY} sshd -p {PORT}"
+    daemon = subprocess.Popen([*inside, "sh", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    options = f"-F none -p {PORT} -i {folder}/key -o UserKnownHostsFile={folder}/known "
+    options += "-o StrictHostKeyChecking=accept-new -o LogLevel=ERROR -o ConnectionAttempts=30"
+    ssh = ("ssh", *shlex.split(options), "root@127.0.0.1")
+    try:
+        said = {"ranks --version": run(*ssh, "bash -lc 'ranks --version'").strip()}
+        pushed = run(
+            sys.executable, "-m", "ranks", "push", str(folder / "data"), "root@127.0.0.1:/work", "--ssh", options
+        )
+        said["ranks push"] = pushed.strip().splitlines()[-1]
+    finally:
+        daemon.terminate()
+        daemon.wait()
+        run(*BUILDAH, "rm", container)
+        shutil.rmtree(folder)
+    return said
+
+
 def main() -> int:
     """Both builds, and a run in each. Exit code 1 where the torch of the base was replaced."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -95,10 +131,11 @@ def main() -> int:
     make_base("ranks-base", asked.base)
     found["cpu"] = {"build_s": build("ranks-base", "ranks-cpu", asked.volume)}
     found["cpu"]["used"] = use("ranks-cpu", TRAIN)
+    found["cpu"]["as a pod"] = pod("ranks-cpu")
     before = with_torch("ranks-base", "ranks-base-torch", asked.volume)
     found["base with torch"] = {"build_s": build("ranks-base-torch", "ranks-torch", asked.volume)}
     command = f"python3 -c {shlex.quote(TORCH)}"
-    found["base with torch"]["used"] = use("ranks-torch", (command, f"/opt/ranks/.venv/bin/{command}", *TRAIN[:4]))
+    found["base with torch"]["used"] = use("ranks-torch", (command, f"/opt/ranks/.venv/bin/{command}", *TRAIN[:3]))
     after = [row["output"][-1] for row in found["base with torch"]["used"][:2]]
     found["base with torch"]["torch_before"], found["base with torch"]["kept"] = before, after == [before, before]
     write_result("container_image", found)

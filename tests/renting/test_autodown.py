@@ -14,6 +14,7 @@ import pytest
 from ranks.cli.main import main
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.renting.autodown.decision import Rules, Seen, decide
+from ranks.renting.autodown.providers import SkyPilotMachine
 from ranks.renting.autodown.run_state import RunState, read_state
 from ranks.renting.autodown.watcher import began_at
 from ranks.transfer.pulled_mark import mark_command
@@ -180,3 +181,20 @@ def test_a_watcher_that_is_started_again_counts_on_but_not_on_another_machine(tm
     assert began_at(path, "pod 2", 300.0) == 300.0
     path.write_text("{")
     assert began_at(path, "pod 2", 400.0) == 400.0
+
+
+def test_a_job_that_does_not_end_is_killed_at_the_second_request() -> None:
+    shell = subprocess.Popen(["bash", "-c", "trap 'exit 1' TERM; echo ready; sleep 1000; :"], stdout=subprocess.PIPE)
+    assert shell.stdout is not None
+    shell.stdout.readline()
+    machine = SkyPilotMachine(shell.pid, idle_s=300.0)
+    assert machine.end().text == "its job is asked to end"  # the shell waits for its program
+    assert machine.end().text == "its job is killed"
+    shell.communicate()  # ends with the last process
+    assert shell.returncode != 0
+    assert machine.end().text.startswith("its job has ended")
+
+
+def test_a_machine_that_is_rented_anew_counts_anew() -> None:
+    first, again = SkyPilotMachine(1, 300.0, "sky-1"), SkyPilotMachine(9, 300.0, "sky-1")
+    assert first.rental == again.rental != SkyPilotMachine(1, 300.0, "sky-2").rental

@@ -39,6 +39,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no catalogue": ([*SKY, "--gpus", "B200:8", "--catalog", "nowhere"], "holds no catalogue of SkyPilot"),
     "no time": ([*SKY, "--gpus", "B200:8", "--max-hours", "1"], "leave no time for a run"),
     "a cap of nothing": ([*SKY, "--gpus", "B200:8", "--max-cost", "0"], "above 0"),
+    "a cap that leaves no time": ([*SKY, "--gpus", "B200:8", "--max-cost", "5"], "no time for a run"),
+    "no name of a cluster": ([*SKY, "--gpus", "B200:8", "--name", "7"], "no clusters of such names"),
     "a missing file": ([*SKY, "--gpus", "B200:8", "--files", "nothing"], "there is no nothing"),
     "a file from above": ([*SKY, "--gpus", "B200:8", "--files", "../x"], "not below this folder"),
     "a value of a secret": ([*SKY, "--gpus", "B200:8", "--secrets", "a=b"], "give the name, not the value"),
@@ -125,6 +127,8 @@ def test_the_app_is_python_that_tries_again_and_keeps_the_runs(work: Path, capsy
     assert "price: at most 400.00 (8 h x 2 starts x 25.00 an hour)" in said
     assert "nothing was started; start it: modal run --detach graph-coloring.modal.py" in said
     for part in (
+        ".entrypoint([])",
+        '.workdir("/root")',
         'gpu="B200:4",',
         "timeout=28800,",
         "retries=modal.Retries(max_retries=1,",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.renting.request import Machine
 from ranks.renting.slurm.cluster import hours_of, parse_sinfo
 
 SINFO = """\
@@ -37,6 +38,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "give --hours 48, and more --starts",
     ),
     "no time": (["slurm", "graph-coloring", "--gpus", "B200:8", "--hours", "0"], "it is a minute"),
+    "a command of nothing": (["slurm", "graph-coloring", "--gpus", "B200:8", "--then", " "], "the command is empty"),
     "no price": (["slurm", "graph-coloring", "--gpus", "B200:8", "--price", "0"], "it must be a number above 0"),
     "seeds twice": (["slurm", "graph-coloring", "--gpus", "B200:8", "--seeds", "1,1"], "seeds differ"),
     "CPUs without ranks": (["slurm", "graph-coloring", "--gpus", "none"], "give --ranks, 1 to 4096"),
@@ -79,7 +81,15 @@ def test_a_wrong_request_is_refused_and_nothing_is_written(
 
 def test_the_file_names_the_request_and_starts_only_with_yes(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["submit", "slurm", "graph-coloring", "--gpus", "B200:8", "--nodes", "2", "--hours", "30", "--starts", "3"]
-    argv += ["--seeds", "1,2", "--price", "40", "--train=--exact --iterations 9", "--sbatch=--account=lab"]
+    argv += [
+        "--seeds",
+        "1,2",
+        "--price",
+        "40",
+        "--no-forecast",
+        "--train=--exact --iterations 9",
+        "--sbatch=--account=lab '--comment=two words'",
+    ]
     assert main(argv) == 0
     said = capsys.readouterr().out
     path = cluster / "graph-coloring.sbatch"
@@ -96,6 +106,7 @@ def test_the_file_names_the_request_and_starts_only_with_yes(cluster: Path, caps
         "#SBATCH --signal=B:USR1@120    # so many seconds before the time limit",
         "#SBATCH --array=1,2    # seeds",
         "#SBATCH --account=lab",
+        "#SBATCH '--comment=two words'",
         "name=graph-coloring-seed$SLURM_ARRAY_TASK_ID",
     ):
         assert line in text.splitlines(), line
@@ -108,6 +119,22 @@ def test_the_file_names_the_request_and_starts_only_with_yes(cluster: Path, caps
     assert "exists, with other content" in capsys.readouterr().err
     assert main([*argv, "--yes", "--overwrite", "--out", "other.sbatch"]) == 0
     assert (cluster.parent / "submitted").read_text() == "other.sbatch\n"
+
+
+@pytest.mark.parametrize(("gres", "line"), [("gpu:nvidia_b200:8", "gpu:nvidia_b200:8"), ("gpu:8", "gpu:8")])
+def test_the_kind_of_a_gpu_is_written_as_the_cluster_writes_it(gres: str, line: str, cluster: Path) -> None:
+    sinfo = cluster.parent / "bin" / "sinfo"
+    sinfo.write_text(sinfo.read_text().replace("gpu:b200:8", gres))
+    assert main(["submit", "slurm", "graph-coloring", "--gpus", "B200:8"]) == 0
+    assert f"#SBATCH --gres={line} " in (cluster / "graph-coloring.sbatch").read_text()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "word"),
+    [("RTX 4090:2", "rtx4090"), ("A100-80GB:8", "a100"), ("nvidia_b200:8", "b200"), ("H100 SXM:8", "h100")],
+)
+def test_the_word_of_a_gpu(gpus: str, word: str) -> None:
+    assert Machine.of(gpus, None).gpu_word == word
 
 
 def test_sinfo() -> None:

@@ -14,9 +14,10 @@ def doctor_command(machine: Machine, runs_dir: str) -> str:
     return shlex.join(words)
 
 
-def result_commands(name: str, runs_dir: str, machine: Machine) -> str:
+def result_commands(name: str, runs_dir: str, machine: Machine, then: str | None) -> str:
     """What comes home: the held-out metrics, and weights that plain PyTorch loads. `name` and `runs_dir` are words of
-    the shell, in quotes where they need them."""
+    the shell, in quotes where they need them. `then`: a command of the user after them."""
     gpus = "" if machine.gpu else " --gpus none"
     folder = f"--runs-dir {runs_dir}"
-    return f"ranks evaluate {name} {folder}{gpus} && ranks export {name} {folder}"
+    results = f"ranks evaluate {name} {folder}{gpus} && ranks export {name} {folder}"
+    return results if then is None else f"{results} && {{ {then}; }}"

@@ -15,6 +15,16 @@ MAX_NODES = 1024
 MAX_HOURS = 24 * 366.0
 
 
+FORM = re.compile(r"[ _-]?(sxm\d?|pcie|nvl|\d+ ?gb)(?=[ _-]|$)")
+"""A part of a GPU's name that catalogues and clusters leave out."""
+
+
+def word_of(name: str) -> str:
+    """A GPU as catalogues and clusters spell it: 'a100-80gb' -> 'a100', 'nvidia_b200' -> 'b200', 'rtx 4090' ->
+    'rtx4090'."""
+    return re.sub(r"[ _-]", "", FORM.sub("", name.removeprefix("nvidia_").removeprefix("nvidia-")))
+
+
 @dataclass(frozen=True)
 class Machine:
     """One node. `gpu` is None on CPUs. `ranks`: processes on it, one for each GPU."""
@@ -41,7 +51,7 @@ class Machine:
             raise UserError(asked, f"no node has {count} GPUs", do)
         if ranks not in (None, count):
             raise UserError(f"--ranks {ranks}", f"a node with {count} GPUs has {count} ranks", "leave --ranks out")
-        return cls(gpu, re.split(r"[ _-]", found[1].lower())[0], count)
+        return cls(gpu, word_of(found[1].lower()), count)
 
     @property
     def words(self) -> str:
@@ -66,6 +76,8 @@ class Request:
     """How often the run is started at most: it continues where the limit has ended it."""
     seeds: tuple[int, ...]
     price: float | None
+    then: str | None = None
+    """A shell command after evaluation and export."""
 
     def __post_init__(self) -> None:
         for flag, value, most in (("--nodes", self.nodes, MAX_NODES), ("--starts", self.starts, 1000)):
@@ -75,6 +87,8 @@ class Request:
             raise UserError(f"--hours {self.hours:g}", f"it is a minute (0.017) to {MAX_HOURS:g}", "change it")
         if self.price is not None and not 0 < self.price < math.inf:
             raise UserError(f"--price {self.price}", "it must be a number above 0", "give --price 2.49, for example")
+        if self.then is not None and not self.then.strip():
+            raise UserError("--then ''", "the command is empty", "give a shell command, or leave --then out")
         if len(set(self.seeds)) != len(self.seeds) or min(self.seeds, default=0) < 0:
             raise UserError(
                 f"--seeds {','.join(map(str, self.seeds))}", "seeds differ and are not negative", "change it"

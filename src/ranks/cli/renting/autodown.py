@@ -68,7 +68,8 @@ def autodown(argv: Sequence[str]) -> int:
     """Check the rules and the machine's key, then watch until the machine ends."""
     flags = parse(AutodownFlags, argv, prog="ranks autodown")
     asked = f"ranks autodown {flags.run}"
-    rules = rules_of(flags, asked)
+    idle_s = time_limit(flags.idle, "--idle") + 60.0 if flags.provider == "skypilot" else 0.0
+    rules = rules_of(flags, idle_s, asked)
     from ranks.engine.files.lock import lock
     from ranks.engine.runs.folder import RunFolder
 
@@ -86,8 +87,9 @@ def autodown(argv: Sequence[str]) -> int:
         os.close(lock_fd)
 
 
-def rules_of(flags: AutodownFlags, asked: str) -> Rules:
-    """The limits. Raises UserError where they leave no time for the run."""
+def rules_of(flags: AutodownFlags, lag_s: float, asked: str) -> Rules:
+    """The limits. `lag_s`: how long the machine is paid after it was asked to end. Raises UserError where they leave no
+    time for the run."""
     from ranks.renting.autodown.decision import Rules
 
     for flag, value in (("--price", flags.price), ("--max-cost", flags.max_cost), ("--max-hours", flags.max_hours)):
@@ -98,6 +100,7 @@ def rules_of(flags: AutodownFlags, asked: str) -> Rules:
     budget_s = math.inf if flags.max_hours is None else 3600 * flags.max_hours
     if flags.max_cost is not None and flags.price is not None:
         budget_s = min(budget_s, 3600 * flags.max_cost / flags.price)
+    budget_s -= lag_s
     keep_s, save_s = seconds(flags.keep, "--keep"), time_limit(flags.save, "--save")
     if budget_s <= keep_s + save_s:
         found = f"the limit is {budget_s / 60:.0f} minutes, and --keep and --save take {(keep_s + save_s) / 60:.0f}"
@@ -120,7 +123,7 @@ def checked_machine(flags: AutodownFlags, asked: str) -> EndableMachine:
     if flags.provider == "skypilot":
         if flags.job is None or flags.command is not None:
             raise UserError(asked, "the process of the job is missing", "give --job $$ in the run commands of its file")
-        return SkyPilotMachine(flags.job, time_limit(flags.idle, "--idle"))
+        return SkyPilotMachine(flags.job, time_limit(flags.idle, "--idle"), os.environ.get("SKYPILOT_TASK_ID", ""))
     if flags.job is not None:
         raise UserError(f"--job {flags.job}", "it is for --provider skypilot", "leave it out")
     machine = machine_of(flags.provider, flags.command, flags.api, asked)
@@ -154,7 +157,7 @@ def _watch(flags: AutodownFlags, folder: RunFolder, rules: Rules, machine: Endab
         print(line, flush=True, file=sys.stdout)
 
     say = line_writer(show)
-    began = began_at(folder.path.with_name(f".{flags.run}.autodown.json"), machine.title, time.time())
+    began = began_at(folder.path.with_name(f".{flags.run}.autodown.json"), machine.rental, time.time())
     limit = "none" if rules.budget_s == math.inf else f"{rules.budget_s / 3600:.2f} h"
     say(f"watching {folder.path} on {machine.title}; limit {limit}, of which {(time.time() - began) / 60:.0f} min gone")
     Watcher(folder, rules, machine, Alarm(say, flags.alarm), began).watch()

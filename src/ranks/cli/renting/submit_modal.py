@@ -43,6 +43,8 @@ class SubmitModalFlags:
     """Files and folders below this folder that go into the image: --files data/prices,lib."""
     secrets: tuple[str, ...] = ()
     """Names of Modal's secrets: --secrets huggingface."""
+    then: str | None = None
+    """A shell command after evaluation and export: --then "rclone copy /runs remote:runs"."""
     profile: Path | None = None
     """The forecast uses a profile that ranks forecast --save-profile has written; by default one is measured here."""
     no_forecast: bool = False
@@ -83,7 +85,9 @@ def submit_modal(argv: Sequence[str]) -> int:
         if not flags.max_cost > 0:
             raise UserError(f"--max-cost {flags.max_cost}", "it must be a number above 0", "give --max-cost 100")
         train = (*train, "--price", f"{flags.price:g}", "--max-cost", f"{flags.max_cost:g}")
-    request = Request(flags.workload, train, name, "/runs", machine, 1, flags.hours, flags.starts, (), flags.price)
+    request = Request(
+        flags.workload, train, name, "/runs", machine, 1, flags.hours, flags.starts, (), flags.price, flags.then
+    )
     own = {"max_positions", "stockfish_games"} & set(vars(type(settings.config)).get("__dataclass_fields__", {}))
     app = ModalApp(
         gpu,

@@ -15,9 +15,13 @@ from ranks.errors import UserError, nearest
 from ranks.secrets import refuse_in_words
 
 if TYPE_CHECKING:
-    from ranks.renting.request import Machine
+    from ranks.renting.request import Machine, Request
     from ranks.renting.sky.offers import SkyOffer
 
+CLUSTER = re.compile(r"[A-Za-z]([-_.A-Za-z0-9]*[A-Za-z0-9])?")
+"""Names that SkyPilot takes for a cluster."""
+MARGIN_MINUTES = 16
+"""For a save, and until SkyPilot has ended an idle machine."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -59,8 +63,12 @@ class SubmitSkyFlags:
     """Names of process variables that SkyPilot hands on: --secrets HF_TOKEN."""
     setup: str = ""
     """A shell line before ranks is used: --setup "pip install mypackage"."""
-    keep: int = 60
-    """Minutes that the machine waits for ranks pull when the run is over."""
+    then: str | None = None
+    """A shell command after evaluation and export: --then "rclone copy runs remote:runs"."""
+    alarm: str | None = None
+    """A shell command on the machine for alarms, as of ranks autodown: --alarm 'curl -d "$RANKS_ALARM" ntfy.sh/me'."""
+    keep: int | None = None
+    """Minutes that the machine waits for ranks pull when the run is over; by default 60, and 0 with --spot."""
     disk: int = 200
     """Disk of a machine, in GB."""
     catalog: Path | None = None
@@ -91,15 +99,27 @@ def submit_sky(argv: Sequence[str]) -> int:
     command = command_line("sky", argv, asked)
     settings, train = checked_train(flags.workload, flags.train, flags.name)
     name = str(settings.engine.name)
-    _check_words(flags, asked)
+    keep = flags.keep if flags.keep is not None else 0 if flags.spot else 60
+    _check_words(flags, name, keep, asked)
     machine = Machine.of(flags.gpus, flags.ranks)
     files = files_to_copy(flags.workload, flags.files, asked)
     offer = _offer(flags, machine)
     request = Request(
-        flags.workload, train, name, "runs", machine, flags.nodes, flags.max_hours, 1, (), flags.price or offer.price
+        flags.workload,
+        train,
+        name,
+        "runs",
+        machine,
+        flags.nodes,
+        flags.max_hours,
+        1,
+        (),
+        flags.price or offer.price,
+        flags.then,
     )
     if flags.spot and flags.price is None:
         request = replace(request, price=offer.spot_price)
+    _check_cost(flags, request, keep)
     said = _check_cloud(flags, offer.cloud)
     task = SkyTask(
         offer.cloud,
@@ -111,7 +131,8 @@ def submit_sky(argv: Sequence[str]) -> int:
         flags.spot,
         flags.disk,
         flags.max_cost,
-        flags.keep,
+        keep,
+        flags.alarm,
         flags.secrets,
     )
     if not flags.no_forecast:
@@ -122,12 +143,17 @@ def submit_sky(argv: Sequence[str]) -> int:
     print(text)
     print(f"{path}: {flags.nodes} x {machine.words} at {offer.cloud} ({offer.instance}, {offer.region})")
     print("\n".join([*request.price_lines(), *_cap(flags), said]))
-    return finish(launch(request, task, str(path)), asked, yes=flags.yes)
+    start = launch(request, task, str(path))
+    return finish([*start, "--yes"] if flags.yes else start, asked, yes=flags.yes)
 
 
-def _check_words(flags: SubmitSkyFlags, asked: str) -> None:
+def _check_words(flags: SubmitSkyFlags, name: str, keep: int, asked: str) -> None:
     """Raises UserError where a word cannot be what it is meant to be."""
     check_image(flags.image)
+    if not CLUSTER.fullmatch(name):
+        raise UserError(
+            f"--name {name}", "SkyPilot has no clusters of such names", "begin with a letter, end with none of . _ -"
+        )
     for variable in flags.secrets:
         if not VARIABLE.fullmatch(variable):
             raise UserError(f"--secrets {variable!r}", "that is no name of a variable", "give the name, not the value")
@@ -136,13 +162,25 @@ def _check_words(flags: SubmitSkyFlags, asked: str) -> None:
     if flags.volume is None and (flags.spot or flags.nodes > 1):
         why = "the run must outlive the machine" if flags.spot else "all nodes must see the run folder"
         raise UserError("--spot" if flags.spot else f"--nodes {flags.nodes}", why, "give --volume NAME: sky volumes")
-    if not 0 <= flags.keep <= 7 * 24 * 60 or not 10 <= flags.disk <= 100_000:
+    if not 0 <= keep <= 7 * 24 * 60 or not 10 <= flags.disk <= 100_000:
         raise UserError(asked, "--keep is 0 to 10,080 minutes, --disk 10 to 100,000 GB", "change it")
     if flags.max_cost is not None and not flags.max_cost > 0:
         raise UserError(f"--max-cost {flags.max_cost}", "it must be a number above 0", "give --max-cost 100")
-    if flags.max_hours * 60 <= flags.keep + 10:
-        found = f"{flags.max_hours:g} h leave no time for a run, a save and --keep {flags.keep} minutes"
+    if flags.max_hours * 60 <= keep + MARGIN_MINUTES:
+        found = f"{flags.max_hours:g} h leave no time for a run, a save and --keep {keep} minutes"
         raise UserError(f"--max-hours {flags.max_hours:g}", found, "give more hours, or a shorter --keep")
+
+
+def _check_cost(flags: SubmitSkyFlags, request: Request, keep: int) -> None:
+    """Raises UserError where the cap is reached before a run has had time: the watcher would end the job at once."""
+    if flags.max_cost is None or request.price is None:
+        return
+    minutes = 60 * flags.max_cost / (request.price * request.nodes)
+    if minutes <= keep + MARGIN_MINUTES:
+        found = (
+            f"it is spent after {minutes:.0f} minutes, which leave no time for a run, a save and --keep {keep} minutes"
+        )
+        raise UserError(f"--max-cost {flags.max_cost:g}", found, "give a higher cap, or a shorter --keep")
 
 
 def _offer(flags: SubmitSkyFlags, machine: Machine) -> SkyOffer:
@@ -183,4 +221,5 @@ def _check_cloud(flags: SubmitSkyFlags, cloud: str) -> str:
 def _cap(flags: SubmitSkyFlags) -> list[str]:
     if flags.max_cost is None:
         return []
-    return [f"cost cap: the watcher ends the machines before they have cost {flags.max_cost:,.2f}"]
+    cap = f"before they have cost {flags.max_cost:,.2f}, counted from the start of the job"
+    return [f"cost cap: the watcher ends the machines {cap}"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
 from ranks.cli.flags.split import split_flags
-from ranks.cli.renting.requested import checked_train, command_line, finish
+from ranks.cli.renting.requested import checked_train, command_line, finish, show_forecast
 from ranks.errors import UserError
 from ranks.secrets import refuse_in_words
 
@@ -48,6 +48,12 @@ class SubmitSlurmFlags:
     """More options of sbatch, in one string: --sbatch="--account=lab --mem=64G"."""
     setup: str = ""
     """A shell line before the first command: --setup ". venv/bin/activate"."""
+    then: str | None = None
+    """A shell command after evaluation and export: --then "cp -r runs /home/me"."""
+    profile: Path | None = None
+    """The forecast uses a profile that ranks forecast --save-profile has written; by default one is measured here."""
+    no_forecast: bool = False
+    """Leave the forecast out, which is made where --price is given."""
     name: str | None = None
     """Name of the run folder; by default the workload's name. With --seeds, -seedN follows."""
     runs_dir: Path = Path("runs")
@@ -77,14 +83,25 @@ def submit_slurm(argv: Sequence[str]) -> int:
     machine = Machine.of(flags.gpus, flags.ranks)
     runs_dir, seeds = str(flags.runs_dir), flags.seeds
     request = Request(
-        flags.workload, train, name, runs_dir, machine, flags.nodes, flags.hours, flags.starts, seeds, flags.price
+        flags.workload,
+        train,
+        name,
+        runs_dir,
+        machine,
+        flags.nodes,
+        flags.hours,
+        flags.starts,
+        seeds,
+        flags.price,
+        flags.then,
     )
     cluster = read_cluster()
-    if cluster is not None:
-        check(request, flags.partition, cluster)
+    kind = machine.gpu_word if cluster is None else check(request, flags.partition, cluster)
     command = command_line("slurm", argv, asked)
     options = tuple(split_flags(flags.sbatch))
-    text = sbatch_text(request, command, partition=flags.partition, options=options, setup=flags.setup)
+    text = sbatch_text(request, command, partition=flags.partition, kind=kind, options=options, setup=flags.setup)
+    if flags.price is not None and not flags.no_forecast:
+        show_forecast(request, flags.profile)
     path = flags.out or Path(f"{name}.sbatch")
     write_file(path, text, asked, overwrite=flags.overwrite)
     print(text)

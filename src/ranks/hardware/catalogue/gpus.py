@@ -77,7 +77,7 @@ def by_name(text: str) -> Gpu:
 
 def spelled(text: str) -> tuple[Gpu, ...]:
     """All GPUs that `text` can mean, the likeliest first: those with NVLink, then those with more memory."""
-    return _spellings().get(_squash(text), ())
+    return _spellings().get(squash(text), ())
 
 
 @functools.cache
@@ -86,7 +86,7 @@ def _spellings() -> dict[str, tuple[Gpu, ...]]:
     found: dict[str, dict[str, Gpu]] = {}
     for gpu in catalogue():
         memory = f"{gpu.memory_gb:g}gb"
-        words = [_squash(word) for word in gpu.name.split()]
+        words = [squash(word) for word in gpu.name.split()]
         needed = [word for word in words if word not in (*OPTIONAL, memory)]
         optional = [word for word in words if word in OPTIONAL] + [memory]
         for number in range(len(optional) + 1):
@@ -100,7 +100,7 @@ def _likelihood(gpu: Gpu) -> tuple[bool, float]:
     return gpu.link != "NVLink", -gpu.memory_gb
 
 
-def _squash(text: str) -> str:
+def squash(text: str) -> str:
     """'NVIDIA A100-SXM4-80GB' -> 'a100sxm80gb'."""
     text = re.sub(r"sxm\d", "sxm", MAKERS.sub("", text.lower()))
     return re.sub(r"[^a-z0-9]", "", text)

@@ -13,9 +13,12 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+import psutil
 
 from ranks.errors import UserError, nearest
 from ranks.secrets import hide
@@ -37,12 +40,15 @@ class ProviderAnswer:
 
 
 class EndableMachine(Protocol):
-    """A machine that can be asked to end."""
+    """A machine that can be asked to end. `rental`: another text where the same run is on
+    a machine that was rented anew."""
 
     @property
     def title(self) -> str: ...
     @property
     def alarm_s(self) -> float: ...
+    @property
+    def rental(self) -> str: ...
     def end(self) -> ProviderAnswer: ...
     def look(self) -> ProviderAnswer: ...
 
@@ -98,6 +104,10 @@ class RentedMachine:
     def title(self) -> str:
         return f"{self.provider.title} machine {self.machine_id}"
 
+    @property
+    def rental(self) -> str:
+        return self.title
+
     def end(self) -> ProviderAnswer:
         """Ask the provider to end the machine."""
         body = self.provider.body.replace("{id}", self.machine_id).encode()
@@ -132,6 +142,13 @@ class CommandMachine:
     def title(self) -> str:
         return "this machine"
 
+    @property
+    def rental(self) -> str:
+        """A machine that was switched off and on again is paid anew."""
+        with suppress(OSError):
+            return f"{self.title} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+        return self.title
+
     def end(self) -> ProviderAnswer:
         """Run the command."""
         try:
@@ -149,10 +166,12 @@ class CommandMachine:
 @dataclass(frozen=True)
 class SkyPilotMachine:
     """A machine that SkyPilot ends when it has been idle for some minutes: the job on it has to end. `job_pid`: the
-    shell of the job."""
+    shell of the job. `task_id`: SkyPilot's, the same on all machines of a managed job."""
 
     job_pid: int
     idle_s: float
+    task_id: str = ""
+    _asked: list[int] = field(default_factory=list[int], init=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -163,15 +182,26 @@ class SkyPilotMachine:
         """SkyPilot looks once a minute, and a cloud takes some minutes to end a machine."""
         return self.idle_s + 300.0
 
+    @property
+    def rental(self) -> str:
+        return f"{self.title} {self.task_id}".strip()
+
     def end(self) -> ProviderAnswer:
-        """End the job."""
+        """End the job: its shell first, and at the second request all of its processes by force, since a shell waits
+        for the program that it runs."""
+        force = bool(self._asked)
+        self._asked.append(self.job_pid)
         try:
-            os.kill(self.job_pid, signal.SIGTERM)
-        except ProcessLookupError:
+            shell = psutil.Process(self.job_pid)
+            for process in [*shell.children(recursive=True), shell] if force else [shell]:
+                if process.pid != os.getpid():
+                    with suppress(psutil.NoSuchProcess):
+                        process.send_signal(signal.SIGKILL if force else signal.SIGTERM)
+        except psutil.NoSuchProcess:
             return ProviderAnswer(True, f"its job has ended; SkyPilot waits {self.idle_s / 60:g} minutes")
-        except PermissionError:
+        except psutil.AccessDenied:
             return ProviderAnswer(False, f"process {self.job_pid} belongs to another user")
-        return ProviderAnswer(True, "its job is asked to end")
+        return ProviderAnswer(True, "its job is killed" if force else "its job is asked to end")
 
     def look(self) -> ProviderAnswer:
         """Nothing can be asked on the machine itself."""

@@ -35,7 +35,11 @@ SAVE_S = {save_s}    # before Modal ends the call, the run is asked to save
 
 app = modal.App({app})
 volume = modal.Volume.from_name("ranks-runs", create_if_missing=True)
-image = modal.Image.from_registry({image}){copies}
+image = (
+    modal.Image.from_registry({image})
+    .entrypoint([])    # Modal starts Python in the image, and not ranks
+    .workdir("/root"){copies}
+)
 
 
 @app.function(
@@ -57,6 +61,8 @@ def train(more: list[str]) -> int:
         run.send_signal(signal.SIGTERM)    # save and stop; the next try goes on from there
         code, saved = run.wait(), True
     keep()
+    if code == 2:    # bad input, which another try does not change
+        return code
     if saved or code:
         raise RuntimeError(f"not finished: exit code {{code}}; saved in the volume ranks-runs")
     check({after})
@@ -79,7 +85,8 @@ def check(command: str) -> None:
 def main({parameters}) -> None:
     """modal run FILE {usage}"""
     more: list[str] = []
-{appends}    train.remote(more)
+{appends}    if train.remote(more):
+        raise SystemExit("ranks train refused its flags: read its message above")
     print(f"bring it home: modal volume get ranks-runs {{NAME}} runs/")
 '''
 
@@ -105,7 +112,7 @@ def app_text(request: Request, app: ModalApp, command: str) -> str:
     head += [f"# {line}" for line in request.price_lines()]
     train = ["ranks", "train", request.workload, *request.train, "--name", request.name, "--runs-dir", "/runs"]
     train += ["--ranks", str(machine.ranks), *([] if machine.gpu else ["--gpus", "none"])]
-    copies = "".join(f".add_local_{_kind(file)}({_text(file)}, {_text(f'/root/{file}')})" for file in app.files)
+    copies = "".join(f"\n    .add_local_{_kind(file)}({_text(file)}, {_text(f'/root/{file}')})" for file in app.files)
     parameters = [f"{flag}: {ORIGIN_FLAGS[flag][0]} | None = None" for flag in app.flags]
     timeout_s = int(3600 * request.hours)
     return TEXT.format(
@@ -121,7 +128,7 @@ def app_text(request: Request, app: ModalApp, command: str) -> str:
         retries=request.starts - 1,
         secrets=_secrets(app.secrets),
         doctor=_text(doctor_command(machine, "/runs")),
-        after=_text(result_commands(shlex.quote(request.name), "/runs", machine)),
+        after=_text(result_commands(shlex.quote(request.name), "/runs", machine, request.then)),
         parameters=", ".join([*parameters, 'train_flags: str = ""']),
         usage=" ".join([*(f"[--{flag.replace('_', '-')} N]" for flag in app.flags), "[--train-flags FLAGS]"]),
         appends=_appends(app.flags),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ IDLE_MINUTES = 5
 WORK = "~/work"
 """The folder on the machine for the files of the user."""
 PORT = 29500
+YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "~", "y", "n")
+"""Words that mean something else in YAML."""
 
 RUN = """\
 cd {work}
@@ -47,6 +50,8 @@ class SkyTask:
     disk_gb: int
     max_cost: float | None
     keep_minutes: int
+    alarm: str | None
+    """A shell command of the user for alarms."""
     secrets: Sequence[str]
     """Names of process variables that hold secrets: SkyPilot hands them on, the file has no value."""
 
@@ -70,7 +75,7 @@ def task_text(request: Request, task: SkyTask, command: str) -> str:
     if task.volume is not None:
         lines += ["", "volumes:", f"  /runs: {_text(task.volume)}    # outlives the machine, and all nodes see it"]
     if task.files:
-        copied = [f"  {WORK}/{_plain(file)}: {_text('./' + _plain(file))}" for file in task.files]
+        copied = [f"  {_text(f'{WORK}/{_plain(file)}')}: {_text('./' + _plain(file))}" for file in task.files]
         lines += ["", "file_mounts:", *copied]
     if task.secrets:
         lines += ["", "secrets:    # taken from your process variables", *(f"  {name}: null" for name in task.secrets)]
@@ -87,8 +92,9 @@ def run_commands(request: Request, task: SkyTask) -> str:
     if request.price is not None:
         watch += ["--price", f"{request.price * request.nodes:g}"]
         watch += ["--max-cost", f"{task.max_cost:g}"] if task.max_cost is not None else []
+    watch += ["--alarm", task.alarm] if task.alarm is not None else []
     watched = shlex.join(watch) + " --job $$ --detach"
-    after = result_commands(shlex.quote(request.name), folder, machine)
+    after = result_commands(shlex.quote(request.name), folder, machine, request.then)
     after = f'if [ "$code" = 0 ]; then\n    {after}\n    code=$?\nfi'
     if request.nodes > 1:
         watched = f'[ "$SKYPILOT_NODE_RANK" != 0 ] || {watched}'
@@ -132,8 +138,8 @@ def _plain(file: str) -> str:
 
 def _text(text: str) -> str:
     """A string of YAML, in quotes where it is not a plain word."""
-    plain = text.replace("-", "").replace("_", "").replace(".", "").replace("/", "").isalnum() and text[0].isalpha()
-    return text if plain else json.dumps(text)
+    plain = re.fullmatch(r"[A-Za-z~][\w./~-]*", text, re.ASCII)
+    return text if plain and text.lower() not in YAML_WORDS else json.dumps(text)
 
 
 def _indented(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ranks.errors import UserError, nearest
-from ranks.renting.request import Request
+from ranks.renting.request import Request, word_of
 
 SINFO = ("sinfo", "--noheader", "--format=%R|%D|%G|%l|%c")
 LIMIT_S = 20
@@ -25,6 +25,11 @@ class NodeGroup:
     hours: float
     """The time limit; infinite without one."""
     cpus: int
+
+    def kind(self, word: str) -> str | None:
+        """The kind of the GPUs that `word` means, as the cluster writes it, such as nvidia_b200; empty where it names
+        no kind, None where there are none."""
+        return next((kind for kind in self.gpus if word_of(kind) == word), "" if "" in self.gpus else None)
 
 
 def read_cluster() -> list[NodeGroup] | None:
@@ -59,26 +64,29 @@ def hours_of(text: str) -> float:
     return 24 * days + hours + minutes / 60 + seconds / 3600
 
 
-def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) -> None:
-    """Raises UserError where no group of nodes can take the request, with what comes nearest."""
+def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) -> str:
+    """The kind of the GPUs as the cluster writes it. Raises UserError where no group of nodes can take the request,
+    with what comes nearest."""
     names = sorted({group.partition for group in groups})
     if partition is not None and partition not in names:
         do = nearest(partition, names, f"sinfo lists {', '.join(names)}")
         raise UserError(f"--partition {partition}", "the cluster has no such partition", do)
     machine = request.machine
     within = [group for group in groups if partition in (None, group.partition)]
+    kind = ""
     if machine.gpu is not None:
         kinds = sorted({kind for group in within for kind in group.gpus if kind})
         word = machine.gpu_word
-        with_kind = [group for group in within if word in group.gpus or "" in group.gpus]
+        with_kind = [(group, found) for group in within if (found := group.kind(word)) is not None]
         if not with_kind:
             do = nearest(word, kinds, f"sinfo lists {', '.join(kinds) or 'no GPU'}")
             raise UserError(f"--gpus {word}:{machine.ranks}", f"no node has a GPU of the kind {word}", do)
-        most = max(group.gpus.get(word, group.gpus.get("", 0)) for group in with_kind)
+        most = max(group.gpus[found] for group, found in with_kind)
         if most < machine.ranks:
             found = f"a node has {most} of them"
             raise UserError(f"--gpus {word}:{machine.ranks}", found, f"give --gpus {word}:{most}, and --nodes for more")
-        within = [g for g in with_kind if g.gpus.get(word, g.gpus.get("", 0)) >= machine.ranks]
+        fitting = [(group, found) for group, found in with_kind if group.gpus[found] >= machine.ranks]
+        within, kind = [group for group, _ in fitting], fitting[0][1]
     nodes = {name: sum(g.nodes for g in within if g.partition == name) for name in names}
     if max(nodes.values(), default=0) < request.nodes:
         most = max(nodes.values(), default=0)
@@ -89,3 +97,4 @@ def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) 
     if longest < request.hours:
         found = f"the partition ends a job after {longest:g} h"
         raise UserError(f"--hours {request.hours:g}", found, f"give --hours {longest:g}, and more --starts")
+    return kind

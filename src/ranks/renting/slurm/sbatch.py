@@ -42,14 +42,16 @@ fi
 """
 
 
-def sbatch_text(request: Request, command: str, *, partition: str | None, options: tuple[str, ...], setup: str) -> str:
-    """The file. `command`: what wrote it; `options`: more options of sbatch; `setup`: shell lines before the first
-    command."""
+def sbatch_text(
+    request: Request, command: str, *, partition: str | None, kind: str, options: tuple[str, ...], setup: str
+) -> str:
+    """The file. `command`: what wrote it; `kind`: of the GPUs, as the cluster writes it, empty where it has none;
+    `options`: more options of sbatch; `setup`: shell lines before the first command."""
     machine, several = request.machine, request.nodes > 1
     name = shlex.quote(request.name) + ("-seed$SLURM_ARRAY_TASK_ID" if request.seeds else "")
     lines = ["#!/bin/bash", f"# Written by: {command}", "# Read it, change it, start it with sbatch."]
     lines += [f"# {line}" for line in request.price_lines()]
-    lines += [f"#SBATCH {option}" for option in _options(request, partition, options)]
+    lines += [f"#SBATCH {option}" for option in _options(request, partition, kind, options)]
     lines += ["", f"name={name}"]
     if several:
         lines.append("export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}")
@@ -60,12 +62,12 @@ def sbatch_text(request: Request, command: str, *, partition: str | None, option
     lines.append(f"{on_each}{doctor} || {AGAIN} || exit 1")
     text = "\n".join(lines) + "\n"
     text += TRAIN.format(train=_train(request), restarts=request.starts - 1, starts=request.starts)
-    results = result_commands('"$name"', shlex.quote(request.runs_dir), machine)
+    results = result_commands('"$name"', shlex.quote(request.runs_dir), machine, request.then)
     about = "# What comes home: the held-out metrics, and weights that plain PyTorch loads."
     return f"{text}\n{about}\n{results}\n"
 
 
-def _options(request: Request, partition: str | None, options: tuple[str, ...]) -> list[str]:
+def _options(request: Request, partition: str | None, kind: str, options: tuple[str, ...]) -> list[str]:
     machine, several = request.machine, request.nodes > 1
     tasks = machine.ranks if several else 1
     minutes = math.ceil(request.hours * 60)
@@ -75,7 +77,11 @@ def _options(request: Request, partition: str | None, options: tuple[str, ...]) 
         *([f"--partition={partition}"] if partition else []),
         f"--nodes={request.nodes}",
         f"--ntasks-per-node={tasks}" + ("    # one rank for each GPU" if several and machine.gpu else ""),
-        *([f"--gres=gpu:{machine.gpu_word}:{machine.ranks}    # on each node"] if machine.gpu else []),
+        *(
+            [f"--gres={':'.join(filter(None, ['gpu', kind, str(machine.ranks)]))}    # on each node"]
+            if machine.gpu
+            else []
+        ),
         *([f"--cpus-per-task={machine.ranks}"] if not several and machine.gpu is None else []),
         f"--time={minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00",
         f"--signal=B:USR1@{min(SIGNAL_S, 20 * minutes)}    # so many seconds before the time limit",
@@ -83,7 +89,7 @@ def _options(request: Request, partition: str | None, options: tuple[str, ...]) 
         "--open-mode=append",
         f"--output={request.name}-%{'A_%a' if seeds else 'j'}.out",
         *([f"--array={seeds}    # seeds"] if seeds else []),
-        *options,
+        *map(shlex.quote, options),
     ]
 
 

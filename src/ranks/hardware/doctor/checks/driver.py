@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from ranks.hardware.catalogue.gpus import find
+from ranks.hardware.catalogue.gpus import find, squash
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 
 NVIDIA, AMD = "0x10de", "0x1002"
@@ -126,7 +126,7 @@ def judge(facts: DriverFacts, asked: Asked) -> Iterator[Finding]:
     found = f"{len(facts.cards)} x {names}; driver {facts.driver}, CUDA up to {facts.cuda}"
     if asked.gpus is not None and len(facts.cards) != asked.gpus:
         yield failure("gpus", found, f"{asked.gpus} GPUs", "end this machine and rent another, or ask the provider")
-    elif asked.expect and any(asked.expect.lower() not in card["name"].lower() for card in facts.cards):
+    elif asked.expect and any(squash(asked.expect) not in squash(card["name"]) for card in facts.cards):
         yield failure("gpus", found, asked.expect, "end this machine and rent another, or ask the provider")
     else:
         yield ok("gpus", found)
