@@ -182,7 +182,7 @@ def small() -> Config:
     return replace(
         Config(),
         clips=ClipConfig(size=64),
-        net=VideoNetConfig(width=16, blocks=(1, 1, 2, 2), stem_stride=(1, 4, 4)),
+        net=VideoNetConfig(width=16, blocks=(1, 1, 2, 1), stem_stride=(1, 4, 4)),
         optim=OptimConfig(lr=3e-3, weight_decay=0.05, warmup_updates=100),
         epoch_clips=6_400,
         global_batch=32,
