@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from ranks.errors import UserError
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.tables.baselines import (
     difference_energies,
@@ -15,6 +19,8 @@ from ranks.workloads.video_behavior.tables.baselines import (
     shuffled_in_time,
     with_one,
 )
+from ranks.workloads.video_behavior.tables.table import table
+from ranks.workloads.video_behavior.tables.task import trained
 from tests.video_behavior.example_frames import CPU, SMALL, example_frames, pixels_of
 
 
@@ -55,3 +61,19 @@ def test_shuffled_clips_keep_their_frames_and_the_centre() -> None:
     assert order_BT[0].tolist() != list(range(17))
     assert sorted(order_BT[0].tolist()) == list(range(17))
     assert order_BT[:, 8].tolist() == [8, 8]
+
+
+def test_a_training_of_the_table_that_has_finished_is_kept(tmp_path: Path) -> None:
+    data, cfg = example_frames(), replace(SMALL, eval_stride=8)
+    first = trained(cfg, data, tmp_path, "net-0", 0)
+    rows = (tmp_path / "net-0" / "metrics.jsonl").read_bytes()
+    again = trained(cfg, data, tmp_path, "net-0", 0)
+    assert (tmp_path / "net-0" / "metrics.jsonl").read_bytes() == rows
+    assert again.seconds == first.seconds > 0
+    for name, values in first.net.state_dict().items():
+        assert torch.equal(values, again.net.state_dict()[name]), name
+
+
+def test_a_table_without_a_seed_is_refused() -> None:
+    with pytest.raises(UserError, match="--seeds 0"):
+        table(seeds=0)

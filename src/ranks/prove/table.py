@@ -14,21 +14,25 @@ from ranks.workloads import load
 NOT_SHOWN = ("bar", "passed")
 
 
-def prove_table(workload: str, *, quick: bool, instances: Path | None, out: Path) -> int:
+def prove_table(workload: str, *, quick: bool, instances: Path | None, out: Path, seeds: int | None = None) -> int:
     """Make the tables of a workload and compare each row with its bar; the exit code. Raises UserError."""
     table: Callable[..., Mapping[str, Any]] | None = getattr(load(workload), "table", None)
     if table is None:
         raise UserError(
             f"ranks prove table {workload}", "the workload has no table", "define table(quick) in its module"
         )
-    more: dict[str, Path] = {}
+    more: dict[str, Path | int] = {}
+    if seeds is not None:
+        if "seeds" not in inspect.signature(table).parameters:
+            raise UserError(f"--seeds {seeds}", f"the table of {workload} takes no seeds", "leave the flag out")
+        more["seeds"] = seeds
     if instances is not None:
         if "instances" not in inspect.signature(table).parameters:
             raise UserError(
                 f"--instances {instances}", f"the table of {workload} takes no instances", "leave the flag out"
             )
         more["instances"] = instances
-    report = Report("table", workload, {"quick": quick})
+    report = Report("table", workload, {"quick": quick} | ({} if seeds is None else {"seeds": seeds}))
     result = table(quick=quick, **more)
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = result["tables"]
     for title, rows in tables.items():

@@ -63,18 +63,27 @@ def survive(
     )
 
 
-def table(workload: str, /, *, quick: bool = False, instances: Path | None = None, out: Path = Path("results")) -> int:
+def table(
+    workload: str,
+    /,
+    *,
+    quick: bool = False,
+    instances: Path | None = None,
+    seeds: int | None = None,
+    out: Path = Path("results"),
+) -> int:
     """Make the tables of a workload and compare each row with its bar.
 
     Args:
         workload: Its name, or the path of your own file.
         quick: Fewer cases, the same comparison.
         instances: A folder of public instances to compare on, for workloads whose table takes one.
+        seeds: Seeds to train, for workloads whose table takes them.
         out: Folder of the result file.
     """
     from ranks.prove.table import prove_table
 
-    return prove_table(workload, quick=quick, instances=instances, out=out)
+    return prove_table(workload, quick=quick, instances=instances, out=out, seeds=seeds)
 
 
 PROOFS: dict[str, tuple[str, Callable[..., int]]] = {

@@ -182,20 +182,20 @@ def small() -> Config:
     return replace(
         Config(),
         clips=ClipConfig(size=64),
-        net=VideoNetConfig(width=8, blocks=(1, 2, 3, 4)),
+        net=VideoNetConfig(width=16, blocks=(1, 1, 2, 1), stem_stride=(1, 4, 4)),
         optim=OptimConfig(lr=3e-3, weight_decay=0.05, warmup_updates=100),
         epoch_clips=6_400,
-        global_batch=64,
-        iterations=1_700,
-        eval_every=100,
-        eval_stride=8,
+        global_batch=32,
+        iterations=7_000,
+        eval_every=500,
+        eval_stride=16,
     )
 
 
 def demo() -> Config:
     """3 to 5 minutes on 2 CPU cores, with a small rendered study of 10 animals."""
     rendered = RenderedConfig(animals=10, seconds=30.0)
-    return replace(small(), rendered=rendered, iterations=200, epoch_clips=3_200, eval_every=50)
+    return replace(small(), rendered=rendered, iterations=400, epoch_clips=3_200, eval_every=100)
 
 
 PRESETS: dict[str, Callable[[], Config]] = {"full": Config, "small": small, "demo": demo}

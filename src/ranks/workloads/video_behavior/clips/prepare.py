@@ -45,15 +45,19 @@ def rendered_frames(rendered: RenderedConfig, cfg: Config) -> LabelledFrames:
     return frames_of_study(rendered_folder(rendered, cfg.clips.size), cfg)
 
 
+def cache_folder() -> Path:
+    """Where rendered studies are kept."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "ranks" / "video-behavior"
+
+
 def rendered_folder(rendered: RenderedConfig, clip_size: int) -> Path:
     """The folder of a rendered study, from the cache or rendered now. Its videos have the size of the clips (or the
     next even number) where the settings name none: larger clips of small videos would show nothing more."""
     size = rendered.size or clip_size + clip_size % 2
     plan = StudyPlan(**asdict(replace(rendered, size=size)))
     identity = json.dumps([asdict(plan), renderer_sha256()], sort_keys=True)
-    home = os.environ.get("XDG_CACHE_HOME")
-    cache = (Path(home) if home else Path.home() / ".cache") / "ranks" / "video-behavior"
-    folder = cache / f"study-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    folder = cache_folder() / f"study-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     render_study(plan, folder)
     return folder

@@ -6,19 +6,24 @@ animals have cameras, coats and lights that training animals never have.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from ranks.errors import UserError
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
-from ranks.workloads.video_behavior.clips.prepare import rendered_frames
+from ranks.workloads.video_behavior.clips.prepare import cache_folder, rendered_frames
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, RenderedConfig
 from ranks.workloads.video_behavior.tables.baselines import energy_f1, majority_f1, shuffled_in_time, split_by_clip
 from ranks.workloads.video_behavior.tables.task import (
@@ -61,11 +66,20 @@ class TableSettings:
     """The study of the reported figures; its seed is drawn after the trainings."""
 
 
-def settings_of(quick: bool) -> TableSettings:
-    """`quick`: one seed and a few updates on a small study; the same comparisons, which then fail."""
+class SeedNets(NamedTuple):
+    """The nets of one seed: the net, the net on one frame, and the net trained with the origin's split."""
+
+    net: TrainedNet
+    one_frame: TrainedNet
+    leak: TrainedNet
+
+
+def settings_of(quick: bool, seeds: int | None = None) -> TableSettings:
+    """`seeds`: how many, by default three. `quick`: one seed and a few updates on a small study; the same comparisons,
+    which then fail."""
     cfg = PRESETS["small"]()
     if not quick:
-        return TableSettings(SEEDS, cfg, cfg.rendered)
+        return TableSettings(SEEDS if seeds is None else seeds, cfg, cfg.rendered)
     rendered = RenderedConfig(animals=10, seconds=12.0, size=32)
     cfg = replace(
         cfg,
@@ -77,27 +91,29 @@ def settings_of(quick: bool) -> TableSettings:
         eval_every=6,
         eval_stride=8,
     )
-    return TableSettings(SEEDS_QUICK, cfg, rendered)
+    return TableSettings(SEEDS_QUICK if seeds is None else seeds, cfg, rendered)
 
 
-def table(quick: bool = False) -> dict[str, Any]:
-    """Train the nets, then measure them: {"tables", "passed", "facts"}, ready for JSON."""
-    settings = settings_of(quick)
+def table(quick: bool = False, seeds: int | None = None) -> dict[str, Any]:
+    """Train the nets, seed by seed, then measure them: {"tables", "passed", "facts"}, ready for JSON.
+
+    `seeds`: how many, by default three. A training that was interrupted goes on, and a finished one is kept, also for
+    a later table with more seeds; with `quick` all are new. Raises UserError.
+    """
+    if seeds is not None and seeds < 1:
+        raise UserError(f"--seeds {seeds}", "a table has one seed or more", "give 1 or more")
+    settings = settings_of(quick, seeds)
     cfg = settings.cfg
     data = rendered_frames(cfg.rendered, cfg)
-    one_frame = replace(cfg, clips=replace(cfg.clips, frames=1), augment=replace(cfg.augment, jitter_frames=0))
     leaky = split_by_clip(data, PIECE_FRAMES, seed=0)
-    with tempfile.TemporaryDirectory(prefix="ranks-table-") as name:
-        folder = Path(name)
-        seeds = range(settings.seeds)
-        nets = [trained(cfg, data, folder, f"net-{seed}", seed) for seed in seeds]
-        one = [trained(one_frame, data, folder, f"one-frame-{seed}", seed) for seed in seeds]
-        leaks = [trained(cfg, leaky, folder, f"leak-{seed}", seed) for seed in seeds]
+    with _trainings_folder(cfg, data, quick) as folder:
+        found = [_trained_nets(cfg, data, leaky, folder, seed) for seed in range(settings.seeds)]
+        nets = [each.net for each in found]
         drawn = replace(settings.fresh, seed=secrets.randbits(31))  # after the last update of any net
         fresh = rendered_frames(drawn, cfg)
         rows = [*_net_rows(nets, fresh, folder), *_harder_rows(nets, drawn, cfg, folder)]
-        baselines = _baseline_rows(nets, one, data, fresh, folder)
-        leak = _leak_rows(nets, leaks, data, leaky, folder)
+        baselines = _baseline_rows(nets, [each.one_frame for each in found], data, fresh, folder)
+        leak = _leak_rows(nets, [each.leak for each in found], data, leaky, folder)
         minutes = np.mean([net.seconds for net in nets]) / 60
     tables = {
         "The net on animals, cameras, coats and lights that it never saw": [asdict(row) for row in rows],
@@ -115,6 +131,33 @@ def table(quick: bool = False) -> dict[str, Any]:
             "the study of the figures": f"seed {drawn.seed}, drawn after the trainings, sha256 {fresh.sha256[:12]}",
         },
     }
+
+
+def _trained_nets(cfg: Config, data: LabelledFrames, leaky: LabelledFrames, folder: Path, seed: int) -> SeedNets:
+    """Train the nets of a seed, or read them where they were trained before."""
+    one_frame = replace(cfg, clips=replace(cfg.clips, frames=1), augment=replace(cfg.augment, jitter_frames=0))
+    train = partial(trained, folder=folder, seed=seed)
+    return SeedNets(
+        train(cfg, data, name=f"net-{seed}"),
+        train(one_frame, data, name=f"one-frame-{seed}"),
+        train(cfg, leaky, name=f"leak-{seed}"),
+    )
+
+
+@contextmanager
+def _trainings_folder(cfg: Config, data: LabelledFrames, quick: bool) -> Iterator[Path]:
+    """Where the runs are: in the cache, by settings, frames and the workload's code; with `quick` for this table."""
+    if quick:
+        with tempfile.TemporaryDirectory(prefix="ranks-table-") as name:
+            yield Path(name)
+        return
+    digest = hashlib.sha256(json.dumps([asdict(cfg), data.sha256], sort_keys=True, default=str).encode())
+    package = Path(__file__).parents[1]
+    for path in (*sorted(package.glob("net/*.py")), *sorted(package.glob("clips/*.py")), package / "training.py"):
+        digest.update(path.read_bytes())
+    folder = cache_folder() / f"table-{digest.hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
 
 
 def _row(what: str, values: Sequence[float], bar: str = "", passed: bool | None = None) -> BehaviorRow:

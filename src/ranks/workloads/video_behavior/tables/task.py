@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,9 @@ from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.distributed.world import World
 from ranks.engine.export.load_export import load_export
+from ranks.engine.files.jsonl import iter_rows
+from ranks.engine.runs.folder import METRICS_FILE
+from ranks.engine.runs.metrics_rows import RowTotals
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.config import Config
@@ -32,7 +34,8 @@ from ranks.workloads.video_behavior.validation import (
 
 @dataclass(frozen=True)
 class TrainedNet:
-    """A net after its training, how its probabilities become labels, and how long it trained."""
+    """A net after its training, how its probabilities become labels, and the seconds of all its iterations, validation
+    and saves with them."""
 
     net: nn.Module
     cfg: Config
@@ -42,22 +45,30 @@ class TrainedNet:
 
 def table_world(folder: Path, name: str, seed: int) -> World:
     """A world of one rank with all cores, whose run is in `folder`."""
-    config = RunConfig(seed=seed, runs_dir=folder, name=name, threads=available_cores(), save_every="1h")
+    config = RunConfig(seed=seed, runs_dir=folder, name=name, threads=available_cores(), save_every="5m")
     return World.join(config, device="cpu", workload="video-behavior")
 
 
 def trained(cfg: Config, data: LabelledFrames, folder: Path, name: str, seed: int) -> TrainedNet:
-    """Train a net as `ranks train` does, and choose its smoothing on the validation animals."""
+    """Train a net as `ranks train` does, and choose its smoothing on the validation animals. A run of this name in the
+    folder goes on, and a finished one is kept."""
     world = table_world(folder, name, seed)
     try:
-        start = time.perf_counter()
         summary = train(cfg, world, data)
-        seconds = time.perf_counter() - start
+        seconds = training_s(summary.folder)
         net, _ = load_export(summary.folder / "export" / "model.safetensors", R2Plus1DNet, f"the net {name}")
         choice = choose_labels(net, ClipCutter(data, cfg.clips, world.device), world)
     finally:
         world.leave()
     return TrainedNet(net, replace(cfg, classes=data.classes), choice, seconds)
+
+
+def training_s(folder: Path) -> float:
+    """Seconds of all iterations of a run, over all its sessions."""
+    totals = RowTotals()
+    for row in iter_rows(folder / METRICS_FILE):
+        totals.add(row)
+    return totals.iterations_s
 
 
 def scores_on(found: TrainedNet, data: LabelledFrames, folder: Path) -> tuple[BehaviorScores, BehaviorScores]:
