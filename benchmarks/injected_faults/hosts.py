@@ -72,9 +72,10 @@ class Host:
         doctor = [sys.executable, "-m", "ranks", "doctor", "--json", "--ranks", "2", "--checkpoint-gb", "0.2"]
         inside = ["nsenter", f"--net=/run/netns/{self.network}"]
         inside += ["unshare", "--pid", "--mount", "--uts", "--fork", "--mount-proc", "--kill-child"]
+        # No exec: the programs that a fault starts are then no children of the doctor.
         before = [f"{{ {line} }}" if line.endswith("&") else line for line in self.before]  # not the whole list behind
-        script = " && ".join([f"hostname {self.name}", "ip link set lo up", *before, 'exec "$@"'])
-        return [*inside, "sh", "-c", script, "sh", *doctor, *self.flags]
+        script = " && ".join([f"hostname {self.name}", "ip link set lo up", *before, '"$@"'])
+        return [*inside, "sh", "-c", f"{script}; exit $?", "sh", *doctor, *self.flags]
 
 
 def _remove_cgroup(group: Path) -> None:

@@ -81,7 +81,12 @@ def doctor(result: Result) -> Iterator[str]:
     blind = [case for case in faults.values() if case.get("author", "") != "the doctor's author" and "found" in case]
     yield ""
     yield f"{figures['found']} of {figures['faults']} faults were found with cause and remedy."
-    yield f"{len(blind)} of them were written by someone who had not seen the doctor."
+    yield f"{len(blind)} of them were written by people who had not seen the doctor."
+    if first := result.get("held_out_first_run"):
+        of = first["summary"]
+        yield f"Of the last {of['faults']} of these it found {of['found']} before it was corrected for them."
+    if figures["over_20_s"]:
+        yield f"{figures['over_20_s']} doctors took more than 20 s; both machines of a pair share these cores."
     if figures["clean_runs"]:
         alarms = figures["clean_runs_with_an_alarm"]
         yield f"Of {figures['clean_runs']} runs on machines without a fault {alarms} had an alarm."

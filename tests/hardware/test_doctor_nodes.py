@@ -87,6 +87,7 @@ def bad(other: NodeReport, between: LinkTest, asked: Asked = ASKED) -> list[tupl
         ({}, {"round_trip_s": 0.05}, None, "link latency", "round trip 50.00 ms"),
         ({}, {"there_bytes_per_s": 4e6, "back_bytes_per_s": 4e6}, None, "link", "32 Mbit/s"),
         ({}, {"error": "10.76.0.2 port 5000: timed out"}, None, "link", "timed out"),
+        ({}, {"error": "nothing came back", "only_short_packets": True}, None, "link", "long packets vanish"),
     ],
 )
 def test_what_differs_is_named(
@@ -237,6 +238,37 @@ def both(networks: list[str], folder: Path, flags: list[str], environ: dict[str,
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(one, (0, 1)))
+
+
+def test_packets_that_are_too_long_for_the_network_are_named(networks: list[str]) -> None:
+    """The second host drops what is longer than a tunnel would carry, without a word."""
+    drop = "4,128 0 0 0,37 0 1 1314,6 0 0 2,6 0 0 0"  # classic BPF: frames longer than 1,314 bytes
+    inside = [["nsenter", f"--net=/run/netns/{name}"] for name in networks]
+    server = (
+        "import time; from ranks.hardware.doctor.nodes.link_test import LinkServer; "
+        f"s = LinkServer('{ADDRESSES[1]}'); s.start('token'); print(s.port, flush=True); time.sleep(60)"
+    )
+    client = (
+        "import sys; from ranks.hardware.doctor.nodes.link_test import measure_link; "
+        f"print(measure_link(0, 1, '{ADDRESSES[1]}', int(sys.argv[1]), 'token').only_short_packets)"
+    )
+    tc = ["tc", "filter", "add", "dev", "eth0", "ingress", "bpf", "da", "bytecode", drop]
+    with ExitStack() as closing:
+        for argv in (["tc", "qdisc", "add", "dev", "eth0", "clsact"], tc):
+            subprocess.run([*inside[1], *argv], check=True, capture_output=True)
+        closing.callback(
+            subprocess.run, [*inside[1], "tc", "qdisc", "del", "dev", "eth0", "clsact"], capture_output=True
+        )
+        serving = closing.enter_context(
+            subprocess.Popen([*inside[1], sys.executable, "-c", server], stdout=subprocess.PIPE, text=True)
+        )
+        closing.callback(serving.kill)
+        assert serving.stdout is not None
+        port = serving.stdout.readline().strip()
+        done = subprocess.run(
+            [*inside[0], sys.executable, "-c", client, port], capture_output=True, text=True, timeout=90
+        )
+        assert done.stdout.strip() == "True", done.stderr
 
 
 def test_two_hosts_meet_and_agree(networks: list[str], tmp_path: Path) -> None:
