@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -145,7 +145,7 @@ def _trained_nets(cfg: Config, data: LabelledFrames, leaky: LabelledFrames, fold
 
 
 @contextmanager
-def _trainings_folder(cfg: Config, data: LabelledFrames, quick: bool) -> Iterator[Path]:
+def _trainings_folder(cfg: Config, data: LabelledFrames, quick: bool) -> Generator[Path]:
     """Where the runs are: in the cache, by settings, frames and the workload's code; with `quick` for this table."""
     if quick:
         with tempfile.TemporaryDirectory(prefix="ranks-table-") as name:
