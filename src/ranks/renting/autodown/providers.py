@@ -41,7 +41,7 @@ class ProviderAnswer:
 
 class EndableMachine(Protocol):
     """A machine that can be asked to end. `rental`: another text where the same run is on
-    a machine that was rented anew."""
+    a machine that was rented again."""
 
     @property
     def title(self) -> str: ...
@@ -144,7 +144,7 @@ class CommandMachine:
 
     @property
     def rental(self) -> str:
-        """A machine that was switched off and on again is paid anew."""
+        """A machine that was switched off and on again counts again."""
         with suppress(OSError):
             return f"{self.title} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
         return self.title
