@@ -144,7 +144,7 @@ class CommandMachine:
 
     @property
     def rental(self) -> str:
-        """A machine that was switched off and on again is paid again."""
+        """A machine that was switched off and on again counts again."""
         with suppress(OSError):
             return f"{self.title} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
         return self.title
