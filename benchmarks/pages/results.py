@@ -145,24 +145,30 @@ def engine(benchmarks: dict[str, Result]) -> Iterator[Row]:
             yield what, spread(part, "exact_to_fast", "x"), result
 
 
+def measured_parts(benchmarks: dict[str, Result]) -> Iterator[tuple[str, dict[str, Any], Result]]:
+    """The parts of `benchmarks/gpu.py`: name, what was found, and the result file."""
+    for kind, result in benchmarks.items():
+        if kind.startswith("workloads_"):
+            for name, part in result["parts"].items():
+                yield name, part, result
+
+
 def same_bits(benchmarks: dict[str, Result]) -> Iterator[Row]:
     """The quick check of `benchmarks/gpu.py`."""
-    for result in benchmarks.values():
-        for name, part in result.get("parts", {}).items():
-            if name.startswith("L3"):
-                figure = "equal fingerprints" if part["ok"] else "**failed**, see the file"
-                yield f"1 and 4 ranks, {result['device']}:{name[2:].rstrip()}", figure, result
+    for name, part, result in measured_parts(benchmarks):
+        if name.startswith("L3"):
+            figure = "equal fingerprints" if part["ok"] else "**failed**, see the file"
+            yield f"1 and 4 ranks, {result['device']}:{name[2:].rstrip()}", figure, result
 
 
 def workloads(benchmarks: dict[str, Result]) -> Iterator[Row]:
     """The parts of `benchmarks/gpu.py` that have a rate."""
-    for result in benchmarks.values():
-        for name, part in result.get("parts", {}).items():
-            what, figure = f"{name}, {result['device']}", "**failed**, see the file"
-            if part["ok"]:
-                what, figure = rate(name, result["device"], part["found"])
-            if figure:
-                yield what, figure, result
+    for name, part, result in measured_parts(benchmarks):
+        what, figure = f"{name}, {result['device']}", "**failed**, see the file"
+        if part["ok"]:
+            what, figure = rate(name, result["device"], part["found"])
+        if figure:
+            yield what, figure, result
 
 
 def rate(name: str, device: str, found: Result) -> tuple[str, str]:
