@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from ranks.errors import UserError
 
