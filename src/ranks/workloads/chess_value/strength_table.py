@@ -44,7 +44,7 @@ BARS: Mapping[str, float] = {"tables": 120.0, "material": 250.0}
 
 
 def material_values() -> TableValues:
-    """The means of the tables over their squares: what a piece is worth, wherever it stands."""
+    """The means of the tables over their squares: what a piece is worth on any square."""
     values_PKS = default_values()
     means_PK1 = np.rint(values_PKS[:, :, 8:56].mean(2, keepdims=True)).astype(np.int32)
     means_PK1[:, 5] = 0
