@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from ranks.errors import UserError
 
@@ -30,11 +30,17 @@ def identity_of(config: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for f in fields(config):
         if not f.metadata.get(FREE):
-            value = getattr(config, f.name)
-            out[f.name] = (
-                identity_of(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
-            )
+            out[f.name] = _plain(getattr(config, f.name))
     return out
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    if is_dataclass(value):
+        return identity_of(value)
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in cast("tuple[Any, ...]", value))
+    return str(value) if isinstance(value, Path) else value
 
 
 def at_least(least: int, config: Any, *names: str) -> None:
