@@ -109,7 +109,7 @@ def pod(image: str) -> dict[str, Any]:
     try:
         said = {"ranks --version": run(*ssh, "bash -lc 'ranks --version'").strip()}
         pushed = run(
-            sys.executable, "-m", "ranks", "push", str(folder / "data"), "root@127.0.0.1:/work", "--ssh", options
+            sys.executable, "-m", "ranks", "push", str(folder / "data"), "root@127.0.0.1:/work", f"--ssh={options}"
         )
         said["ranks push"] = pushed.strip().splitlines()[-1]
     finally:

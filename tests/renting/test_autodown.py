@@ -183,11 +183,11 @@ def test_a_watcher_that_is_started_again_counts_on_but_not_on_another_machine(tm
     assert began_at(path, "pod 2", 400.0) == 400.0
 
 
-def test_a_job_that_does_not_end_is_killed_at_the_second_request() -> None:
+def test_a_job_that_does_not_end_is_killed() -> None:
     shell = subprocess.Popen(["bash", "-c", "trap 'exit 1' TERM; echo ready; sleep 1000; :"], stdout=subprocess.PIPE)
     assert shell.stdout is not None
     shell.stdout.readline()
-    machine = SkyPilotMachine(shell.pid, idle_s=300.0)
+    machine = SkyPilotMachine(shell.pid, idle_s=300.0, kill_s=0.0)
     assert machine.end().text == "its job is asked to end"  # the shell waits for its program
     assert machine.end().text == "its job is killed"
     shell.communicate()  # ends with the last process
@@ -195,6 +195,6 @@ def test_a_job_that_does_not_end_is_killed_at_the_second_request() -> None:
     assert machine.end().text.startswith("its job has ended")
 
 
-def test_a_machine_that_is_rented_anew_counts_anew() -> None:
+def test_a_machine_that_is_rented_again_counts_from_its_own_start() -> None:
     first, again = SkyPilotMachine(1, 300.0, "sky-1"), SkyPilotMachine(9, 300.0, "sky-1")
     assert first.rental == again.rental != SkyPilotMachine(1, 300.0, "sky-2").rental

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -171,7 +172,9 @@ class SkyPilotMachine:
     job_pid: int
     idle_s: float
     task_id: str = ""
-    _asked: list[int] = field(default_factory=list[int], init=False, repr=False)
+    kill_s: float = 300.0
+    """After the first request: the job, which may still evaluate, is killed."""
+    _asked_at: list[float] = field(default_factory=list[float], init=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -180,17 +183,17 @@ class SkyPilotMachine:
     @property
     def alarm_s(self) -> float:
         """SkyPilot looks once a minute, and a cloud takes some minutes to end a machine."""
-        return self.idle_s + 300.0
+        return self.kill_s + self.idle_s + 300.0
 
     @property
     def rental(self) -> str:
         return f"{self.title} {self.task_id}".strip()
 
     def end(self) -> ProviderAnswer:
-        """End the job: its shell first, and at the second request all of its processes by force, since a shell waits
-        for the program that it runs."""
-        force = bool(self._asked)
-        self._asked.append(self.job_pid)
+        """End the job: its shell is asked, which waits for the program that it runs; after `kill_s` all of its
+        processes are killed."""
+        self._asked_at.append(time.monotonic())
+        force = len(self._asked_at) > 1 and self._asked_at[-1] - self._asked_at[0] >= self.kill_s
         try:
             shell = psutil.Process(self.job_pid)
             for process in [*shell.children(recursive=True), shell] if force else [shell]:
