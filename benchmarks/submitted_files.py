@@ -107,23 +107,44 @@ def modal_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
     submit = ["ranks", "submit", "modal", "graph-coloring", "--gpus", "none", "--ranks", "2", "--image", "me/ranks:1"]
     submit += ["--price", "1", "--no-forecast", "--name", "away", TRAIN]
     subprocess.run(submit, cwd=folder, env=env, check=True, capture_output=True)
-    path = folder / "away.modal.py"
+    path = folder / "away_modal.py"
     text = path.read_text()
     assert '"--runs-dir", "/runs"' in text
     path.write_text(text.replace("/runs", f"{folder}/volume"))  # the volume of this machine
     call = (
-        "import importlib.util as u; s = u.spec_from_file_location('app', 'away.modal.py'); m = u.module_from_spec(s); "
+        "import importlib.util as u; s = u.spec_from_file_location('app', 'away_modal.py'); m = u.module_from_spec(s); "
         "s.loader.exec_module(m); import modal; print(modal.__version__, m.train.local([]), m.train.local([]))"
     )
     done = subprocess.run([python, "-c", call], cwd=folder, env=env, capture_output=True, text=True)
-    listed = subprocess.run([f"{Path(python).parent}/modal", "run", "away.modal.py", "--help"], cwd=folder, env=env,
+    listed = subprocess.run([f"{Path(python).parent}/modal", "run", "away_modal.py", "--help"], cwd=folder, env=env,
                             capture_output=True, text=True)  # fmt: skip
+    origin_app = [
+        "ranks",
+        "submit",
+        "modal",
+        "chess-value",
+        "--gpus",
+        "B200:4",
+        "--image",
+        "me/ranks:1",
+        "--price",
+        "25",
+    ]
+    subprocess.run(
+        [*origin_app, "--no-forecast", "--name", "origin"], cwd=folder, env=env, check=True, capture_output=True
+    )
+    show = [f"{Path(python).parent}/modal", "run", "origin_modal.py", "--help"]
+    origin_help = subprocess.run(show, cwd=folder, env=env, capture_output=True, text=True).stdout
     exported = sorted(file.name for file in (folder / "volume/away/export").glob("*"))
     return {
         "called": done.stdout.splitlines()[-1:] or done.stderr.splitlines()[-5:],
         "exported": exported,
         "help_of_modal_run": listed.stdout.splitlines(),
-        "right": done.returncode == 0 and "model.safetensors" in exported and "--train-flags" in listed.stdout,
+        "help_of_modal_run_with_the_flags_of_the_origin": origin_help.splitlines(),
+        "right": done.returncode == 0
+        and "model.safetensors" in exported
+        and "--train-flags" in listed.stdout
+        and all(flag in origin_help for flag in ("--max-positions", "--stockfish-games", "--batch-size")),
     }
 
 

@@ -50,6 +50,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "Modal: no number": ([*MODAL, "--gpus", "B200"], "write --gpus B200:4"),
     "Modal: no price": ([*MODAL[:-2], "--gpus", "B200:4"], "--price"),
     "Modal: too long": ([*MODAL, "--gpus", "B200:4", "--hours", "48"], "give --hours 24, and more --starts"),
+    "Modal: a name with periods": ([*MODAL, "--gpus", "B200:4", "--out", "a.b.py"], "no file of such a name"),
     "Modal: a workload": (["modal", "graph-colour", *MODAL[2:], "--gpus", "B200:4"], "did you mean graph-coloring?"),
 }
 
@@ -122,10 +123,10 @@ def test_several_nodes_share_a_volume_and_one_of_them_is_watched(work: Path) -> 
 def test_the_app_is_python_that_tries_again_and_keeps_the_runs(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["submit", *MODAL, "--gpus", "B200:4", "--starts", "2", "--max-cost", "60", "--secrets", "hf"]) == 0
     said = capsys.readouterr().out
-    text = (work / "graph-coloring.modal.py").read_text()
-    compile(text, "graph-coloring.modal.py", "exec")
+    text = (work / "graph-coloring_modal.py").read_text()
+    compile(text, "graph-coloring_modal.py", "exec")
     assert "price: at most 400.00 (8 h x 2 starts x 25.00 an hour)" in said
-    assert "nothing was started; start it: modal run --detach graph-coloring.modal.py" in said
+    assert "nothing was started; start it: modal run --detach graph-coloring_modal.py" in said
     for part in (
         ".entrypoint([])",
         '.workdir("/root")',

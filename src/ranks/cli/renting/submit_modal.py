@@ -52,7 +52,7 @@ class SubmitModalFlags:
     name: str | None = None
     """Name of the run; by default the workload's name."""
     out: Path | None = None
-    """The file; by default NAME.modal.py."""
+    """The file; by default NAME_modal.py."""
     overwrite: bool = False
     """Replace a file of that name."""
     yes: bool = False
@@ -98,8 +98,11 @@ def submit_modal(argv: Sequence[str]) -> int:
     )
     if not flags.no_forecast:
         show_forecast(request, flags.profile)
-    path = flags.out or Path(f"{name}.modal.py")
-    text = app_text(request, app, command)
+    path = flags.out or Path(f"{name.replace('.', '_')}_modal.py")
+    if path.suffix != ".py" or "." in path.stem:
+        found = "modal run takes no file of such a name"
+        raise UserError(f"--out {path}", found, "end it with .py, without another period")
+    text = app_text(request, app, command, str(path))
     compile(text, str(path), "exec")  # what is written is Python
     write_file(path, text, asked, overwrite=flags.overwrite)
     print(text)
