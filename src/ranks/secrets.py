@@ -12,7 +12,8 @@ from typing import Any
 from ranks.errors import UserError
 
 NAME = re.compile(
-    r"(^|_)(secret|password|passwd|passphrase|credentials?|(api|access|private|auth|secret|signing|account)_?key"
+    r"(^|_)(secret|(pg)?password|passwd|sshpass|mysql_pwd|github_pat|passphrase|credentials?"
+    r"|(api|access|private|auth|secret|signing|account|storage|kaggle)_?key"
     r"|(api|access|auth|hf|hub|bearer|refresh|session|login)_?token|token)$",
     re.IGNORECASE,
 )
