@@ -13,6 +13,7 @@ from pages.chess import chess
 from pages.coloring import coloring
 from pages.hardware import before_renting, in_short, while_running
 from pages.on_policy import on_policy
+from pages.renting import rented
 from pages.results import headlines, results
 from pages.selfplay import self_play, spiking
 from pages.trading import trading
@@ -22,6 +23,7 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """Every figure, by section."""
     yield from results(proofs, benchmarks)
     yield from in_short(proofs, benchmarks)
+    yield from rented(proofs, benchmarks)
 
 
 PROOFS = ROOT / "results"
