@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
 from ranks.chess.players.player import Player
+from ranks.chess.players.spec import before_number
 from ranks.engine.export.about import read_about
 from ranks.engine.files.regular import DamagedFile
+from ranks.engine.runs.checkpoints.pick import run_and_checkpoint
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
@@ -20,18 +21,14 @@ PLAYERS = {
     "model": "ranks.workloads.run_players:model_player",
 }
 RUNS = Path("runs")
-NAME = re.compile(r"(.+?)(?:/(?:best|latest|[0-9]{1,18}))?/?(?:@[^@/]*)?")
-"""A run's name or path, then an iteration, then a number."""
 
 
 def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
     """The player of a run, by the factory that its workload names as RUN_PLAYER. Raises UserError: no such run, or a
     workload whose nets do not play chess."""
     asked = f"the player '{spec}'"
-    match = NAME.fullmatch(argument or "")
-    if match is None:
-        raise UserError(asked, "the name of a run is missing", "write run:RUN, e.g. run:demo")
-    folder = find_folder(match[1], RUNS, asked)
+    run, _ = run_and_checkpoint(before_number(argument), asked)
+    folder = find_folder(run, RUNS, asked)
     workload = RunFolder(folder).read_settings()["workload"]
     factory = _factories("RUN_PLAYER").get(workload)
     if factory is None:
@@ -44,7 +41,7 @@ def model_player(spec: str, argument: str | None, options: Mapping[str, str]) ->
     """The player of a model that `ranks fetch` brought, by the factory that its workload names as MODEL_PLAYER. Raises
     UserError: no such folder, damaged, or a workload whose models do not play chess."""
     asked = f"the player '{spec}'"
-    folder = Path((argument or "").rpartition("@")[0] if "@" in (argument or "") else argument or "")
+    folder = Path(before_number(argument))
     try:
         about = read_about(folder)
     except DamagedFile as damage:

@@ -85,6 +85,18 @@ def number(spec: str, argument: str | None, least: int, most: int, usage: str) -
     return int(argument)
 
 
+def before_number(argument: str | None) -> str:
+    """NAME of NAME[@NUMBER], whatever follows the @. An @ in the name of a folder is no number's."""
+    name, at, rest = (argument or "").rpartition("@")
+    return name if at and "/" not in rest else argument or ""
+
+
+def name_and_number(spec: str, argument: str | None, least: int, most: int, usage: str) -> tuple[str, int | None]:
+    """The two parts of NAME@NUMBER; None without an @. Raises UserError if the number is out of range."""
+    name, at, text = (argument or "").rpartition("@")
+    return (name, number(spec, text, least, most, usage)) if at else (text, None)
+
+
 def no_argument(spec: str, argument: str | None) -> None:
     """Raises UserError if a player that takes no argument is given one."""
     if argument is not None:

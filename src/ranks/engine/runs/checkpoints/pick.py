@@ -16,6 +16,15 @@ from ranks.engine.runs.folder import listing, name_of
 from ranks.errors import UserError
 
 
+def run_and_checkpoint(text: str, asked: str) -> tuple[str, str]:
+    """The two parts of RUN[/CHECKPOINT], with best, latest or an iteration; best without one. Raises UserError."""
+    match = re.fullmatch(r"(.+?)(?:/(best|latest|[0-9]{1,18}))?/?", text)
+    if match is None:
+        do = "write RUN or RUN/ITERATION, e.g. demo, demo/20, demo/best; as a chess player run:RUN"
+        raise UserError(asked, "the name of a run is missing", do)
+    return match[1], match[2] or "best"
+
+
 def pick_checkpoint(run_folder: Path, which: str, asked: str) -> Checkpoint:
     """The checkpoint named `best` (lowest score), `latest` (newest intact), or by its iteration.
     Raises UserError."""

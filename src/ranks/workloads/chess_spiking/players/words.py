@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ranks.chess.players.player import Player
-from ranks.chess.players.spec import no_options, number
+from ranks.chess.players.spec import name_and_number, no_options
 from ranks.chess.players.tree_search import MOST_SIMULATIONS
+from ranks.engine.runs.checkpoints.pick import run_and_checkpoint
 from ranks.errors import UserError
 from ranks.workloads.chess_spiking.players.net_player import net_player
 from ranks.workloads.chess_spiking.players.saved_net import SHIPPED, SavedNet, from_files, from_run
@@ -21,30 +21,24 @@ RUN_USAGE = "run:RUN[/ITERATION][@SIMULATIONS], e.g. run:demo, run:demo/20@64; I
 def shipped_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
     """`chess-spiking[@SIMULATIONS]`: the trained net of the package."""
     no_options(spec, options)
-    name, simulations = _simulations(spec, argument or "", SHIPPED_USAGE)
+    name, simulations = name_and_number(spec, argument, 0, MOST_SIMULATIONS, SHIPPED_USAGE)
     if name:
         raise UserError(f"the player '{spec}'", f"simulations follow an @, not '{name}'", f"write {SHIPPED_USAGE}")
-    return net_player(spec, from_files(SHIPPED, f"the player '{spec}'"), simulations)
+    return net_player(spec, from_files(SHIPPED, f"the player '{spec}'"), _or_default(simulations))
 
 
 def run_player(spec: str, argument: str | None, options: Mapping[str, str]) -> Player:
     """`run:RUN[/ITERATION][@SIMULATIONS]`: the net of a run, without ITERATION that of its best checkpoint."""
     no_options(spec, options)
-    name, simulations = _simulations(spec, argument or "", RUN_USAGE)
-    return net_player(spec, net_of_run(name, f"the player '{spec}'"), simulations)
+    name, simulations = name_and_number(spec, argument, 0, MOST_SIMULATIONS, RUN_USAGE)
+    return net_player(spec, net_of_run(name, f"the player '{spec}'"), _or_default(simulations))
 
 
 def net_of_run(name: str, asked: str) -> SavedNet:
     """The net of RUN[/ITERATION]. Raises UserError."""
-    match = re.fullmatch(r"(.+?)(?:/(best|latest|[0-9]{1,18}))?/?", name)
-    if match is None:
-        raise UserError(asked, "the name of a run is missing", f"write {RUN_USAGE}")
-    return from_run(match[1], match[2] or "best", asked)
+    run, which = run_and_checkpoint(name, asked)
+    return from_run(run, which, asked)
 
 
-def _simulations(spec: str, argument: str, usage: str) -> tuple[str, int]:
-    """NAME@SIMULATIONS -> the two. Raises UserError."""
-    name, at, simulations = argument.rpartition("@")
-    if not at:
-        return argument, SIMULATIONS
-    return name, number(spec, simulations, 0, MOST_SIMULATIONS, usage)
+def _or_default(simulations: int | None) -> int:
+    return SIMULATIONS if simulations is None else simulations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ranks.engine.files.disk import write_durably, writing
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.engine.runs.checkpoints import checkpoint
-from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint
+from ranks.engine.runs.checkpoints.pick import model_weights, pick_checkpoint, run_and_checkpoint
 from ranks.engine.runs.find_run import find_folder
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.update import load_weights as float_weights
@@ -36,7 +35,6 @@ WORKLOAD = "chess-value"
 SHIPPED = Path(__file__).parents[1] / "weights"
 """The trained net of the package; it is absent from a version without one."""
 MODEL, CONFIG = "nnue.safetensors", "config.json"
-RUN_USAGE = "run:RUN[/ITERATION][@NODES], e.g. run:demo, run:demo/20@5000; ITERATION may be best or latest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +59,8 @@ class ShippedNet:
 def from_run(name: str, asked: str, runs_dir: Path = Path("runs")) -> SavedValueNet:
     """The net of RUN[/ITERATION]; without ITERATION that of the best checkpoint, or of the newest where none has a
     score. Raises UserError: no such run, a run of another workload, damaged or other weights."""
-    match = re.fullmatch(r"(.+?)(?:/(best|latest|[0-9]{1,18}))?/?", name)
-    if match is None:
-        raise UserError(asked, "the name of a run is missing", f"write {RUN_USAGE}")
-    which = match[2] or "best"
-    folder = find_folder(match[1], runs_dir, asked)
+    run, which = run_and_checkpoint(name, asked)
+    folder = find_folder(run, runs_dir, asked)
     content = RunFolder(folder).read_settings()
     if content["workload"] != WORKLOAD:
         raise UserError(asked, f"{folder} is a run of {content['workload']}", f"name a run of {WORKLOAD}")
