@@ -45,7 +45,7 @@ def card(facts: CardFacts, repo_id: str, files: Iterable[LocalFile], license_id:
     parts = [
         "\n".join([*front, *tags]),
         f"# {repo_id.partition('/')[2]}",
-        f"A model that [ranks](https://pypi.org/project/ranks) has trained: workload `{about.workload}`, run "
+        f"A model that `ranks` has trained: workload `{about.workload}`, run "
         f"`{about.run}`, iteration {about.iteration:,}.",
         "## Measured",
         *measured(facts),

@@ -73,7 +73,7 @@ class HubClient:
         if not self._token:
             raise UserError(self.asked, f"there is no token in {TOKEN}", NEW_TOKEN)
 
-    def look(self, repo_id: str, revision: str | None = None) -> HubCommit:
+    def model_info(self, repo_id: str, revision: str | None = None) -> HubCommit:
         """The files of a model repository at a branch, tag or commit."""
         with self._errors(repo_id, revision):
             info = self._api.model_info(repo_id, revision=revision, files_metadata=True)

@@ -18,7 +18,7 @@ from ranks.hub.client import HubClient, HubCommit, HubFile
 from ranks.hub.files import (
     NEEDED,
     OPTIONAL,
-    UnfitRepository,
+    RejectedRepository,
     check_folder,
     check_size,
     git_id_of,
@@ -47,7 +47,7 @@ def fetch(client: HubClient, repo_id: str, revision: str | None, folder: Path) -
     """Bring the model of a repository into a folder. Raises UserError; the folder is then as it was."""
     asked = client.asked
     _check_place(folder, repo_id, asked)
-    found = client.look(repo_id, revision)
+    found = client.model_info(repo_id, revision)
     refuse_pickles(repo_id, found.files, asked)
     refuse_no_model(repo_id, found.files, asked)
     wanted = [found.files[name] for name in (*NEEDED, *OPTIONAL) if name in found.files]
@@ -90,7 +90,7 @@ def _download(client: HubClient, repo_id: str, found: HubCommit, wanted: list[Hu
         return check_folder(staging)
     except DamagedFile as damage:
         text = str(damage).replace(f"{staging}{os.sep}", "")
-        raise UnfitRepository(client.asked, f"{repo_id} is damaged: {text}", AGAIN) from None
+        raise RejectedRepository(client.asked, f"{repo_id} is damaged: {text}", AGAIN) from None
 
 
 def check_download(path: Path, file: HubFile) -> None:

@@ -33,7 +33,7 @@ CARD_SUM = re.compile(r"^\| `([\w.-]+)` \| [^|]* \| `([0-9a-f]{64})` \|$", re.MU
 """A line of the table of files in a model card."""
 
 
-class UnfitRepository(UserError):
+class RejectedRepository(UserError):
     """A repository whose files are not taken. Shown as one line."""
 
     def __str__(self) -> str:
@@ -41,20 +41,20 @@ class UnfitRepository(UserError):
 
 
 def refuse_pickles(repo_id: str, names: Iterable[str], asked: str) -> None:
-    """Raises UnfitRepository where a file's name is one of a pickle."""
+    """Raises RejectedRepository where a file's name is one of a pickle."""
     found = sorted(name for name in names if name.lower().endswith(PICKLES))
     if found:
         listed = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         do = "a pickle can run any code when it is read: take a repository with safetensors only"
-        raise UnfitRepository(asked, f"{repo_id} holds pickles ({listed})", do)
+        raise RejectedRepository(asked, f"{repo_id} holds pickles ({listed})", do)
 
 
 def refuse_no_model(repo_id: str, names: Iterable[str], asked: str) -> None:
-    """Raises UnfitRepository where a file is missing that `ranks publish` writes."""
+    """Raises RejectedRepository where a file is missing that `ranks publish` writes."""
     missing = sorted({*NEEDED} - {*names})
     if missing:
         found = f"{repo_id} holds no model of ranks: it has no {', no '.join(missing)}"
-        raise UnfitRepository(asked, found, "name a repository that `ranks publish` has written")
+        raise RejectedRepository(asked, found, "name a repository that `ranks publish` has written")
 
 
 def sha256_of(path: Path) -> str:

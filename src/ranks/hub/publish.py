@@ -11,7 +11,7 @@ from ranks.engine.files.regular import DamagedFile, read_regular
 from ranks.errors import UserError
 from ranks.hub.client import HubClient, HubFile
 from ranks.hub.fetch import check_download
-from ranks.hub.files import LARGE, NEEDED, OPTIONAL, UnfitRepository, refuse_pickles, sha256_of
+from ranks.hub.files import LARGE, NEEDED, OPTIONAL, RejectedRepository, refuse_pickles, sha256_of
 from ranks.secrets import IN_FILE, INSTEAD, is_secret
 
 
@@ -47,11 +47,11 @@ def publish(
     that are not uploaded again are deleted; other files stay."""
     client.need_token()
     client.create(repo_id, private=private)
-    before = client.look(repo_id)
+    before = client.model_info(repo_id)
     refuse_pickles(repo_id, before.files, client.asked)
     stale = [name for name in OPTIONAL if name in before.files and name not in files]
     commit = client.upload(repo_id, folder, list(files), stale, message, before.commit)
-    there = client.look(repo_id, commit).files
+    there = client.model_info(repo_id, commit).files
     with tempfile.TemporaryDirectory(prefix="ranks-publish-") as place:
         for file in files.values():
             _verify(client, repo_id, commit, file, there.get(file.name), Path(place))
@@ -59,10 +59,10 @@ def publish(
 
 
 def _verify(client: HubClient, repo_id: str, commit: str, file: LocalFile, there: HubFile | None, place: Path) -> None:
-    """Compare the sha256 that the hub keeps of a large file; a small one is downloaded. Raises UnfitRepository."""
+    """Compare the sha256 that the hub keeps of a large file; a small one is downloaded. Raises RejectedRepository."""
     do = "run it again; if it happens again, look at the commits of the repository"
     if there is None:
-        raise UnfitRepository(client.asked, f"{file.name} has not arrived in {repo_id}", do)
+        raise RejectedRepository(client.asked, f"{file.name} has not arrived in {repo_id}", do)
     found = there.sha256
     if found is None:
         path = client.download(repo_id, file.name, commit, place)
@@ -70,7 +70,7 @@ def _verify(client: HubClient, repo_id: str, commit: str, file: LocalFile, there
         try:
             check_download(path, there)
         except DamagedFile as damage:
-            raise UnfitRepository(client.asked, f"in {repo_id}, {damage}", do) from None
+            raise RejectedRepository(client.asked, f"in {repo_id}, {damage}", do) from None
     if found != file.sha256:
         text = f"the sha256 of {file.name} in {repo_id} is {found[:12]}, here it is {file.sha256[:12]}"
-        raise UnfitRepository(client.asked, text, do)
+        raise RejectedRepository(client.asked, text, do)
