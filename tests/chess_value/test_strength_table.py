@@ -1,0 +1,43 @@
+"""The table of chess-value, with a net that has learned nothing and few games."""
+
+from __future__ import annotations
+
+import torch
+
+from ranks.chess.engine.evaluator import Evaluator
+from ranks.chess.engine.tables import default_values
+from ranks.workloads.chess_value.config import ValueNetConfig
+from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.nnue import NnueNet
+from ranks.workloads.chess_value.net.quantise import quantise
+from ranks.workloads.chess_value.strength_table import FIRST_RATING, compare, material_values, rated
+
+
+def untrained() -> NnueNet:
+    torch.manual_seed(0)
+    net = build_net(ValueNetConfig(width=16))
+    assert isinstance(net, NnueNet)
+    return net
+
+
+def test_an_untrained_net_loses_to_the_tables_at_equal_nodes_and_misses_the_bar_at_equal_time() -> None:
+    rows = compare(quantise(untrained()), {"tables": Evaluator.of_tables(default_values())}, pairs=2)
+    nodes, timed = rows
+    assert (nodes["kind"], nodes["nodes"], nodes["its nodes"], nodes["passed"]) == ("equal nodes", 2000, 2000, None)
+    assert nodes["won"] + nodes["drawn"] + nodes["lost"] == 4
+    assert nodes["lost"] > nodes["won"]
+    assert timed["kind"] == "equal time"
+    assert timed["passed"] is False
+
+
+def test_a_rating_has_its_games_and_its_interval() -> None:
+    found = rated(quantise(untrained()), pairs=1)
+    assert found["games"] == 8
+    assert found["low"] < found["value"] < min(found["high"], FIRST_RATING)
+
+
+def test_material_is_worth_the_same_on_every_square() -> None:
+    values_PKS = material_values()
+    assert (values_PKS == values_PKS[:, :, :1]).all()
+    pawn, knight, rook, queen = (int(values_PKS[0, kind, 0]) for kind in (0, 1, 3, 4))
+    assert pawn < knight < rook < queen
