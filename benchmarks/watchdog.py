@@ -175,7 +175,8 @@ def run_clean(case: Case) -> dict[str, Any]:
 
 
 def run_long(case: Case) -> dict[str, Any]:
-    """The whole run, with the CPU seconds of the launcher and of the ranks."""
+    """The whole run, with the CPU seconds of the launcher and of the ranks. Raises RuntimeError where it does not end
+    in time: the seconds of a part of it are no result."""
     with Trial(case["ranks"], case["settings"]) as trial:
         pids = [trial.pid_of(rank) for rank in range(case["ranks"])]
         began_s, start = time.monotonic(), trial.launcher_cpu_s()
@@ -189,11 +190,14 @@ def run_long(case: Case) -> dict[str, Any]:
             return trial.process.poll() is not None
 
         first = [cpu_s(pid) for pid in pids]
-        trial.wait(ended, 4 * case["settings"]["iterations"] * LONG_STEP_MS / 1000)
+        asked = case["settings"]["iterations"]
+        trial.wait(ended, 4 * asked * LONG_STEP_MS / 1000)
+        if trial.iterations < asked:
+            raise RuntimeError(f"{trial.iterations} of {asked} iterations were done in time: run it on idle cores")
         rows = trial.telemetry
         main_s, all_s = (now - then for now, then in zip(newest["launcher"], start, strict=True))
         ranks_s = sum(now - then for now, then in zip(newest["ranks"], first, strict=True))
-        counted_s = case["settings"]["iterations"] * case["ranks"] * counters_s()
+        counted_s = asked * case["ranks"] * counters_s()
         sampling_s = max((float(row["sampling_cpu_s"]) for row in rows), default=0.0)
         return {
             "iterations": trial.iterations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,5 +140,5 @@ def load(result: Result) -> str:
 
 
 def plain(text: str) -> str:
-    """Without what would end a cell of a table."""
-    return text.replace("|", "/").replace("\n", " ")
+    """Without what would end a cell of a table, and without the temporary folder of the experiment."""
+    return re.sub(r"/tmp/faults-\w+/", "", text.replace("|", "/").replace("\n", " "))
