@@ -56,6 +56,7 @@ class ProcessLost(Exception):
     a rank."""
 
     hangs = False
+    """Whether it is alive, without progress."""
 
 
 class Stopped(Exception):

@@ -52,11 +52,11 @@ class AdamW:
         self.step = torch.zeros((), dtype=torch.float32, device=self.parameters[0].device)
         """Number of updates; a skipped update does not count."""
         self._one = torch.ones_like(self.step)
-        spared = [n for n, p in enumerate(parameters) if p.ndim < 2] if config.decay_only == "matrices" else []
-        decaying = [n for n in range(len(parameters)) if n not in set(spared)]
+        not_decaying = [n for n, p in enumerate(parameters) if p.ndim < 2] if config.decay_only == "matrices" else []
+        decaying = [n for n in range(len(parameters)) if n not in set(not_decaying)]
         self._groups = [
             (decay, members, [[of[n] for n in members] for of in (self.parameters, self.exp_avg, self.exp_avg_sq)])
-            for decay, members in ((config.weight_decay, decaying), (0.0, spared))
+            for decay, members in ((config.weight_decay, decaying), (0.0, not_decaying))
             if members
         ]
         """Of each weight decay: the numbers of its parameters; the parameters and their moments."""

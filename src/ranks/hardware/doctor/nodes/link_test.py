@@ -133,7 +133,7 @@ def _block_returns(address: str, port: int, token: str, payload: int | None = No
 def _connect(address: str, port: int, token: str, payload: int | None = None) -> socket.socket:
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     connection.settimeout(CONNECT_S)
-    if payload is not None:  # TCP tells it the other side
+    if payload is not None:  # the other side then sends packets of this size too
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, payload)
     try:
         connection.connect((address, port))

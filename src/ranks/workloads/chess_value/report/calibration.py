@@ -16,7 +16,7 @@ from torch import nn
 
 from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
-from ranks.watch.report.figures import INK, panels, percent, save
+from ranks.watch.report.figures import INK, panels, percent, percent_below, save
 from ranks.watch.report.metric_rows import MetricRows
 from ranks.workloads.chess_value.batches import to_batch
 from ranks.workloads.chess_value.evaluation import CALIBRATION_BINS, MOST_POSITIONS, ROWS, VALIDATION
@@ -46,17 +46,12 @@ def draw_calibration(run: RunFolder, settings: Mapping[str, Any], rows: MetricRo
     figure, (panel, amounts) = panels(1, 2, inches=(9, 4.2))
     panel.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle=":", label="calibrated")
     panel.plot(predicted_C[used_C], labelled_C[used_C], "o-", color=INK, linewidth=1.3, label=saved.source)
-    panel.set_xlim(-0.03, 1.03)
     percent(panel, "mean label")
-    panel.xaxis.get_major_locator().set_params(integer=False)
-    panel.xaxis.set_major_formatter("{x:.0%}")
-    panel.set_xlabel("predicted win probability")
+    percent_below(panel, "predicted win probability")
     panel.legend(fontsize=7)
     width = 1 / len(count_C)
     amounts.bar((np.arange(len(count_C)) + 0.5) * width, count_C, width=0.9 * width, color=INK)
-    amounts.xaxis.get_major_locator().set_params(integer=False)
-    amounts.xaxis.set_major_formatter("{x:.0%}")
-    amounts.set_xlabel("predicted win probability")
+    percent_below(amounts, "predicted win probability")
     amounts.set_ylabel("positions")
     return save(figure, path)
 
