@@ -14,9 +14,9 @@ pytest:
 	.venv/bin/python -m pytest
 
 checks:  # at the same time as the tests, which leave a sixth of two cores idle
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/pyright --pythonpath .venv/bin/python
+	.venv/bin/python -m ruff check .
+	.venv/bin/python -m ruff format --check .
+	.venv/bin/python -m pyright --pythonpath .venv/bin/python
 
 .venv/demo.stamp .venv/test.stamp: .venv/%.stamp: $(NEEDS)
 	@command -v $(PYTHON) >/dev/null || { echo "no $(PYTHON) here: install Python 3.11+, or name one: make $* PYTHON=python3.12" >&2; exit 2; }
