@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
-from ranks import __version__
-from ranks.cli import sigterm
+from ranks import __version__, sigterm
 from ranks.errors import GaveUp, Stopped, UserError, of_system_limit
 from ranks.secrets import hide
 

@@ -6,18 +6,16 @@ import contextlib
 import math
 import re
 import shutil
-import signal
-import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ranks import sigterm
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.checkpoints import checkpoint
 from ranks.engine.runs.checkpoints.checkpoint import HostState
@@ -75,16 +73,11 @@ def workspace() -> Generator[Workspace]:
         found = Workspace(Path(folder))
         found.runs.mkdir()
         found.tmp.mkdir()
-        before = signal.signal(signal.SIGTERM, _terminated)
-        try:
-            yield found
-        finally:
-            kill_marked()
-            signal.signal(signal.SIGTERM, before)
-
-
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    sys.exit(128 + signum)
+        with sigterm.raises_system_exit():
+            try:
+                yield found
+            finally:
+                kill_marked()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tyro import _errors as tyro_errors  # private: pyproject.toml limits tyro t
 from tyro.conf import FlagCreatePairsOff, PositionalMetavarFromFieldName
 from tyro.conf import Positional as Positional
 
-from ranks.cli import sigterm
+from ranks import sigterm
 from ranks.cli.flags.advice import RENAMED_FLAGS, Advice
 from ranks.cli.flags.fields import REGISTRY, with_plain_values
 from ranks.errors import UserError, nearest

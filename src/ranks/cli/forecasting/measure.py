@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ranks.cli import sigterm
+from ranks import sigterm
 from ranks.cli.flags.settings import Settings
 from ranks.cli.forecasting.child import MARK, TraceRequest
 from ranks.cli.units import last_line

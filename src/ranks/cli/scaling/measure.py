@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranks.cli import sigterm
+from ranks import sigterm
 from ranks.cli.flags.settings import Settings
 from ranks.cli.flags.split import split_flags
 from ranks.cli.scaling import child

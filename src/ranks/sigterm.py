@@ -14,6 +14,7 @@ from collections.abc import Generator
 from types import FrameType
 
 EXIT_CODE = 128 + signal.SIGTERM
+AGAIN_S = 0.1
 
 
 def exits_at_once() -> None:
@@ -35,13 +36,27 @@ def _end(signum: int, frame: FrameType | None) -> None:
 @contextlib.contextmanager
 def raises_system_exit() -> Generator[None]:
     """Inside, SIGTERM raises SystemExit(143): a command ends the programs that it started, and
-    closes its files."""
+    closes its files.
+
+    Python ignores an exception in a finalizer or in a callback of fork, where the signal may arrive
+    too. The exception is then raised again `AGAIN_S` later, by SIGALRM."""
+    show_unraisable = sys.unraisablehook
 
     def unwind(signum: int, frame: FrameType | None) -> None:
         sys.exit(EXIT_CODE)
 
-    before = signal.signal(signal.SIGTERM, unwind)
+    def ignored(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, SystemExit):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            show_unraisable(unraisable)
+
+    before = {signum: signal.signal(signum, unwind) for signum in (signal.SIGTERM, signal.SIGALRM)}
+    sys.unraisablehook = ignored
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        sys.unraisablehook = show_unraisable
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
