@@ -79,7 +79,7 @@ def test_a_forecast_and_the_run_after_it(
         (["--ranks", "1", "--train=--no-such-flag 3"], "no-such-flag"),
         (["--ranks", "1", "--train=--name 'a"], "close the quotes"),
         (["--ranks", "1", "--train=--ranks 4"], "flags of ranks forecast"),
-        (["--ranks", "1", "--train=--shares 3,1"], "one rank represents all"),
+        (["--ranks", "2", "--train=--shares 3,1"], "--shares 3,1 ..."),
         (["--ranks", "1", "--billing", "0s"], "a unit above 0"),
         (["--ranks", "128"], "a rank needs at least one"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,14 @@ def test_a_file_that_is_no_profile(text: str, tmp_path: Path) -> None:
         Profile.read(path)
 
 
-def a_run(folder: Path, started: float, iteration_s: float, width: int = 16, ranks: int = 2) -> Path:
+def a_run(
+    folder: Path,
+    started: float,
+    iteration_s: float,
+    width: int = 16,
+    ranks: int = 2,
+    shards: Sequence[int] | None = None,
+) -> Path:
     folder.mkdir(parents=True)
     identity = {"workload": "images", "engine": {"exact": False}, "config": {"width": width}}
     facts = {"format": 2, "identity": identity, "hardware": {"cpu": "EPYC", "gpu": "NVIDIA H100 80GB HBM3"}}
@@ -181,7 +189,8 @@ def a_run(folder: Path, started: float, iteration_s: float, width: int = 16, ran
         {"event": "opened", "time": started, "joined": started, "iteration": 0, "ranks": ranks},
         {"event": "finished", "time": started + 80, "iteration": 100},
     ]
-    files = {"metrics": rows, "sessions": sessions, "events": [{"event": "plan", "ranks": ranks, "threads": 1}]}
+    plan = {"event": "plan", "ranks": ranks, "threads": 1, "shards_per_rank": shards or [64 // ranks] * ranks}
+    files = {"metrics": rows, "sessions": sessions, "events": [plan]}
     for name, content in files.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
     return folder
@@ -197,6 +206,7 @@ def test_the_ledger_compares_a_run_with_the_forecast_before_it(tmp_path: Path) -
         a_run(tmp_path / "before", noted - 10, 0.5),
         a_run(tmp_path / "other", noted + 10, 0.5, width=32),
         a_run(tmp_path / "three", noted + 10, 0.5, ranks=3),
+        a_run(tmp_path / "shares", noted + 10, 0.5, shards=[40, 24]),
     ]
     with (tmp_path / "forecasts.jsonl").open("a") as file:
         file.write('torn\n{"time": 5}\n')

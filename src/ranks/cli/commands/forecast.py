@@ -18,6 +18,10 @@ def forecast(argv: Sequence[str]) -> int:
 
         return print_ledger(ledger_flags.runs_dir)
     flags = parse(ForecastFlags, argv, prog=PROG)
+    if flags.shares is not None or "+" in (flags.on or "") or "*" in (flags.on or ""):
+        from ranks.cli.forecasting.unequal import print_unequal
+
+        return print_unequal(flags)
     from ranks.cli.forecasting.run import print_forecast  # it imports torch, which --help does not need
 
     return print_forecast(flags)

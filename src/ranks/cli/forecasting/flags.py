@@ -25,12 +25,17 @@ class ForecastFlags:
     train: str = ""
     """Flags of ranks train for the run, in one string: --train="--preset small"."""
     on: str | None = None
-    """Another GPU than that of the profile, for example h200."""
+    """Another GPU than that of the profile, for example h200. Or the cards of one run, where they differ:
+    rtx6000ada+rtx4090, or l40s*2+l4."""
+    shares: tuple[int, ...] | None = None
+    """Shards of each rank in proportion, as of ranks train, for one number of GPUs. With cards that differ it is by
+    default their speed, within the memory of each."""
     link: str | None = None
     """What connects the ranks: a file of a measured link, or the rate of a network, for example 25gbit. By default it
     is measured here with two ranks, or taken from the catalogue for another GPU or where there is only one."""
     price: float | None = None
-    """What one GPU costs an hour. Without it, the median of dated prices in the catalogue."""
+    """What one GPU costs an hour, or the mean of cards that differ. Without it, the median of dated prices in the
+    catalogue."""
     prices: Path | None = None
     """A CSV file of prices in place of the catalogue's, with the columns of SkyPilot's catalogues."""
     spot: bool = False

@@ -15,7 +15,7 @@ from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
 from ranks.engine.config import seconds
 from ranks.errors import UserError
-from ranks.hardware.catalogue.gpus import Gpu, by_name, find
+from ranks.hardware.catalogue.gpus import Gpu, by_name, cards_of, find
 from ranks.hardware.catalogue.links import DERIVED, catalogued_link, network_link
 from ranks.hardware.catalogue.prices import age, known_prices, prices_of, read_prices
 from ranks.hardware.forecast.job import Forecast, Speedup
@@ -41,7 +41,7 @@ def check(flags: ForecastFlags) -> None:
     if (flags.watts is None) != (flags.kwh is None):
         raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
     if flags.on is not None:
-        by_name(flags.on)
+        cards_of(flags.on)
     if flags.profile is None:
         _check_settings(flags, settings_of_train(flags))
     if flags.profile is not None and flags.train:
@@ -60,8 +60,8 @@ def _check_settings(flags: ForecastFlags, settings: Settings) -> None:
     if settings.flags.ranks is not None or settings.flags.gpus != "all":
         raise UserError('--train="--ranks ..."', "--ranks and --gpus are flags of ranks forecast", "give them to it")
     if settings.engine.shares is not None:
-        do = "leave --shares out: a forecast takes all ranks to be equal"
-        raise UserError(f"to forecast {flags.workload}", "--shares, and one rank represents all", do)
+        do = f"ranks forecast {flags.workload} --shares {','.join(map(str, settings.engine.shares))} ..."
+        raise UserError('--train="--shares ..."', "--shares is a flag of ranks forecast", do)
     if most > settings.engine.num_shards:
         found = f"the run has {settings.engine.num_shards} shards, and a rank needs at least one"
         raise UserError(f"{most} ranks", found, f'give --train="--shards {most}"')
@@ -116,14 +116,19 @@ def _device(flags: ForecastFlags) -> str:
 def gpu_and_speedup(flags: ForecastFlags, profile: Profile) -> tuple[Gpu | None, Speedup]:
     """The GPU of the run, None where the catalogue does not know it, and how much faster it is than the recorded one.
     Raises UserError."""
-    recorded = find(profile.device) if profile.is_gpu else None
     if flags.on is None:
-        return recorded, Speedup()
+        return (find(profile.device) if profile.is_gpu else None), Speedup()
+    wanted = by_name(flags.on)
+    return wanted, speedup(recorded_gpu(flags, profile), wanted)
+
+
+def recorded_gpu(flags: ForecastFlags, profile: Profile) -> Gpu:
+    """That of the profile, to compare those of --on with. Raises UserError where the catalogue does not know it."""
+    recorded = find(profile.device) if profile.is_gpu else None
     if recorded is None:
         found = f"the profile was recorded on {profile.device}, which the catalogue of GPUs does not have"
         raise UserError(f"--on {flags.on}", found, OTHER_GPU)
-    wanted = by_name(flags.on)
-    return wanted, speedup(recorded, wanted)
+    return recorded
 
 
 def given_link(flags: ForecastFlags) -> Link | None:
@@ -196,5 +201,10 @@ def too_small(gpu: Gpu | None, forecasts: Sequence[Forecast]) -> dict[int, str]:
     return {
         f.num_ranks: f"{f.num_ranks}: a rank needs {f.peak_bytes / 1e9:.1f} GB, and one {gpu.name} has {has_gb:g} GB"
         for f in forecasts
-        if f.peak_bytes + CONTEXT_BYTES > FREE_SHARE * has_gb * 1e9
+        if f.peak_bytes > usable_bytes(gpu)
     }
+
+
+def usable_bytes(gpu: Gpu) -> float:
+    """What a rank may hold of a GPU's memory."""
+    return FREE_SHARE * gpu.memory_gb * 1e9 - CONTEXT_BYTES

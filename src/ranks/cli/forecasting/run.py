@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ranks.cli.flags.counts import numbers_of_ranks
@@ -42,7 +42,7 @@ def print_forecast(flags: ForecastFlags) -> int:
         return 0
     print(f"forecast: {profile.workload}, {profile.iterations:,} iterations")
     print("\n".join(f"  {line}" for line in sources(profile, links, rentals, faster)))
-    print(f"\n{table(forecasts, profile.iterations, unit, list(reached(flags, forecasts, rentals)))}\n")
+    print(f"\n{table(forecasts, profile.iterations, unit, list(reached(flags, forecasts, list(rentals.values()))))}\n")
     save_s = min(trace.save_s for trace in profile.traces.values())
     print("\n".join(advice(chosen, list(too_small.values()), save_s, failure_s, unit)))
     return 0
@@ -57,13 +57,13 @@ def note(flags: ForecastFlags, profile: Profile, forecasts: Sequence[Forecast]) 
 
 
 def reached(
-    flags: ForecastFlags, forecasts: Sequence[Forecast], rentals: Mapping[int, Rental]
+    flags: ForecastFlags, forecasts: Sequence[Forecast], rentals: Sequence[Rental]
 ) -> Iterator[tuple[str, list[ForecastInterval]]]:
-    """How many iterations each number of ranks makes in --hours, and for --budget."""
+    """How many iterations each forecast makes in --hours, and for --budget. `rentals`: one for each."""
     if flags.hours is not None:
         yield f"iterations in {flags.hours:g} h", [f.iterations_in(3600 * flags.hours) for f in forecasts]
     if flags.budget is not None:
-        runs_s = [rentals[f.num_ranks].run_s(flags.budget, f.num_ranks) for f in forecasts]
+        runs_s = [r.run_s(flags.budget, f.num_ranks) for f, r in zip(forecasts, rentals, strict=True)]
         counts = [f.iterations_in(run_s) for f, run_s in zip(forecasts, runs_s, strict=True)]
         yield f"iterations for {flags.budget:g}", counts
 

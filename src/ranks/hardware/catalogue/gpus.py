@@ -14,6 +14,8 @@ from ranks.errors import UserError, nearest
 FILE = Path(__file__).with_name("gpus.csv")
 OPTIONAL = {"rtx", "sxm", "pcie", "nvl"}
 """Words of a name that people leave out; they leave out the memory too."""
+MOST_CARDS = 64
+"""Of a list of cards."""
 MAKERS = re.compile(r"nvidia|amd|geforce|tesla|instinct|hbm3e?|hbm2e?")
 
 
@@ -73,6 +75,20 @@ def by_name(text: str) -> Gpu:
     names = [gpu.name for gpu in catalogue()]
     listed = f"the catalogue knows {', '.join(sorted(names))}"
     raise UserError(f"the GPU '{text}'", "the catalogue has no GPU of that name", nearest(text.upper(), names, listed))
+
+
+def cards_of(text: str) -> tuple[Gpu, ...]:
+    """The cards that a person lists: 'rtx6000ada+rtx4090', or 'l40s*2+l4' for two L40S and one L4. Raises UserError."""
+    found: list[Gpu] = []
+    for part in text.split("+"):
+        name, star, number = (word.strip() for word in part.partition("*"))
+        if not name or (star and not (number.isascii() and number.isdecimal() and 0 < int(number[:9]) <= MOST_CARDS)):
+            do = f"write a name, a + between cards, and a * before a number from 1 to {MOST_CARDS}: l40s*2+l4"
+            raise UserError(f"the cards '{text}'", f"'{part}' is no card", do)
+        found += [by_name(name)] * (int(number) if star else 1)
+    if len(found) > MOST_CARDS:
+        raise UserError(f"the cards '{text}'", f"{len(found)} cards", f"name at most {MOST_CARDS}, those of one run")
+    return tuple(found)
 
 
 def spelled(text: str) -> tuple[Gpu, ...]:

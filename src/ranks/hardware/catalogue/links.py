@@ -15,7 +15,8 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,23 @@ def catalogued_link(gpu: Gpu, num_gpus: int) -> Link | None:
         source += f" (for {rows[0].num_gpus} GPUs)"
     curve = _curve(gpu, num_gpus, rows)
     return Link(f"{gpu.link}, {num_gpus}x {gpu.name}", (curve,), _host(), source, DERIVED if is_derived else MEASURED)
+
+
+def link_of_cards(cards: Sequence[Gpu]) -> Link | None:
+    """The link between these cards in one machine; None where nothing is known.
+
+    Cards of several kinds meet over PCIe alone, and a ring is as fast as its slowest card. One with NVLink and one of
+    another kind are in different machines.
+    """
+    kinds = list(dict.fromkeys(cards))
+    links = [link for gpu in kinds if (link := catalogued_link(gpu, len(cards))) is not None]
+    if len(kinds) == 1:
+        return links[0] if links else None
+    if len(links) < len(kinds) or not all(gpu.link.startswith("PCIe") for gpu in kinds):
+        return None
+    slowest = max(links, key=lambda link: link.all_reduce_s(len(cards), LARGE))
+    source = f"{slowest.source}, the slowest card of {' and '.join(gpu.name for gpu in kinds)}"
+    return replace(slowest, source=source, uncertainty=max(slowest.uncertainty, DERIVED))
 
 
 def network_link(gbit_per_s: float) -> Link:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ranks.engine.sharding.assignment import ShardAssignment
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.forecast.replay import Replayed, limiting_term, replay
@@ -59,6 +60,7 @@ class Forecast:
     """Of one number of ranks."""
 
     num_ranks: int
+    shards_per_rank: tuple[int, ...]
     replayed: Replayed
     iteration_s: ForecastInterval
     run_s: ForecastInterval
@@ -86,44 +88,76 @@ class Forecast:
 
 
 def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, faster: Speedup = Speedup()) -> Forecast:
-    """The run of `profile` on `trace.num_ranks` ranks that are joined by `link`."""
+    """The run of `profile` on `trace.num_ranks` equal ranks that are joined by `link`."""
     iterations = [_faster(i, faster.middle) for i in trace.iterations]
     replayed = replay(iterations, link, trace.num_ranks)
-    iteration_s = iteration_interval(iterations, link, trace.num_ranks, replayed.seconds, faster)
+    return whole_run(
+        profile,
+        trace,
+        ShardAssignment.make(profile.num_shards, trace.num_ranks),
+        rental,
+        replayed,
+        iteration_interval(iterations, link, trace.num_ranks, replayed.seconds, faster),
+        evaluation_s=trace.evaluation_s / faster.middle,
+        limited_by=limiting_term(replayed, trace.phases_s),
+        weak_efficiency=_weak_efficiency(profile, iterations, link, trace.num_ranks, faster),
+    )
+
+
+def whole_run(
+    profile: Profile,
+    trace: Trace,
+    assignment: ShardAssignment,
+    rental: Rental,
+    replayed: Replayed,
+    iteration_s: ForecastInterval,
+    *,
+    evaluation_s: float,
+    limited_by: str,
+    weak_efficiency: float | None = None,
+) -> Forecast:
+    """The whole command from its iterations. `evaluation_s`: of one evaluation."""
     evaluations = math.ceil(profile.iterations / profile.eval_every) if profile.eval_every else 1
     saves = num_saves(profile.save_every, profile.iterations, replayed.seconds)
     saves += evaluations if trace.saves_with_evaluation else 0
-    rest_s = evaluations * trace.evaluation_s / faster.middle + saves * trace.save_s
+    rest_s = evaluations * evaluation_s + saves * trace.save_s
     run_s = iteration_s.times(profile.iterations).plus(ForecastInterval.around(rest_s + trace.start_s, MEASURED_ONCE))
     costs = [rental.cost(s, trace.num_ranks) for s in (run_s.low, run_s.middle, run_s.high)]
     known = [cost for cost in costs if cost is not None]
     return Forecast(
         trace.num_ranks,
+        tuple(len(assignment.shards_of(rank)) for rank in range(trace.num_ranks)),
         replayed,
         iteration_s,
         run_s,
         ForecastInterval(*known) if len(known) == 3 else None,
         {kind: number / replayed.seconds for kind, number in trace.items.items()},
-        limiting_term(replayed, trace.phases_s),
+        limited_by,
         trace.peak_bytes,
         rental.paid_s(run_s.middle),
         trace.start_s,
         rest_s / profile.iterations,
-        _weak_efficiency(profile, iterations, link, trace.num_ranks, faster),
+        weak_efficiency,
     )
 
 
 def iteration_interval(
-    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, seconds: float, faster: Speedup = Speedup()
+    iterations: Sequence[IterationTrace],
+    link: Link,
+    num_ranks: int,
+    seconds: float,
+    faster: Speedup = Speedup(),
+    slowness: Sequence[float] | None = None,
 ) -> ForecastInterval:
     """The replayed `seconds` of an iteration with what the recorded iterations, another day, the link and another GPU
-    leave open, as independent errors."""
+    leave open, as independent errors. `slowness`: of each rank, as for `replay`."""
     work = [iteration.work_s for iteration in iterations]
     of_mean = statistics.stdev(work) / math.sqrt(len(work)) / statistics.fmean(work) if len(work) > 1 else 0.2
     deviations = statistics.pstdev(work) / statistics.fmean(work)
 
     def relative(spread: float | None, slower: float) -> float:
-        return abs(replay(iterations, link.slower(slower), num_ranks, spread=spread).seconds / seconds - 1)
+        other = replay(iterations, link.slower(slower), num_ranks, spread=spread, slowness=slowness)
+        return abs(other.seconds / seconds - 1)
 
     lower = math.hypot(Z90 * of_mean, ANOTHER_DAY, relative(None, 1 - link.uncertainty))
     # where longer iterations are longer on one rank only, the others wait for it

@@ -1,6 +1,6 @@
 """Forecasts and facts: each forecast is noted in the folder of the runs, and compared with the runs that follow.
 
-A run belongs to the newest forecast before its start that has its workload, settings and number of ranks.
+A run belongs to the newest forecast before its start that has its workload, settings, number of ranks and shares.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class ForecastLedger:
                 "device": profile.device,
                 "threads": profile.threads.get(forecast.num_ranks),
                 "ranks": forecast.num_ranks,
+                "shards_per_rank": forecast.shards_per_rank,
                 "iteration_s": _numbers(forecast.iteration_s),
                 "run_s": _numbers(forecast.run_s),
             }
@@ -102,6 +103,7 @@ class Fact:
     device: str
     threads: int | None
     num_ranks: int
+    shards_per_rank: Sequence[int]
     started: float
     iteration_s: float
     """Mean from the end of one iteration to the end of the next, without evaluations, saves and the first iteration of
@@ -137,6 +139,7 @@ class Fact:
             str(hardware.get("gpu") or hardware.get("cpu")),
             plans[-1].get("threads"),
             cast(int, ranks.pop()),
+            plans[-1].get("shards_per_rank", ()),
             started,
             sum(later) / len(later),
             int(rows[-1]["iteration"]),
@@ -144,9 +147,9 @@ class Fact:
         )
 
     def fits(self, row: Mapping[str, Any]) -> bool:
-        """Whether a forecast is of this run's workload, settings, device, threads and number of ranks."""
+        """Whether a forecast is of this run's workload, settings, device, threads, ranks and shares."""
         own = {"workload": self.workload, "settings": self.settings, "device": self.device}
-        own |= {"threads": self.threads, "ranks": self.num_ranks}
+        own |= {"threads": self.threads, "ranks": self.num_ranks, "shards_per_rank": self.shards_per_rank}
         return all(row.get(name) == value for name, value in own.items())
 
 

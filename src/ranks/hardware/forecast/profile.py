@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ranks.engine.config import RunConfig
 from ranks.engine.config_file import read_object
 from ranks.errors import UserError
 from ranks.hardware.forecast.trace import Trace
@@ -36,6 +37,11 @@ class Profile:
     """Date and time."""
     traces: Mapping[int, Trace]
     """By the number of ranks."""
+
+    @property
+    def num_shards(self) -> int:
+        """Of a global batch."""
+        return RunConfig(exact=bool(self.settings.get("exact")), shards=self.settings.get("shards")).num_shards
 
     def write(self, path: Path) -> None:
         """Write the file. Raises UserError where the place cannot be written."""

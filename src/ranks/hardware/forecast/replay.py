@@ -62,10 +62,16 @@ def seconds_of(call: Call, link: Link, num_ranks: int) -> float:
 
 
 def replay(
-    iterations: Sequence[IterationTrace], link: Link, num_ranks: int, *, spread: float | None = None, seed: int = 0
+    iterations: Sequence[IterationTrace],
+    link: Link,
+    num_ranks: int,
+    *,
+    spread: float | None = None,
+    slowness: Sequence[float] | None = None,
+    seed: int = 0,
 ) -> Replayed:
     """An iteration of `num_ranks` ranks that are joined by `link`. `spread`: by which share ranks differ, in place of
-    what the recorded iterations say."""
+    what the recorded iterations say. `slowness`: the time of each rank for its work, relative to the trace."""
     work_s = np.array([iteration.work_s for iteration in iterations])
     if num_ranks == 1:
         return Replayed(float(work_s.mean()), 0.0, 0.0, 0.0)
@@ -74,12 +80,13 @@ def replay(
     chosen = np.linspace(0, len(iterations) - 1, min(len(iterations), MOST)).round().astype(np.int64)
     level = float(work_s.mean() / common_s[chosen].mean())
     rng = np.random.Generator(np.random.Philox(seed))
+    each = np.ones(num_ranks) if slowness is None else np.asarray(slowness, dtype=np.float64)
     simulation = _Simulation(link, num_ranks)
     repeats = -(-LEAST // len(chosen))
     for index in np.tile(chosen, repeats):
         base = iterations[int(index)]
         factor = level * common_s[index] / max(base.work_s, 1e-12) * (1 + sigma * rng.standard_normal(num_ranks))
-        simulation.iteration(base, np.maximum(factor, 0.0))
+        simulation.iteration(base, each * np.maximum(factor, 0.0))
     return simulation.result(repeats * len(chosen))
 
 
