@@ -35,6 +35,14 @@ def test_a_run_ends_at_its_cost_saves_exports_and_runs_the_command(trained: Path
     assert (trained / "runs" / "paid" / "export" / "model.onnx").stat().st_size > 0
 
 
+def test_a_run_ends_after_its_hours_and_says_so(trained: Path) -> None:
+    done = train(trained, "--iterations", "1000000", "--name", "short", "--max-hours", "0.0005", "--then", THEN)
+    assert done.returncode == 0, done.stderr
+    assert "ended at its limit of time or cost; the same command resumes from there" in done.stdout
+    assert (trained / "ended").read_text().startswith("0 ")
+    assert list((trained / "runs" / "short" / "checkpoints").iterdir())
+
+
 def test_the_command_runs_after_an_exception_too(trained: Path) -> None:
     path = trained / "spirals.py"
     path.write_text(path.read_text().replace("    return Net(cfg.hidden)", "    return Net(1 // (cfg.hidden - 64))"))
@@ -43,6 +51,38 @@ def test_the_command_runs_after_an_exception_too(trained: Path) -> None:
     assert (trained / "ended").read_text().startswith("1 ")
     assert "--then ended with exit code 3: the machine may still cost money" in done.stderr
     assert "2.50 an hour until you end the machine" in done.stderr
+
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "1", "-m", "ranks"]
+
+
+def test_under_torchrun_the_cost_is_said(trained: Path) -> None:
+    argv = [*TORCHRUN, "train", "./spirals.py", "--gpus", "none", "--name", "torchrun", "--price", "2.5"]
+    done = subprocess.run(argv, cwd=trained, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "2.50 an hour until you end the machine" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "do"),
+    [
+        (["--then", THEN], "run the command after that of torchrun"),
+        (["--export", "onnx"], "afterwards: ranks export new --format onnx"),
+    ],
+)
+def test_under_torchrun_nothing_follows_the_run(
+    flags: list[str], do: str, trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torchrun may start the ranks again, after --then has ended the machine."""
+    place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29577"}
+    for name, value in (place | {"TORCHELASTIC_RUN_ID": "job"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(trained)
+    assert main(["train", "./spirals.py", "--gpus", "none", "--name", "new", *flags]) == 2
+    message = capsys.readouterr().err
+    assert "torchrun has started the ranks" in message
+    assert do in message
+    assert not (trained / "runs" / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -76,14 +116,19 @@ def test_the_time_that_the_money_lasts() -> None:
     assert cost.limited(RunConfig(max_time="10m")).max_time == "10m"
     assert cost.limited(RunConfig(max_time="1h")).max_time == "900.000s"
     assert Cost(2.0, None, None).limited(RunConfig()).max_time is None
+    assert Cost(2.0, 0.5, None, max_hours=0.1).limited(RunConfig()).max_time == "360.000s"
+    assert Cost(2.0, 0.5, None, max_hours=1).limited(RunConfig(max_time="1h")).max_time == "900.000s"
+    assert Cost(None, None, None, max_hours=2).limited(RunConfig(max_time="1h")).max_time == "1h"
 
 
 def test_a_rented_machine_is_known_by_its_variables() -> None:
-    assert cost_lines(None, 10.0, {}) == []
-    assert "RunPod" in cost_lines(None, 10.0, {"RUNPOD_POD_ID": "x"})[0]
-    assert cost_lines(1.8, 7200.0, {}) == [
+    unknown = Cost(None, None, None)
+    assert cost_lines(unknown, 10.0, {}) == []
+    assert "RunPod" in cost_lines(unknown, 10.0, {"RUNPOD_POD_ID": "x"})[0]
+    assert cost_lines(Cost(1.8, None, None), 7200.0, {}) == [
         "cost: 3.60 since the start of this command; 1.80 an hour until you end the machine"
     ]
+    assert "cost: 3.60 of --max-cost 3.50 since" in cost_lines(Cost(1.8, 3.5, None), 7200.0, {})[0]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +137,7 @@ def test_a_rented_machine_is_known_by_its_variables() -> None:
         (["--max-cost", "5"], "--price is missing"),
         (["--price", "-1"], "a number above 0"),
         (["--price", "nan"], "a number above 0"),
+        (["--max-hours", "0"], "give --max-hours"),
         (["--then", " "], "the command is empty"),
     ],
 )

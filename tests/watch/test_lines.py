@@ -128,7 +128,7 @@ def test_the_summary() -> None:
     ]
     assert summary_lines({}, Path("runs/x"))[0] == "finished"
     assert "  ranks export x" in summary_lines({}, Path("runs/x"))
-    assert summary_lines({"complete": False}, Path("runs/x"))[0].startswith("ended at the time limit")
+    assert summary_lines({"complete": False}, Path("runs/x"))[0].startswith("ended at its limit of time or cost")
 
 
 @pytest.mark.parametrize(

@@ -22,32 +22,36 @@ RENTED = {"RUNPOD_POD_ID": "RunPod", "VAST_CONTAINERLABEL": "Vast.ai", "MODAL_TA
 
 @dataclass(frozen=True)
 class Cost:
-    """The flags of `ranks train` about money."""
+    """The flags of `ranks train` about money, and about the hours that it pays for."""
 
     price: float | None
     """Of the machine, an hour."""
     max_cost: float | None
     then: str | None
+    max_hours: float | None = None
 
     def __post_init__(self) -> None:
-        for flag, value in (("--price", self.price), ("--max-cost", self.max_cost)):
+        for flag, value in (("--price", self.price), ("--max-cost", self.max_cost), ("--max-hours", self.max_hours)):
             if value is not None and not 0 < value < math.inf:
-                raise UserError(f"{flag} {value}", "it must be a number above 0", f"give {flag} 2.49, for example")
+                raise UserError(f"{flag} {value:g}", "it must be a number above 0", f"give {flag} 2.49, for example")
         if self.max_cost is not None and self.price is None:
             raise UserError(
-                f"--max-cost {self.max_cost}", "--price is missing", "add --price, what the machine costs an hour"
+                f"--max-cost {self.max_cost:g}", "--price is missing", "add --price, what the machine costs an hour"
             )
         if self.then is not None and not self.then.strip():
             raise UserError("--then ''", "the command is empty", "give a shell command, or leave --then out")
 
     def limited(self, engine: RunConfig) -> RunConfig:
-        """With the time after which `max_cost` is spent, where that is sooner than `--max-time`."""
-        if self.max_cost is None or self.price is None:
+        """With the time after which `max_cost` is spent or `max_hours` are over, where that is sooner than
+        `--max-time`."""
+        limits_s = [] if self.max_hours is None else [3600 * self.max_hours]
+        if self.max_cost is not None and self.price is not None:
+            limits_s.append(3600 * self.max_cost / self.price)
+        if not limits_s:
             return engine
-        affordable_s = 3600 * self.max_cost / self.price
-        if engine.max_time is not None and seconds(engine.max_time, "--max-time") <= affordable_s:
+        if engine.max_time is not None and seconds(engine.max_time, "--max-time") <= min(limits_s):
             return engine
-        return replace(engine, max_time=f"{affordable_s:.3f}s")
+        return replace(engine, max_time=f"{min(limits_s):.3f}s")
 
 
 @contextmanager
@@ -72,7 +76,7 @@ def at_the_end(cost: Cost, run_dir: Path, export: Sequence[str] = ()) -> Generat
 
 
 def _finish(cost: Cost, code: int, run_dir: Path, elapsed_s: float) -> None:
-    for line in cost_lines(cost.price, elapsed_s, os.environ):
+    for line in cost_lines(cost, elapsed_s, os.environ):
         print(line, file=sys.stderr, flush=True)
     if cost.then is None:
         return
@@ -86,10 +90,12 @@ def _finish(cost: Cost, code: int, run_dir: Path, elapsed_s: float) -> None:
         print(f"--then ended with exit code {result}: the machine may still cost money", file=sys.stderr, flush=True)
 
 
-def cost_lines(price: float | None, elapsed_s: float, environ: Mapping[str, str]) -> list[str]:
+def cost_lines(cost: Cost, elapsed_s: float, environ: Mapping[str, str]) -> list[str]:
     """What was spent, and what is spent until somebody ends the machine; empty where nothing is known of a price."""
-    if price is not None:
-        spent = price * elapsed_s / 3600
-        return [f"cost: {spent:,.2f} since the start of this command; {price:,.2f} an hour until you end the machine"]
+    if cost.price is not None:
+        spent = f"{cost.price * elapsed_s / 3600:,.2f}"
+        spent += "" if cost.max_cost is None else f" of --max-cost {cost.max_cost:,.2f}"
+        still = f"{cost.price:,.2f} an hour until you end the machine"
+        return [f"cost: {spent} since the start of this command; {still}"]
     rented = [name for variable, name in RENTED.items() if environ.get(variable)]
     return [f"this machine of {rented[0]} costs money until you end it (--price says how much)"] if rented else []

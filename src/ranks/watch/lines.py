@@ -121,7 +121,7 @@ def summary_lines(finished: JsonRow, run_dir: Path) -> list[str]:
     return [
         "finished"
         if finished.get("complete", True)
-        else "ended at the time limit; the same command resumes from there",
+        else "ended at its limit of time or cost; the same command resumes from there",
         *(f"  {title:<{width}} {text}" for title, text in rows if text),
         "next",
         f"  ranks evaluate {name}",

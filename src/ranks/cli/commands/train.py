@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ranks.cli import debugging, torchrun_words
-from ranks.cli.after_run import at_the_end
+from ranks.cli.after_run import Cost, at_the_end
 from ranks.cli.flags.settings import Settings, resolve
 from ranks.cli.saved.exported import wants_onnx
 from ranks.engine.config import RunConfig
@@ -47,7 +47,9 @@ def train(argv: Sequence[str]) -> int:
         raise UserError(
             f"--ranks {flags.ranks}", f"{environment.kind} has started {started} ranks", "leave --ranks out"
         )
-    return join(argv, environment, environment.device or ("cpu" if flags.gpus == "none" else None))
+    refuse_after_run(settings, environment.kind)
+    cost = settings.cost if environment.rank == 0 else None
+    return join(argv, environment, environment.device or ("cpu" if flags.gpus == "none" else None), cost)
 
 
 def without_workload(argv: Sequence[str]) -> int:
@@ -57,6 +59,18 @@ def without_workload(argv: Sequence[str]) -> int:
         raise UserError("ranks train", "no workload was named", f"name one of {listed}, or your own file: ./FILE.py")
     print(f"{HELP}\n\nworkloads: {listed}\nall flags: ranks train WORKLOAD --help, ranks train ./FILE.py --help")
     return 0
+
+
+def refuse_after_run(settings: Settings, kind: str) -> None:
+    """Raises UserError for what the launcher of `ranks` does after a run, where another one has started the ranks: it
+    may start them again after they have ended."""
+    found = f"{kind} has started the ranks, and only it knows when the run has ended"
+    if settings.flags.then is not None:
+        do = f"run the command after that of {kind}"
+        raise UserError(f"--then {settings.flags.then!r}", found, do)
+    if export_command(settings, run_folder(settings.engine).path):
+        do = f"afterwards: ranks export {settings.engine.name} --format {settings.flags.export}"
+        raise UserError(f"--export {settings.flags.export}", found, do)
 
 
 def start(settings: Settings, argv: Sequence[str]) -> int:
@@ -117,15 +131,17 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         os.close(lock_fd)
 
 
-def join(argv: Sequence[str], environment: ProcessEnv, device: str | None) -> int:
+def join(argv: Sequence[str], environment: ProcessEnv, device: str | None, cost: Cost | None = None) -> int:
     """Be the rank that the environment variables describe. Under our launcher, write its exception
-    to a file; under torchrun and Slurm, show it."""
+    to a file; under torchrun and Slurm, show it. `cost`: say at the end what the machine costs."""
     ours = environment.kind == "ranks"
     if ours:
         sys.breakpointhook = debugging.breakpoint_in_a_rank
     try:
         # our own launcher draws the console view; under torchrun and Slurm the first rank does
-        return run_here(argv, device, shows=not ours and environment.rank == 0)
+        with at_the_end(cost, Path()) if cost is not None else contextlib.nullcontext(list[int]()) as codes:
+            codes.append(run_here(argv, device, shows=not ours and environment.rank == 0))
+        return codes[-1]
     except Stopped as end:
         return end.exit_code
     except SystemExit as end:

@@ -46,6 +46,8 @@ class TrainFlags:
     max_cost: float | None = None
     """Save and stop with exit code 0 when this command has cost so much, by --price. The iteration that is
     running is finished first."""
+    max_hours: float | None = None
+    """Save and stop with exit code 0 after so many hours of this command, as --max-time does with other units."""
     then: str | None = None
     """A shell command that runs after the end of the run, good or bad, when all is saved: one that ends the
     machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started."""
@@ -109,7 +111,7 @@ def resolve(workload: str, argv: Sequence[str], *, outline: bool = False) -> Set
     asked = parse(target, argv, prog=f"ranks train {workload}", description=about, advice=TRAIN_ADVICE, pairs=True)
     refuse_in_settings(asked.engine)
     refuse_in_settings(asked.config)
-    cost = Cost(asked.flags.price, asked.flags.max_cost, asked.flags.then)
+    cost = Cost(asked.flags.price, asked.flags.max_cost, asked.flags.then, asked.flags.max_hours)
     named = cost.limited(replace(asked.engine, name=asked.engine.name or Path(workload).stem))
     RunFolder.of(named.runs_dir, str(named.name))  # raises UserError for a name that no folder can have
     return Settings(workload, module, asked.flags, named, asked.config, cost)

@@ -10,7 +10,7 @@ from ranks.cli.flags.counts import numbers_of_ranks
 from ranks.cli.forecasting import inputs
 from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.run import note, reached
-from ranks.cli.forecasting.unequal_table import Choice, advice_of_rows, as_json, rank_table, row_table, sources
+from ranks.cli.forecasting.unequal_table import Candidate, advice_of_rows, as_json, rank_table, row_table, sources
 from ranks.engine.config import seconds
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
@@ -61,9 +61,9 @@ def print_unequal(flags: ForecastFlags) -> int:
     divided = forecast_unequal(profile, devices, shares, link, rental)
     equal = forecast_unequal(profile, devices, (1,) * num_ranks, link, rental)
     named = f"shares {','.join(map(str, shares))}"
-    rows = [Choice(named, divided.whole, rental, divided.fits)]
+    rows = [Candidate(named, divided.whole, rental, divided.fits)]
     if equal.whole.shards_per_rank != divided.whole.shards_per_rank:
-        rows.append(Choice("equal shares", equal.whole, rental, equal.fits))
+        rows.append(Candidate("equal shares", equal.whole, rental, equal.fits))
     if cards is not None:
         rows += alone(flags, profile, dict(zip(cards, devices, strict=True)), priced=rental.gpu_hour is not None)
     chosen = best([row.forecast for row in rows if row.fits], deadline_s=deadline_s, budget=flags.budget)
@@ -144,16 +144,18 @@ def rental_of_cards(flags: ForecastFlags, cards: Sequence[Gpu]) -> Rental:
     return replace(first, gpu_hour=sum(prices) / len(prices), source="; ".join(named))
 
 
-def alone(flags: ForecastFlags, profile: Profile, devices: Mapping[Gpu, RankDevice], *, priced: bool) -> list[Choice]:
+def alone(
+    flags: ForecastFlags, profile: Profile, devices: Mapping[Gpu, RankDevice], *, priced: bool
+) -> list[Candidate]:
     """One card of each kind with all the work. `priced`: whether the price of every card is known; costs of some alone
     cannot be compared."""
-    trace, rows = profile.traces[1], list[Choice]()
+    trace, rows = profile.traces[1], list[Candidate]()
     for gpu, device in devices.items():
         rental = inputs.rental_of(flags, gpu, 1)
         rental = rental if priced else replace(rental, gpu_hour=None)
         found = forecast_run(profile, trace, network_link(1.0), rental, device.faster)  # one rank has no link
         fits = device.usable_bytes is None or trace.peak_bytes <= device.usable_bytes
-        rows.append(Choice(f"{gpu.name} alone", found, rental, fits))
+        rows.append(Candidate(f"{gpu.name} alone", found, rental, fits))
     return rows
 
 

@@ -17,7 +17,7 @@ from ranks.hardware.links.curve import Link
 
 
 @dataclass(frozen=True)
-class Choice:
+class Candidate:
     """One way to run the workload."""
 
     name: str
@@ -27,7 +27,7 @@ class Choice:
     """Whether each card has the memory."""
 
 
-def row_table(rows: Sequence[Choice], reached: Sequence[tuple[str, Sequence[ForecastInterval]]]) -> str:
+def row_table(rows: Sequence[Candidate], reached: Sequence[tuple[str, Sequence[ForecastInterval]]]) -> str:
     """One line for each way. `reached`: more columns of iterations, with their heads."""
     kind = next(iter(rows[0].forecast.items_per_s), "iterations")
     with_cost = any(row.forecast.cost is not None for row in rows)
@@ -85,7 +85,7 @@ def sources(
 
 
 def advice_of_rows(
-    rows: Sequence[Choice],
+    rows: Sequence[Candidate],
     divided: UnequalForecast,
     equal: UnequalForecast,
     chosen: Forecast | None,
@@ -134,7 +134,7 @@ def as_json(
     devices: Sequence[RankDevice],
     shares: Sequence[int],
     link: Link,
-    rows: Sequence[Choice],
+    rows: Sequence[Candidate],
     divided: UnequalForecast,
     equal: UnequalForecast,
     chosen: Forecast | None,

@@ -124,7 +124,7 @@ def shares_by_speed(profile: Profile, devices: Sequence[RankDevice]) -> tuple[in
 def forecast_unequal(
     profile: Profile, devices: Sequence[RankDevice], shares: tuple[int, ...], link: Link, rental: Rental
 ) -> UnequalForecast:
-    """The run on these devices with these shares, assigned as a run assigns them. Raises UserError for shares that a run
+    """The run on these devices with these shares, assigned as in a run. Raises UserError for shares that a run
     rejects."""
     num_ranks, num_shards = len(devices), profile.num_shards
     trace = profile.traces[num_ranks]
