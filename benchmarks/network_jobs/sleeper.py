@@ -41,6 +41,8 @@ class Config:
     """Of one item."""
     jitter: float = 0.0
     """Standard deviation of each sleep, as a share."""
+    slow_last: float = 1.0
+    """By how much longer the last of several ranks sleeps: a slower card."""
     bucket_megabytes: float = 25.0
     """Smaller buckets than the engine's, so that jobs on slow links overlap too."""
     optim: OptimConfig = OptimConfig(lr=1e-6, clip_norm=None, schedule="constant", warmup_updates=0)
@@ -65,10 +67,10 @@ class Sleeper:
     """Sleeps with jitter, another one on each rank."""
 
     def __init__(self, jitter: float) -> None:
-        self.jitter, self.random = jitter, random.Random(os.getpid())
+        self.jitter, self.random, self.slowness = jitter, random.Random(os.getpid()), 1.0
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds * (1 + self.jitter * self.random.gauss(0, 1))))
+        time.sleep(max(0.0, self.slowness * seconds * (1 + self.jitter * self.random.gauss(0, 1))))
 
 
 class Net(nn.Module):
@@ -117,8 +119,11 @@ def loss(model: nn.Module, x_B: Tensor) -> Loss:
 
 def train(cfg: Config, world: World) -> Summary:
     FlatGradients.__init__.__defaults__ = (int(cfg.bucket_megabytes * 1e6),)
-    items = stream(Items(cfg), cfg.global_batch, world)
-    learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
+    data, net = Items(cfg), Net(cfg)
+    if world.size > 1 and world.rank == world.size - 1:
+        data.sleeper.slowness = net.sleeper.slowness = cfg.slow_last
+    items = stream(data, cfg.global_batch, world)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep={"learner": learner}) as run:
         for iteration in run.iterations(cfg.iterations):
             run.log(learner.step(loss, items.at(iteration)))

@@ -111,7 +111,16 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "a forecast of no GPUs": (["forecast", "graph-coloring", "--gpus", "0,1"], "numbers from 1 to 4,096"),
     "a forecast of too many GPUs": (["forecast", "graph-coloring", "--gpus", "1,99999"], "numbers from 1 to 4,096"),
     "a forecast of a word": (["forecast", "graph-coloring", "--gpus", "1,many"], "'many' is not a whole number"),
+    "a forecast of fewer GPUs than none": (["forecast", "graph-coloring", "--gpus", "-2"], "numbers from 1 to 4,096"),
+    "a forecast of unlike cards, one unknown": (["forecast", "graph-coloring", "--on", "l4+b20"], "mean B200?"),
+    "a forecast of unlike cards, another count": (
+        ["forecast", "graph-coloring", "--on", "l40s+l4", "--gpus", "4"],
+        "--on names 2 cards",
+    ),
     "a forecast on an unknown GPU": (["forecast", "graph-coloring", "--gpus", "1", "--on", "b20"], "mean B200?"),
+    "a doctor of fewer GPUs than none": (["doctor", "--gpus", "-3"], "give --gpus 8"),
+    "a doctor of too many GPUs": (["doctor", "--gpus", "99999"], "a number from 0 to 4,096"),
+    "a GPU with no card": (["doctor", "--expect", "B200:0"], "--expect B200:8"),
     "a GPU without a number": (["doctor", "--expect", "B200:many"], "--expect B200:8"),
     "two numbers of GPUs": (["doctor", "--expect", "B200:8", "--gpus", "4"], "leave --gpus out"),
     "one node to compare": (["doctor", "--only", "nodes"], "nothing to be compared with"),
@@ -223,6 +232,19 @@ def test_refused_where_a_run_exists(case: str, refused: Refused, trained: Path) 
     assert (newest_checkpoint(trained).stat().st_mtime_ns, sessions.read_text()) == before
 
 
+OF_A_RUN = ("report", "watch", "evaluate", "export", "fingerprint", "logs", "stop", "compare")
+
+
+@pytest.mark.parametrize("command", OF_A_RUN)
+def test_a_folder_that_is_no_run(command: str, refused: Refused, trained: Path) -> None:
+    """A half-deleted run, and any other folder."""
+    (trained / "runs" / "emptied").mkdir()
+    (trained / "photos").mkdir()
+    more = ["spirals"] if command == "compare" else []
+    assert "runs/emptied is no run folder: it has no run.json" in refused([command, "emptied", *more])
+    assert "photos is no run folder" in refused([command, "./photos", *more])
+
+
 @pytest.mark.parametrize("num_ranks", ["1", "2"])
 def test_a_run_in_use_is_refused(num_ranks: str, refused: Refused, trained: Path) -> None:
     descriptor = RunFolder(Path("runs/spirals")).lock()
@@ -263,8 +285,9 @@ def test_a_newer_checkpoint_format_is_refused_in_one_line(trained: Path, capsys:
 def test_a_run_of_another_version_is_refused(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = trained / "runs" / "spirals" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    for argv in (["report"], ["watch"], ["evaluate"], ["logs"], ["stop"], ["compare", "spirals"]):
-        assert main([*argv, "spirals"]) == 2
+    for command in OF_A_RUN:
+        more = ["spirals"] if command == "compare" else []
+        assert main([command, "spirals", *more]) == 2, command
         message = capsys.readouterr().err
         assert "its format is 99" in message
         assert message.endswith("; update ranks\n")

@@ -55,6 +55,11 @@ def test_a_forecast_and_the_run_after_it(
     assert head.split()[:2] == ["run", "ranks"]
     assert row.split()[:2] == ["images", "1"]
     assert "%" in row
+    assert main(["forecast", "--ledger", "--json"]) == 0
+    (compared,) = json.loads(capsys.readouterr().out)
+    assert compared["forecast_s"]["low"] < compared["forecast_s"]["middle"] < compared["forecast_s"]["high"]
+    assert compared["error"] == pytest.approx(compared["forecast_s"]["middle"] / compared["fact_s"] - 1)
+    assert compared["fact_run_s"] > 0
     assert main(["report", "images"]) == 0
     page = (tmp_path / "runs" / "images" / "report" / "report.html").read_text()
     assert "<h2>Forecast and fact, ranks: 1</h2>" in page
@@ -108,6 +113,15 @@ def evaluate(model, cfg, world): ...
 """
 
 
+def test_a_workload_that_fails_its_dry_run_of_unequal_ranks(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "failing.py").write_text(FAILING)
+    assert main(["forecast", "./failing.py", "--ranks", "2", "--shares", "3,1", "--link", link]) == 2
+    assert "ValueError: there is no data at /nowhere" in capsys.readouterr().err
+
+
 def test_a_workload_that_fails_its_dry_run(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +138,8 @@ def test_a_workload_that_fails_its_dry_run(
     [
         ("gpu,cost\nH100,2.5\n", "other columns: cost, gpu"),
         ("AcceleratorName,AcceleratorCount,Price\nH100,8,cheap\n", "line 2: Price is 'cheap', not a number"),
+        ("AcceleratorName,AcceleratorCount,Price\nH100,1,299\n", "299 USD per GPU and hour"),  # cents
+        ("AcceleratorName,AcceleratorCount,Price\nH100,8,17228\n", "2153.5 USD per GPU and hour"),  # a month
     ],
 )
 def test_a_file_of_prices_with_other_columns_or_units(

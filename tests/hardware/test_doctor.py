@@ -352,6 +352,16 @@ def test_the_catalogue_knows_the_names_that_drivers_give() -> None:
     assert all(gpu.source and gpu.date for gpu in catalogue())
 
 
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [("B210:8", "did you mean B200?"), ("RTX 4091", "did you mean RTX 4090?"), ("B200:8", ""), ("rtx 6000", "")],
+)
+def test_a_gpu_name_that_the_catalogue_does_not_have(expect: str, said: str, tmp_path: Path) -> None:
+    _, findings = doctor("--expect", expect, "--only", "driver", cwd=tmp_path)
+    notes = [finding for finding in findings if finding["topic"] == "gpu name"]
+    assert [said in finding["do"] for finding in notes] == ([True] if said else [])
+
+
 def test_no_check_may_take_longer_than_the_doctor() -> None:
     assert max(probe.limit_s for probe in PROBES) + 2 <= 20
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
 from ranks.engine.distributed.process_env import available_cores
-from ranks.errors import UserError
+from ranks.errors import UserError, nearest
+from ranks.hardware.catalogue.gpus import catalogue, spelled, squash
 from ranks.hardware.doctor.doctor import NODES, diagnose, diagnose_nodes
-from ranks.hardware.doctor.finding import Asked, Finding, Severity
+from ranks.hardware.doctor.finding import Asked, Finding, Severity, note
 from ranks.hardware.doctor.nodes.place import NodePlace, place_of_flags, place_of_variables
 from ranks.launch.placement import MAX_CPU_RANKS
 
@@ -69,9 +70,9 @@ def doctor(argv: Sequence[str]) -> int:
     flags = parse(DoctorFlags, argv, prog="ranks doctor")
     for name, value, least in (("gpus", flags.gpus, 0), ("ranks", flags.ranks, 1)):
         if value is not None and not least <= value <= 4096:
-            raise UserError(f"--{name} {value}", f"a number from {least} to 4,096 is needed", "change it")
+            raise UserError(f"--{name} {value}", f"a number from {least} to 4,096 is needed", f"give --{name} 8")
     if not 0 < flags.checkpoint_gb < 1e6:
-        raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "change it")
+        raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "give --checkpoint-gb 20")
     gpus, gpu_name = expected_gpus(flags)
     place = place_of(flags)
     if place is not None and not place.is_first_process:
@@ -127,9 +128,9 @@ def expected_gpus(flags: DoctorFlags) -> tuple[int | None, str | None]:
 def place_of(flags: DoctorFlags) -> NodePlace | None:
     """Which node this is; None on one machine. Raises UserError."""
     if not 1 <= flags.wait <= 3600:
-        raise UserError(f"--wait {flags.wait:g}", "seconds from 1 to 3,600 are needed", "change it")
+        raise UserError(f"--wait {flags.wait:g}", "seconds from 1 to 3,600 are needed", "give --wait 60")
     if flags.link is not None and not 1e-3 <= flags.link <= 1e5:
-        raise UserError(f"--link {flags.link:g}", "a rate from 0.001 to 100,000 Gbit/s is needed", "change it")
+        raise UserError(f"--link {flags.link:g}", "a rate from 0.001 to 100,000 Gbit/s is needed", "give --link 25")
     if flags.nodes != 1 or flags.rdzv_endpoint is not None:
         return place_of_flags(flags.nodes, flags.node_rank, flags.rdzv_endpoint)
     return place_of_variables(os.environ, flags.runs_dir)
@@ -137,6 +138,7 @@ def place_of(flags: DoctorFlags) -> NodePlace | None:
 
 def every_check(flags: DoctorFlags, asked: Asked) -> Iterator[list[Finding]]:
     """This machine, then the workload, then the other machines, which compare the workload."""
+    yield unknown_name(asked.expect)
     only_nodes = flags.only == (NODES,)
     yield from () if only_nodes else diagnose(asked, flags.only)
     if flags.workload is not None:
@@ -147,6 +149,15 @@ def every_check(flags: DoctorFlags, asked: Asked) -> Iterator[list[Finding]]:
         asked = replace(asked, workload=examined.identity)
     if asked.nodes > 1 and (not flags.only or NODES in flags.only):
         yield from diagnose_nodes(asked)
+
+
+def unknown_name(expect: str | None) -> list[Finding]:
+    """A note about a GPU of --expect that the catalogue does not have: a wrong name, or a newer card."""
+    names = [gpu.name for gpu in catalogue()]
+    if expect is None or spelled(expect) or any(squash(expect) in squash(name) for name in names):
+        return []
+    said = nearest(expect.upper(), names, "the driver's name of a card is compared with --expect")
+    return [note("gpu name", f"the catalogue of GPUs has no {expect}", said)]
 
 
 def lines(finding: Finding) -> list[str]:

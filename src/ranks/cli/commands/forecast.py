@@ -16,7 +16,7 @@ def forecast(argv: Sequence[str]) -> int:
         ledger_flags = parse(LedgerFlags, argv, prog=PROG)
         from ranks.cli.forecasting.run import print_ledger
 
-        return print_ledger(ledger_flags.runs_dir)
+        return print_ledger(ledger_flags.runs_dir, in_json=ledger_flags.json)
     flags = parse(ForecastFlags, argv, prog=PROG)
     if flags.shares is not None or "+" in (flags.on or "") or "*" in (flags.on or ""):
         from ranks.cli.forecasting.unequal import print_unequal

@@ -81,3 +81,5 @@ class LedgerFlags:
     """Print the comparison."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
+    json: bool = False
+    """Print JSON in place of a table."""

@@ -174,7 +174,7 @@ def links_of(
 
 def rental_of(flags: ForecastFlags, gpu: Gpu | None, count: int) -> Rental:
     """How `count` GPUs are paid, and where the price comes from. Raises UserError."""
-    price, source = flags.price, "--price"
+    price, source = flags.price, "--price" if flags.price is not None else ""
     if price is None and flags.watts is not None and flags.kwh is not None:
         price, source = flags.watts / 1000 * flags.kwh, f"{flags.watts:g} W at {flags.kwh:g} a kilowatt-hour"
     if price is None and gpu is not None:

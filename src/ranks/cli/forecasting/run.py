@@ -68,8 +68,11 @@ def reached(
         yield f"iterations for {flags.budget:g}", counts
 
 
-def print_ledger(runs_dir: Path) -> int:
+def print_ledger(runs_dir: Path, *, in_json: bool) -> int:
     """Print forecasts and facts."""
     found = list(ForecastLedger(runs_dir).compare(run_folders(runs_dir)))
+    if in_json:
+        print(json.dumps([c.as_json() for c in found], indent=2))
+        return 0
     print(compared(found) if found else f"no run in {runs_dir}/ has a forecast with its settings, device and ranks")
     return 0

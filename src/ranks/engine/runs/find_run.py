@@ -18,6 +18,9 @@ def find_folder(run: str, runs_dir: Path, asked: str) -> Path:
             return folder
     names = [folder.name for folder in run_folders(runs_dir)]
     listed = "see `ranks runs` for the runs that exist" if names else "train one first: ranks train WORKLOAD"
+    for folder in (runs_dir / run, Path(run)):
+        if os.path.isdir(folder):  # False for a name that no folder can have
+            raise UserError(asked, f"{folder} is no run folder: it has no {RUN_FILE}", nearest(run, names, listed))
     raise UserError(asked, f"no run {run} in {runs_dir}/, and no run folder at that path", nearest(run, names, listed))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -46,6 +46,10 @@ class ForecastAndFact:
     def is_within(self) -> bool:
         """Whether the fact lies in the interval."""
         return self.forecast_s.low <= self.fact_s <= self.forecast_s.high
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers."""
+        return asdict(self) | {"error": self.error, "is_within": self.is_within}
 
 
 class ForecastLedger:
