@@ -11,7 +11,7 @@ from pathlib import Path
 from measure import RESULTS, ROOT
 from pages.chess import chess
 from pages.coloring import coloring
-from pages.hardware import before_renting, in_short, while_running
+from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
 from pages.on_policy import on_policy
 from pages.renting import rented
 from pages.results import headlines, results
@@ -26,10 +26,16 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield from rented(proofs, benchmarks)
 
 
+def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """The short table, and a forecast with its facts."""
+    yield from headlines(proofs, benchmarks)
+    yield from forecast_and_fact(benchmarks)
+
+
 PROOFS = ROOT / "results"
 BEGIN, END = "<!-- figures: python benchmarks/figures.py -->", "<!-- end of figures -->"
 PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
-    ROOT / "README.md": headlines,
+    ROOT / "README.md": readme,
     ROOT / "docs" / "results.md": all_results,
     ROOT / "docs" / "graph-coloring.md": coloring,
     ROOT / "docs" / "stock-trading.md": trading,

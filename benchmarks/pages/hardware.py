@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ def before_renting(_proofs: Path, benchmarks: Path) -> Iterator[str]:
         yield from memory_fit(memory)
     if tests := found.get("forecast_backtests"):
         yield from back_tests(tests)
+    if ranks := found.get("forecast_unequal"):
+        yield from unequal(ranks)
 
 
 def while_running(_proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -133,6 +136,60 @@ def back_tests(result: Result) -> Iterator[str]:
         yield f"{of['cases']} {title}: {errors}, {of['within']} in the interval."
     yield "Not computed: " + "; ".join(f"{what} ({why})" for what, why in result["not_computed"].items()) + "."
     yield from [f"`{command(result)}`, {result['origin']['date'][:10]}.", ""]
+
+
+def forecast_and_fact(benchmarks: Path) -> Iterator[str]:
+    """The forecast table of real runs, where they were made."""
+    if result := newest(benchmarks).get("forecast_fact"):
+        yield from ["", *forecast_table(result)]
+
+
+def forecast_table(result: Result) -> Iterator[str]:
+    """Each number of ranks: what `ranks forecast` said before, and what its runs took."""
+    yield f"`ranks forecast {result['workload']}` and the runs after it, of {result['iterations']:,} iterations"
+    yield f"({machine(result)}, 1-minute load {load(result)}):"
+    heads = ["Ranks", "An iteration (90 %)", "In fact", "Error", "Whole run (90 %)", "In fact", "In the interval"]
+    yield from ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for num_ranks in sorted({run["num_ranks"] for run in result["runs"]}):
+        runs = [run for run in result["runs"] if run["num_ranks"] == num_ranks]
+        each, whole = runs[0]["forecast_s"], runs[0]["forecast_run_s"]
+        fact_s = statistics.median(run["fact_s"] for run in runs)
+        took_s = statistics.median(run["fact_run_s"] for run in runs)
+        held = f"{sum(run['is_within'] for run in runs)} of {len(runs)}"
+        cells = [_between(each, 1000, "ms"), f"{_three(1000 * fact_s)} ms", f"{each['middle'] / fact_s - 1:+.1%}"]
+        cells += [_between(whole, 1, "s"), f"{_three(took_s)} s", held]
+        yield f"| {num_ranks} | {' | '.join(cells)} |"
+
+
+def _between(interval: dict[str, float], factor: float, unit: str) -> str:
+    """'160 ms (150 to 171)'."""
+    low, middle, high = (_three(factor * interval[name]) for name in ("low", "middle", "high"))
+    return f"{middle} {unit} ({low} to {high})"
+
+
+def _three(value: float) -> str:
+    """With three digits at least."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def unequal(result: Result) -> Iterator[str]:
+    """Two ranks, the second one slower by a factor that is given."""
+    yield from [
+        "### Unequal ranks",
+        "",
+        "| The second rank | Shares | Forecast | In fact | Error |",
+        "|---|---|---|---|---|",
+    ]
+    for case in result["cases"]:
+        low, middle, high = (f"{1000 * seconds:.0f}" for seconds in case["forecast_s"])
+        cells = [f"{case['slow']:g} times slower", ",".join(map(str, case["shares"])), f"{middle} ms ({low} to {high})"]
+        yield f"| {' | '.join(cells)} | {1000 * case['fact_s']:.0f} ms | {case['error']:+.1%} |"
+    of = result["summary"]
+    yield ""
+    yield f"{of['cases']} runs of two ranks whose passes sleep, {of['within']} in the interval. The factor is given,"
+    yield "so the speed of a card by its data sheet is not tested. It multiplies the work of the host too, which those"
+    yield "ranks do not do more slowly: the forecasts are too long."
+    yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
 
 
 def load(result: Result) -> str:

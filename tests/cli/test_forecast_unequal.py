@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ranks.cli.main import main
 from ranks.engine.liveness.beats import Collective
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace
+from ranks.progress import ProgressBar
 from tests.toys import images
 
 CURVE = {"num_ranks": 2, "num_bytes": [8, 1024, 1048576], "seconds": [0.001, 0.001, 0.01]}
@@ -119,12 +121,16 @@ def test_a_card_that_holds_less_carries_less(here: Path, capsys: pytest.CaptureF
 
 
 def test_shares_of_real_equal_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """On CPU cores, and the run with these shares is the one that the ledger compares."""
+    """On CPU cores, and the run with these shares is the one that the ledger compares. A line about the progress is no
+    part of the JSON."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ranks.cli.forecasting.measure.ProgressBar", partial(ProgressBar, log_every_s=0.0))
     Path("link.json").write_text(json.dumps({"device": CURVE, "host": CURVE, "on": "cpu"}))
     flags = ["--ranks", "2", "--shares", "3,1", "--link", "link.json", "--profile-seconds", "0.2"]
     assert main(["forecast", IMAGES, *flags, "--iterations", "30", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    shown = capsys.readouterr()
+    assert "profile 2 of 2" in shown.err
+    found = json.loads(shown.out)
     assert found["forecasts"][0]["shards_per_rank"] == [48, 16]
     assert found["ranks"][0]["work_s"] >= found["ranks"][1]["work_s"]
     noted = [json.loads(line) for line in Path("runs/forecasts.jsonl").read_text().splitlines()]

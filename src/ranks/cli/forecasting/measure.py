@@ -44,7 +44,7 @@ def measure_profile(
     traces: dict[int, Trace] = {}
     threads: dict[int, int] = {}
     name, kept = "", dict[str, Any]()
-    with ProgressBar(len(ranks), title="profile", unit="numbers of ranks") as bar:
+    with ProgressBar(len(ranks), title="profile", unit="numbers of ranks", stream=sys.stderr) as bar:
         for num_ranks in ranks:
             threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
             flags = [*argv, "--threads", str(threads[num_ranks])]

@@ -1,0 +1,88 @@
+"""Forecasts of whole runs on one and two ranks, and the runs that follow them: the table of the README.
+
+    python benchmarks/forecast_fact.py [--workload graph-coloring] [--train="--preset demo --threads 1"]
+        [--iterations 100] [--ranks 1,2] [--repeats 3] [--result FILE]           about ten minutes, on quiet cores
+
+It runs what a user runs, in an empty folder of runs: `ranks forecast WORKLOAD --ranks 1,2`, then `ranks train WORKLOAD`
+for each number of ranks, then `ranks forecast --ledger`. Nothing is measured at two ranks before their forecast but the
+link. With --repeats the runs take turns (1, 2, 1, 2, ...). Each row keeps the load of the machine before its run: other
+programs make facts longer, so a table of a busy machine says nothing. `python benchmarks/figures.py` writes the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS, environment, origin
+
+LIMIT_S = 3600.0
+
+
+def ranks(*argv: str) -> str:
+    """What a command of `ranks` prints. Raises RuntimeError where it fails."""
+    command = [sys.executable, "-m", "ranks", *argv]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def measure(
+    workload: str, train: Sequence[str], counts: Sequence[int], iterations: int, repeats: int
+) -> dict[str, Any]:
+    """The forecast, and each run after it."""
+    with tempfile.TemporaryDirectory(prefix="ranks-forecast-") as folder:
+        same = [f"--iterations={iterations}", f"--runs-dir={folder}"]
+        about = [f"--ranks={','.join(map(str, counts))}", f"--train={shlex.join(train)}"]
+        forecast = json.loads(ranks("forecast", workload, *about, *same, "--json"))
+        print(f"forecast of {workload}: done", flush=True)
+        loads: dict[str, float] = {}
+        for repeat in range(repeats):
+            for num_ranks in counts:
+                name = f"{num_ranks}-ranks-{repeat}"
+                loads[name] = os.getloadavg()[0]
+                ranks("train", workload, *train, *same, "--gpus=none", f"--ranks={num_ranks}", f"--name={name}")
+                print(f"{name}: done", flush=True)
+        compared = json.loads(ranks("forecast", "--ledger", f"--runs-dir={folder}", "--json"))
+    return {
+        "workload": workload,
+        "train": shlex.join(train),
+        "iterations": iterations,
+        "forecasts": forecast["forecasts"],
+        "runs": [row | {"load": loads[row["run"]]} for row in compared],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", default="graph-coloring", help="a name, or the path of a file")
+    parser.add_argument("--train", default="--preset demo --threads 1", help="flags of ranks train")
+    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--result", type=Path, default=RESULTS / f"forecast_fact_{time.strftime('%Y-%m-%d')}.json")
+    asked, began = parser.parse_args(), origin()
+    counts = [int(count) for count in asked.ranks.split(",")]
+    content = {"origin": began}
+    content |= measure(asked.workload, shlex.split(asked.train), counts, asked.iterations, asked.repeats)
+    if len(content["runs"]) < len(counts) * asked.repeats:
+        raise RuntimeError(f"only {len(content['runs'])} runs have a forecast")
+    asked.result.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    from pages.hardware import forecast_table
+
+    print("\n".join(forecast_table(content)), f"\n{asked.result}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
