@@ -37,8 +37,12 @@ def run(num_ranks: int, fact_s: float, *, is_within: bool) -> dict[str, Any]:
 RESULT: dict[str, Any] = {
     "workload": "graph-coloring",
     "iterations": 100,
-    "runs": [run(1, 0.15, is_within=True), run(1, 0.2, is_within=False), run(1, 0.16, is_within=True)]
-    + [run(2, 0.1, is_within=False)],
+    "runs": [
+        run(1, 0.15, is_within=True),
+        run(1, 0.2, is_within=False),
+        run(1, 0.16, is_within=True),
+        run(2, 0.1, is_within=False),
+    ],
     "origin": {
         "date": "2026-11-25T12:00:00Z",
         "command": "python benchmarks/forecast_fact.py",
