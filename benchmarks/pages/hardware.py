@@ -186,9 +186,9 @@ def unequal(result: Result) -> Iterator[str]:
         yield f"| {' | '.join(cells)} | {1000 * case['fact_s']:.0f} ms | {case['error']:+.1%} |"
     of = result["summary"]
     yield ""
-    yield f"{of['cases']} runs of two ranks whose passes sleep, {of['within']} in the interval. The factor is given,"
-    yield "so the speed of a card by its data sheet is not tested. It multiplies the work of the host too, which those"
-    yield "ranks do not do more slowly: the forecasts are too long."
+    yield f"{of['cases']} runs of two ranks on CPU cores whose passes sleep, {of['within']} in the interval."
+    yield "The factor is given, so the speed of a card by its data sheet is not tested. The forecast applies it"
+    yield "to all work; here the work of the host is not slower, so forecasts are too long."
     yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
 
 

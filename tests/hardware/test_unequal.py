@@ -85,7 +85,8 @@ def test_with_equal_shares_the_fast_card_waits_for_the_slow_one() -> None:
     assert [rank.waits_s for rank in found.ranks] == pytest.approx([0.3, 0.0])
     assert found.slowest == 1
     assert found.whole.limited_by == "compute, card 1 (rank 1)"
-    assert found.whole.run_s.middle == pytest.approx(3 + 100 * 0.6 + 10 * 2.0 + 2 * 0.5), "evaluations wait for it too"
+    slower = forecast_unequal(profile(), [device(2.0), device(0.5)], (1, 1), LINK, FREE).whole
+    assert slower.run_s.middle == pytest.approx(3 + 100 * 1.2 + 10 * 4.0 + 2 * 0.5), "evaluations wait for it too"
 
 
 def test_a_collective_begins_when_the_slow_card_has_called_it() -> None:
@@ -104,6 +105,13 @@ def test_equal_devices_and_shares_are_the_plain_forecast() -> None:
     found = forecast_unequal(profile(), [device(1.0)] * 2, (1, 1), LINK, FREE)
     assert found.whole.iteration_s == plain.iteration_s
     assert found.whole.run_s == plain.run_s
+
+
+def test_a_slow_card_whose_speed_is_certain_does_not_widen_the_interval() -> None:
+    plain = forecast_run(profile(), profile().traces[2], LINK, FREE).iteration_s
+    found = forecast_unequal(profile(), [device(2.0), device(0.5)], (1, 1), LINK, FREE).whole.iteration_s
+    assert found.high / found.middle == pytest.approx(plain.high / plain.middle)
+    assert found.low / found.middle == pytest.approx(plain.low / plain.middle)
 
 
 def test_a_guessed_speed_widens_the_interval_and_so_do_other_shares() -> None:
