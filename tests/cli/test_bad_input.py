@@ -63,6 +63,7 @@ WITHOUT_A_RUN: dict[str, tuple[list[str], str]] = {
     "batch size": ([*GC, "--batch-size", "64"], "give --global-batch N"),
     "short lr": ([*GC, "--lr", "0.1"], "--optim.lr"),
     "no near flag": ([*GC, "--num-envs", "4"], "do: see ranks train graph-coloring --help"),
+    "onnx of a workload without it": ([*GC[:1], "stock-trading", "--export", "onnx"], "has no example_inputs"),
     "iterations of a proof": (
         ["prove", "same-run", "graph-coloring", "--train=--preset demo --iterations 9"],
         "give it to ranks prove: --iterations 9",
@@ -199,6 +200,10 @@ WITH_A_RUN: dict[str, tuple[list[str], str]] = {
     "checkpoint of no iteration": (["evaluate", "spirals", "--checkpoint", "7"], "it holds"),
     "an unknown format": (["export", "spirals", "--format", "onx"], "there is no format 'onx'"),
     "onnx without an example": (["export", "spirals", "--format", "onnx"], "has no example_inputs"),
+    "onnx after a training, without an example": (
+        ["train", "./spirals.py", "--name", "new", *HERE, "--gpus", "none", "--export", "onnx"],
+        "./spirals.py has no example_inputs",
+    ),
     "an unknown format of a training": (["train", "./spirals.py", "--export", "onx"], "there is no format 'onx'"),
     "checkpoint by a word": (["export", "spirals", "--checkpoint", "newest"], "latest"),
     "new over an old file": (["new", "spirals"], "there already"),

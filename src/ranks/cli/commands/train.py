@@ -14,7 +14,7 @@ from typing import Any
 from ranks.cli import debugging, torchrun_words
 from ranks.cli.after_run import Cost, at_the_end
 from ranks.cli.flags.settings import Settings, resolve
-from ranks.cli.saved.exported import wants_onnx
+from ranks.cli.saved.exported import check_onnx, wants_onnx
 from ranks.engine.config import RunConfig
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.liveness.heartbeat import heartbeat
@@ -68,7 +68,7 @@ def refuse_after_run(settings: Settings, kind: str) -> None:
     if settings.flags.then is not None:
         do = f"run the command after that of {kind}"
         raise UserError(f"--then {settings.flags.then!r}", found, do)
-    if export_command(settings, run_folder(settings.engine).path):
+    if wants_onnx(settings.flags.export, f"--export {settings.flags.export}"):
         do = f"afterwards: ranks export {settings.engine.name} --format {settings.flags.export}"
         raise UserError(f"--export {settings.flags.export}", found, do)
 
@@ -79,7 +79,8 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
     from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
     from ranks.launch.placement import place
 
-    engine, flags = settings.engine, settings.flags
+    engine, flags, folder = settings.engine, settings.flags, run_folder(settings.engine)
+    export = export_command(settings, folder.path)
     placement = place(
         flags.gpus,
         flags.ranks,
@@ -101,19 +102,17 @@ def start(settings: Settings, argv: Sequence[str]) -> int:
         set_allocator_defaults(os.environ)
         if placement.only:
             os.environ["CUDA_VISIBLE_DEVICES"] = placement.only[0]
-        path = run_folder(engine).path
-        with at_the_end(settings.cost, path, export_command(settings, path)) as codes:
+        with at_the_end(settings.cost, folder.path, export) as codes:
             codes.append(run_here(argv, placement.devices[0], shows=True))
         return codes[-1]
 
     from ranks.launch.run import launch_run
     from ranks.launch.supervision.config import HangRules
 
-    folder = run_folder(engine)
     folder.check_format()
     lock_fd = folder.lock()
     try:
-        with at_the_end(settings.cost, folder.path, export_command(settings, folder.path)) as codes:
+        with at_the_end(settings.cost, folder.path, export) as codes:
             code = launch_run(
                 worker_command(argv),
                 placement,
@@ -211,10 +210,11 @@ def worker_command(argv: Sequence[str]) -> list[str]:
 
 def export_command(settings: Settings, folder: Path) -> list[str]:
     """The command of `--export`, in a process of its own; none where the end of the run exports enough. The code of a
-    user's file was executed already. Raises UserError for an unknown format."""
+    user's file was executed already. Raises UserError for an unknown format, and where no ONNX file could be made."""
     formats = settings.flags.export
     if not wants_onnx(formats, f"--export {formats}"):
         return []
+    check_onnx(settings.workload, settings.module)
     command = [sys.executable, "-m", "ranks", "export", str(folder), "--format", str(formats)]
     return [*command, "--trust-code"] if is_path(settings.workload) else command
 

@@ -125,6 +125,12 @@ def remove_bodies(tree: ast.Module, functions: Sequence[str]) -> None:
             node.body = node.body[:1] if ast.get_docstring(node) else [ast.copy_location(ast.Pass(), node)]
 
 
+def names_of_file(path: Path) -> set[str]:
+    """The names that a Python file defines, '*' among them where it imports all of another one. Raises SyntaxError."""
+    tree = ast.parse(read_text(path, f"the names in {path}"))
+    return {name for node in tree.body for name in names_bound(node)}
+
+
 def names_bound(node: ast.stmt) -> set[str]:
     """The names that a statement defines; '*' of `from x import *`."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

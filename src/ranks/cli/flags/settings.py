@@ -50,7 +50,8 @@ class TrainFlags:
     """Save and stop with exit code 0 after so many hours of this command, as --max-time does with other units."""
     then: str | None = None
     """A shell command that runs after the end of the run, good or bad, when all is saved: one that ends the
-    machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started."""
+    machine. It gets RANKS_EXIT_CODE and RANKS_RUN_DIR. Not after Ctrl-C, and not where no rank was started. Rejected
+    under torchrun and Slurm, which may start the ranks again."""
     export: str | None = None
     """What to export at the end of the run: safetensors (always written), onnx, or both with a comma."""
     preset: str | None = None

@@ -164,7 +164,7 @@ def too_large(flags: ForecastFlags, profile: Profile, devices: Sequence[RankDevi
     line, num_shards = memory_line(profile, len(devices)), profile.num_shards
     most = [most_shards(line, device.usable_bytes, num_shards) for device in devices]
     asked = f"--on {flags.on}" if flags.on is not None else f"{len(devices)} ranks"
-    do = f'leave that card out, or make passes smaller: --train="--micro-batch N" (now of {profile.workload})'
+    do = 'leave that card out, or record a profile with smaller passes: --train="--micro-batch N"'
     rank = min(range(len(devices)), key=lambda rank: most[rank])
     usable, least = devices[rank].usable_bytes or 0.0, line.at(1 / num_shards)
     if most[rank] == 0:

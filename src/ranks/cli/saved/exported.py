@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ranks.cli.flags.outline import names_of_file
 from ranks.cli.saved.run_folder import SavedRun
 from ranks.errors import UserError
+from ranks.workloads import is_path
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,6 +28,23 @@ def wants_onnx(formats: str | None, asked: str) -> bool | None:
     if unknown:
         raise UserError(asked, f"there is no format {unknown[0]!r}", f"name {' or '.join(FORMATS)}")
     return "onnx" in words
+
+
+def check_onnx(workload: str, module: ModuleType) -> None:
+    """Before a run: raises UserError where its model could not become an ONNX file at the end. `module` may have only
+    an outline of a user's file."""
+    names = names_of_file(Path(workload)) if is_path(workload) else {*vars(module), *vars(module).get("__all__", ())}
+    if not names & {"export_onnx", "example_inputs", "*"}:
+        raise no_example(workload)
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        if find_spec(package) is None:
+            raise UserError("an ONNX export", f"the package {package} is not installed", "pip install 'ranks[onnx]'")
+
+
+def no_example(workload: str) -> UserError:
+    """The error for a workload without an input of its model."""
+    do = "define example_inputs(model): the tensors that its forward takes, with two rows or more"
+    return UserError("an ONNX export", f"{workload} has no example_inputs", do)
 
 
 def export_checkpoint(run: SavedRun, which: str, folder: Path, with_onnx: bool | None) -> tuple[int, list[Path]]:
@@ -53,9 +74,7 @@ def add_onnx(model: nn.Module, run: SavedRun, folder: Path) -> Path:
     if hasattr(run.module, "export_onnx"):
         return run.module.export_onnx(model, run.config, folder)
     if not hasattr(run.module, "example_inputs"):
-        found = f"{run.workload} has no example_inputs"
-        do = "define example_inputs(model): the tensors that its forward takes, with two rows or more"
-        raise UserError("an ONNX export", found, do)
+        raise no_example(run.workload)
     example = [tensor.cpu() for tensor in run.module.example_inputs(model)]
     model = model.cpu()
     return write_onnx(model, folder, layout_of(model, example, {"ranks.workload": run.workload}), examples_of(example))
