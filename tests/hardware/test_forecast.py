@@ -97,6 +97,9 @@ def test_the_choice_keeps_to_the_deadline_or_the_budget() -> None:
     assert chosen(budget=1.0) is four, "the fastest that it pays for"
     assert chosen(budget=two.cost.high) is two
     assert chosen(budget=one.cost.low / 2) is None
+    by_the_hour = Rental(1.0, setup_s=0, transfer_s=0, unit_s=3600)
+    slow, fast = (forecast_run(profile(), trace(1, s), LINK, by_the_hour) for s in (2.0, 1.0))
+    assert best((slow, fast), deadline_s=None, budget=None) is fast, "the same hour is paid"
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,8 @@ def num_saves(save_every: str, iterations: int, iteration_s: float) -> int:
 
 def best(forecasts: Sequence[Forecast], *, deadline_s: float | None, budget: float | None) -> Forecast | None:
     """With a deadline the cheapest run that ends before it; with a budget the fastest that it pays for; without both
-    the cheapest, or without a price the one with the fewest GPU-hours. None where nothing does."""
+    the cheapest, or without a price the one with the fewest GPU-hours; of equal ones the fastest. None where nothing
+    does."""
     allowed = [
         f
         for f in forecasts
@@ -211,4 +212,8 @@ def best(forecasts: Sequence[Forecast], *, deadline_s: float | None, budget: flo
     ]
     if budget is not None and deadline_s is None:
         return min(allowed, key=lambda f: f.run_s.middle, default=None)
-    return min(allowed, key=lambda f: f.cost.middle if f.cost is not None else f.paid_s * f.num_ranks, default=None)
+
+    def paid(f: Forecast) -> float:
+        return f.cost.middle if f.cost is not None else f.paid_s * f.num_ranks
+
+    return min(allowed, key=lambda f: (paid(f), f.run_s.middle), default=None)
