@@ -126,7 +126,7 @@ class Config:
     """Settings of a video-behavior run."""
 
     data: Path | None = free(None)
-    """A folder with a dataset.csv, its videos and annotations. Without it: the rendered study."""
+    """A dataset.csv, or the folder that holds it. Without it: the rendered study."""
     rendered: RenderedConfig = RenderedConfig()
     clips: ClipConfig = ClipConfig()
     augment: AugmentConfig = AugmentConfig()
