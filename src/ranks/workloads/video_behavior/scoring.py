@@ -170,11 +170,11 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
         )
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [
-        f"macro-F1 {with_range(scores.macro_f1)}, {scores.macro_f1.animals} animals; balanced accuracy "
+        f"macro-F1 {with_range(scores.macro_f1)}, animals: {scores.macro_f1.animals}; balanced accuracy "
         f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error "
         f"{scores.ece:.3f}",
         f"event F1{kept}: {with_range(scores.event_f1[0.3])} at IoU 0.3, {with_range(scores.event_f1[0.5])} at 0.5; "
-        f"count error {with_range(scores.count_error)}",
+        f"count error {with_range(scores.count_error, '.1%')}",
     ]
     absent = [classes[c] for c in scores.frames.without_support]
     if absent:
@@ -182,11 +182,10 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
     return lines
 
 
-def with_range(interval: AnimalInterval) -> str:
+def with_range(interval: AnimalInterval, form: str = ".3f") -> str:
     """'0.812 (0.790 to 0.840)'; one animal has no interval."""
-    if interval.animals < 2:
-        return f"{interval.value:.3f}"
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+    value, low, high = (format(number, form) for number in (interval.value, interval.low, interval.high))
+    return value if interval.animals < 2 else f"{value} ({low} to {high})"
 
 
 def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, float]:
