@@ -5,6 +5,7 @@ Legend: N frames of a video, C classes, A animals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -189,7 +190,7 @@ def with_range(interval: AnimalInterval, form: str = ".3f") -> str:
 
 
 def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, float]:
-    """The scores as numbers with names, for a log or JSON."""
+    """The scores as numbers with names, for a log or JSON; without those that are not defined."""
     values = {
         "macro_f1": scores.macro_f1.value,
         "macro_f1_low": scores.macro_f1.low,
@@ -201,4 +202,5 @@ def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, fl
         "event_f1_iou_0.5": scores.event_f1[0.5].value,
         "count_error": scores.count_error.value,
     }
-    return values | {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.frames.f1_C.tolist(), strict=True)}
+    values |= {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.frames.f1_C.tolist(), strict=True)}
+    return {name: value for name, value in values.items() if not math.isnan(value)}
