@@ -29,6 +29,8 @@ from .videos import moving_square, write_square
 
 FPS, FRAMES = 25.0, 24
 LICK = Event("lick", 0.2, 0.6)
+Change = Callable[[Path], object]
+"""What makes a good study bad."""
 ROWS = "video,annotation,animal,group,fps,offset_s,split\n"
 SPLITS = ("train", "train", "val", "test")
 
@@ -49,7 +51,7 @@ def annotate(folder: Path, number: int, *events: Event, fps: float = FPS) -> Non
     write_boris_events(folder / f"m{number}.tsv", [Annotation(name, events, fps, FRAMES / FPS, name)])
 
 
-def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
+def replaced(name: str, old: str, new: str) -> Change:
     """Change a text file of the study."""
 
     def change(folder: Path) -> None:
@@ -60,11 +62,11 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
     return change
 
 
-def events(*given: Event, fps: float = FPS) -> Callable[[Path], None]:
+def events(*given: Event, fps: float = FPS) -> Change:
     return lambda folder: annotate(folder, 4, *given, fps=fps)
 
 
-def labels(first: int, *frames: int) -> Callable[[Path], None]:
+def labels(first: int, *frames: int) -> Change:
     """Give the last animal labels by frame."""
 
     def change(folder: Path) -> None:
@@ -75,7 +77,7 @@ def labels(first: int, *frames: int) -> Callable[[Path], None]:
     return change
 
 
-def cut(keep: int) -> Callable[[Path], None]:
+def cut(keep: int) -> Change:
     """Keep only the first bytes of a video."""
     return lambda folder: (folder / "m2.mp4").write_bytes((folder / "m2.mp4").read_bytes()[:keep])
 
@@ -96,7 +98,7 @@ def unknown_code(folder: Path) -> None:
 class Bad:
     """`step`: where it is noticed: dataset, cache, or labels, which train, evaluate and report read."""
 
-    change: Callable[[Path], None]
+    change: Change
     step: str
     asked: str
     found: str
@@ -106,7 +108,7 @@ class Bad:
 FITS = "check that it is the same video"
 LIST: dict[str, Bad] = {
     "unreadable video": Bad(
-        lambda folder: (folder / "m2.mp4").write_text("no video") and None,
+        lambda folder: (folder / "m2.mp4").write_text("no video"),
         "cache",
         "m2.mp4",
         "no video, or damaged",
