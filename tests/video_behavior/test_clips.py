@@ -112,6 +112,9 @@ def test_only_one_way_makes_up_for_rare_classes_and_only_the_training_split_coun
         assert (found.sampled_C * found.weight_C).sum() == pytest.approx(1)
     np.testing.assert_allclose(class_balance(bouts, CLASSES, "balanced", 1.0).sampled_C, 1 / 3)
     np.testing.assert_allclose(ways["logit-adjustment"].offset_C, 0.5 * np.log(share_C))
+    for way, found in ways.items():  # all three teach the net the same shares
+        learned_C = share_C if way == "none" else np.sqrt(share_C) / np.sqrt(share_C).sum()
+        np.testing.assert_allclose(found.prior_C, learned_C)
 
 
 def test_a_class_without_training_frames_is_refused() -> None:

@@ -95,10 +95,13 @@ def test_odd_sizes_crop_and_size(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_gives_its_good_frames(tmp_path: Path) -> None:
-    write_frames(tmp_path / "whole.mkv", colours(60), codec="mpeg4")
+    write_frames(tmp_path / "whole.mkv", colours(100), codec="mpeg4")
     content = (tmp_path / "whole.mkv").read_bytes()
     (tmp_path / "cut.mkv").write_bytes(content[: len(content) * 6 // 10])
-    assert 10 < len(decoded(tmp_path / "cut.mkv")[0]) < 60
+    frames_NHW, times_s_N, warnings = decoded(tmp_path / "cut.mkv")
+    assert 10 < len(frames_NHW) < 75
+    assert f"promises 4.0 s, and the last frame ends at {times_s_N[-1] + 0.04:.1f} s" in warnings[-1]
+    assert not decoded(tmp_path / "whole.mkv")[2]
 
 
 def test_frames_that_the_header_promises_and_the_file_lacks_are_warned_of(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,7 @@ def test_frame_formats_are_written_and_read(tmp_path: Path) -> None:
     both = Annotation(
         "", (Event("base", 0, 0.4, "S1"), Event("lick", 0.4, 1.0, "S1"), Event("base", 0, 1, "S2")), 25.0, 1.0
     )
+    both = replace(both, counts_frames=True)
     write_caltech(tmp_path / "d_annot.txt", both, 25.0)
     assert read_annotation(tmp_path / "d_annot.txt", fps=25.0) == both
 
@@ -115,6 +117,36 @@ def test_times_that_boris_rounds_label_the_frames_that_were_meant(fps: float) ->
             Annotation("v", (event,)), CLASSES, nominal_times(count, fps), unlabelled="background"
         )
         assert labels_N.tolist() == [0, *[1] * (count - 2), 0]
+
+
+@pytest.mark.parametrize("kind", ["labels", "0/1 columns", "Caltech", "trials"])
+@pytest.mark.parametrize("fps", [30.0, None])
+def test_frame_n_of_an_annotation_is_frame_n_of_the_video(kind: str, fps: float | None, tmp_path: Path) -> None:
+    """A camera that drops frames, at 29.97 frames a second, which a person may call 30: no label moves."""
+    number_N = np.arange(9000)
+    times_N = (number_N + 40 * (number_N > 2000) + 8 * np.sin(number_N / 300)) / 29.97
+    truth_N = np.random.default_rng(0).integers(0, 3, 900).repeat(10)
+    names = [CLASSES[label] for label in truth_N]
+    path = tmp_path / "a_annot.txt"
+    if kind == "labels":
+        write_labels(path, names)
+    elif kind == "0/1 columns":
+        write_zero_one(path, CLASSES, np.eye(3, dtype=np.int64)[truth_N].tolist())
+    elif kind == "Caltech":
+        events = events_of_labels(truth_N, CLASSES, nominal_times(9000, 30.0), subject="S1")
+        write_caltech(path, Annotation("", events), 30.0)
+    else:
+        path.mkdir()
+        for trial in range(10):
+            write_labels(path / f"trial_{trial}.csv", names[900 * trial : 900 * (trial + 1)])
+    mean_fps = 1 / float(np.diff(times_N).mean())
+    read = read_annotation(path, fps=fps or mean_fps)
+    assert exclusive_labels(read, CLASSES, times_N, unlabelled="ignore").tolist() == truth_N.tolist()
+    multi_NC = multi_labels(read, CLASSES, times_N)
+    assert (multi_NC.argmax(1) == truth_N).all()
+    if kind == "labels":  # the same events in seconds are where the time stamps say
+        in_seconds = replace(read, counts_frames=False)
+        assert (exclusive_labels(in_seconds, CLASSES, times_N, unlabelled="ignore") != truth_N).any()
 
 
 def test_labels_become_events_and_labels_again() -> None:

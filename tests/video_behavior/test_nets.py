@@ -119,6 +119,7 @@ def test_wrong_sizes_are_refused() -> None:
         lambda: VideoNetConfig(width=0),
         lambda: VideoNetConfig(blocks=(1, 0)),
         lambda: Config(imbalance_power=2.0),
+        lambda: Config(labels="multi", unlabelled="ignore"),
     )
     for make in wrong:
         with pytest.raises(UserError):

@@ -113,7 +113,7 @@ def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(
 
 
 def test_a_rule_survives_its_file_and_no_other_weights(tmp_path: Path) -> None:
-    smoothing = Smoothing((1.0, 0.5, 2.0), "hmm", 1, ((5, 1, 0), (1, 4, 0), (0, 1, 3)), (1, 2, 3))
+    smoothing = Smoothing((1.0, 0.5, 2.0), "hmm", 1, ((5, 1, 0), (1, 4, 0), (0, 1, 3)), (0.2, 0.2, 0.6), (1, 2, 3))
     for rule, multi in ((LabelRule(smoothing), False), (LabelRule(threshold_C=(0.2, 0.5, 0.9)), True)):
         rule.write(tmp_path, "abc")
         assert read_rule(tmp_path, "abc", 3, multi) == rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -54,6 +54,11 @@ def test_viterbi_finds_the_best_of_all_sequences() -> None:
 
         best = max(itertools.product(range(3), repeat=6), key=score)
         assert viterbi(probability_NC, counts_CC).tolist() == list(best)
+        # a net that learned with other shares of the classes says this of the same frames
+        learned_C = np.array([0.2, 0.3, 0.5])
+        shifted_NC = probability_NC * learned_C / share
+        shifted_NC /= shifted_NC.sum(1, keepdims=True)
+        assert viterbi(shifted_NC, counts_CC, learned_C.tolist()).tolist() == list(best)
 
 
 def test_transitions_are_counted_within_videos() -> None:
@@ -119,6 +124,15 @@ def test_an_hmm_smooths_what_it_is_given() -> None:
     probability_NC[[5, 30]] = probability_NC[[5, 30]][:, ::-1]
     smoothing = Smoothing((1.0, 1.0), "hmm", transitions=((38, 1), (1, 19)))
     assert np.array_equal(smoothed_labels(smoothing, probability_NC), truth_N)
+
+
+def test_an_hmm_knows_with_which_shares_the_net_has_learned() -> None:
+    """Frames of which nothing is known: a net says of them the shares that it has learned with."""
+    learned_C = (0.4, 0.6)
+    probability_NC = np.tile(learned_C, (50, 1))
+    smoothing = Smoothing((1.0, 1.0), "hmm", transitions=((900, 20), (20, 60)))
+    assert smoothed_labels(replace(smoothing, prior_C=learned_C), probability_NC).tolist() == [0] * 50
+    assert smoothed_labels(smoothing, probability_NC).tolist() == [1] * 50, "the rare class twice made up for"
 
 
 def test_the_least_bout_length_is_a_quantile_of_training() -> None:

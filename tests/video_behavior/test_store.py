@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from ranks.data.prepared.file_lock import file_lock
@@ -147,6 +149,31 @@ exec {PYTHON} "$@"
     assert [f"v{i}.mp4: {ended}" in line for i, line in zip((0, 2), lines, strict=True)] == [True, True]
     assert (tmp_path / "killed").exists()
     assert len(list((tmp_path / "store").glob("*.npy"))) == 1, "v1 is there"
+
+
+def test_the_store_after_a_kill_of_the_decoder_is_that_of_an_undisturbed_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos = videos_in(tmp_path, 3000)
+    undisturbed = cache_videos(videos, tmp_path / "undisturbed", PICTURE, workers=1)
+
+    def kill_first() -> None:
+        """Kill the decoder while it writes its first frames."""
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s:
+            for child in psutil.Process().children():
+                if list((tmp_path / "store").glob(f".*.{child.pid}.tmp")):
+                    child.kill()
+                    return
+            time.sleep(0.002)
+
+    killer = threading.Thread(target=kill_first)
+    killer.start()
+    store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    killer.join()
+    assert "(killed by signal 9); it is decoded once more" in capsys.readouterr().err
+    assert store.sha256 == undisturbed.sha256
+    assert np.array_equal(store.read_all(), undisturbed.read_all())
 
 
 def test_a_decoder_that_hangs_is_started_again_and_then_named(

@@ -134,7 +134,7 @@ def test_splits_that_cannot_be_are_refused() -> None:
         split_study(*study_of(shown_UC))
     with pytest.raises(UserError, match="2 animals with labels: a0, a1; train, val and test need one each"):
         split_study(*study_of(np.full((2, 2), 10)))
-    with pytest.raises(UserError, match="1 animals with labels: a"):
+    with pytest.raises(UserError, match="1 animal with labels: a"):
         split_study(*study_of(np.full((3, 2), 10), animal="a"))
     study, counts = study_of(np.full((4, 2), 10), videos=1)
     some = replace(study, videos=(replace(study.videos[0], split="train"), *study.videos[1:]))

@@ -126,7 +126,7 @@ class Config:
     """Settings of a video-behavior run."""
 
     data: Path | None = free(None)
-    """A folder with a dataset.csv, its videos and annotations. Without it: the rendered study."""
+    """A dataset.csv, or the folder that holds it. Without it: the rendered study."""
     rendered: RenderedConfig = RenderedConfig()
     clips: ClipConfig = ClipConfig()
     augment: AugmentConfig = AugmentConfig()
@@ -166,6 +166,9 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least(1, self, "epoch_clips", "global_batch", "iterations", "eval_every", "eval_stride")
+        if self.labels == "multi" and self.unlabelled == "ignore":
+            found = "where behaviours may overlap, a frame without a code shows none of them"
+            raise UserError("--labels multi --unlabelled ignore", found, "leave --unlabelled out")
         for name in ("imbalance_power", "bout_power"):
             if not 0 <= getattr(self, name) <= 1:
                 flag = f"--{name.replace('_', '-')}"

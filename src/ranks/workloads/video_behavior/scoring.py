@@ -5,6 +5,7 @@ Legend: N frames of a video, C classes, A animals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -170,11 +171,11 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
         )
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [
-        f"macro-F1 {with_range(scores.macro_f1)}, {scores.macro_f1.animals} animals; balanced accuracy "
+        f"macro-F1 {with_range(scores.macro_f1)}, animals: {scores.macro_f1.animals}; balanced accuracy "
         f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error "
         f"{scores.ece:.3f}",
         f"event F1{kept}: {with_range(scores.event_f1[0.3])} at IoU 0.3, {with_range(scores.event_f1[0.5])} at 0.5; "
-        f"count error {with_range(scores.count_error)}",
+        f"count error {with_range(scores.count_error, '.1%')}",
     ]
     absent = [classes[c] for c in scores.frames.without_support]
     if absent:
@@ -182,15 +183,14 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
     return lines
 
 
-def with_range(interval: AnimalInterval) -> str:
+def with_range(interval: AnimalInterval, form: str = ".3f") -> str:
     """'0.812 (0.790 to 0.840)'; one animal has no interval."""
-    if interval.animals < 2:
-        return f"{interval.value:.3f}"
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+    value, low, high = (format(number, form) for number in (interval.value, interval.low, interval.high))
+    return value if interval.animals < 2 else f"{value} ({low} to {high})"
 
 
 def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, float]:
-    """The scores as numbers with names, for a log or JSON."""
+    """The scores as numbers with names, for a log or JSON; without those that are not defined."""
     values = {
         "macro_f1": scores.macro_f1.value,
         "macro_f1_low": scores.macro_f1.low,
@@ -202,4 +202,5 @@ def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, fl
         "event_f1_iou_0.5": scores.event_f1[0.5].value,
         "count_error": scores.count_error.value,
     }
-    return values | {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.frames.f1_C.tolist(), strict=True)}
+    values |= {f"f1/{name}": float(f1) for name, f1 in zip(classes, scores.frames.f1_C.tolist(), strict=True)}
+    return {name: value for name, value in values.items() if not math.isnan(value)}

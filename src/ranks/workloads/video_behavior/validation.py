@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.workloads.video_behavior.clips.augment import scaled
+from ranks.workloads.video_behavior.clips.balance import class_balance
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, split_bouts
 from ranks.workloads.video_behavior.clips.prepare import labelled_frames
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.frames import (
@@ -116,9 +117,9 @@ def likeliest(probability_NC: Probabilities, multi: bool) -> Ints:
     return shown(probability_NC).astype(np.int64) if multi else probability_NC.argmax(1)
 
 
-def choose_labels(model: nn.Module, cutter: ClipCutter, world: World) -> LabelChoice:
-    """Smoothing, or with overlapping behaviours the threshold of each class, chosen on the split "val". Every rank
-    calls it and gets the same."""
+def choose_labels(model: nn.Module, cutter: ClipCutter, cfg: Config, world: World) -> LabelChoice:
+    """Smoothing, or with overlapping behaviours the threshold of each class, chosen on the split "val". `cfg`:
+    of the training. Every rank calls it and gets the same."""
     data = cutter.data
     videos = by_video(data, "val", predict_frames(model, cutter, data.all_frames_of("val"), world))
     probabilities = [video.probability_NC for video in videos]
@@ -126,8 +127,14 @@ def choose_labels(model: nn.Module, cutter: ClipCutter, world: World) -> LabelCh
         choice = choose_thresholds(np.concatenate(probabilities), np.concatenate([video.truth for video in videos]))
         return LabelChoice(LabelRule(threshold_C=choice.threshold_C), tuple(choice.lines(data.classes)))
     training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
+    balance = class_balance(split_bouts(data, "train"), data.classes, cfg.imbalance, cfg.imbalance_power)
     chosen = choose_smoothing(
-        probabilities, [video.truth for video in videos], training, len(data.classes), excluded=BACKGROUND_CLASS
+        probabilities,
+        [video.truth for video in videos],
+        training,
+        len(data.classes),
+        excluded=BACKGROUND_CLASS,
+        prior_C=balance.prior_C.tolist(),
     )
     return LabelChoice(LabelRule(chosen.smoothing), tuple(chosen.lines()))
 
@@ -153,11 +160,11 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     after smoothing. The values are those after smoothing, and as `raw/...` those before."""
     data = labelled_frames(cfg)
     cutter = ClipCutter(data, cfg.clips, world.device)
-    choice = choose_labels(model, cutter, world)
+    choice = choose_labels(model, cutter, cfg, world)
     raw, smoothed = score_split(model, cutter, "test", world, choice)
     if world.rank == 0:
-        first = data.videos_of("test")[0]
-        frame_s = float(np.diff(first.times_s_N).mean()) if first.num_frames > 1 else 0.0
+        steps = np.concatenate([np.diff(video.times_s_N) for video in data.videos_of("test")])
+        frame_s = float(steps.mean()) if len(steps) else 0.0
         lines = score_lines("test animals, no smoothing", raw, data.classes, frame_s)
         lines += [*choice.lines, *score_lines("test animals, smoothed", smoothed, data.classes, frame_s)]
         print("\n".join(lines), file=sys.stderr, flush=True)

@@ -61,7 +61,7 @@ def read_caltech(path: Path, fps: float) -> Annotation:
             raise UserError(asked(path), "bytes that are not UTF-8 text", "save it as UTF-8 text") from None
     if not stream:
         raise UserError(asked(path), "no stream: no line 'S1: start end type'", "save it again in the annotator")
-    return Annotation("", tuple(events), fps, longest / fps if longest else None)
+    return Annotation("", tuple(events), fps, longest / fps if longest else None, counts_frames=True)
 
 
 def _bout(row: TableRow, stream: str, last: int, fps: float) -> tuple[Event, int]:

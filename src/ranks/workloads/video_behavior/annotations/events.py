@@ -38,6 +38,8 @@ class Annotation:
     duration_s: float | None = None
     observation: str = ""
     """The observation id of BORIS."""
+    counts_frames: bool = False
+    """Whether the file counts frames. Frame n is then at n / fps seconds, whatever its time stamp."""
 
 
 def same_file(first: str, second: str) -> bool:

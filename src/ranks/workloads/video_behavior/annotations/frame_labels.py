@@ -3,6 +3,9 @@
 A state labels the frames whose time stamps t have start_s <= t < stop_s. A point event labels the one frame that
 contains it, the last frame with t <= start_s, also where a state ends in that frame before it.
 
+Where the annotation counts frames, frame n of the annotation is frame n of the video, also with a variable frame rate
+and where 29.97 frames a second are called 30.
+
 BORIS rounds times to milliseconds, so both sides are compared with a tolerance: half a millisecond, or a quarter of the
 shortest frame where that is less. Without it, 30 frames a second would shift one edge in three by a frame.
 
@@ -89,6 +92,13 @@ def nominal_times(num_frames: int, fps: float) -> Floats:
     return np.arange(num_frames) / fps
 
 
+def annotated_times(times_s_N: Floats, annotation: Annotation) -> Floats:
+    """float64[N]: the times of the frames as the annotation counts them."""
+    if annotation.counts_frames and annotation.fps is not None:
+        return nominal_times(len(times_s_N), annotation.fps)
+    return times_s_N
+
+
 def end_of(times_s_N: Floats) -> float:
     """The end of a video in seconds: its last frame is as long as the one before it, or 0.04 s if it is alone."""
     last_s = float(times_s_N[-1] - times_s_N[-2]) if len(times_s_N) > 1 else 0.04
@@ -104,6 +114,8 @@ def check_times(times_s_N: Floats, annotation: Annotation) -> None:
         raise UserError(
             asked, found, "check that it is the same video; the column fps of dataset.csv replaces a wrong rate"
         )
+    times_s_N = annotated_times(times_s_N, annotation)
+    end_s, mean_s = end_of(times_s_N), (end_of(times_s_N) - float(times_s_N[0])) / len(times_s_N)
     for event in annotation.events:
         if event.start_s < times_s_N[0] - mean_s or event.end_s > end_s + mean_s + ROUNDING_S:
             found = f"{described(event)} outside the video, which has {len(times_s_N)} frames and ends at {end_s:g} s"
@@ -115,6 +127,7 @@ def _frames(annotation: Annotation, times_s_N: Floats) -> list[tuple[Event, int,
     if len(times_s_N) == 0:
         raise UserError(_asked(annotation), "a video without frames", "check the video")
     check_times(times_s_N, annotation)
+    times_s_N = annotated_times(times_s_N, annotation)
     tolerance_s = min(ROUNDING_S, 0.25 * float(np.diff(times_s_N).min(initial=1.0)))
     starts_E = np.array([event.start_s for event in annotation.events])
     stops_E = np.array([event.end_s for event in annotation.events])

@@ -56,7 +56,7 @@ def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAM
     header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     frame, action = header.required("Frame"), header.required("Action")
     events, count = _runs(_labels(rows, frame, action), fps)
-    return Annotation("", events, fps, _duration_s(path, count, fps))
+    return Annotation("", events, fps, _duration_s(path, count, fps), counts_frames=True)
 
 
 def _labels(rows: Iterator[TableRow], frame: int, action: int) -> Iterator[str]:
@@ -80,7 +80,7 @@ def read_zero_one(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FR
         Event(names[at], first / fps, stop / fps) for at, first, stop in _runs_by_column(_checked(rows, lines), names)
     ]
     duration_s = _duration_s(path, len(lines), fps)
-    return Annotation("", tuple(sorted(events, key=lambda event: event.start_s)), fps, duration_s)
+    return Annotation("", tuple(sorted(events, key=lambda event: event.start_s)), fps, duration_s, counts_frames=True)
 
 
 def _checked(rows: Iterator[TableRow], lines: array[int]) -> Iterator[TableRow]:

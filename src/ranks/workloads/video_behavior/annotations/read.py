@@ -118,7 +118,7 @@ def _trials(folder: Path, fps: float | None) -> Annotation:
         (trial,), _ = _by_content(path, fps)
         events += shifted_events(trial, end_s).events
         end_s += trial.duration_s or 0.0
-    return Annotation("", tuple(events), fps, end_s)
+    return Annotation("", tuple(events), fps, end_s, counts_frames=True)
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

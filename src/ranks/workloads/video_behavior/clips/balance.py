@@ -38,6 +38,13 @@ class ClassBalance:
     weight_C: Floats
     offset_C: Floats
 
+    @property
+    def prior_C(self) -> Floats:
+        """The shares of the classes for which the probabilities of a trained net are right: those of the frames where
+        nothing helps rare classes, else nearer to one another."""
+        prior_C = self.sampled_C * self.weight_C * np.exp(-self.offset_C)
+        return prior_C / prior_C.sum()
+
 
 def class_balance(bouts: ClipBouts, classes: Sequence[str], imbalance: str, power: float) -> ClassBalance:
     """What the training split says of its classes. Raises UserError where a class has no frame."""

@@ -65,10 +65,10 @@ def rendered_folder(rendered: RenderedConfig, clip_size: int) -> Path:
 
 @lru_cache(maxsize=4)
 def frames_of_study(folder: Path, cfg: Config) -> LabelledFrames:
-    """The labelled frames of the study in a folder. Raises UserError where a file is wrong."""
+    """The labelled frames of the study in a folder, or of its dataset.csv. Raises UserError where a file is wrong."""
     study = load_study(folder, background=cfg.background, subject=cfg.subject, merge=parse_merge(cfg.merge))
     videos = [video for video in study.videos if video.annotation is not None]
-    store = stored_frames(folder, videos, cfg.clips.size)
+    store = stored_frames(folder.parent if folder.is_file() else folder, videos, cfg.clips.size)
     data, warnings = join(study, videos, store.videos, store, store.sha256, cfg)
     for warning in warnings:
         say(warning)

@@ -84,7 +84,7 @@ def rule_of(trained: TrainedVideoNet, bar: ProgressBar) -> LabelRule:
         return LabelRule.plain(num_classes, multi)
     world = World.join(replace(trained.engine, shares=None), device=str(trained.device), workload="video-behavior")
     try:
-        choice = choose_labels(trained.net, ClipCutter(data, trained.cfg.clips, world.device), world)
+        choice = choose_labels(trained.net, ClipCutter(data, trained.cfg.clips, world.device), trained.cfg, world)
     finally:
         world.leave()
     for line in choice.lines:

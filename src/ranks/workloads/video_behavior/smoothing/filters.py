@@ -50,17 +50,20 @@ def transition_counts(labels: Sequence[Ints], num_classes: int) -> Ints:
     return counts_CC
 
 
-def viterbi(probability_NC: Floats, transitions_CC: Ints) -> Ints:
+def viterbi(probability_NC: Floats, transitions_CC: Ints, prior_C: Sequence[float] = ()) -> Ints:
     """int64[N]: the most probable sequence of classes of a hidden Markov model (Viterbi 1967; Rabiner 1989).
 
     Transitions are those counted in training labels, plus one each. A net's probabilities are posteriors, so they are
-    divided by the classes' shares to stand for emissions. The first class is as probable as its share.
+    divided by their prior to stand for emissions. `prior_C`: the shares of the classes that the net has learned with,
+    where rare classes were sampled more often or weighed more; by default those of the training labels. The first class
+    is as probable as its share of these labels.
     """
     num_frames, num_classes = probability_NC.shape
     counts_CC = transitions_CC + 1.0
     share_C = counts_CC.sum(1) / counts_CC.sum()
     step_CC = np.log(counts_CC / counts_CC.sum(1, keepdims=True))
-    emission_NC = np.log(np.maximum(probability_NC, LEAST)) - np.log(share_C)
+    prior = np.maximum(prior_C, LEAST) if len(prior_C) else share_C
+    emission_NC = np.log(np.maximum(probability_NC, LEAST)) - np.log(prior)
     score_C = emission_NC[0] + np.log(share_C)
     from_NC = np.zeros((num_frames, num_classes), np.int64)
     columns = np.arange(num_classes)

@@ -74,10 +74,11 @@ def _smoothing(given: dict[str, Any], num_classes: int) -> Smoothing:
     if given["filter"] == "hmm" and len(transitions) != num_classes:
         raise ValueError("transitions")
     least = tuple(int(n) for n in _numbers(given["min_frames_C"], num_classes)) if given["min_frames_C"] else ()
+    prior = _numbers(given["prior_C"], num_classes) if given["prior_C"] else ()
     window = int(given["window"])
     if not 1 <= window <= 10_001 or window % 2 == 0:
         raise ValueError("window")
-    return Smoothing(_numbers(given["threshold_C"], num_classes), given["filter"], window, transitions, least)
+    return Smoothing(_numbers(given["threshold_C"], num_classes), given["filter"], window, transitions, prior, least)
 
 
 def _numbers(given: Any, count: int) -> tuple[float, ...]:

@@ -64,6 +64,8 @@ class Smoothing:
     """Frames of the median filter."""
     transitions: tuple[tuple[int, ...], ...] = ()
     """[C][C], counted in the training labels, for the HMM."""
+    prior_C: tuple[float, ...] = ()
+    """The shares of the classes that the net has learned with, for the HMM; empty for those of the training labels."""
     min_frames_C: tuple[int, ...] = ()
     """The least frames of a bout by class; empty for none."""
 
@@ -120,7 +122,7 @@ def _labels_of(smoothing: Smoothing, probability_NC: Floats) -> Ints:
     if smoothing.filter == "hmm" and len(probability_NC):
         weighted_NC = probability_NC / np.asarray(smoothing.threshold_C)
         share_NC = weighted_NC / weighted_NC.sum(1, keepdims=True)
-        labels_N = viterbi(share_NC, np.asarray(smoothing.transitions, np.int64))
+        labels_N = viterbi(share_NC, np.asarray(smoothing.transitions, np.int64), smoothing.prior_C)
     else:
         labels_N = weighted_labels(probability_NC, smoothing.threshold_C)
     return without_short_bouts(labels_N, smoothing.min_frames_C) if smoothing.min_frames_C else labels_N
@@ -134,11 +136,13 @@ def choose_smoothing(
     *,
     criterion: Criterion = "event",
     excluded: Sequence[int] = (),
+    prior_C: Sequence[float] = (),
 ) -> SmoothingChoice:
     """Choose the steps on validation videos, for classes that exclude each other.
 
     `probabilities`: float64[N, C] of each validation video; `truths`: its labels; `training`: the labels of the
-    training videos, for transitions and bout lengths. `excluded`: classes that event F1 leaves out.
+    training videos, for transitions and bout lengths. `excluded`: classes that event F1 leaves out. `prior_C`: the
+    shares of the classes that the net has learned with, by default those of the training labels.
     """
 
     @functools.cache
@@ -165,7 +169,8 @@ def choose_smoothing(
     rows = [row_of("no smoothing", now)]
     counts = tuple(tuple(int(n) for n in row_C) for row_C in transition_counts(training, num_classes))
     filters = [(f"median of {window} frames", replace(now, filter="median", window=window)) for window in WINDOWS]
-    now, row = best_of([*filters, ("HMM", replace(now, filter="hmm", transitions=counts))], now, rows[0])
+    hmm = replace(now, filter="hmm", transitions=counts, prior_C=tuple(float(share) for share in prior_C))
+    now, row = best_of([*filters, ("HMM", hmm)], now, rows[0])
     rows.append(row if now.filter != "none" else replace(row, step="no filter"))
     if now.filter != "hmm":  # which weighs the classes itself
         now, row = _thresholds(now, row, row_of, better)

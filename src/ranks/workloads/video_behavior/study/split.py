@@ -107,7 +107,8 @@ def _refuse_too_few(
 ) -> None:
     """Raise UserError where there are fewer than three animals in all, or that show a class."""
     if len(units) < len(SPLITS):
-        found = f"{len(units)} animals with labels: {', '.join(units)}; train, val and test need one each"
+        number = "1 animal" if len(units) == 1 else f"{len(units)} animals"
+        found = f"{number} with labels: {', '.join(units)}; train, val and test need one each"
         raise UserError(asked, found, "label more animals; fill in the column animal where it is empty")
     for c in known:
         if np.count_nonzero(shown_UC[:, c]) < len(SPLITS):

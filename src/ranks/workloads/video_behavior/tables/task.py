@@ -57,7 +57,7 @@ def trained(cfg: Config, data: LabelledFrames, folder: Path, name: str, seed: in
         summary = train(cfg, world, data)
         seconds = training_s(summary.folder)
         net, _ = load_export(summary.folder / "export" / "model.safetensors", R2Plus1DNet, f"the net {name}")
-        choice = choose_labels(net, ClipCutter(data, cfg.clips, world.device), world)
+        choice = choose_labels(net, ClipCutter(data, cfg.clips, world.device), cfg, world)
     finally:
         world.leave()
     return TrainedNet(net, replace(cfg, classes=data.classes), choice, seconds)

@@ -38,6 +38,8 @@ from ranks.workloads.video_behavior.video.picture import Grey, Picture, plane_of
 BLOCK_FRAMES = 64
 DEFAULT_FPS = 25.0
 """Where neither the file nor its time stamps say one."""
+MISSING_S = 1.0
+"""A video that ends so much earlier than its header says is warned of: sound may last a little longer."""
 DO = "check that the file plays, or convert it: ffmpeg -i FILE -c:v libx264 NEW.mp4"
 
 
@@ -118,7 +120,7 @@ class VideoFile:
                 frames_NHW, times_s_N, filled = np.empty_like(frames_NHW), np.empty_like(times_s_N), 0
         if filled:
             yield FrameBlock(frames_NHW[:filled], times_s_N[:filled])
-        self._warn(total, clock.without_time)
+        self._warn(total, clock)
 
     def _all_frames(self) -> Iterator[Any]:
         yield self._first
@@ -171,14 +173,17 @@ class VideoFile:
             pixel_format=first.format.name,
         )
 
-    def _warn(self, total: int, without_time: int) -> None:
-        promised = self.facts.promised_frames
+    def _warn(self, total: int, clock: _Clock) -> None:
+        promised, duration_s = self.facts.promised_frames, self.facts.duration_s
         if promised is not None and promised != total:
             self.warnings.append(f"{self.path}: the header promises {promised:,} frames, {total:,} can be decoded")
         elif self._damaged:
             self.warnings.append(f"{self.path}: {self._damaged:,} damaged packets or frames are left out")
-        if without_time:
-            self.warnings.append(f"{self.path}: {without_time:,} frames have no time stamp that increases")
+        if promised is None and duration_s is not None and clock.end_s < duration_s - MISSING_S:
+            found = f"the header promises {duration_s:.1f} s, and the last frame ends at {clock.end_s:.1f} s"
+            self.warnings.append(f"{self.path}: {found}")
+        if clock.without_time:
+            self.warnings.append(f"{self.path}: {clock.without_time:,} frames have no time stamp that increases")
 
 
 class _Clock:
@@ -189,6 +194,11 @@ class _Clock:
         self._origin_s: float | None = None
         self._last_s = -self._step_s
         self.without_time = 0
+
+    @property
+    def end_s(self) -> float:
+        """Where the last frame ends, at the mean rate."""
+        return self._last_s + self._step_s
 
     def time_of(self, frame: Any) -> float:
         ticks, tick_s = frame.pts, frame.time_base
