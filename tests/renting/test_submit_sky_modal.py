@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.launch import gpus
 from ranks.renting.sky import package
 
 from .catalog import write_catalog
@@ -111,6 +112,18 @@ def test_the_task_takes_the_cheapest_cloud_and_always_ends_the_machine(
     assert text.index("ranks doctor") < text.index("autodown") < text.index("ranks train") < text.index("ranks export")
     commands = "\n".join(line.removeprefix("  ") for line in text.partition("run: |\n")[2].splitlines())
     assert subprocess.run(["bash", "-n"], input=commands, text=True).returncode == 0
+
+
+def test_without_a_gpu_here_the_file_is_written_and_says_how_to_forecast(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpus, "find_gpus", lambda: gpus.Gpus(0))
+    argv = [word for word in SKY if word != "--no-forecast"]
+    assert main(["submit", *argv, "--gpus", "B200:8", "--max-hours", "8"]) == 0
+    said = capsys.readouterr().out
+    assert "ranks forecast graph-coloring --gpus 8 --save-profile p.json; then add --profile p.json" in said
+    assert "price: at most 319.36" in said
+    assert (work / "graph-coloring.sky.yaml").exists()
 
 
 def test_several_nodes_share_a_volume_and_one_of_them_is_watched(work: Path) -> None:
