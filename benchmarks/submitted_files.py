@@ -118,7 +118,11 @@ def sky_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
         "exit_code_of_the_job": code,
         "watcher": watch.splitlines(),
         "job": (folder / "sky-job.log").read_text().splitlines()[-8:],
-        "right": code == 0 and pulled.returncode == 0 and "is at home" in watch and "autostop" in str(task),
+        "right": code == pulled.returncode == 0
+        and "is at home" in watch
+        and "autostop" in str(task)
+        and "load it there"
+        in (folder / "sky-job.log").read_text(),  # pulled before it, the run is exported all the same
     }
 
 

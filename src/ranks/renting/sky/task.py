@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ranks.renting.autodown.run_state import RESULTS
 from ranks.renting.job_commands import doctor_command, result_commands
 from ranks.renting.request import Request
 
@@ -22,13 +23,18 @@ YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "~", "y", "n")
 RUN = """\
 cd {work}
 {doctor} || exit 1
-code=1
+code=1 over=
 trap 'exit $code' TERM
+mkdir -p {folder} && touch {mark}    # the watcher waits until it is gone
 # The watcher ends this job when the run is over, stuck, or at its limit. Without it nothing is trained.
 {watch} || exit 1
 {train}
 code=$?
+trap 'over=yes' TERM    # at the limit of time or cost five minutes are left for what follows
 {after}
+rm -f {mark}
+[ -z "$over" ] || exit $code
+trap 'exit $code' TERM
 # The machine waits for `ranks pull`. The watcher then ends this job, and SkyPilot the machine.
 for _ in $(seq {wait_s}); do sleep 1; done
 exit $code
@@ -105,6 +111,8 @@ def run_commands(request: Request, task: SkyTask) -> str:
         after = f'if [ "$SKYPILOT_NODE_RANK" != 0 ]; then exit "$code"; fi    # the first node does the rest\n{after}'
     return RUN.format(
         work=WORK,
+        folder=folder,
+        mark=f"{folder}/.{shlex.quote(request.name)}.{RESULTS}",
         watch=watched,
         doctor=doctor_command(machine, folder),
         train=_train(request, folder),
