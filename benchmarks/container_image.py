@@ -2,10 +2,10 @@
 
     python benchmarks/container_image.py --base FOLDER        writes benchmarks/results/container_image.json
 
-FOLDER is a Debian root file system: debootstrap --variant=minbase --include=ca-certificates bookworm FOLDER. buildah
-builds with --isolation chroot, as root. The second build has a base that brings its own torch, which must stay as it
-is. The image is also started as a pod, which ssh reaches. Packages of pip and apt come from where this machine takes
-them; --volume HOST:CONTAINER shows the image a mirror.
+It takes about ten minutes. FOLDER is a Debian root file system: debootstrap --variant=minbase
+--include=ca-certificates bookworm FOLDER. buildah builds with --isolation chroot, as root. The second build has a base
+that brings its own torch, which must stay as it is. The image is also started as a pod, which ssh reaches. Packages of
+pip and apt come from where this machine takes them; --volume HOST:CONTAINER shows the image a mirror.
 """
 
 from __future__ import annotations

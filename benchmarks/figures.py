@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from measure import RESULTS, ROOT
+from pages import renting
 from pages.chess import chess
 from pages.coloring import coloring
 from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
 from pages.on_policy import on_policy
-from pages.renting import rented
 from pages.results import headlines, results
 from pages.selfplay import self_play, spiking
 from pages.trading import trading
@@ -23,7 +23,13 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """Every figure, by section."""
     yield from results(proofs, benchmarks)
     yield from in_short(proofs, benchmarks)
-    yield from rented(proofs, benchmarks)
+    yield from renting.rented(proofs, benchmarks)
+
+
+def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """The figures that come first."""
+    yield from headlines(proofs, benchmarks)
+    yield from renting.in_short(proofs, benchmarks)
 
 
 def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:

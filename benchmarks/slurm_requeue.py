@@ -1,7 +1,7 @@
 """A run on a real Slurm cluster of two nodes (slurm_cluster.py) that reaches its time limit: USR1, a save, the queue
 again, the end. With --exact its fingerprint must be that of a run that nobody has interrupted.
 
-    python benchmarks/slurm_requeue.py        writes benchmarks/results/slurm_requeue.json
+    python benchmarks/slurm_requeue.py        writes benchmarks/results/slurm_requeue.json, in about eight minutes
 """
 
 from __future__ import annotations

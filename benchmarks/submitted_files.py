@@ -2,10 +2,10 @@
 
     python benchmarks/submitted_files.py --python ENV/bin/python        writes benchmarks/results/submitted_files.json
 
-ENV is an environment with skypilot 0.14 and modal 1.6 (pip install skypilot modal): their own code reads the files. The
-commands run in a fresh clone with a fresh environment, which `tools/environment.py` makes, and a home folder of their
-own. A real `ranks pull` over a real sshd brings the run home, and the watcher then ends the job. Modal's function is
-called by its own `.local()`.
+It takes eight minutes. ENV is an environment with skypilot 0.14 and modal 1.6 (pip install
+skypilot modal): their own code reads the files. The commands run in a fresh clone with a fresh environment, which
+`tools/environment.py` makes, and a home folder of their own. A real `ranks pull` over a real sshd brings the run home,
+and the watcher then ends the job. Modal's function is called by its own `.local()`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 from measure import ROOT, origin, write_result
 
 sys.path.insert(0, str(ROOT))
@@ -36,6 +37,25 @@ print(json.dumps({"setup": task.setup, "run": task.run, "num_nodes": task.num_no
     str(resources.autostop_config), "image": str(resources.image_id), "version": sky.__version__}))
 """
 TRAIN = "--train=--preset demo --iterations 40"
+LONG = "--train=--preset demo --iterations 600"
+MINUTE = 0.017
+"""Hours of one call of Modal's function, which is asked to save a quarter before their end."""
+TRIES = 12
+CALL = """
+import importlib.util, json, sys, modal
+spec = importlib.util.spec_from_file_location("app", sys.argv[1])
+app = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(app)
+ends = []
+while len(ends) < int(sys.argv[2]):    # as Modal tries again after an error
+    try:
+        ends.append(app.train.local([]))
+    except RuntimeError as error:
+        ends.append(str(error))
+    if ends[-1] == 0:
+        break
+print(json.dumps({"modal": modal.__version__, "ends": ends}))
+"""
 
 
 def made(folder: Path) -> Path:
@@ -87,7 +107,9 @@ def sky_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
         pulled = subprocess.run(pull, cwd=folder, env=env, capture_output=True, text=True)
     code = job.wait(120)
     watch = (home / "work/runs/.away.autodown.log").read_text()
-    subprocess.run(["pkill", "-f", "ranks autodown away"])
+    for process in psutil.process_iter(["cmdline"]):  # the watcher, which on a rented machine ends with it
+        if "autodown" in (process.info["cmdline"] or []) and process.cwd() == str(home / "work"):
+            process.kill()
     return {
         "lines_of_submit": said.splitlines()[-4:],
         "read_by_skypilot": task | {"setup": task["setup"].splitlines(), "run": task["run"].splitlines()},
@@ -96,26 +118,31 @@ def sky_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
         "exit_code_of_the_job": code,
         "watcher": watch.splitlines(),
         "job": (folder / "sky-job.log").read_text().splitlines()[-8:],
-        "right": code == 0 and pulled.returncode == 0 and "is at home" in watch and "autostop" in str(task),
+        "right": code == pulled.returncode == 0
+        and "is at home" in watch
+        and "autostop" in str(task)
+        and "load it there"
+        in (folder / "sky-job.log").read_text(),  # pulled before it, the run is exported all the same
     }
 
 
 def modal_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
-    """Write the file, and call its function with Modal's own code: twice, since the second call continues nothing and
-    must end as well."""
+    """Write the file, and call its function with Modal's own code: again and again while the time limit of a call ends
+    it, and once more when the run has finished."""
     env = variables(bin_, folder)
     submit = ["ranks", "submit", "modal", "graph-coloring", "--gpus", "none", "--ranks", "2", "--image", "me/ranks:1"]
-    submit += ["--price", "1", "--no-forecast", "--name", "away", TRAIN]
+    submit += ["--price", "1", "--no-forecast", "--name", "away", "--hours", str(MINUTE), "--starts", str(TRIES), LONG]
     subprocess.run(submit, cwd=folder, env=env, check=True, capture_output=True)
     path = folder / "away_modal.py"
     text = path.read_text()
     assert '"--runs-dir", "/runs"' in text
     path.write_text(text.replace("/runs", f"{folder}/volume"))  # the volume of this machine
-    call = (
-        "import importlib.util as u; s = u.spec_from_file_location('app', 'away_modal.py'); m = u.module_from_spec(s); "
-        "s.loader.exec_module(m); import modal; print(modal.__version__, m.train.local([]), m.train.local([]))"
-    )
-    done = subprocess.run([python, "-c", call], cwd=folder, env=env, capture_output=True, text=True)
+    call = [python, "-c", CALL, path.name]
+    done = subprocess.run([*call, str(TRIES)], cwd=folder, env=env, capture_output=True, text=True)
+    called = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"ends": done.stderr.splitlines()}
+    again = subprocess.run([*call, "1"], cwd=folder, env=env, capture_output=True, text=True)
+    sessions = (folder / "volume/away/sessions.jsonl").read_text().splitlines()
+    events = [(row["event"], row["iteration"]) for row in map(json.loads, sessions)]
     listed = subprocess.run([f"{Path(python).parent}/modal", "run", "away_modal.py", "--help"], cwd=folder, env=env,
                             capture_output=True, text=True)  # fmt: skip
     origin_app = [
@@ -137,11 +164,16 @@ def modal_file(folder: Path, bin_: Path, python: str) -> dict[str, Any]:
     origin_help = subprocess.run(show, cwd=folder, env=env, capture_output=True, text=True).stdout
     exported = sorted(file.name for file in (folder / "volume/away/export").glob("*"))
     return {
-        "called": done.stdout.splitlines()[-1:] or done.stderr.splitlines()[-5:],
+        "called": called,
+        "called_again": again.returncode,
+        "sessions": events,
         "exported": exported,
         "help_of_modal_run": listed.stdout.splitlines(),
         "help_of_modal_run_with_the_flags_of_the_origin": origin_help.splitlines(),
-        "right": done.returncode == 0
+        "right": done.returncode == again.returncode == 0
+        and called["ends"][-1] == 0
+        and len(called["ends"]) > 1
+        and any(event == "resumed" and iteration > 0 for event, iteration in events)
         and "model.safetensors" in exported
         and "--train-flags" in listed.stdout
         and all(flag in origin_help for flag in ("--max-positions", "--stockfish-games", "--batch-size")),

@@ -1,7 +1,7 @@
 """ranks push and ranks pull, cut 20 times each by SIGKILL at random times: of the command itself, of rsync or ssh here,
 or of rsync on the other side. The other machine is a real sshd on the loopback interface, slowed down to a link.
 
-    python benchmarks/transfer_cuts.py        writes benchmarks/results/transfer_cuts.json
+    python benchmarks/transfer_cuts.py        writes benchmarks/results/transfer_cuts.json, in about 15 minutes
 
 After each cut nothing half may be in the place of a whole: no data without equal sums, no run folder whose newest
 checkpoint does not verify, none that says it has finished. The run trains on while it is pulled.

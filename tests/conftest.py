@@ -31,7 +31,7 @@ BUDGETS_S: Mapping[str, int] = {
     "onnx_export": 12,
     "prove": 145,
     "rating": 15,
-    "renting": 5,
+    "renting": 7,
     "rl": 30,
     "search": 30,
     "selfplay": 30,

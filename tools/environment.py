@@ -74,8 +74,9 @@ def output_of(*command: object) -> str | None:
 
 
 def torch_of(python: object) -> str | None:
-    """The version of torch that a Python imports, if it is new enough."""
-    version = output_of(python, "-c", "import torch; print(torch.__version__)")
+    """The version of torch that a Python imports, if it is new enough. It is the one that pip knows: torch from PyPI
+    calls itself 2.11.0+cu130, and pip cannot keep a torch of that version, which PyPI does not have."""
+    version = output_of(python, "-c", "import torch; from importlib.metadata import version; print(version('torch'))")
     return version if version and release(version) >= OLDEST_TORCH else None
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages.results import Result, Row, read, section
+from pages.results import Result, Row, machine, read, section
 
 
 def rented(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     """A section of docs/results.md."""
     yield from section("On a machine that others own", rows(benchmarks))
+
+
+def in_short(_proofs: Path, benchmarks: Path) -> Iterator[str]:
+    """The rows of the README."""
+    for what, figure, result in rows(benchmarks):
+        if what.startswith(("a run with `--exact`, killed", "Slurm")):
+            yield f"| {what} | {figure} | {machine(result)} |"
 
 
 def rows(benchmarks: Path) -> Iterator[Row]:
@@ -24,10 +31,18 @@ def rows(benchmarks: Path) -> Iterator[Row]:
     same = slurm["fingerprint"]["requeued"] == slurm["fingerprint"]["uninterrupted"]
     equal = "the fingerprint of a run that nobody stopped" if same else "**another fingerprint**"
     yield "Slurm, two nodes, time limits", f"{slurm['starts']} starts; {equal}", slurm
+    moved = read(benchmarks / "moved_run.json")
+    for run in moved["moved"]:
+        there = run["machine"]
+        what = f"killed, continued on {there['system']}, Python {there['python']}, torch {there['torch']}"
+        bits = "equal fingerprint" if run["equal fingerprint"] else "finished, with another fingerprint"
+        yield f"a run with `--exact`, {what}", f"{bits}; {moved['ranks here']} and {run['ranks']} ranks", moved
     ends = read(benchmarks / "machine_end.json")
     yield "`ranks autodown`, providers that lie or fail", f"{ends['right']} of {len(ends['cases'])} cases right", ends
     files = read(benchmarks / "submitted_files.json")
     yield "files of SkyPilot and Modal, executed without a cloud", _files(files), files
+    wrong = read(benchmarks / "wrong_requests.json")
+    yield "wrong requests of `ranks submit`", f"{wrong['right']} of {len(wrong['requests'])} refused", wrong
     image = read(benchmarks / "container_image.json")
     kept = "torch of the base kept" if image["base with torch"]["kept"] else "**torch of the base replaced**"
     yield "`Dockerfile`, built by buildah on Debian, used for a run and as a pod", kept, image

@@ -37,6 +37,17 @@ def test_versions_are_compared_as_numbers(tool: ModuleType) -> None:
     assert tool.release("2.9.1") < tool.OLDEST_TORCH < tool.release("2.13.0")
 
 
+def test_the_version_of_torch_is_the_one_that_pip_can_keep(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text('__version__ = "2.11.0+cu130"\n')
+    about = tmp_path / "torch-2.11.0.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert tool.torch_of(sys.executable) == "2.11.0"
+
+
 @pytest.mark.parametrize(
     ("offered", "nvidia", "reachable", "size", "index"),
     [

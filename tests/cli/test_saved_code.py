@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from ranks.cli.main import main
 from ranks.engine.runs.code import package_version
@@ -43,6 +44,20 @@ def test_a_resume_with_changed_code_warns_once(trained: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.count(warning) == 1
     assert code_of(run)["files"] == {"spirals.py": sha256(path)}
     assert (run / "code" / "spirals.py").read_bytes() == path.read_bytes()
+
+
+def test_an_exact_run_says_that_it_continues_with_another_torch(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, flags, times in (("exact", ["--exact"], 1), ("fast", [], 0)):
+        argv = [*TRAIN, "--name", name, *flags]
+        assert main(argv) == 0
+        path = trained / "runs" / name / "run.json"
+        path.write_text(path.read_text().replace(f'"torch": "{torch.__version__}"', '"torch": "2.11.0"'))
+        assert "the run began with torch" not in capsys.readouterr().out
+        assert main(argv) == 0
+        said = f"the run began with torch 2.11.0, and continues with {torch.__version__}"
+        assert capsys.readouterr().out.count(said) == times
 
 
 def test_an_evaluation_with_changed_code_warns(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,8 @@ DECISIONS = {
     "at the limit, and over": (replace(OVER, elapsed_s=7200.0), "", "the limit of time or cost is reached"),
     "over, not pulled": (OVER, "", ""),
     "over, pulled": (replace(OVER, run=replace(OVER.run, pulled=True)), "", "the run finished, and is at home"),
+    "over, pulled, still evaluated": (replace(OVER, run=replace(OVER.run, pulled=True, results_due=True)), "", ""),
+    "evaluated for too long": (replace(OVER, run=replace(OVER.run, results_due=True), down_s=900.0), "", "nobody has"),
     "over, nobody comes": (replace(OVER, down_s=900.0), "", "nobody has pulled it for 15 minutes"),
     "killed, may come back": (KILLED, "", ""),
     "killed, pulled, may come back": (replace(KILLED, run=replace(KILLED.run, pulled=True)), "", ""),
@@ -167,7 +169,11 @@ def test_what_the_files_of_a_run_say(tmp_path: Path) -> None:
     sessions = b'{"event": "opened", "time": 1.0}\n{"event": "finished", "time": 2.0}\n'
     (folder.path / SESSIONS_FILE).write_bytes(sessions)
     state = read_state(folder)
-    assert (state.alive, state.ended, state.pulled) == (False, "finished", False)
+    assert (state.alive, state.ended, state.pulled, state.results_due) == (False, "finished", False, False)
+    mark = tmp_path / "runs" / ".toy.results"
+    mark.touch()
+    assert read_state(folder).results_due
+    mark.unlink()
     subprocess.run(["sh", "-c", mark_command("runs/toy", sessions, 30)], cwd=tmp_path, check=True)
     assert not read_state(folder).pulled  # of an older checkpoint
     subprocess.run(["sh", "-c", mark_command("runs/toy/", sessions, 40)], cwd=tmp_path, check=True)

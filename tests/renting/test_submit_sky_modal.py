@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.launch import gpus
 from ranks.renting.sky import package
 
 from .catalog import write_catalog
@@ -18,6 +19,7 @@ UNSUPPORTED = {"multi-node": "Multi-node not supported yet", "stop": "Stopping n
 """Of runpod, as SkyPilot 0.14.1 says; the real package is asked in benchmarks/submitted_files.py."""
 WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown GPU": ([*SKY, "--gpus", "B2000X:8"], "did you mean B200?"),
+    "half a name": ([*SKY, "--gpus", "H10:8"], "did you mean H100?"),
     "a GPU that nobody has": ([*SKY, "--gpus", "MI300X:8"], "lambda, runpod has no machine with MI300X"),
     "a GPU that this cloud has not": ([*SKY, "--gpus", "L4:1", "--cloud", "lambda"], "lambda has no machine with L4"),
     "a number that nobody has": ([*SKY, "--gpus", "B200:4"], "machines with 1, 8 x B200, not 4"),
@@ -34,7 +36,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         [*SKY, "--gpus", "B200:8", "--cloud", "runpod", "--nodes", "2", "--volume", "v"],
         "SkyPilot says of runpod: Multi-node",
     ),
-    "nodes without a common folder": ([*SKY, "--gpus", "B200:8", "--nodes", "2"], "give --volume NAME"),
+    "nodes without a common folder": ([*SKY, "--gpus", "B200:8", "--nodes", "2"], "and give --volume NAME"),
     "spot without a volume": ([*SKY, "--gpus", "L4:1", "--spot"], "the run must outlive the machine"),
     "no catalogue": ([*SKY, "--gpus", "B200:8", "--catalog", "nowhere"], "holds no catalogue of SkyPilot"),
     "no time": ([*SKY, "--gpus", "B200:8", "--max-hours", "1"], "leave no time for a run"),
@@ -46,6 +48,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a value of a secret": ([*SKY, "--gpus", "B200:8", "--secrets", "a=b"], "give the name, not the value"),
     "a flag of train": ([*SKY, "--gpus", "B200:8", "--train=--iteratoins 5"], "--iterations?"),
     "Modal: an unknown GPU": ([*MODAL, "--gpus", "B2000:4"], "did you mean B200?"),
+    "Modal: a GPU of two sizes": ([*MODAL, "--gpus", "A100:2"], "say which: A100-40GB:2 or A100-80GB:2"),
     "Modal: too many": ([*MODAL, "--gpus", "A10:8"], "at most 4 x A10"),
     "Modal: no number": ([*MODAL, "--gpus", "B200"], "write --gpus B200:4"),
     "Modal: no price": ([*MODAL[:-2], "--gpus", "B200:4"], "--price"),
@@ -92,6 +95,7 @@ def test_the_task_takes_the_cheapest_cloud_and_always_ends_the_machine(
     assert "price: at most 319.36 (8 h x 39.92 an hour)" in said
     assert "before they have cost 300.00" in said
     assert "nothing was started; start it: sky launch --cluster graph-coloring --down" in said
+    assert "--secret HF_TOKEN graph-coloring.sky.yaml\n" in said  # without it SkyPilot does not hand the variable on
     lines = [line.strip() for line in text.splitlines()]
     for line in (
         "infra: lambda",
@@ -101,13 +105,25 @@ def test_the_task_takes_the_cheapest_cloud_and_always_ends_the_machine(
         '~/work/task.py: "./task.py"',
         '~/work/data: "./data"',
         "HF_TOKEN: null",
-        "ranks doctor --runs-dir runs --ranks 8 --expect B200:8 || exit 1",
+        "timeout 15m ranks doctor --runs-dir runs --ranks 8 --expect B200:8 || exit 1",
     ):
         assert line in lines, line
     assert "--max-hours 8 --price 39.92 --max-cost 300 --job $$ --detach || exit 1" in text
-    assert text.index("autodown") < text.index("ranks doctor") < text.index("ranks train") < text.index("ranks export")
+    assert text.index("ranks doctor") < text.index("autodown") < text.index("ranks train") < text.index("ranks export")
     commands = "\n".join(line.removeprefix("  ") for line in text.partition("run: |\n")[2].splitlines())
     assert subprocess.run(["bash", "-n"], input=commands, text=True).returncode == 0
+
+
+def test_without_a_gpu_here_the_file_is_written_and_says_how_to_forecast(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpus, "find_gpus", lambda: gpus.Gpus(0))
+    argv = [word for word in SKY if word != "--no-forecast"]
+    assert main(["submit", *argv, "--gpus", "B200:8", "--max-hours", "8"]) == 0
+    said = capsys.readouterr().out
+    assert "ranks forecast graph-coloring --gpus 8 --save-profile p.json; then add --profile p.json" in said
+    assert "price: at most 319.36" in said
+    assert (work / "graph-coloring.sky.yaml").exists()
 
 
 def test_several_nodes_share_a_volume_and_one_of_them_is_watched(work: Path) -> None:

@@ -42,6 +42,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no price": (["slurm", "graph-coloring", "--gpus", "B200:8", "--price", "0"], "it must be a number above 0"),
     "seeds twice": (["slurm", "graph-coloring", "--gpus", "B200:8", "--seeds", "1,1"], "seeds differ"),
     "CPUs without ranks": (["slurm", "graph-coloring", "--gpus", "none"], "give --ranks, 1 to 4096"),
+    "more ranks than cores": (["slurm", "graph-coloring", "--gpus", "none", "--ranks", "193"], "at most --ranks 192"),
     "other ranks than GPUs": (["slurm", "graph-coloring", "--gpus", "B200:8", "--ranks", "4"], "has 8 ranks"),
     "a workload": (["slurm", "graph-colouring", "--gpus", "B200:8"], "did you mean graph-coloring?"),
     "a flag of train": (["slurm", "graph-coloring", "--gpus", "B200:8", "--train=--iteratoins 5"], "--iterations?"),
@@ -102,6 +103,7 @@ def test_the_file_names_the_request_and_starts_only_with_yes(cluster: Path, caps
         "#SBATCH --nodes=2",
         "#SBATCH --ntasks-per-node=8    # one rank for each GPU",
         "#SBATCH --gres=gpu:b200:8    # on each node",
+        "#SBATCH --cpus-per-task=24",
         "#SBATCH --time=1-06:00:00",
         "#SBATCH --signal=B:USR1@120    # so many seconds before the time limit",
         "#SBATCH --array=1,2    # seeds",
@@ -119,6 +121,15 @@ def test_the_file_names_the_request_and_starts_only_with_yes(cluster: Path, caps
     assert "exists, with other content" in capsys.readouterr().err
     assert main([*argv, "--yes", "--overwrite", "--out", "other.sbatch"]) == 0
     assert (cluster.parent / "submitted").read_text() == "other.sbatch\n"
+
+
+def test_a_job_on_one_node_gets_the_cores_of_its_gpus(cluster: Path) -> None:
+    assert main(["submit", "slurm", "graph-coloring", "--gpus", "B200:4"]) == 0
+    path = cluster / "graph-coloring.sbatch"
+    assert "#SBATCH --cpus-per-task=96\n" in path.read_text()  # 192 cores and 8 GPUs on a node
+    (cluster.parent / "bin" / "sinfo").unlink()
+    assert main(["submit", "slurm", "graph-coloring", "--gpus", "B200:4", "--overwrite"]) == 0
+    assert "#SBATCH --cpus-per-task=16    # cores: a guess, change it\n" in path.read_text()
 
 
 @pytest.mark.parametrize(("gres", "line"), [("gpu:nvidia_b200:8", "gpu:nvidia_b200:8"), ("gpu:8", "gpu:8")])

@@ -31,6 +31,8 @@ SIZES = {
     "tests/toys/tictactoe.py": {"iterations": 1, "games_per_iteration": 8, "slots": 8, "global_batch": 16},
     TEMPLATE: {"iterations": 1},
 }
+MOVED = ("graph-coloring", "stock-trading", "tests/toys/images.py", TEMPLATE)
+"""Also begun on the CPU and continued on the device, as a run that is taken to another kind of machine."""
 FAST_ONLY = {("stock-trading, LSTMs", "exact"), ("tests/toys/cartpole.py", "exact"), ("chess-spiking", "exact")}
 FAST_ONLY |= {("video-behavior", "exact")}
 """Not repeated in exact mode: stock-trading and the template are, with the same rollouts, games and updates."""
@@ -65,6 +67,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, dic
         wanted |= {(workload, "cpu"): place | {"device": "cpu"}, (workload, "fast"): place}
         if (workload, "exact") not in FAST_ONLY:
             wanted[workload, "exact"] = place | {"exact": True}
+        if workload in MOVED:
+            wanted[workload, "moved"] = place | {"begins_on": "cpu"}
         if workload in LARGER:
             wanted[workload, "larger"] = place | LARGER[workload][0] | {"resumes": False}
     command = "-m tests.simulated_device.trainings"
@@ -94,6 +98,16 @@ def test_it_learns_as_on_the_cpu_and_from_a_checkpoint(trained: Any, workload: s
         assert row == pytest.approx(other, rel=rel, abs=1e-6)
     assert device["evaluation"].keys() == cpu["evaluation"].keys()
     assert (sum(cpu["waits"].values()), device["waits"]["state.py walk"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize("workload", MOVED)
+def test_a_run_that_began_on_the_cpu_continues_on_the_device(trained: Any, workload: str) -> None:
+    cpu, moved = trained[workload]["cpu"], trained[workload]["moved"]
+    assert len(moved["rows"]) == len(cpu["rows"])
+    assert learned(moved)[:-1] == learned(cpu)[:-1]
+    assert learned(moved)[-1] == pytest.approx(learned(cpu)[-1], rel=1e-3, abs=1e-6)
+    assert moved["evaluation"].keys() == cpu["evaluation"].keys()
+    assert (sum(moved["operations"].values()), moved["operations_after_resume"] > 0) == (0, True)
 
 
 @pytest.mark.parametrize("workload", LARGER)

@@ -63,20 +63,26 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
 
 
 def trained(
-    workload: str, device: str, exact: bool, iterations: int, resumes: bool = True, **settings: Any
+    workload: str,
+    device: str,
+    exact: bool,
+    iterations: int,
+    resumes: bool = True,
+    begins_on: str | None = None,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Of a training: how often the host waited for the device by place, the number of each operation, and the copied
     bytes. If it `resumes`, also the rows of metrics.jsonl after one more iteration, and the results of the
-    evaluation."""
+    evaluation. `begins_on`: another device for all iterations but the last."""
     with tempfile.TemporaryDirectory() as folder, simulated() if device != "cpu" else nullcontext() as mode:
         place = RunConfig(threads=1, runs_dir=Path(folder), name="run", exact=exact, shards=2 if exact else None)
 
-        def train(iterations: int) -> None:
+        def train(iterations: int, device: str) -> None:
             world = World.join(place, device=device, workload=workload)
             load(workload).train(tiny(workload, {**settings, "iterations": iterations}), world)
             world.leave()
 
-        train(iterations)
+        train(iterations, begins_on or device)
         work = {
             "waits": Counter(mode.waits if mode else []),
             "operations": Counter(mode.operations if mode else {}),
@@ -84,13 +90,15 @@ def trained(
         }
         if not resumes:
             return work
-        train(iterations + 1)
+        train(iterations + 1, device)
         run = open_run(Path(folder) / "run", "the run")
         world = World.join(place, device=device, workload=workload)
         model = load_model(run, newest(run.folder / "checkpoints", "the run"), world.device)
         evaluation = run.module.evaluate(model, run.config, world)
         world.leave()
-        return {"rows": read_rows(run.folder / "metrics.jsonl"), "evaluation": evaluation, **work}
+        after = sum(mode.operations.values()) - sum(work["operations"].values()) if mode else 0
+        rows = read_rows(run.folder / "metrics.jsonl")
+        return {"rows": rows, "evaluation": evaluation, "operations_after_resume": after, **work}
 
 
 if __name__ == "__main__":

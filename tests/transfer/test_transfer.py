@@ -95,6 +95,22 @@ def test_push_copies_adds_and_continues(sshd: LocalSshd, tmp_path: Path, say: Sa
 
 
 @needs_sshd
+def test_push_of_a_run_does_not_set_one_back_that_has_gone_further(
+    sshd: LocalSshd, far: Path, tmp_path: Path, say: Say
+) -> None:
+    run, there = far / "runs" / "toy", tmp_path / "there"
+    argv = ["push", str(run), f"127.0.0.1:{there}", f"--ssh={sshd.options}"]
+    assert say(argv)[0] == 0
+    assert say(argv)[0] == 0  # as far as the one here
+    (there / "toy" / "checkpoints" / "00000025").mkdir()
+    (there / "toy" / "metrics.jsonl").write_text("of iteration 25")
+    code, _, err = say(argv)
+    assert code == 2
+    assert "the run there is at iteration 25, the one here at 20" in err
+    assert (there / "toy" / "metrics.jsonl").read_text() == "of iteration 25"
+
+
+@needs_sshd
 def test_pull_of_a_run_that_is_written_takes_what_verifies_and_it_continues(
     sshd: LocalSshd, far: Path, tmp_path: Path, say: Say
 ) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from posixpath import join
 
-from ranks.engine.runs.folder import RunFolder
+from ranks.engine.runs.folder import RunFolder, iteration_of, listing
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.transfer.listing import list_files
@@ -46,6 +46,8 @@ def push(data: Path, remote: Remote, folder: str, asked: str) -> Pushed:
     num_bytes = sum(files.values())
     with ProgressBar(num_bytes) as bar:
         try:
+            if (path / "run.json").exists():
+                _check_not_newer(remote, final, path, asked)
             _make_room(remote, folder or ".", staging, final, num_bytes, asked)
             source = str(path if is_folder else path.parent)
             compare = f"../{path.name}" if is_folder else ".."
@@ -71,6 +73,16 @@ def push(data: Path, remote: Remote, folder: str, asked: str) -> Pushed:
             do = "run the same command again: it continues where this one ended"
             raise UserError(asked, f"the connection to {remote.host} was cut: {cut}", do) from None
     return Pushed(f"{remote.host}:{final}", len(files), num_bytes)
+
+
+def _check_not_newer(remote: Remote, final: str, run: Path, asked: str) -> None:
+    """Raises UserError where the run there has gone further than the one here: it would be a mixture of both."""
+    names = remote.run(f"ls {shlex.quote(final)}/checkpoints 2>/dev/null || true", asked, place=final).decode().split()
+    there = max((n for name in names if (n := iteration_of(PurePosixPath(name))) is not None), default=-1)
+    here = max((iteration_of(path) or 0 for path in listing(RunFolder(run).checkpoints)), default=-1)
+    if there > here:
+        found = f"the run there is at iteration {there:,}, the one here at {here:,}"
+        raise UserError(asked, found, f"bring it home first: ranks pull {remote.host}:{final}")
 
 
 def _make_room(remote: Remote, folder: str, staging: str, final: str, num_bytes: int, asked: str) -> None:

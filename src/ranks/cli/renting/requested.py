@@ -73,11 +73,16 @@ def files_to_copy(workload: str, files: Sequence[str], asked: str) -> list[str]:
 
 def show_forecast(request: Request, profile: Path | None) -> None:
     """Print what `ranks forecast` says of the request. `profile`: measured earlier; None to measure one here, which
-    takes half a minute."""
+    takes half a minute. Of GPUs nothing is forecast on a machine without one."""
     from ranks.cli.forecasting.flags import ForecastFlags
     from ranks.cli.forecasting.run import print_forecast
+    from ranks.launch.gpus import find_gpus
 
     machine, count = request.machine, request.machine.ranks * request.nodes
+    if machine.gpu is not None and profile is None and not find_gpus().count:
+        measure = shlex.join(["ranks", "forecast", request.workload, "--gpus", str(count), "--save-profile", "p.json"])
+        print(f"no forecast: this machine has no GPU. Measure a profile on one: {measure}; then add --profile p.json\n")
+        return
     print_forecast(
         ForecastFlags(
             request.workload,

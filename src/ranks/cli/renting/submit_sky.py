@@ -138,7 +138,7 @@ def submit_sky(argv: Sequence[str]) -> int:
     if not flags.no_forecast:
         show_forecast(request, flags.profile)
     path = flags.out or Path(f"{name}.sky.yaml")
-    text = task_text(request, task, command)
+    text = task_text(request, task, command, str(path))
     write_file(path, text, asked, overwrite=flags.overwrite)
     print(text)
     print(f"{path}: {flags.nodes} x {machine.words} at {offer.cloud} ({offer.instance}, {offer.region})")
@@ -161,7 +161,11 @@ def _check_words(flags: SubmitSkyFlags, name: str, keep: int, asked: str) -> Non
         raise UserError(f"--volume {flags.volume!r}", "no volume has such a name", "see sky volumes ls")
     if flags.volume is None and (flags.spot or flags.nodes > 1):
         why = "the run must outlive the machine" if flags.spot else "all nodes must see the run folder"
-        raise UserError("--spot" if flags.spot else f"--nodes {flags.nodes}", why, "give --volume NAME: sky volumes")
+        raise UserError(
+            "--spot" if flags.spot else f"--nodes {flags.nodes}",
+            why,
+            "make a volume with sky volumes apply, and give --volume NAME",
+        )
     if not 0 <= keep <= 7 * 24 * 60 or not 10 <= flags.disk <= 100_000:
         raise UserError(asked, "--keep is 0 to 10,080 minutes, --disk 10 to 100,000 GB", "change it")
     if flags.max_cost is not None and not flags.max_cost > 0:

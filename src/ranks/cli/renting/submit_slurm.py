@@ -70,7 +70,7 @@ def submit_slurm(argv: Sequence[str]) -> int:
     """Check, write, print, and start where --yes is given."""
     flags = parse(SubmitSlurmFlags, argv, prog="ranks submit slurm")
     from ranks.renting.request import Machine, Request
-    from ranks.renting.slurm.cluster import check, read_cluster
+    from ranks.renting.slurm.cluster import SlurmFit, check, read_cluster
     from ranks.renting.slurm.sbatch import sbatch_text
     from ranks.renting.written_file import write_file
 
@@ -96,10 +96,10 @@ def submit_slurm(argv: Sequence[str]) -> int:
         flags.then,
     )
     cluster = read_cluster()
-    kind = machine.gpu_word if cluster is None else check(request, flags.partition, cluster)
+    fit = SlurmFit(machine.gpu_word) if cluster is None else check(request, flags.partition, cluster)
     command = command_line("slurm", argv, asked)
     options = tuple(split_flags(flags.sbatch))
-    text = sbatch_text(request, command, partition=flags.partition, kind=kind, options=options, setup=flags.setup)
+    text = sbatch_text(request, command, partition=flags.partition, fit=fit, options=options, setup=flags.setup)
     if flags.price is not None and not flags.no_forecast:
         show_forecast(request, flags.profile)
     path = flags.out or Path(f"{name}.sbatch")

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from ranks.engine.files.disk import remove
@@ -169,7 +169,7 @@ def name_of(iteration: int) -> str:
     return f"{iteration:08d}"
 
 
-def iteration_of(path: Path) -> int | None:
+def iteration_of(path: PurePath) -> int | None:
     """The iteration in the name of a checkpoint folder; None for other names."""
     return int(path.name) if re.fullmatch(r"[0-9]{8,18}", path.name) else None
 

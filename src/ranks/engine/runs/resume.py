@@ -136,8 +136,23 @@ def open_folder(folder: RunFolder, world: World, config: Any, keep: dict[str, St
         damaged=damaged,
         half_written=half_written,
         changed_code=on_first_rank(world, lambda: code.update(folder, world.workload)),
-        notes=[f"--init-from {export} is not read: the run continues from its checkpoint"] if export else [],
+        notes=[*_not_read(export), *on_first_rank(world, lambda: _other_torch(folder, world))],
     )
+
+
+def _not_read(export: Path | None) -> list[str]:
+    return [f"--init-from {export} is not read: the run continues from its checkpoint"] if export is not None else []
+
+
+def _other_torch(folder: RunFolder, world: World) -> list[str]:
+    """What an exact run loses that continues with another torch than it began with."""
+    versions = folder.read_run().get("versions")
+    began = versions.get("torch") if isinstance(versions, dict) else None
+    now = provenance.versions()["torch"]
+    if not world.config.exact or began in (None, now):
+        return []
+    lost = "from here on its bits can differ from those of a run with one torch"
+    return [f"the run began with torch {began}, and continues with {now}: {lost}"]
 
 
 def _load(path: Path, name: str, kept: Stateful, state: Mapping[str, Any]) -> None:

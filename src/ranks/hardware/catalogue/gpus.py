@@ -72,9 +72,10 @@ def by_name(text: str) -> Gpu:
     """
     if found := spelled(text):
         return found[0]
-    names = [gpu.name for gpu in catalogue()]
-    listed = f"the catalogue knows {', '.join(sorted(names))}"
-    raise UserError(f"the GPU '{text}'", "the catalogue has no GPU of that name", nearest(text.upper(), names, listed))
+    listed = f"the catalogue knows {', '.join(sorted(gpu.name for gpu in catalogue()))}"
+    short = {" ".join(word for word in gpu.name.split() if word.lower() not in OPTIONAL) for gpu in catalogue()}
+    known = sorted(short | {gpu.name for gpu in catalogue()}, key=len)
+    raise UserError(f"the GPU '{text}'", "the catalogue has no GPU of that name", nearest(text.upper(), known, listed))
 
 
 def cards_of(text: str) -> tuple[Gpu, ...]:

@@ -15,7 +15,7 @@ class Rules:
     budget_s: float = math.inf
     """The machine is ended after it, whatever the run does."""
     stuck_s: float = 3600.0
-    """A run without progress for so long is stopped."""
+    """A run without progress for so long is stopped. Its evaluation, its export and what follows may take so long."""
     keep_s: float = 3600.0
     """How long the machine waits for `ranks pull` when the run is over."""
     save_s: float = 600.0
@@ -69,6 +69,8 @@ def decide(seen: Seen, rules: Rules) -> Decision:
         late = seen.elapsed_s >= rules.start_s
         return Decision(end_machine=f"no run has begun within {seen.elapsed_s / 60:.0f} minutes" if late else "")
     if run.ended is None and seen.down_s < rules.restart_s:
+        return Decision()
+    if run.results_due and seen.down_s < rules.stuck_s:
         return Decision()
     over = f"the run {run.ended}" if run.ended is not None else "the run was killed"
     if run.pulled:

@@ -107,7 +107,7 @@ class ModalApp:
 def app_text(request: Request, app: ModalApp, command: str, path: str) -> str:
     """The file. `command`: what wrote it; `path`: where it is written."""
     machine = request.machine
-    start = f"modal run {shlex.quote(path)}"
+    start = f"modal run --detach {shlex.quote(path)}"
     head = [f"# Written by: {command}", f"# Read it, change it, start it: {start}"]
     head += [f"# {line}" for line in request.price_lines()]
     train = ["ranks", "train", request.workload, *request.train, "--name", request.name, "--runs-dir", "/runs"]

@@ -32,7 +32,9 @@ def modal_gpu(gpus: str) -> str:
     if not colon or not digits.isdecimal():
         raise UserError(f"--gpus {gpus}", "a kind and a number of GPUs are needed", "write --gpus B200:4")
     if name not in MOST:
-        raise UserError(f"--gpus {gpus}", f"Modal has no GPU {name}", nearest(name, list(MOST), listed))
+        sizes = [known for known in MOST if known.startswith(f"{name}-")]
+        do = f"say which: {' or '.join(f'{size}:{digits}' for size in sizes)}" if sizes else ""
+        raise UserError(f"--gpus {gpus}", f"Modal has no GPU {name}", do or nearest(name, list(MOST), listed))
     if not 1 <= int(digits) <= MOST[name]:
         do = f"give 1 to {MOST[name]}"
         raise UserError(f"--gpus {gpus}", f"a container of Modal has at most {MOST[name]} x {name}", do)

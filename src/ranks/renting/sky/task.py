@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ranks.renting.autodown.run_state import RESULTS
 from ranks.renting.job_commands import doctor_command, result_commands
 from ranks.renting.request import Request
 
@@ -21,14 +22,19 @@ YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "~", "y", "n")
 
 RUN = """\
 cd {work}
-code=1
-trap 'exit $code' TERM
-# The watcher ends this job when the run is over, stuck, or at its limit. Without it nothing is started.
-{watch} || exit 1
 {doctor} || exit 1
+code=1 over=
+trap 'exit $code' TERM
+mkdir -p {folder} && touch {mark}    # the watcher waits until it is gone
+# The watcher ends this job when the run is over, stuck, or at its limit. Without it nothing is trained.
+{watch} || exit 1
 {train}
 code=$?
+trap 'over=yes' TERM    # at the limit of time or cost five minutes are left for what follows
 {after}
+rm -f {mark}
+[ -z "$over" ] || exit $code
+trap 'exit $code' TERM
 # The machine waits for `ranks pull`. The watcher then ends this job, and SkyPilot the machine.
 for _ in $(seq {wait_s}); do sleep 1; done
 exit $code
@@ -56,10 +62,10 @@ class SkyTask:
     """Names of process variables that hold secrets: SkyPilot hands them on, the file has no value."""
 
 
-def task_text(request: Request, task: SkyTask, command: str) -> str:
-    """The file. `command`: what wrote it."""
+def task_text(request: Request, task: SkyTask, command: str, path: str) -> str:
+    """The file. `command`: what wrote it; `path`: where it is written."""
     machine = request.machine
-    lines = [f"# Written by: {command}", f"# Read it, change it, start it: {shlex.join(launch(request, task, 'FILE'))}"]
+    lines = [f"# Written by: {command}", f"# Read it, change it, start it: {shlex.join(launch(request, task, path))}"]
     lines += [f"# {line}" for line in request.price_lines()]
     lines += [f"name: {_text(request.name)}", f"num_nodes: {request.nodes}", "", "resources:"]
     lines.append(f"  infra: {_text(task.cloud)}")
@@ -78,7 +84,11 @@ def task_text(request: Request, task: SkyTask, command: str) -> str:
         copied = [f"  {_text(f'{WORK}/{_plain(file)}')}: {_text('./' + _plain(file))}" for file in task.files]
         lines += ["", "file_mounts:", *copied]
     if task.secrets:
-        lines += ["", "secrets:    # taken from your process variables", *(f"  {name}: null" for name in task.secrets)]
+        lines += [
+            "",
+            "secrets:    # --secret NAME hands the value on from your process variables",
+            *(f"  {name}: null" for name in task.secrets),
+        ]
     setup = f"mkdir -p {WORK}\n{task.setup}\nranks --version\n" if task.setup else f"mkdir -p {WORK}\nranks --version\n"
     lines += ["", "setup: |", *_indented(setup), "", "run: |", *_indented(run_commands(request, task))]
     return "\n".join(lines) + "\n"
@@ -101,6 +111,8 @@ def run_commands(request: Request, task: SkyTask) -> str:
         after = f'if [ "$SKYPILOT_NODE_RANK" != 0 ]; then exit "$code"; fi    # the first node does the rest\n{after}'
     return RUN.format(
         work=WORK,
+        folder=folder,
+        mark=f"{folder}/.{shlex.quote(request.name)}.{RESULTS}",
         watch=watched,
         doctor=doctor_command(machine, folder),
         train=_train(request, folder),
@@ -116,9 +128,11 @@ def runs_dir(task: SkyTask) -> str:
 
 def launch(request: Request, task: SkyTask, path: str) -> list[str]:
     """The command that starts the file: as a managed job where the cloud may take the machine back."""
+    secrets = [word for name in task.secrets for word in ("--secret", name)]
     if task.spot:
-        return ["sky", "jobs", "launch", "--name", request.name, path]
-    return ["sky", "launch", "--cluster", request.name, "--down", "--idle-minutes-to-autostop", str(IDLE_MINUTES), path]
+        return ["sky", "jobs", "launch", "--name", request.name, *secrets, path]
+    end = ["--down", "--idle-minutes-to-autostop", str(IDLE_MINUTES)]
+    return ["sky", "launch", "--cluster", request.name, *end, *secrets, path]
 
 
 def _train(request: Request, folder: str) -> str:

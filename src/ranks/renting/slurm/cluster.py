@@ -32,6 +32,15 @@ class NodeGroup:
         return next((kind for kind in self.gpus if word_of(kind) == word), "" if "" in self.gpus else None)
 
 
+@dataclass(frozen=True)
+class SlurmFit:
+    """How the cluster takes a request. `kind`: of the GPUs, as it writes it. `cpus_per_gpu`: the share of a GPU in the
+    cores of its node; None where that is not known."""
+
+    kind: str
+    cpus_per_gpu: int | None = None
+
+
 def read_cluster() -> list[NodeGroup] | None:
     """The groups that `sinfo` lists; None where there is no cluster to ask."""
     if shutil.which(SINFO[0]) is None:
@@ -64,17 +73,20 @@ def hours_of(text: str) -> float:
     return 24 * days + hours + minutes / 60 + seconds / 3600
 
 
-def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) -> str:
-    """The kind of the GPUs as the cluster writes it. Raises UserError where no group of nodes can take the request,
-    with what comes nearest."""
+def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) -> SlurmFit:
+    """How the cluster takes the request. Raises UserError where no group of nodes can, with what comes nearest."""
     names = sorted({group.partition for group in groups})
     if partition is not None and partition not in names:
         do = nearest(partition, names, f"sinfo lists {', '.join(names)}")
         raise UserError(f"--partition {partition}", "the cluster has no such partition", do)
     machine = request.machine
     within = [group for group in groups if partition in (None, group.partition)]
-    kind = ""
-    if machine.gpu is not None:
+    kind, cpus_per_gpu = "", None
+    if machine.gpu is None:
+        most = max((group.cpus for group in within), default=0)
+        if 0 < most < machine.ranks:
+            raise UserError(f"--ranks {machine.ranks}", f"a node has {most} cores", f"give at most --ranks {most}")
+    else:
         kinds = sorted({kind for group in within for kind in group.gpus if kind})
         word = machine.gpu_word
         with_kind = [(group, found) for group in within if (found := group.kind(word)) is not None]
@@ -87,6 +99,7 @@ def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) 
             raise UserError(f"--gpus {word}:{machine.ranks}", found, f"give --gpus {word}:{most}, and --nodes for more")
         fitting = [(group, found) for group, found in with_kind if group.gpus[found] >= machine.ranks]
         within, kind = [group for group, _ in fitting], fitting[0][1]
+        cpus_per_gpu = min(group.cpus // group.gpus[found] for group, found in fitting) or None
     nodes = {name: sum(g.nodes for g in within if g.partition == name) for name in names}
     if max(nodes.values(), default=0) < request.nodes:
         most = max(nodes.values(), default=0)
@@ -97,4 +110,4 @@ def check(request: Request, partition: str | None, groups: Sequence[NodeGroup]) 
     if longest < request.hours:
         found = f"the partition ends a job after {longest:g} h"
         raise UserError(f"--hours {request.hours:g}", found, f"give --hours {longest:g}, and more --starts")
-    return kind
+    return SlurmFit(kind, cpus_per_gpu)

@@ -8,7 +8,10 @@ import shlex
 
 from ranks.renting.job_commands import doctor_command, result_commands
 from ranks.renting.request import Request
+from ranks.renting.slurm.cluster import SlurmFit
 
+CPUS_PER_GPU = 4
+"""Where the cluster was not asked: most nodes have more. Without a number many clusters give a job one core."""
 SIGNAL_S = 120
 """How long before the time limit Slurm sends USR1, which it may do a minute earlier."""
 DOCTOR = """# Examine each node, so that a fault costs a minute and not the time limit.
@@ -33,8 +36,9 @@ done
 if [ "$again" = yes ] && [ "$code" = 143 ]; then
     if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {restarts} ]; then
         echo "saved before the time limit; queued again"
-        scontrol requeue "$SLURM_JOB_ID"
-        exit 0
+        scontrol requeue "$SLURM_JOB_ID" && exit 0
+        echo "Slurm does not queue it again: submit this file again to continue"
+        exit 143
     fi
     echo "saved before the time limit; that was start {starts} of {starts}: submit this file again to continue"
 fi
@@ -43,21 +47,24 @@ fi
 
 
 def sbatch_text(
-    request: Request, command: str, *, partition: str | None, kind: str, options: tuple[str, ...], setup: str
+    request: Request, command: str, *, partition: str | None, fit: SlurmFit, options: tuple[str, ...], setup: str
 ) -> str:
-    """The file. `command`: what wrote it; `kind`: of the GPUs, as the cluster writes it, empty where it has none;
-    `options`: more options of sbatch; `setup`: shell lines before the first command."""
+    """The file. `command`: what wrote it; `options`: more options of sbatch; `setup`: shell lines before the first
+    command."""
     machine, several = request.machine, request.nodes > 1
     name = shlex.quote(request.name) + ("-seed$SLURM_ARRAY_TASK_ID" if request.seeds else "")
     lines = ["#!/bin/bash", f"# Written by: {command}", "# Read it, change it, start it with sbatch."]
     lines += [f"# {line}" for line in request.price_lines()]
-    lines += [f"#SBATCH {option}" for option in _options(request, partition, kind, options)]
+    lines += [f"#SBATCH {option}" for option in _options(request, partition, fit, options)]
     lines += ["", f"name={name}"]
     if several:
         lines.append("export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}")
     lines += setup.splitlines()
     doctor = doctor_command(machine, request.runs_dir)
-    on_each = f"srun --nodes={request.nodes} --ntasks={request.nodes} --ntasks-per-node=1 " if several else ""
+    on_each = ""
+    if several:
+        cores = f" --cpus-per-task={machine.ranks * _cpus(fit)}" if machine.gpu else ""
+        on_each = f"srun --nodes={request.nodes} --ntasks={request.nodes} --ntasks-per-node=1{cores} "
     lines += [TRAP.format(stop=STOP_STEPS if several else STOP_LAUNCHER), "", DOCTOR]
     lines.append(f"{on_each}{doctor} || {AGAIN} || exit 1")
     text = "\n".join(lines) + "\n"
@@ -67,9 +74,16 @@ def sbatch_text(
     return f"{text}\n{about}\n{results}\n"
 
 
-def _options(request: Request, partition: str | None, kind: str, options: tuple[str, ...]) -> list[str]:
+def _cpus(fit: SlurmFit) -> int:
+    return fit.cpus_per_gpu or CPUS_PER_GPU
+
+
+def _options(request: Request, partition: str | None, fit: SlurmFit, options: tuple[str, ...]) -> list[str]:
     machine, several = request.machine, request.nodes > 1
     tasks = machine.ranks if several else 1
+    cpus, known = 0 if several else machine.ranks, True
+    if machine.gpu is not None:
+        cpus, known = _cpus(fit) * (1 if several else machine.ranks), fit.cpus_per_gpu is not None
     minutes = math.ceil(request.hours * 60)
     seeds = ",".join(map(str, request.seeds))
     return [
@@ -78,11 +92,11 @@ def _options(request: Request, partition: str | None, kind: str, options: tuple[
         f"--nodes={request.nodes}",
         f"--ntasks-per-node={tasks}" + ("    # one rank for each GPU" if several and machine.gpu else ""),
         *(
-            [f"--gres={':'.join(filter(None, ['gpu', kind, str(machine.ranks)]))}    # on each node"]
+            [f"--gres={':'.join(filter(None, ['gpu', fit.kind, str(machine.ranks)]))}    # on each node"]
             if machine.gpu
             else []
         ),
-        *([f"--cpus-per-task={machine.ranks}"] if not several and machine.gpu is None else []),
+        *([f"--cpus-per-task={cpus}" + ("" if known else "    # cores: a guess, change it")] if cpus else []),
         f"--time={minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00",
         f"--signal=B:USR1@{min(SIGNAL_S, 20 * minutes)}    # so many seconds before the time limit",
         "--requeue",
@@ -102,4 +116,5 @@ def _train(request: Request) -> str:
         words += ["--ranks", str(machine.ranks)]
     seed = " --seed $SLURM_ARRAY_TASK_ID" if request.seeds else ""
     step = "srun --kill-on-bad-exit=1 " if several else ""
+    step += '--cpus-per-task="$SLURM_CPUS_PER_TASK" ' if several and machine.gpu else ""  # srun does not inherit it
     return f'{step}{shlex.join(words)} --name "$name"{seed}'
