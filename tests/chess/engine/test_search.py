@@ -21,7 +21,7 @@ from ranks.chess.players.player import Choice, Info, Limits
 from tests.chess.engine.reference import exchange, minimax, net_score, rival_of, tables_score
 from tests.chess.positions import MATES, random_boards
 
-NODES_OF_BENCH = 19455
+NODES_OF_BENCH = 27875
 WEIGHTS = random_weights(32, seed=4)
 NET = Evaluator.of_net(net_arrays(WEIGHTS))
 VALUES = default_values()

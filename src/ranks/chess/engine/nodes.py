@@ -28,9 +28,6 @@ from ranks.chess.engine.pruning import (
     FUTILE_NODE_DEPTH,
     NO_HASH_MOVE_DEPTH,
     NULL_DEPTH,
-    RAZOR_CP,
-    RAZOR_CP_PER_PLY,
-    RAZOR_DEPTH,
 )
 from ranks.chess.engine.state import EXPAND, MOVES, NULL_MOVE, PIECE_SQUARES, EngineState
 from ranks.chess.engine.transpositions import (
@@ -145,8 +142,6 @@ def enter(s: EngineState, level: int) -> Number:
     if not is_sound and entry != 0 and settles(f.hash_bound, f.hash_score, estimate):
         estimate = f.hash_score
     may_prune = not is_sound and not is_pv and f.excluded == 0 and abs(f.beta) < MATE_FLOOR
-    if may_prune and 0 < f.depth <= RAZOR_DEPTH and estimate + RAZOR_CP + RAZOR_CP_PER_PLY * f.depth < f.alpha:
-        f.depth = 0
     if f.depth <= 0:  # quiescence: the side to move need not capture
         f.best = estimate
         if estimate >= f.beta:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-RAZOR_DEPTH, RAZOR_CP, RAZOR_CP_PER_PLY = 3, 150, 200
-"""Far below alpha near the leaves: only captures are searched."""
-FUTILE_NODE_DEPTH, FUTILE_NODE_CP = 8, 75
+FUTILE_NODE_DEPTH, FUTILE_NODE_CP = 4, 120
 """So far above beta that the opponent cannot catch up (reverse futility)."""
-NULL_DEPTH, NULL_REDUCTION, NULL_CP_PER_PLY = 3, 3, 200
+NULL_DEPTH, NULL_REDUCTION, PLIES_PER_NULL_REDUCTION = 3, 2, 5
+"""The null move. It is reduced alike however far a position is above beta: after a sacrifice that leads to mate it is
+far above, and the mate must be seen."""
 NO_HASH_MOVE_DEPTH = 4
 """From this depth on, a node without a hash move is searched one ply less deeply (internal iterative reduction)."""
 LATE_MOVES = 4
@@ -28,7 +28,7 @@ SINGULAR_DEPTH, SINGULAR_CP_PER_PLY = 7, 2
 def reductions() -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """int64[64, 64]: by how many plies a late move is reduced, by depth and number of the move."""
     logs = np.log(np.maximum(np.arange(64), 1))
-    return np.floor(0.6 + np.outer(logs, logs) / 2.2).astype(np.int64)
+    return np.floor(0.3 + np.outer(logs, logs) / 2.6).astype(np.int64)
 
 
 REDUCTIONS = reductions()

@@ -13,7 +13,7 @@ through these stages:
      pruned   it enough?    draw
 
 `control.sound` turns off everything that can change the score: then it is the score of plain minimax with the same
-extensions and the same quiescence search. Off are: cutoffs by the table, the null move, razoring, futility, delta,
+extensions and the same quiescence search. Off are: cutoffs by the table, the null move, futility, delta,
 late move and exchange pruning, reductions, and singular extensions.
 """
 
@@ -46,7 +46,13 @@ from ranks.chess.engine.ordering import (
     moved_index,
     pick_move,
 )
-from ranks.chess.engine.pruning import DELTA_CP, NULL_CP_PER_PLY, NULL_REDUCTION, SINGULAR_CP_PER_PLY, SINGULAR_DEPTH
+from ranks.chess.engine.pruning import (
+    DELTA_CP,
+    NULL_REDUCTION,
+    PLIES_PER_NULL_REDUCTION,
+    SINGULAR_CP_PER_PLY,
+    SINGULAR_DEPTH,
+)
 from ranks.chess.engine.state import (
     ENGINE_STATE,
     ENTER,
@@ -99,7 +105,7 @@ def begin_null_move(s: EngineState, level: int) -> None:
     store(s.rows, level + 1, null_move(load(s.rows, level)))
     s.frames[level + 1].in_check = 0
     f.moved = PIECE_SQUARES
-    reduction = NULL_REDUCTION + f.depth // 4 + min((f.static_eval - f.beta) // NULL_CP_PER_PLY, 3)
+    reduction = NULL_REDUCTION + f.depth // PLIES_PER_NULL_REDUCTION
     search_child(s, level, -f.beta, 1 - f.beta, f.depth - 1 - reduction, 1 - f.cut_node)
 
 
