@@ -27,14 +27,9 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
 
 
 def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """The figures that come first."""
+    """The figures that come first, and a forecast with its facts."""
     yield from headlines(proofs, benchmarks)
     yield from renting.in_short(proofs, benchmarks)
-
-
-def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """The short table, and a forecast with its facts."""
-    yield from headlines(proofs, benchmarks)
     yield from forecast_and_fact(benchmarks)
 
 

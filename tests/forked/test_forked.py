@@ -144,11 +144,11 @@ def test_a_thread_of_a_forked_command_starts_commands(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys\n"
         "from concurrent.futures import ThreadPoolExecutor\n"
-        "import ranks.cli.sigterm\n"
+        "import ranks.sigterm\n"
         "def start(module):\n"
         "    return subprocess.run([sys.executable, '-m', module, '--version'], capture_output=True, text=True)\n"
         "with ThreadPoolExecutor(1) as pool:\n"
-        "    ended = [start('ranks'), start('ranks.cli.sigterm'), pool.submit(start, 'ranks').result()]\n"
+        "    ended = [start('ranks'), start('ranks.sigterm'), pool.submit(start, 'ranks').result()]\n"
         "print([(done.returncode, done.stdout[:5], done.stderr) for done in ended])\n"
     )
     with Popen([*FORKED_CODE, code], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
