@@ -97,8 +97,13 @@ def advice(
         cost = f", {chosen.cost.middle:,.2f}" if chosen.cost is not None else ""
         of = unit if chosen.num_ranks > 1 else unit.removesuffix("s")
         yield f"best: {chosen.num_ranks} {of}, {clock(chosen.run_s.middle)}{cost}"
+    yield when_to_save(save_s, failure_s)
+
+
+def when_to_save(save_s: float, failure_s: float) -> str:
+    """The interval between saves, for failures that come every `failure_s` seconds on average."""
     every = clock(save_interval_s(save_s, failure_s))
-    yield f"a save takes {short_s(save_s)}: with a failure every {clock(failure_s)}, save every {every} (--save-every)"
+    return f"a save takes {short_s(save_s)}: with a failure every {clock(failure_s)}, save every {every} (--save-every)"
 
 
 def as_json(

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ranks.cli.columns import aligned
-from ranks.cli.forecasting.table import clock, with_interval
+from ranks.cli.forecasting.table import clock, when_to_save, with_interval
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
-from ranks.hardware.forecast.rental import Rental, save_interval_s
+from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.forecast.unequal import RankDevice, UnequalForecast
 from ranks.hardware.links.curve import Link
 
@@ -107,8 +107,7 @@ def advice_of_rows(
     shares = rows[0].name.removeprefix("shares ")
     run = f"{flag} {len(divided.ranks)} --shares"
     yield f"there: ranks train ... {run} {shares}; better shares are measured by ranks scale ... {run} auto"
-    every = clock(save_interval_s(save_s, failure_s))
-    yield f"a save takes {short_s(save_s)}: with a failure every {clock(failure_s)}, save every {every} (--save-every)"
+    yield when_to_save(save_s, failure_s)
 
 
 def too_small(divided: UnequalForecast) -> Iterator[str]:
