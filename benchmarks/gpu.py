@@ -7,7 +7,7 @@ GPU it says so and measures smaller cases on the CPU.
 
 Each part runs in a separate process with a time limit. If one fails, its error is recorded and the
 next part runs. The file is written after each part, so it also holds what was measured if the
-script is killed. Parts:
+script is killed. A second call on the same day adds its parts to the file (`--only selfplay,video`). Parts:
 
 - gpu_updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
   --exact, several batch sizes); its epochs without and its evaluation (5, on the CPU 1, from which
@@ -16,9 +16,9 @@ script is killed. Parts:
 - gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
   extrapolated).
 - gpu_selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
-  share. These are the last; `--only selfplay` measures them alone.
+  share. With and without CUDA graphs.
 - gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
-  bytes of a clip, share of the copy bandwidth; `--only video` measures them alone.
+  bytes of a clip, share of the copy bandwidth.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -35,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +44,9 @@ from typing import Any
 from measure import RESULTS, ROOT, environment, write_result
 
 BUDGET_S = 460.0
-"""Parts that would start later are left out."""
+"""Parts that would start later are left out; --budget changes it."""
+LEAST_S = 10.0
+"""Nor does a part start with less time than this."""
 PART_S, LONG_S = 120.0, 4 * 3600.0
 """Time limits of a part, and of the epochs with --full."""
 DEVICE_S = 60.0
@@ -62,93 +64,106 @@ VIDEO_NETS = {
 
 
 def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, dict[str, Any]]]:
-    """(name, "module:function", arguments), the most important first."""
+    """(name, "module:function", arguments)."""
     gpu = device.startswith("cuda")
     parts: list[tuple[str, str, dict[str, Any]]] = []
 
     def add(name: str, function: str, **arguments: Any) -> None:
         parts.append((name, function, {"device": device, **arguments}))
 
-    def add_same_bits(name: str) -> None:
-        if command_line:
-            add(f"L3 {name}", "gpu_runs:same_bits", workload=WORKLOADS[name], iterations=4)
-
     updates = "gpu_updates:coloring_updates"
-    add("number types", "gpu_device:dtypes")
-    add("making the graphs", "gpu_updates:make_graphs")
-    add_same_bits("graph-coloring")
-    if command_line:
-        add("several GPUs", "gpu_runs:several_gpus", workload=TOYS["images"], iterations=40)
-        add("survive", "gpu_runs:survives", workload=TOYS["images"], iterations=400)
-    add("synchronising calls", "gpu_updates:synchronising_calls")
-    precision, batch = ("bf16", 256) if gpu else ("fp32", 16)
-    add("work of a graph-coloring update", "gpu_device:coloring_work", precision=precision, batch=batch)
-    add("work of a stock-trading iteration", "gpu_device:trading_work", precision=precision)
-    for precision in ("bf16", "fp32") if gpu else ("fp32",):
-        epochs = 100 if full else 5 if gpu else 1
-        add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
+    fastest = "bf16" if gpu else "fp32"
     add("trading market", "gpu_trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
     for precision in ("fp32", "bf16") if gpu else ("fp32",):
         add(f"trading episodes {precision}", "gpu_trading:episodes", precision=precision)
+    for name, net in VIDEO_NETS.items():
+        sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
+        small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
+        add(f"video {name}", "gpu_video:clip_updates", precision=fastest, net=net, **(sizes if gpu else small))
+    add("making the graphs", "gpu_updates:make_graphs")
     for batch in (32, 256, 1024) if gpu else (16, 32):
         for precision in ("fp32", "bf16"):
             add(f"updates {precision} {batch}", updates, precision=precision, batch=batch, exact=False)
     add("updates exact", updates, precision="fp32", batch=256 if gpu else 32, exact=True)
+    for precision in ("bf16", "fp32") if gpu else ("fp32",):
+        epochs = 100 if full else 5 if gpu else 1
+        add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
+    add("work of a graph-coloring update", "gpu_device:coloring_work", precision=fastest, batch=256 if gpu else 16)
+    add("work of a stock-trading iteration", "gpu_device:trading_work", precision=fastest)
+    add("number types", "gpu_device:dtypes")
+    add("synchronising calls", "gpu_updates:synchronising_calls")
     for name, iterations in {"graph-coloring": 60 if gpu else 10, "images": 300, "cartpole": 6, "tictactoe": 6}.items():
         add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
-    for name in ("stock-trading", *TOYS):
-        add_same_bits(name)
-    for name, net in VIDEO_NETS.items():
-        sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
-        small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
-        precision = "bf16" if gpu else "fp32"
-        add(f"video {name}", "gpu_video:clip_updates", precision=precision, net=net, **(sizes if gpu else small))
-    selfplay_precision = "bf16" if gpu else "fp32"
+    if command_line:
+        for name, workload in WORKLOADS.items():
+            add(f"L3 {name}", "gpu_runs:same_bits", workload=workload, iterations=4)
+        add("several GPUs", "gpu_runs:several_gpus", workload=TOYS["images"], iterations=40)
+        add("survive", "gpu_runs:survives", workload=TOYS["images"], iterations=400)
     for net in ("10x128", "6x64", "default", "origin"):
         batches = [64, 256, 1024, 4096] if gpu else [8]
-        add(
-            f"selfplay evaluations {net}",
-            "gpu_selfplay:evaluations",
-            precision=selfplay_precision,
-            net=net,
-            batches=batches,
-        )
+        add(f"selfplay evaluations {net}", "gpu_selfplay:evaluations", precision=fastest, net=net, batches=batches)
     for net, simulations in (
         {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
     ):
         sizes = {"slots": 2048 if gpu else 8, "games": 128 if gpu else 4, "simulations": simulations}
-        add(f"selfplay {net}", "gpu_selfplay:selfplay", precision=selfplay_precision, net=net, **sizes)
+        add(f"selfplay {net}", "gpu_selfplay:selfplay", precision=fastest, net=net, **sizes)
+        if gpu:
+            name = f"selfplay {net} without CUDA graphs"
+            add(name, "gpu_selfplay:selfplay", precision=fastest, net=net, cuda_graph=False, **sizes)
     return parts
 
 
-def carry_out(function: str, arguments: dict[str, Any], limit_s: float) -> dict[str, Any]:
-    """Run one part in a separate process; return its result, or its error."""
-    with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
-        out = Path(folder, "found.json")
-        order = json.dumps([function, arguments, str(out)])
-        process = subprocess.Popen(
-            [sys.executable, __file__, "--part", order],
+class Part:
+    """One part in a separate process. It imports what it needs at once, and begins when `run` is called."""
+
+    def __init__(self, function: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="ranks-benchmark-")
+        self._out = Path(self._folder.name, "found.json")
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--part", function, str(self._out)],
             env=environment(CUBLAS_WORKSPACE_CONFIG=":4096:8"),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
+
+    def run(self, arguments: dict[str, Any], limit_s: float) -> dict[str, Any]:
+        """Its result, or its error."""
         start = time.perf_counter()
         try:
-            output, _ = process.communicate(timeout=limit_s)
+            output, _ = self._process.communicate(json.dumps(arguments), timeout=limit_s)
         except subprocess.TimeoutExpired:
             output = f"it took longer than {limit_s:.0f} s"
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # nothing that it started outlives it
-            process.wait()
+            self.end()
         about = {"seconds": round(time.perf_counter() - start, 2), "arguments": arguments}
-        with suppress(OSError, ValueError):  # a part that was killed may have written half of it
-            found = json.loads(out.read_text(encoding="utf-8"))
+        with self._folder, suppress(OSError, ValueError):  # a part that was killed may have written half of it
+            found = json.loads(self._out.read_text(encoding="utf-8"))
             return {"ok": not found.pop("failed", False), **about, "found": found}
-        ended = f"it ended with exit code {process.returncode} and wrote no result"
+        ended = f"it ended with exit code {self._process.returncode} and wrote no result"
         return {"ok": False, **about, "error": output.strip()[-2000:] or ended}
+
+    def end(self) -> None:
+        """End its process, whether it has run or not."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # nothing that it started outlives it
+        self._process.wait()
+
+
+def carry_out(
+    parts: Sequence[tuple[str, dict[str, Any]]], limit_s: Callable[[int], float]
+) -> Generator[dict[str, Any]]:
+    """Run parts, one after the other. While one measures, the next one imports."""
+    ready = [Part(parts[0][0])] if parts else []
+    try:
+        for index, (_, arguments) in enumerate(parts):
+            ready += [Part(function) for function, _ in parts[index + 1 : index + 2]]
+            yield ready.pop(0).run(arguments, limit_s(index))
+    finally:
+        for part in ready:
+            part.end()
 
 
 def chosen_device() -> tuple[str, str]:
@@ -166,9 +181,16 @@ def chosen_device() -> tuple[str, str]:
     return ("cuda:0", name) if name else ("cpu", "CPU")
 
 
+def earlier_parts(path: Path) -> dict[str, Any]:
+    """What was measured on the same day on the same kind of device."""
+    with suppress(OSError, ValueError):
+        return json.loads(path.read_text(encoding="utf-8"))["parts"]
+    return {}
+
+
 def origin_or_error() -> dict[str, Any]:
     """`measure.origin`, found in a separate process: a GPU that a part has broken must not hide the other parts."""
-    found = carry_out("measure:origin", {}, DEVICE_S)
+    found = Part("measure:origin").run({}, DEVICE_S)
     if "found" not in found:
         return {"error": found["error"]}
     return {**found["found"], "command": " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])}
@@ -178,14 +200,15 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="write the JSON into this folder instead of benchmarks/results")
     parser.add_argument("--full", action="store_true", help="all 100 epochs of graph-coloring, however long they take")
-    parser.add_argument("--only", metavar="TEXT", help="only parts whose name holds TEXT")
-    parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--only", metavar="TEXT,...", default="", help="only parts whose name holds one of the texts")
+    parser.add_argument("--budget", metavar="SECONDS", type=float, default=BUDGET_S, help="parts that start later wait")
+    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(argv)
     if asked.part:
-        function, arguments, out = json.loads(asked.part)
-        module, _, name = function.partition(":")
-        found = getattr(import_module(module), name)(**arguments)
-        Path(out).write_text(json.dumps(found), encoding="utf-8")
+        module, _, name = asked.part[0].partition(":")
+        function = getattr(import_module(module), name)
+        arguments = json.loads(sys.stdin.read())
+        Path(asked.part[1]).write_text(json.dumps(function(**arguments)), encoding="utf-8")
         return 0
     begun = time.monotonic()
     device, name = chosen_device()
@@ -193,22 +216,32 @@ def main(argv: Sequence[str]) -> int:
     print(f"on {name}" if device != "cpu" else "no CUDA GPU found: measuring the CPU, smaller")
     if missing:
         print(f"{' and '.join(missing)} not installed: L3 and survive, which start `ranks` itself, are left out")
-    results: dict[str, Any] = {}
+    folder, slug = asked.out or RESULTS, re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    result = f"workloads_{slug}_{time.strftime('%Y-%m-%d')}"
+    results = earlier_parts(folder / f"{result}.json")
     path: Path | None = None
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     content = {"origin": origin_or_error(), "device": name, "missing_packages": missing, "parts": results}
-    for part, function, arguments in plan(device, not missing, asked.full):
-        if asked.only and asked.only not in part:
-            continue
-        left_s = BUDGET_S - (time.monotonic() - begun)
-        if left_s < 10:
-            results[part] = {"ok": False, "error": "left out: the time was up"}
-        else:
-            limit_s = LONG_S if asked.full and part.startswith("epochs") else min(PART_S, left_s)
-            results[part] = carry_out(function, arguments, limit_s)
+    texts = asked.only.split(",")
+    parts = [part for part in plan(device, not missing, asked.full) if any(text in part[0] for text in texts)]
+
+    def left_s() -> float:
+        return asked.budget - (time.monotonic() - begun)
+
+    def limit_s(index: int) -> float:
+        if asked.full and parts[index][0].startswith("epochs"):
+            return LONG_S
+        return max(LEAST_S, min(PART_S, left_s()))
+
+    found = carry_out([(function, arguments) for _, function, arguments in parts], limit_s)
+    for part, _, _ in parts:
+        if left_s() < LEAST_S:
+            print(f"{part} and what follows: left out, the time was up")
+            break
+        results[part] = {**next(found), "commit": content["origin"].get("commit")}
         print(f"{'ok    ' if results[part]['ok'] else 'FAILED'} {part}: {brief(results[part])}", flush=True)
         content["seconds"] = round(time.monotonic() - begun, 1)
-        path = write_result(f"workloads_{slug}_{time.strftime('%Y-%m-%d')}", content, asked.out or RESULTS)
+        path = write_result(result, content, folder)
+    found.close()
     print(f"written: {path}" if path else f"no part has {asked.only!r} in its name")
     return 0 if all(part["ok"] for part in results.values()) else 1
 

@@ -24,6 +24,7 @@ from ranks.search.evaluation import Leaves
 from ranks.selfplay import SelfPlay, SelfPlayConfig
 from ranks.selfplay.check_rules import check_rules
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
+from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.times import PlayTimes
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
@@ -37,7 +38,9 @@ NETS = {
     "origin": PRESETS["origin"]().net,
 }
 """6x64 and 10x128: residual nets with ReLUs; default and origin: spiking nets."""
-MEASURED_S, MAX_PLIES = 2.0, 512
+MEASURED_S = 1.0
+OPENING_PLIES, MAX_PLIES = 100, 110
+"""Games begin with 0 to 100 random moves and end after 110 plies, so that positions of all stages are there at once."""
 PLIES_GOAL, BUSY_GOAL, BARE_GOAL = 5_500, 0.85, 0.70
 """On one H200: plies/s with 32 simulations; busy share, and share of a bare forward loop at that batch, with 10x128."""
 
@@ -76,7 +79,8 @@ class Playing:
     def rates(self, batch: int) -> dict[str, float]:
         """Evaluations/s from packed positions to priors on the host, and of the bare forward pass of the net."""
         memory = self.memory(batch)
-        evaluator = BatchEvaluator(self.encoding, self.world.device, PlayTimes())
+        graphs = EvaluationGraphs(print) if self.world.device.type == "cuda" else None
+        evaluator = BatchEvaluator(self.encoding, self.world.device, PlayTimes(), graphs=graphs)
         planes: list[Tensor] = []
 
         def keep(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -90,6 +94,8 @@ class Playing:
             handle = self.net.register_forward_pre_hook(keep)
             evaluate()
             handle.remove()
+            if graphs is not None:
+                graphs.clear()  # the hook is not in the next one
             return {
                 "evaluations_per_s": batch / self.seconds_of(evaluate),
                 "bare_forward_per_s": batch / self.seconds_of(lambda: self.net(planes[0])),
@@ -120,18 +126,22 @@ class TimedEvaluator(BatchEvaluator):
         self.spans.append((start, end))
 
 
-def selfplay(device: str, precision: str, net: str, slots: int, simulations: int, games: int) -> dict[str, Any]:
-    """Whole games, 32 simulations or none: plies/s of the second iteration, in which games are in all stages."""
+def selfplay(
+    device: str, precision: str, net: str, slots: int, simulations: int, games: int, cuda_graph: bool = True
+) -> dict[str, Any]:
+    """Games in all stages, with 32 simulations a move or none: plies/s of the second iteration."""
     from ranks.selfplay import selfplay as module
 
     module.BatchEvaluator = TimedEvaluator  # type: ignore[misc]
     playing = Playing(device, precision, net)
-    cfg = SelfPlayConfig(simulations=max(1, simulations), max_plies=MAX_PLIES)
+    cfg = SelfPlayConfig(
+        simulations=max(1, simulations), opening_plies=OPENING_PLIES, max_plies=MAX_PLIES, cuda_graph=cuda_graph
+    )
     if not simulations:
         cfg = replace(cfg, search="none")
     gpu = playing.world.device.type == "cuda"
     if not gpu:  # short games, so that some end
-        cfg = replace(cfg, max_plies=12)
+        cfg = replace(cfg, opening_plies=0, max_plies=12)
     source = SelfPlay(CHESS, playing.encoding, slots, games, cfg, playing.world)
     source.play(playing.net, 0)
     TimedEvaluator.spans.clear()

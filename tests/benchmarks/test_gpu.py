@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ def raises(device): raise RuntimeError("CUDA error: unspecified launch failure")
 def killed(device): os.kill(os.getpid(), 9)
 def hangs(device): time.sleep(1000)
 def unequal(device): return {"equal": False, "failed": True}
-def broken(device): open(__import__("json").loads(sys.argv[2])[2], "w").write('{"steps'); os._exit(1)
+def broken(device): open(sys.argv[3], "w").write('{"steps'); os._exit(1)
 """
 RUN_PARTS = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
 import gpu
-found = {name: gpu.carry_out(f"parts:{name}", {"device": "cpu"}, 3.0) for name in ("hangs",)}
-for name in ("raises", "killed", "unequal", "broken", "good"):
-    found[name] = gpu.carry_out(f"parts:{name}", {"device": "cpu"}, 60.0)
+names = ("hangs", "raises", "killed", "unequal", "broken", "good")
+parts = [(f"parts:{name}", {"device": "cpu"}) for name in names]
+found = dict(zip(names, gpu.carry_out(parts, lambda index: 60.0 if index else 3.0)))
 print(json.dumps(found | {"brief": {name: gpu.brief(part) for name, part in found.items()}}))
 """
 
@@ -66,6 +67,16 @@ def test_a_part_after_them_has_its_result(found: dict[str, Any]) -> None:
     assert found["good"]["ok"]
     assert found["good"]["found"] == {"steps_per_s": 7.0}
     assert (found["unequal"]["ok"], found["brief"]["unequal"]) == (False, "fingerprints DIFFER")
+
+
+def test_a_second_call_adds_its_parts(tmp_path: Path) -> None:
+    earlier = {"parts": {"other": {"ok": True, "found": {}}}}
+    for day in (0, 1):  # midnight may pass
+        date = time.strftime("%Y-%m-%d", time.localtime(time.time() + day * 86_400))
+        (tmp_path / f"workloads_cpu_{date}.json").write_text(json.dumps(earlier), encoding="utf-8")
+    python(str(BENCHMARKS / "gpu.py"), "--only", "synchronising", "--out", str(tmp_path), CUDA_VISIBLE_DEVICES="")
+    written = [json.loads(path.read_text(encoding="utf-8"))["parts"].keys() for path in tmp_path.iterdir()]
+    assert {"other", "synchronising calls"} in written
 
 
 def test_one_part_from_the_command_to_the_file(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from ranks.selfplay import Encoding, Games, Positions, SelfPlay, SelfPlayConfig
 
 
 @contextmanager
-def single_rank(**settings: Any) -> Iterator[World]:
+def single_rank(device: str = "cpu", **settings: Any) -> Iterator[World]:
     """A `World` of one rank in this process."""
-    world = World.join(RunConfig(threads=1, **settings), device="cpu", workload="test")
+    world = World.join(RunConfig(threads=1, **settings), device=device, workload="test")
     try:
         yield world
     finally:
@@ -27,7 +27,9 @@ def single_rank(**settings: Any) -> Iterator[World]:
 
 def planes(positions: Positions) -> Tensor:
     """[B, 2, 8, 8]: the bits of both words, for any game of two words."""
-    return ((positions.states_BW[:, :, None] >> torch.arange(64)) & 1).unflatten(2, (8, 8))
+    return ((positions.states_BW[:, :, None] >> torch.arange(64, device=positions.states_BW.device)) & 1).unflatten(
+        2, (8, 8)
+    )
 
 
 ENCODING = Encoding(planes)

@@ -62,6 +62,9 @@ class SelfPlayConfig:
     max_plies: int = 512
     """A game of this many plies is cut: it counts as drawn, and the value does not learn from it (AlphaZero: 512
     for chess, as draws)."""
+    cuda_graph: bool = True
+    """On CUDA, capture the net's forward pass as a CUDA graph, once for each set of weights. Python in `forward` then
+    runs at the capture alone."""
 
     def __post_init__(self) -> None:
         fraction, above_0, whole = "a number from 0 to 1", "a number above 0", "1 or more"

@@ -27,6 +27,7 @@ from ranks.selfplay.games import Games, ended_arrays
 from ranks.selfplay.gather import gather_arrays
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.net.encoding import Encoding, largest_move_index
+from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.records import DTYPES, Records
 from ranks.selfplay.slots import Slots, check_memory
 from ranks.selfplay.times import PlayTimes, speed
@@ -84,6 +85,8 @@ class SelfPlay:
         check_memory(game, len(ids), cfg, world)
         self._slots = Slots(game, ids, cfg, world.seed, torch.get_num_threads() if on_device else 1)
         self._batches = [self._batch(part, rows) for part, rows in self._parts(ids, 2 if on_device else 1)]
+        has_graphs = world.device.type == "cuda" and cfg.cuda_graph
+        self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
         self._speed: dict[str, float] = {}
         self._searches: dict[str, float] = {}
 
@@ -127,13 +130,15 @@ class SelfPlay:
         slots.times = PlayTimes()
         with world.session.timed("acting"), eval_mode(net, world):
             slots.begin_iteration(iteration)
-            evaluator = BatchEvaluator(self.encoding, world.device, slots.times, self._num_logits)
+            evaluator = BatchEvaluator(self.encoding, world.device, slots.times, self._num_logits, self._graphs)
             agreement = Agreement(world, self.ticks_between_counts)
             try:
                 self._play(net, evaluator, agreement)
             finally:
                 for _, memory in self._batches:
                     evaluator.wait(memory)
+                if self._graphs is not None:
+                    self._graphs.clear()
             agreement.finish()
             games = self._gather()
         slots.times.wall_s = time.perf_counter() - started

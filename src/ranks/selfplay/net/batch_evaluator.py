@@ -25,6 +25,7 @@ from ranks.errors import UserError
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
 from ranks.selfplay.net.encoding import Encoding, Positions, expected_outcome, policy_and_value
+from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.times import PlayTimes
 
 
@@ -62,9 +63,16 @@ class BatchMemory:
 class BatchEvaluator:
     """Calls a net on batches. The net is in evaluation mode; the caller holds `eval_mode`."""
 
-    def __init__(self, encoding: Encoding, device: torch.device, times: PlayTimes, num_logits: int = 1) -> None:
-        """`num_logits`: the fewest policy logits that the net may return."""
-        self.device, self.times, self.num_logits = device, times, num_logits
+    def __init__(
+        self,
+        encoding: Encoding,
+        device: torch.device,
+        times: PlayTimes,
+        num_logits: int = 1,
+        graphs: EvaluationGraphs | None = None,
+    ) -> None:
+        """`num_logits`: the fewest policy logits that the net may return. `graphs`: evaluate by CUDA graphs."""
+        self.device, self.times, self.num_logits, self.graphs = device, times, num_logits, graphs
 
         def planes(positions: Positions) -> Tensor:
             started = time.perf_counter()
@@ -76,7 +84,21 @@ class BatchEvaluator:
 
     def launch(self, net: Any, memory: BatchMemory) -> None:
         """Begin to evaluate a batch. On the CPU it is complete on return."""
-        started, planes_s, device = time.perf_counter(), self.times.planes_s, self.device
+        started, planes_s = time.perf_counter(), self.times.planes_s
+        if self.graphs is None:
+            self._evaluate(net, memory)
+        else:
+            self.graphs.run(memory, lambda: self._evaluate(net, memory))
+        if self.device.type == "cuda":
+            memory.copied = torch.cuda.Event()
+            memory.copied.record()
+        self.times.net_s += time.perf_counter() - started - (self.times.planes_s - planes_s)
+        self.times.rows += len(memory.value_B)
+        self.times.evaluations += int(np.count_nonzero(memory.leaves.num_moves_B))
+
+    def _evaluate(self, net: Any, memory: BatchMemory) -> None:
+        """Queue all work of a batch: from its host memory to its host memory."""
+        device = self.device
         positions = Positions(
             memory.states_BW.to(device, non_blocking=True),
             memory.moves_BM.to(device, non_blocking=True).long() & 0xFFFF,
@@ -86,12 +108,6 @@ class BatchEvaluator:
         priors_BM = logits_BM.float().softmax(1)
         memory.priors_BM.copy_(priors_BM, non_blocking=True)
         memory.value_B.copy_(expected_outcome(value.float()), non_blocking=True)
-        if device.type == "cuda":
-            memory.copied = torch.cuda.Event()
-            memory.copied.record()
-        self.times.net_s += time.perf_counter() - started - (self.times.planes_s - planes_s)
-        self.times.rows += len(memory.value_B)
-        self.times.evaluations += int(np.count_nonzero(memory.leaves.num_moves_B))
 
     def wait(self, memory: BatchMemory) -> None:
         """Wait until the evaluation of a batch is in host memory."""
