@@ -19,6 +19,9 @@ script is killed. Parts:
   share. These are the last; `--only selfplay` measures them alone.
 - gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
   bytes of a clip, share of the copy bandwidth; `--only video` measures them alone.
+- gpu_value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
+  the device and of the host alone, memory; a cycle of `ranks train` without Stockfish; `--only value` measures them
+  alone.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -59,6 +62,18 @@ VIDEO_NETS = {
     "mouse3d": {"name": "mouse3d"},
 }
 """Settings of the networks of video-behavior, at full width."""
+VALUE_BATCHES = {
+    "nnue": ([8192, 16_384, 65_536, 262_144], [2048, 8192]),
+    "cnn": ([4096, 16_384, 65_536], [128]),
+    "resnet": ([4096, 16_384, 65_536], [128]),
+}
+"""Global batches of the nets of chess-value, on a GPU and on the CPU."""
+BATCH_UNITS = {
+    "clips_per_s": "clips/s",
+    "positions_per_s": "positions/s",
+    "device_positions_per_s": "of the device",
+    "host_positions_per_s": "of the host",
+}
 
 
 def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, dict[str, Any]]]:
@@ -103,6 +118,12 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
         small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
         precision = "bf16" if gpu else "fp32"
         add(f"video {name}", "gpu_video:clip_updates", precision=precision, net=net, **(sizes if gpu else small))
+    for name, (large, small_batches) in VALUE_BATCHES.items():
+        for precision in ("bf16", "fp32") if gpu and name == "nnue" else ("bf16",) if gpu else ("fp32",):
+            sizes = {"batches": large if gpu else small_batches, "positions": 4_000_000 if gpu else 400_000}
+            add(f"value {name} {precision}", "gpu_value:value_updates", precision=precision, net=name, **sizes)
+    if command_line:
+        add("value cycle", "gpu_value:cycle", games=400 if gpu else 40, nodes=200 if gpu else 100)
     selfplay_precision = "bf16" if gpu else "fp32"
     for net in ("10x128", "6x64", "default", "origin"):
         batches = [64, 256, 1024, 4096] if gpu else [8]
@@ -225,6 +246,7 @@ def brief(part: dict[str, Any]) -> str:
         "env_steps_per_s": "environment steps/s",
         "steps_per_s": "environment steps/s",
         "plies_per_s": "plies/s",
+        "positions_per_s": "positions/s",
         "evaluations_per_s": "evaluations/s",
         "bare_forward_per_s": "of the bare forward pass",
         "seconds_5000_episodes": "s for 5,000 episodes of 252 days",
@@ -239,8 +261,7 @@ def brief(part: dict[str, Any]) -> str:
     }
     words = [f"{part['found'][key]:,.4g} {unit}" for key, unit in units.items() if part["found"].get(key) is not None]
     for batch, found in part["found"].get("batches", {}).items():
-        speed = f"{found['clips_per_s']:,.4g} clips/s" if "clips_per_s" in found else "out of memory"
-        words.append(f"{speed} at {batch}")
+        words.append(f"{speed_of(found)} at {batch}")
     if "equal" in part["found"]:
         words.append("equal fingerprints" if part["found"]["equal"] else "fingerprints DIFFER")
     if "peak_memory_bytes" in part["found"]:
@@ -250,6 +271,13 @@ def brief(part: dict[str, Any]) -> str:
     if "problems" in part["found"]:
         words += part["found"]["problems"] or ["no problems"]
     return ", ".join(words) or part["found"].get("left_out", "")
+
+
+def speed_of(found: dict[str, Any]) -> str:
+    """The speed at one batch size."""
+    speeds = [f"{found[key]:,.4g} {unit}" for key, unit in BATCH_UNITS.items() if key in found]
+    limit = f" ({found['limited_by']})" if "limited_by" in found else ""
+    return ", ".join(speeds) + limit if speeds else "out of memory"
 
 
 if __name__ == "__main__":
