@@ -19,6 +19,8 @@ script is killed. A second call on the same day adds its parts to the file (`--o
   share. With and without CUDA graphs.
 - gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
   bytes of a clip, share of the copy bandwidth.
+- gpu_value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
+  the device and of the host alone, memory; a cycle of `ranks train` without Stockfish.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -41,7 +43,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from measure import RESULTS, ROOT, environment, write_result
+from gpu_plan import plan
+from measure import RESULTS, environment, write_result
 
 BUDGET_S = 460.0
 """Parts that would start later are left out; --budget changes it."""
@@ -51,66 +54,13 @@ PART_S, LONG_S = 120.0, 4 * 3600.0
 """Time limits of a part, and of the epochs with --full."""
 DEVICE_S = 60.0
 """Time limit of the search for a GPU."""
-TOYS = {name: str(ROOT / "tests" / "toys" / f"{name}.py") for name in ("images", "cartpole", "tictactoe")}
-WORKLOADS = {"graph-coloring": "graph-coloring", "stock-trading": "stock-trading", **TOYS}
 COMMAND_LINE = ("tyro", "rich")
-VIDEO_NETS = {
-    "r2plus1d-s": {"name": "r2plus1d-s"},
-    "r2plus1d-s, stem 2 x 4 x 4": {"name": "r2plus1d-s", "stem_stride": [2, 4, 4]},
-    "x3d-s": {"name": "x3d-s"},
-    "mouse3d": {"name": "mouse3d"},
+BATCH_UNITS = {
+    "clips_per_s": "clips/s",
+    "positions_per_s": "positions/s",
+    "device_positions_per_s": "of the device",
+    "host_positions_per_s": "of the host",
 }
-"""Settings of the networks of video-behavior, at full width."""
-
-
-def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, dict[str, Any]]]:
-    """(name, "module:function", arguments)."""
-    gpu = device.startswith("cuda")
-    parts: list[tuple[str, str, dict[str, Any]]] = []
-
-    def add(name: str, function: str, **arguments: Any) -> None:
-        parts.append((name, function, {"device": device, **arguments}))
-
-    updates = "gpu_updates:coloring_updates"
-    fastest = "bf16" if gpu else "fp32"
-    add("trading market", "gpu_trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
-    for precision in ("fp32", "bf16") if gpu else ("fp32",):
-        add(f"trading episodes {precision}", "gpu_trading:episodes", precision=precision)
-    for name, net in VIDEO_NETS.items():
-        sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
-        small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
-        add(f"video {name}", "gpu_video:clip_updates", precision=fastest, net=net, **(sizes if gpu else small))
-    add("making the graphs", "gpu_updates:make_graphs")
-    for batch in (32, 256, 1024) if gpu else (16, 32):
-        for precision in ("fp32", "bf16"):
-            add(f"updates {precision} {batch}", updates, precision=precision, batch=batch, exact=False)
-    add("updates exact", updates, precision="fp32", batch=256 if gpu else 32, exact=True)
-    for precision in ("bf16", "fp32") if gpu else ("fp32",):
-        epochs = 100 if full else 5 if gpu else 1
-        add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
-    add("work of a graph-coloring update", "gpu_device:coloring_work", precision=fastest, batch=256 if gpu else 16)
-    add("work of a stock-trading iteration", "gpu_device:trading_work", precision=fastest)
-    add("number types", "gpu_device:dtypes")
-    add("synchronising calls", "gpu_updates:synchronising_calls")
-    for name, iterations in {"graph-coloring": 60 if gpu else 10, "images": 300, "cartpole": 6, "tictactoe": 6}.items():
-        add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
-    if command_line:
-        for name, workload in WORKLOADS.items():
-            add(f"L3 {name}", "gpu_runs:same_bits", workload=workload, iterations=4)
-        add("several GPUs", "gpu_runs:several_gpus", workload=TOYS["images"], iterations=40)
-        add("survive", "gpu_runs:survives", workload=TOYS["images"], iterations=400)
-    for net in ("10x128", "6x64", "default", "origin"):
-        batches = [64, 256, 1024, 4096] if gpu else [8]
-        add(f"selfplay evaluations {net}", "gpu_selfplay:evaluations", precision=fastest, net=net, batches=batches)
-    for net, simulations in (
-        {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
-    ):
-        sizes = {"slots": 2048 if gpu else 8, "games": 128 if gpu else 4, "simulations": simulations}
-        add(f"selfplay {net}", "gpu_selfplay:selfplay", precision=fastest, net=net, **sizes)
-        if gpu:
-            name = f"selfplay {net} without CUDA graphs"
-            add(name, "gpu_selfplay:selfplay", precision=fastest, net=net, cuda_graph=False, **sizes)
-    return parts
 
 
 class Part:
@@ -258,6 +208,7 @@ def brief(part: dict[str, Any]) -> str:
         "env_steps_per_s": "environment steps/s",
         "steps_per_s": "environment steps/s",
         "plies_per_s": "plies/s",
+        "positions_per_s": "positions/s",
         "evaluations_per_s": "evaluations/s",
         "bare_forward_per_s": "of the bare forward pass",
         "seconds_5000_episodes": "s for 5,000 episodes of 252 days",
@@ -272,8 +223,7 @@ def brief(part: dict[str, Any]) -> str:
     }
     words = [f"{part['found'][key]:,.4g} {unit}" for key, unit in units.items() if part["found"].get(key) is not None]
     for batch, found in part["found"].get("batches", {}).items():
-        speed = f"{found['clips_per_s']:,.4g} clips/s" if "clips_per_s" in found else "out of memory"
-        words.append(f"{speed} at {batch}")
+        words.append(f"{speed_of(found)} at {batch}")
     if "equal" in part["found"]:
         words.append("equal fingerprints" if part["found"]["equal"] else "fingerprints DIFFER")
     if "peak_memory_bytes" in part["found"]:
@@ -283,6 +233,13 @@ def brief(part: dict[str, Any]) -> str:
     if "problems" in part["found"]:
         words += part["found"]["problems"] or ["no problems"]
     return ", ".join(words) or part["found"].get("left_out", "")
+
+
+def speed_of(found: dict[str, Any]) -> str:
+    """The speed at one batch size."""
+    speeds = [f"{found[key]:,.4g} {unit}" for key, unit in BATCH_UNITS.items() if key in found]
+    limit = f" ({found['limited_by']})" if "limited_by" in found else ""
+    return ", ".join(speeds) + limit if speeds else "out of memory"
 
 
 if __name__ == "__main__":

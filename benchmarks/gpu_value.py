@@ -1,0 +1,229 @@
+"""Training of chess-value: positions/s of whole updates by batch, of the device alone and of the host alone.
+
+An update is as the workload makes it: positions drawn from a window of mapped files, read, turned into the net's
+inputs, copied to the device, forward and backward pass, optimizer. The host prepares the next batch while a GPU works,
+so an update takes about as long as the slower of the two; on the CPU it takes as long as both. Each is measured alone
+too: the device with a batch that is already there, the host stage by stage. A cycle of the command line is measured on
+its own.
+
+Legend: N positions, B positions of a batch.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gpu_runs import end_of, ranks_train
+from gpu_updates import wait
+from measure import THREADS
+
+from ranks import Learner, RunConfig, StepBatch, World
+from ranks.chess.board import Board
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.metrics_rows import peak_memory_bytes
+from ranks.engine.runs.run import Run
+from ranks.workloads.chess_value.batches import batches_for
+from ranks.workloads.chess_value.config import Config, ValueNetConfig
+from ranks.workloads.chess_value.labels.label import Labelled
+from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.inputs import Kind, host_inputs
+from ranks.workloads.chess_value.net.losses import value_loss
+from ranks.workloads.chess_value.window import PositionWindow
+
+GAME_POSITIONS, GAME_PLIES = 5_000, 100
+PART_POSITIONS = 50_000
+"""Of a file of the window: a cycle of the default has 400,000 positions in 8 parts."""
+WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 2.0, 1.0, 0.25
+NNUE_GOAL = 1_000_000
+"""Positions/s of an nnue update on one H200."""
+CYCLES = 2
+
+
+@dataclass
+class Training:
+    """A net in training, inside the loop of an open run."""
+
+    kind: Kind
+    world: World
+    learner: Learner
+    window: PositionWindow
+    loss: Callable[..., Any]
+    number: int = 0
+    """Batches so far."""
+
+    def update(self, batch: int) -> None:
+        """As the workload makes it."""
+        self.learner.step(self.loss, self.drawn(batch))
+
+    def drawn(self, batch: int) -> StepBatch[Any]:
+        """The next batch of the window: the indices of its positions."""
+        self.number += 1
+        return self.window.batch(batch, self.number)
+
+    def seconds_of(self, do: Callable[[], object], least_s: float) -> float:
+        """Of one call, as a mean over `least_s` or longer after some that warm up; the device is waited for at the
+        end."""
+        for _ in range(WARM_UP):
+            do()
+        self.finish()
+        calls, begun = 0, time.perf_counter()
+        while time.perf_counter() - begun < least_s:
+            do()
+            calls += 1
+        self.finish()
+        return (time.perf_counter() - begun) / calls
+
+    def finish(self) -> None:
+        """Wait until all updates are made."""
+        self.learner.drain()
+        wait(self.world.device)
+
+    def host_stages(self, batch: int) -> dict[str, float]:
+        """Seconds of each stage of a batch on the host, one after the other. The last one ends when the batch is on
+        the device."""
+        to_batch = batches_for(self.kind, self.world.device)
+        ids_B = self.drawn(batch).shards.ids.numpy()
+        read = self.window.read(ids_B)
+
+        def on_device() -> None:
+            to_batch(read)
+            wait(self.world.device)
+
+        drawing_s = self.seconds_of(lambda: self.drawn(batch), STAGE_S)
+        reading_s = self.seconds_of(lambda: self.window.read(ids_B), STAGE_S)
+        inputs_s = self.seconds_of(lambda: host_inputs(self.kind, read.boards_N13), STAGE_S)
+        copying_s = max(0.0, self.seconds_of(on_device, STAGE_S) - inputs_s)
+        return {"drawing": drawing_s, "reading": reading_s, "inputs": inputs_s, "copying": copying_s}
+
+    def rates(self, batch: int) -> dict[str, Any]:
+        """Positions/s at one batch size, and what limits them."""
+        gpu = self.world.device.type == "cuda"
+        self.update(batch)
+        if gpu:
+            torch.cuda.reset_peak_memory_stats()
+        update_s = self.seconds_of(lambda: self.update(batch), UPDATES_S)
+        peak_bytes = peak_memory_bytes(self.world.device)
+        stages_s = self.host_stages(batch)
+        on_device = gathered_once(self.drawn(batch))
+        device_s = self.seconds_of(lambda: self.learner.step(self.loss, on_device), DEVICE_S)
+        host_s = sum(stages_s.values())
+        return {
+            "positions_per_s": batch / update_s,
+            "device_positions_per_s": batch / device_s,
+            "host_positions_per_s": batch / host_s,
+            "update_s": update_s,
+            "device_s": device_s,
+            "host_s": stages_s,
+            "limited_by": "device" if device_s >= host_s else f"host: {max(stages_s, key=lambda name: stages_s[name])}",
+            "peak_memory_bytes": peak_bytes,
+        }
+
+
+def value_updates(device: str, precision: str, net: Kind, batches: list[int], positions: int) -> dict[str, Any]:
+    """Positions/s of the updates of one net. `positions`: in the window."""
+    cfg = Config(net=ValueNetConfig(kind=net))
+    threads = None if device.startswith("cuda") else THREADS
+    with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
+        place = RunConfig(precision=precision, threads=threads, runs_dir=Path(folder), name="run")
+        world = World.join(place, device=device, workload="chess-value")
+        learner = Learner(build_net(cfg.net), cfg.optim, world, global_batch=cfg.global_batch)
+        window = PositionWindow("positions", cfg.window, batches_for(net, world.device), world)
+        training = Training(net, world, learner, window, partial(value_loss, mix=cfg.result_mix))
+        by_batch: dict[int, dict[str, Any]] = {}
+        with Run.open(cfg, world, keep={"learner": learner, "window": window}) as run:
+            for cycle in run.iterations(1, long=True):
+                fill(window, cycle, positions)
+                for batch in batches:
+                    try:
+                        by_batch[batch] = training.rates(batch)
+                    except torch.OutOfMemoryError:
+                        by_batch[batch] = {"out_of_memory": True}
+                    if learner.max_cost is not None:  # a step that did not fit was made in several passes
+                        by_batch[batch]["most_positions_of_a_pass"] = learner.max_cost
+            run.finish()
+        world.leave()
+    speeds = {batch: found["positions_per_s"] for batch, found in by_batch.items() if "positions_per_s" in found}
+    return {
+        "parameters": learner.num_parameters,
+        "window_positions": len(window),
+        "window_files": -(-positions // PART_POSITIONS),
+        "batches": by_batch,
+        "best_batch": max(speeds, key=lambda batch: speeds[batch]) if speeds else None,
+        "goals_on_one_h200": {"nnue positions_per_s": NNUE_GOAL},
+    }
+
+
+def gathered_once(batch: StepBatch[Any]) -> StepBatch[Any]:
+    """The same step; what it gathers stays on the device for the next time."""
+    ready: dict[int, Any] = {}
+
+    def gather(ids: torch.Tensor) -> Any:
+        where = ids.data_ptr()  # each pass has its own piece of the step's indices
+        if where not in ready:
+            ready[where] = batch.gather(ids)
+        return ready[where]
+
+    return StepBatch(batch.shards, gather, item=batch.item)
+
+
+def fill(window: PositionWindow, cycle: int, positions: int) -> None:
+    """Add positions of random games, each many times, with random labels."""
+    rng = np.random.default_rng(0)
+    games_N13 = game_positions(GAME_POSITIONS)
+    for first in range(0, positions, PART_POSITIONS):
+        count = min(PART_POSITIONS, positions - first)
+        window.add(
+            cycle,
+            Labelled(
+                games_N13[rng.integers(0, len(games_N13), count)],
+                rng.integers(-1000, 1001, count, dtype=np.int16),
+                rng.integers(-1, 2, count, dtype=np.int8),
+                np.zeros(count, np.int8),
+            ),
+        )
+
+
+def game_positions(count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """uint64[N, 13]: positions of random games, from the first move to the last."""
+    rng = np.random.default_rng(0)
+    found: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    while len(found) < count:
+        board = Board()
+        while board.ply < GAME_PLIES and (moves := board.legal_moves()) and board.outcome() is None:
+            board.push(moves[int(rng.integers(len(moves)))])
+        found += list(board.rows.copy())
+    return np.array(found[:count])
+
+
+def cycle(device: str, games: int, nodes: int) -> dict[str, Any]:
+    """Whole cycles of `ranks train chess-value` from nothing. The net's own search labels; Stockfish takes no part."""
+    flags = ["--iterations", str(CYCLES), "--games", str(games), "--stockfish-games", "0", "--labels", "search"]
+    flags += ["--label.limit", f"nodes:{nodes}", "--play.nodes", str(nodes), "--global-batch", "1024"]
+    flags += ["--rating.games", "20", "--rating.rung-games", "10", "--rating.nodes", str(nodes)]
+    with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
+        begun = time.perf_counter()
+        run = ranks_train("chess-value", "cycle", Path(folder), device, 1, *flags)
+        end_of(run, Path(folder), "cycle")
+        seconds = time.perf_counter() - begun
+        rows = read_rows(Path(folder, "cycle", "metrics.jsonl"))
+    later = rows[-1]
+    there = shutil.which("stockfish") is not None
+    return {
+        "cycles": len(rows),
+        "run_s": seconds,
+        "iteration_s": later["time/iteration_s"],
+        "positions": later["cycle/positions"],
+        "positions_per_s": later["cycle/positions_per_hour"] / 3600,
+        "labels_per_s": later["cycle/labels_per_second"],
+        "row": {key: value for key, value in later.items() if key.startswith(("time/", "cycle/"))},
+        "labels_of_stockfish": "not measured here" if there else "left out: there is no stockfish on this machine",
+    }
