@@ -49,7 +49,8 @@ class Playing:
     """A net on a device, with its encoding and its rank."""
 
     def __init__(self, device: str, precision: str, net: str) -> None:
-        self.world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="selfplay")
+        threads = THREADS if device == "cpu" else None  # trees grow on all cores while a GPU evaluates
+        self.world = World.join(RunConfig(precision=precision, threads=threads), device=device, workload="selfplay")
         torch.manual_seed(1)
         self.net = build_net(NETS[net]).to(self.world.device)
         self.fused = use_fused_kernel(self.net, self.world.device)
@@ -160,6 +161,7 @@ def selfplay(
         "games_per_hour": len(ended) / wall_s * 3600,
         "wall_s": wall_s,
         "slots": slots,
+        "threads": torch.get_num_threads(),
         "shares": {name: value for name, value in found.items() if name.endswith("_share")},
         "gpu_busy_share": None,
         "goals_on_one_h200": {"plies_per_s": PLIES_GOAL, "10x128 busy": BUSY_GOAL, "10x128 of bare": BARE_GOAL},
