@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_positions_are_read_by_id(tmp_path: Path) -> None:
 def test_many_positions_are_read_in_their_order(sizes: tuple[int, ...]) -> None:
     """Of one part, of unequal parts, of more parts than a byte can number; repeated, and with parts that none is of."""
     starts = np.cumsum([0, *sizes])[:-1]
-    source = Labelled(*(np.resize(column, (sum(sizes), *column.shape[1:])) for column in LABELLED))
+    columns: list[Any] = [np.resize(column, (sum(sizes), *column.shape[1:])) for column in LABELLED]
+    source = Labelled(*columns)
     parts = LabelledParts([source.rows(int(start), int(start) + n) for start, n in zip(starts, sizes, strict=True)])
     for ids_B in (np.random.default_rng(0).integers(0, len(parts), 1000), np.array([len(parts) - 1, 0]), np.arange(0)):
         for column, expected in zip(parts.read(ids_B), source, strict=True):
