@@ -42,7 +42,7 @@ from ranks.workloads.chess_value.window import PositionWindow
 GAME_POSITIONS, GAME_PLIES = 5_000, 100
 PART_POSITIONS = 50_000
 """Of a file of the window: a cycle of the default has 400,000 positions in 8 parts."""
-WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 2.0, 1.0, 0.25
+WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 1.5, 0.7, 0.1
 NNUE_GOAL = 1_000_000
 """Positions/s of an nnue update on one H200."""
 CYCLES, WHOLE_CYCLE = 2, 400_000
