@@ -42,10 +42,13 @@ from ranks.workloads.chess_value.window import PositionWindow
 GAME_POSITIONS, GAME_PLIES = 5_000, 100
 PART_POSITIONS = 50_000
 """Of a file of the window: a cycle of the default has 400,000 positions in 8 parts."""
-WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 2.0, 1.0, 0.25
+WARM_UP, UPDATES_S, DEVICE_S, STAGE_S = 3, 1.5, 0.7, 0.1
 NNUE_GOAL = 1_000_000
 """Positions/s of an nnue update on one H200."""
-CYCLES = 2
+CYCLES, WHOLE_CYCLE = 2, 400_000
+CYCLE_GOAL = 8 * 833
+"""Positions/s of whole cycles with labels of Stockfish at 1,000 nodes: 8 times those of the original program."""
+NO_STOCKFISH = "left out: there is no Stockfish on this machine"
 
 
 @dataclass
@@ -205,25 +208,35 @@ def game_positions(count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 
 def cycle(device: str, games: int, nodes: int) -> dict[str, Any]:
-    """Whole cycles of `ranks train chess-value` from nothing. The net's own search labels; Stockfish takes no part."""
-    flags = ["--iterations", str(CYCLES), "--games", str(games), "--stockfish-games", "0", "--labels", "search"]
-    flags += ["--label.limit", f"nodes:{nodes}", "--play.nodes", str(nodes), "--global-batch", "1024"]
+    """Cycles of `ranks train chess-value` from nothing, with an empty label cache; figures of the last one.
+
+    Stockfish labels at 1,000 nodes where there is one; otherwise the net's own search does, at `nodes`."""
+    stockfish = shutil.which("stockfish") is not None
+    flags = ["--iterations", str(CYCLES), "--games", str(games), "--stockfish-games", "0", "--play.nodes", str(nodes)]
+    flags += ["--labels", "stockfish" if stockfish else "search"]
+    flags += ["--label.limit", "nodes:1000" if stockfish else f"nodes:{nodes}", "--global-batch", "1024"]
     flags += ["--rating.games", "20", "--rating.rung-games", "10", "--rating.nodes", str(nodes)]
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         begun = time.perf_counter()
+        flags += ["--label.cache", str(Path(folder, "labels"))]
         run = ranks_train("chess-value", "cycle", Path(folder), device, 1, *flags)
         end_of(run, Path(folder), "cycle")
-        seconds = time.perf_counter() - begun
+        run_s = time.perf_counter() - begun
         rows = read_rows(Path(folder, "cycle", "metrics.jsonl"))
-    later = rows[-1]
-    there = shutil.which("stockfish") is not None
-    return {
+    last = rows[-1]
+    positions, iteration_s = last["cycle/positions"], last["time/iteration_s"]
+    found = {
         "cycles": len(rows),
-        "run_s": seconds,
-        "iteration_s": later["time/iteration_s"],
-        "positions": later["cycle/positions"],
-        "positions_per_s": later["cycle/positions_per_hour"] / 3600,
-        "labels_per_s": later["cycle/labels_per_second"],
-        "row": {key: value for key, value in later.items() if key.startswith(("time/", "cycle/"))},
-        "labels_of_stockfish": "not measured here" if there else "left out: there is no stockfish on this machine",
+        "run_s": run_s,
+        "iteration_s": iteration_s,
+        "positions": positions,
+        "positions_per_s": positions / iteration_s,
+        "labels_per_s": last["cycle/labels_per_second"],
+        "seconds_400000_positions": WHOLE_CYCLE * iteration_s / positions,
+        "seconds_400000_positions_are": "extrapolated",
+        "row": {key: value for key, value in last.items() if key.startswith(("time/", "cycle/"))},
     }
+    if stockfish:
+        goal = {"positions_per_s": CYCLE_GOAL}
+        return {**found, "labels": "Stockfish, nodes:1000", "goals_on_16_cores": goal}
+    return {**found, "labels": f"the net's own search, nodes:{nodes}", "labels_of_stockfish": NO_STOCKFISH}

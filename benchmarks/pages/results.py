@@ -190,6 +190,16 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
         episodes = f"5,000 episodes of 252 days in {found['seconds_5000_episodes']:,.0f} s{note}"
         figure = f"{found['steps_per_s']:,.0f} environment steps/s, each learned from 10 times; {episodes}"
         return f"stock-{name}, {device}", figure
+    if "window_positions" in found and found["best_batch"] is not None:
+        batch = found["best_batch"]
+        best = found["batches"][str(batch)]
+        alone = f"alone: device {best['device_positions_per_s']:,.0f}, host {best['host_positions_per_s']:,.0f}"
+        figure = f"{best['positions_per_s']:,.0f} positions/s, limited by the {best['limited_by']} ({alone})"
+        what = f"chess-{name}, {device}: {found['parameters']:,} parameters, global batch {batch:,}"
+        return what, f"{figure}, {best['peak_memory_bytes'] / 2**20:,.0f} MiB"
+    if "labels_per_s" in found:
+        figure = f"{found['positions_per_s']:,.0f} positions/s, {found['labels_per_s']:,.0f} labels/s"
+        return f"chess-{name}, {device}: {found['positions']:,.0f} positions, labels: {found['labels']}", figure
     if "accounts" in found:
         return f"stock-{name}, {device}", f"{found['steps_per_s']:,.0f} steps/s, {found['accounts']:,} accounts"
     return name, ""

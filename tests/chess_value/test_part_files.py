@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads.chess_value.labels.label import Labelled
+from ranks.workloads.chess_value.parts import LabelledParts
 from ranks.workloads.chess_value.positions.part_files import PartFiles, PartWriter, as_batch, part_files
 
 from .boards import random_boards
@@ -42,6 +44,24 @@ def test_positions_are_read_by_id(tmp_path: Path) -> None:
     state = PartFiles.__new__(PartFiles)
     state.__setstate__(parts.__getstate__())
     assert state.gather(ids).cp_B.tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize("sizes", [(250,), (60, 1, 89, 100), (1,) * 250 + (1,) * 50])
+def test_many_positions_are_read_in_their_order(sizes: tuple[int, ...]) -> None:
+    """Of one part, of unequal parts, of more parts than a byte can number; repeated, and with parts that none is of."""
+    starts = np.cumsum([0, *sizes])[:-1]
+    columns: list[Any] = [np.resize(column, (sum(sizes), *column.shape[1:])) for column in LABELLED]
+    source = Labelled(*columns)
+    parts = LabelledParts([source.rows(int(start), int(start) + n) for start, n in zip(starts, sizes, strict=True)])
+    for ids_B in (np.random.default_rng(0).integers(0, len(parts), 1000), np.array([len(parts) - 1, 0]), np.arange(0)):
+        for column, expected in zip(parts.read(ids_B), source, strict=True):
+            assert column.dtype == expected.dtype
+            assert np.array_equal(column, expected[ids_B])
+
+
+def test_a_position_after_the_last_one_is_refused() -> None:
+    with pytest.raises((IndexError, ValueError)):
+        LabelledParts([LABELLED]).read(np.array([0, len(ROWS)]))
 
 
 def test_damaged_files_and_used_folders_are_refused(tmp_path: Path) -> None:
