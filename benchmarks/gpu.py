@@ -138,12 +138,12 @@ def earlier_parts(path: Path) -> dict[str, Any]:
     return {}
 
 
-def origin_or_error() -> dict[str, Any]:
+def origin_or_error(command: str) -> dict[str, Any]:
     """`measure.origin`, found in a separate process: a GPU that a part has broken must not hide the other parts."""
     found = Part("measure:origin").run({}, DEVICE_S)
     if "found" not in found:
         return {"error": found["error"]}
-    return {**found["found"], "command": " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])}
+    return {**found["found"], "command": command}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -170,7 +170,9 @@ def main(argv: Sequence[str]) -> int:
     result = f"workloads_{slug}_{time.strftime('%Y-%m-%d')}"
     results = earlier_parts(folder / f"{result}.json")
     path: Path | None = None
-    content = {"origin": origin_or_error(), "device": name, "missing_packages": missing, "parts": results}
+    only = ["--only", asked.only] if asked.only and not results else []  # a file of several calls names all parts
+    command = " ".join(["python", "benchmarks/gpu.py", *only, *(["--full"] if asked.full else [])])
+    content = {"origin": origin_or_error(command), "device": name, "missing_packages": missing, "parts": results}
     texts = asked.only.split(",")
     parts = [part for part in plan(device, not missing, asked.full) if any(text in part[0] for text in texts)]
 

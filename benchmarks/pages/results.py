@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pages.gpu import same_bits, workloads
+
 Result = dict[str, Any]
 Row = tuple[str, str, Result]
 """What was measured, the figure, and the result file that holds date, machine and command."""
@@ -143,66 +145,6 @@ def engine(benchmarks: dict[str, Result]) -> Iterator[Row]:
             step_ms = part[f"{side}_step_ms"]["median"]
             what = f"`--exact` against fast, {ranks}, steps of {step_ms:.1f} ms"
             yield what, spread(part, "exact_to_fast", "x"), result
-
-
-def measured_parts(benchmarks: dict[str, Result]) -> Iterator[tuple[str, dict[str, Any], Result]]:
-    """The parts of `benchmarks/gpu.py`: name, what was found, and the result file."""
-    for kind, result in benchmarks.items():
-        if kind.startswith("workloads_"):
-            for name, part in result["parts"].items():
-                yield name, part, result
-
-
-def same_bits(benchmarks: dict[str, Result]) -> Iterator[Row]:
-    """The quick check of `benchmarks/gpu.py`."""
-    for name, part, result in measured_parts(benchmarks):
-        if name.startswith("L3"):
-            figure = "equal fingerprints" if part["ok"] else "**failed**, see the file"
-            yield f"1 and 4 ranks, {result['device']}:{name[2:].rstrip()}", figure, result
-
-
-def workloads(benchmarks: dict[str, Result]) -> Iterator[Row]:
-    """The parts of `benchmarks/gpu.py` that have a rate."""
-    for name, part, result in measured_parts(benchmarks):
-        what, figure = f"{name}, {result['device']}", "**failed**, see the file"
-        if part["ok"]:
-            what, figure = rate(name, result["device"], part["found"])
-        if figure:
-            yield what, figure, result
-
-
-def rate(name: str, device: str, found: Result) -> tuple[str, str]:
-    """(what, figure) of one part; no figure where the part has no rate."""
-    if "hundred_epochs_s" in found:
-        train, validation = found["graphs"]
-        what = (
-            f"graph-coloring, {name}, {device}: {train:,} + {validation:,} graphs, {found['parameters']:,} parameters"
-        )
-        hundred = f"100 epochs {found['hundred_epochs_s']:,.0f} s ({found['hundred_epochs_are']})"
-        evaluation = f"; {found['evaluation_s']:.3g} s an evaluation" if "evaluation_s" in found else ""
-        return what, f"{found['epoch_s']:.3g} s an epoch; {hundred}; {found['graphs_per_s']:,.0f} graphs/s{evaluation}"
-    if "graphs_per_s" in found:
-        memory_mib = found["peak_memory_bytes"] / 2**20
-        figure = f"{found['graphs_per_s']:,.0f} graphs/s, {found['nodes_per_s']:,.0f} nodes/s, {memory_mib:,.0f} MiB"
-        return f"graph-coloring, {name}, {device}", figure
-    if "seconds_5000_episodes" in found:
-        note = " (extrapolated)" if found["extrapolated"] else ""
-        episodes = f"5,000 episodes of 252 days in {found['seconds_5000_episodes']:,.0f} s{note}"
-        figure = f"{found['steps_per_s']:,.0f} environment steps/s, each learned from 10 times; {episodes}"
-        return f"stock-{name}, {device}", figure
-    if "window_positions" in found and found["best_batch"] is not None:
-        batch = found["best_batch"]
-        best = found["batches"][str(batch)]
-        alone = f"alone: device {best['device_positions_per_s']:,.0f}, host {best['host_positions_per_s']:,.0f}"
-        figure = f"{best['positions_per_s']:,.0f} positions/s, limited by the {best['limited_by']} ({alone})"
-        what = f"chess-{name}, {device}: {found['parameters']:,} parameters, global batch {batch:,}"
-        return what, f"{figure}, {best['peak_memory_bytes'] / 2**20:,.0f} MiB"
-    if "labels_per_s" in found:
-        figure = f"{found['positions_per_s']:,.0f} positions/s, {found['labels_per_s']:,.0f} labels/s"
-        return f"chess-{name}, {device}: {found['positions']:,.0f} positions, labels: {found['labels']}", figure
-    if "accounts" in found:
-        return f"stock-{name}, {device}", f"{found['steps_per_s']:,.0f} steps/s, {found['accounts']:,} accounts"
-    return name, ""
 
 
 def against_peers(benchmarks: dict[str, Result]) -> Iterator[Row]:
