@@ -98,6 +98,7 @@ def reset_peak(device: torch.device) -> None:
     """Give free memory back, and count the peak from now on."""
     gc.collect()
     if device.type == "cuda":
+        torch.cuda.init()  # to reset the peak does not start CUDA, and fails before it has started
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         return
