@@ -52,6 +52,7 @@ def _memory(
         passes = need.pass_items * need.bytes_per_item / GIB
         found += f" ({need.fixed_bytes / GIB:.2f} held, {passes:.2f} for a pass of {need.pass_items:,} items)"
         largest = need.largest_pass(TIGHT * memory_bytes / sharing)
+        largest = min(largest, need.pass_items // 2) if ran_out else largest
         do = f"--micro-batch {largest}" if largest else "fewer ranks, a smaller model, or more memory"
     if ran_out:
         return failure("fits", f"{found}; a pass ran out of memory and was split", "less than there is", do)
