@@ -1,4 +1,4 @@
-"""Is the memory right that the doctor says a workload needs, and does it know what fits?
+"""Is the memory right that the doctor says a workload needs, and does it know what fits? (a GPU: memory_fit_cuda.py)
 
     python benchmarks/memory_fit.py [--quick] [--result FILE]         Linux, root, and a cgroup for memory
 
@@ -18,12 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from measure import RESULTS, environment, origin
+
+from ranks.engine.files.jsonl import read_rows
+from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, RunFolder
+from ranks.engine.update.learner import SPLIT_WARNING
 
 MODEL = Path(__file__).with_name("memory_fit_model.py")
 MIB, GIB = 2**20, 2**30
@@ -46,32 +50,36 @@ FIT_SHARES = (0.5, 0.6, 0.7, 0.76, 0.8, 0.84, 0.88, 0.91, 0.94, 0.97, 1.0, 1.03,
 WALL_S = 600.0
 
 
-def peak_of_run(flags: Sequence[str], prefix: Sequence[str] = ()) -> dict[str, Any]:
-    """Train for some iterations: exit code, peak, and what the process held after `build`."""
+def peak_of_run(
+    flags: Sequence[str], prefix: Sequence[str] = (), *, gpus: str = "none", more_env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Train for some iterations: exit code, peak, what the process held after `build`, and whether a pass ran out of
+    memory and was split (the kernel kills a process of the CPU, but torch refuses memory of a GPU)."""
     with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
-        argv = [sys.executable, "-m", "ranks", "train", str(MODEL), *flags, "--gpus=none", "--ranks=1", "--threads=1"]
-        argv += ["--max-restarts=0", f"--runs-dir={folder}/runs"]
-        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
+        argv = [sys.executable, "-m", "ranks", "train", str(MODEL), *flags, f"--gpus={gpus}", "--ranks=1"]
+        argv += ["--threads=1", "--max-restarts=0", f"--runs-dir={folder}/runs"]
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note", **(more_env or {}))
         ended = subprocess.run([*prefix, *argv], env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
-        rows = Path(folder, "runs", MODEL.stem, "metrics.jsonl")
-        peaks = (
-            [json.loads(line)["memory/peak_bytes"] for line in rows.read_text().splitlines()] if rows.exists() else []
-        )
+        run = RunFolder(Path(folder, "runs", MODEL.stem))
+        rows, events = (read_rows(run.path / name) for name in (METRICS_FILE, EVENTS_FILE))
         note = Path(folder, "note")
         return {
             "code": ended.returncode,
-            "peak_bytes": max(peaks, default=None),
+            "split": any(str(row.get("text", "")).startswith(SPLIT_WARNING) for row in events),
+            "peak_bytes": max((row["memory/peak_bytes"] for row in rows), default=None),
             "after_build_bytes": int(note.read_text()) if note.exists() else None,
             "said": ended.stderr[-300:],
         }
 
 
-def asked_doctor(flags: Sequence[str], prefix: Sequence[str] = ()) -> dict[str, Any]:
+def asked_doctor(
+    flags: Sequence[str], prefix: Sequence[str] = (), *, gpus: int = 0, more_env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The finding `fits`, and what the process of the small passes held after `build`."""
     with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
         argv = [sys.executable, "-m", "ranks", "doctor", str(MODEL), "--only=clock", "--ranks=1", "--json"]
-        argv += [f"--train={' '.join(flags)} --threads 1"]
-        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
+        argv += [f"--train={' '.join(flags)} --threads 1", f"--gpus={gpus}"]
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note", **(more_env or {}))
         began = time.monotonic()
         ended = subprocess.run([*prefix, *argv], env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
         by_topic = {one["topic"]: one for one in json.loads(ended.stdout)["findings"]}
@@ -83,23 +91,44 @@ def asked_doctor(flags: Sequence[str], prefix: Sequence[str] = ()) -> dict[str, 
         }
 
 
-def predicted(flags: Sequence[str]) -> dict[str, Any]:
+def predicted(
+    flags: Sequence[str],
+    workload: str = str(MODEL),
+    device: str = "cpu",
+    *,
+    more_env: Mapping[str, str] | None = None,
+    limit_s: float = WALL_S,
+) -> dict[str, Any]:
     """What the doctor's measurement says, before the workload has run at its size."""
     program = (
         "import json, sys, tempfile, torch; from pathlib import Path; from dataclasses import asdict\n"
         "from ranks.cli.flags.settings import resolve; from ranks.hardware.short_runs.job import Job\n"
-        "from ranks.hardware.forecast.memory import measure_need\n"
-        "s = resolve(sys.argv[1], sys.argv[2:]); job = Job(s.workload, s.module.train, s.config, s.engine)\n"
+        "from ranks.hardware.forecast.memory import capacity_bytes, measure_need\n"
+        "s = resolve(sys.argv[2], sys.argv[3:]); job = Job(s.workload, s.module.train, s.config, s.engine)\n"
+        "device = torch.device(sys.argv[1])\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
-        "    need = measure_need(job, torch.device('cpu'), 1, Path(folder))\n"
-        "print('\\nneed: ' + json.dumps({**asdict(need), 'peak_bytes': need.peak_bytes}))\n"
+        "    need = measure_need(job, device, 1, Path(folder))\n"
+        "assert need is not None, 'the passes cannot be made smaller, or no update was made'\n"
+        "said = {**asdict(need), 'peak_bytes': need.peak_bytes, 'capacity_bytes': capacity_bytes(device, 1)}\n"
+        "print('\\nneed: ' + json.dumps(said))\n"
     )
     with tempfile.TemporaryDirectory(prefix="memory-fit-") as folder:
-        env = environment(MEMORY_FIT_NOTE=f"{folder}/note")
-        argv = [sys.executable, "-c", program, str(MODEL), *flags, "--threads=1"]
-        ended = subprocess.run(argv, env=env, cwd=folder, capture_output=True, text=True, timeout=WALL_S)
-        line = next(line for line in ended.stdout.splitlines() if line.startswith("need: "))
-        return {**json.loads(line[6:]), "after_build_bytes": int(Path(folder, "note").read_text())}
+        env = environment(MEMORY_FIT_NOTE=f"{folder}/note", **(more_env or {}))
+        found = answer_of(program, [device, workload, *flags, "--threads=1"], "need: ", env, folder, limit_s)
+        note = Path(folder, "note")
+        return found | ({"after_build_bytes": int(note.read_text())} if note.exists() else {})
+
+
+def answer_of(
+    program: str, argv: Sequence[str], mark: str, env: Mapping[str, str], folder: str, limit_s: float
+) -> dict[str, Any]:
+    """The line that a program in a process of its own prints after a mark. Raises RuntimeError with its last words."""
+    command = [sys.executable, "-c", program, *argv]
+    ended = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=limit_s)
+    for line in ended.stdout.splitlines():
+        if line.startswith(mark):
+            return json.loads(line.removeprefix(mark))
+    raise RuntimeError(f"exit code {ended.returncode}: {ended.stderr[-600:]}")
 
 
 def increment(flags: Sequence[str]) -> dict[str, Any]:
@@ -111,7 +140,7 @@ def increment(flags: Sequence[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def capped() -> Iterator[list[str]]:
+def capped() -> Generator[list[str]]:
     """A command prefix that runs a program in a new memory cgroup of LIMIT."""
     root = Path("/sys/fs/cgroup/memory") if Path("/sys/fs/cgroup/memory").is_dir() else Path("/sys/fs/cgroup")
     group = root / f"memory-fit-{os.getpid()}-{time.monotonic_ns()}"

@@ -17,6 +17,8 @@ def before_renting(_proofs: Path, benchmarks: Path) -> Iterator[str]:
         yield from doctor(faults)
     if memory := found.get("memory_fit"):
         yield from memory_fit(memory)
+    if memory := found.get("memory_fit_cuda"):
+        yield from memory_fit_cuda(memory)
     if tests := found.get("forecast_backtests"):
         yield from back_tests(tests)
     if ranks := found.get("forecast_unequal"):
@@ -48,6 +50,11 @@ def rows(benchmarks: dict[str, Result]) -> Iterator[Row]:
         within = f"{of['within_15_percent']} of {of['increments_of_1_gb_or_more']} shapes within 15 %"
         verdicts = f"{of['right']} of {of['sizes']} verdicts right" if of["sizes"] else "verdicts not measured"
         yield "memory that the doctor forecasts", f"{within}; {verdicts}", memory
+    if memory := benchmarks.get("memory_fit_cuda"):
+        of = memory["summary"]
+        within = f"{of['within_10_percent']} of {of['peaks']} within 10 %"
+        verdicts = f"{of['right']} of {of['sizes']} verdicts right" if of["sizes"] else "verdicts not measured"
+        yield "GPU memory that the doctor forecasts", f"{within}; {verdicts}", memory
     if tests := benchmarks.get("forecast_backtests"):
         kinds = [(kind, tests["summary"][kind]) for kind in ("link", "run")]
         held = "; ".join(f"{of['within']} of {of['cases']} {kind}s in the interval" for kind, of in kinds)
@@ -113,6 +120,24 @@ def memory_fit(result: Result) -> Iterator[str]:
     if figures["sizes"]:
         yield f'"Fits" and "does not fit" were right for {figures["right"]} of {figures["sizes"]} sizes around the'
         yield f"limit of a container, of which {figures['sizes_that_fit']} fit."
+    yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
+
+
+def memory_fit_cuda(result: Result) -> Iterator[str]:
+    """Each shape on a GPU, failures included, and the verdicts around a limit."""
+    figures, parts = result["summary"], result["parts"]
+    yield from ["### Memory of a GPU", "", "| Workload | Forecast | In fact | Error |", "|---|---|---|---|"]
+    for name, case in parts.items():
+        if "error" in case:
+            forecast, fact = (f"{case[key]['peak_bytes'] / 1e9:.2f} GB" for key in ("forecast", "fact"))
+            yield f"| {name} | {forecast} | {fact} | {case['error']:+.1%} |"
+    yield ""
+    yield f"Peaks of torch's allocator: {figures['within_10_percent']} of {figures['peaks']} within 10 %."
+    if figures["sizes"]:
+        yield f'"Fits" and "does not fit" were right for {figures["right"]} of {figures["sizes"]} sizes around a limit'
+        yield f"of torch's allocator, of which {figures['sizes_that_fit']} fit."
+    if figures["failed"]:
+        yield f"Failed: {', '.join(figures['failed'])}."
     yield from [f"`{command(result)}`, {machine(result)}, 1-minute load {load(result)}.", ""]
 
 

@@ -52,6 +52,13 @@ def test_a_workload_that_is_too_large_is_not_run_and_gets_a_micro_batch_that_fit
     assert fits.severity == Severity.OK
 
 
+def test_a_pass_that_was_split_does_not_fit() -> None:
+    need = MemoryNeed(pass_items=1000, fixed_bytes=2 * GIB, bytes_per_item=GIB / 200)
+    split = list(judge_workload(trace(), need, 1, "cuda:0", 8 * GIB, ran_out=True))[1]
+    assert (split.severity, split.do) == (Severity.FAILURE, "--micro-batch 500")
+    assert split.found.endswith("; a pass ran out of memory and was split")
+
+
 def test_a_workload_that_runs_and_one_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--only", "clock", "--ranks", "2", "--runs-dir", str(tmp_path / "runs"), "--json"]
     assert main(["doctor", str(Path(images.__file__)), *flags]) == 0

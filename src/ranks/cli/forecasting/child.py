@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from ranks.cli.flags.settings import resolve
 from ranks.errors import UserError
+from ranks.launch.env_vars import set_allocator_defaults, set_cuda_defaults
 
 MARK = "trace: "
 """Begins the line of the result: a workload may print other lines."""
@@ -37,20 +39,22 @@ def main(argv: list[str]) -> None:
     """Run the workload as rank 0 of several and print what it did."""
     asked = TraceRequest(**json.loads(argv[0]))
     settings = resolve(argv[1], argv[2:])
+    set_cuda_defaults(os.environ, deterministic=settings.engine.exact or settings.engine.deterministic)
+    set_allocator_defaults(os.environ)  # as `train` does: torch reads them when CUDA starts
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
     from ranks.hardware.forecast.memory import capacity_bytes, measure_need
-    from ranks.hardware.forecast.record import record, record_steady, run_of_recording
+    from ranks.hardware.forecast.record import ran_out_of_memory, record, record_steady, run_of_recording
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
     folder, device = Path(asked.folder), torch.device(asked.device)
-    memory_bytes = capacity_bytes(device, asked.num_ranks)
     trace = need = None
     with contextlib.redirect_stdout(sys.stderr):
         if asked.fits_first:
             need = measure_need(job, device, asked.num_ranks, folder)
+        memory_bytes = capacity_bytes(device, asked.num_ranks)
         ranks_here = 1 if device.type == "cuda" else asked.num_ranks
         if need is not None and ranks_here * need.peak_bytes > memory_bytes:
             pass  # it would end this process, or others
@@ -60,7 +64,7 @@ def main(argv: list[str]) -> None:
             trace = record_steady(job, device, asked.num_ranks, folder, asked.budget_s)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
     answer: dict[str, Any] = {"trace": trace and trace.as_json(), "device": name, "memory_bytes": memory_bytes}
-    answer["need"] = need and asdict(need)
+    answer |= {"need": need and asdict(need), "ran_out": ran_out_of_memory(folder)}
     run = run_of_recording(folder)
     answer |= {"identity": run["identity"], "code": run["code"]}  # `train` may fill in settings
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)

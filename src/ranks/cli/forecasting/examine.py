@@ -43,7 +43,8 @@ def examine_workload(workload: str, train: str, ranks: int, *, on_gpu: bool) -> 
         found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
     except UserError as error:
         return ExaminedWorkload([failure("workload", error.found, "a dry run that ends", error.do)], None)
-    findings = list(judge_workload(found.whole_trace, found.need, ranks, device, found.memory_bytes))
+    judged = judge_workload(found.whole_trace, found.need, ranks, device, found.memory_bytes, ran_out=found.ran_out)
+    findings = list(judged)
     of_run = found.identity
     settings = {"engine": {k: v for k, v in of_run["engine"].items() if k != "threads"}, "config": of_run["config"]}
     identity = {"code": found.code, "config": settings, "data": of_run.get("data")}

@@ -78,6 +78,8 @@ class Recorded:
     """Of the GPU, or what the ranks of a CPU machine may hold together."""
     need: MemoryNeed | None
     """What one rank needs; None where that was not asked, or passes cannot be smaller."""
+    ran_out: bool
+    """Of memory: the recorded run went on with smaller passes."""
     identity: dict[str, Any]
     """Of the recorded run."""
     code: dict[str, Any]
@@ -107,7 +109,9 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
     trace = Trace.of_json(answer["trace"]) if answer["trace"] else None
     need = MemoryNeed(**answer["need"]) if answer["need"] else None
     memory_bytes = int(answer["memory_bytes"])
-    return Recorded(trace, str(answer["device"]), memory_bytes, need, answer["identity"], answer["code"])
+    return Recorded(
+        trace, str(answer["device"]), memory_bytes, need, bool(answer["ran_out"]), answer["identity"], answer["code"]
+    )
 
 
 def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

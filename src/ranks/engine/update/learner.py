@@ -29,6 +29,8 @@ MAX_NON_FINITE_LOSSES = 3
 """A run ends after so many losses in a row that are not finite."""
 MAX_SKIPPED_UPDATES = 10
 """A run ends after so many skipped updates in a row, also where only the gradients are not finite."""
+SPLIT_WARNING = "out of memory: micro-batches now cost at most"
+"""Begins the warning of a run that goes on with smaller passes."""
 
 
 class Learner:
@@ -241,7 +243,7 @@ class Learner:
         self.passes.max_cost = largest / 2
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.world.session.warn(f"out of memory: micro-batches now cost at most {self.passes.max_cost:g}")
+        self.world.session.warn(f"{SPLIT_WARNING} {self.passes.max_cost:g}")
 
     def _diagnose(self, update: PendingUpdate) -> list[tuple[int, DryRunResult]]:
         """The ranks with non-finite numbers: each rank repeats its own passes of the skipped

@@ -14,15 +14,22 @@ TIGHT, WAITS = 0.9, 0.2
 
 
 def judge_workload(
-    trace: Trace | None, need: MemoryNeed | None, num_ranks: int, device: str, memory_bytes: int
+    trace: Trace | None,
+    need: MemoryNeed | None,
+    num_ranks: int,
+    device: str,
+    memory_bytes: int,
+    *,
+    ran_out: bool = False,
 ) -> Iterator[Finding]:
     """`trace`: of one of `num_ranks` ranks; None where `need`, what one rank needs, is more than there is.
-    `memory_bytes`: what one GPU has, or what the ranks of a CPU machine may hold together."""
+    `memory_bytes`: what torch may hold on one GPU, or what the ranks of a CPU machine may hold together. `ran_out`:
+    the recorded run ran out of memory and went on with smaller passes."""
     if trace is not None:
         kind, number = next(iter(trace.items.items()), ("iterations", 1.0))
         speed = f"{number / trace.work_s:,.4g} {kind}/s"
         yield ok("workload", f"an iteration takes {trace.work_s:.3g} s on {device}, {speed}")
-    yield _memory(trace, need, num_ranks, device, memory_bytes)
+    yield _memory(trace, need, num_ranks, device, memory_bytes, ran_out)
     if trace is None:
         return
     loading = trace.phases_s.get("data", 0.0) / max(trace.work_s, 1e-12)
@@ -33,7 +40,9 @@ def judge_workload(
         yield ok("loading", found)
 
 
-def _memory(trace: Trace | None, need: MemoryNeed | None, num_ranks: int, device: str, memory_bytes: int) -> Finding:
+def _memory(
+    trace: Trace | None, need: MemoryNeed | None, num_ranks: int, device: str, memory_bytes: int, ran_out: bool
+) -> Finding:
     sharing = num_ranks if device.startswith("cpu") else 1
     peak = max(trace.peak_bytes if trace else 0.0, need.peak_bytes if need else 0.0)
     whose = "one rank" if sharing == 1 else f"{sharing} ranks"
@@ -43,7 +52,10 @@ def _memory(trace: Trace | None, need: MemoryNeed | None, num_ranks: int, device
         passes = need.pass_items * need.bytes_per_item / GIB
         found += f" ({need.fixed_bytes / GIB:.2f} held, {passes:.2f} for a pass of {need.pass_items:,} items)"
         largest = need.largest_pass(TIGHT * memory_bytes / sharing)
+        largest = min(largest, need.pass_items // 2) if ran_out else largest
         do = f"--micro-batch {largest}" if largest else "fewer ranks, a smaller model, or more memory"
+    if ran_out:
+        return failure("fits", f"{found}; a pass ran out of memory and was split", "less than there is", do)
     if sharing * peak > memory_bytes:
         return failure("fits", found, "less than there is", do)
     if sharing * peak > TIGHT * memory_bytes:

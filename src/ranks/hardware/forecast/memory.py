@@ -1,4 +1,4 @@
-"""Measure how much memory a rank needs, by two short runs with smaller passes.
+"""Measure how much memory a rank needs, by short runs with smaller passes.
 
 So a workload that does not fit is never run at its size. memory_need.py has the model.
 """
@@ -22,11 +22,15 @@ from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.record import run_once
-from ranks.hardware.short_runs.job import Job
+from ranks.hardware.short_runs.job import ENDLESS, Job
+from ranks.hardware.short_runs.rows import first_update
 
 PARTS = (8, 4)
 """The micro-batches of the two runs are these parts of the whole one."""
-ITERATIONS = 2
+SHORT = "0.1s"
+"""Time of a run without evaluation. The end is agreed on one iteration later, so it has two or more."""
+EVALUATED = 2
+"""Iterations of the run that evaluates: the last iteration of a run does."""
 LARGEST_IN_HEAP = 32 * 2**20
 """glibc maps larger buffers on their own and gives them back at once. Smaller ones may leave holes in its heap."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -43,28 +47,32 @@ def pass_items(job: Job, num_ranks: int) -> int | None:
 
 
 def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -> MemoryNeed | None:
-    """Two short runs without evaluations. None where passes are too small to make smaller, and on systems that do not
-    reset the peak of a process."""
+    """Two short runs give the line, a third one evaluates. None where passes are too small to make smaller, where no
+    update is made in the short runs (self-play that fills its window first), and on systems that do not reset the peak
+    of a process."""
     whole = pass_items(job, num_ranks)
     if whole is None or whole < PARTS[0] or not (device.type == "cuda" or sys.platform == "linux"):
         return None
     sizes, peaks = [whole // part for part in PARTS], list[int]()
-    for part, items in zip(PARTS, sizes, strict=True):
+    for part, items, evaluates in zip((*PARTS, PARTS[0]), (*sizes, sizes[0]), (False, False, True), strict=True):
         _map_buffers_above(LARGEST_IN_HEAP // part)  # as the whole pass will: its buffers are larger by this factor
         reset_peak(device)
-        run_once(
+        rows = run_once(
             _with_passes_of(items, job, num_ranks),
             device,
             num_ranks,
-            folder / f"passes-of-{items}",
-            ITERATIONS,
+            folder / (f"evaluation-{items}" if evaluates else f"passes-of-{items}"),
+            EVALUATED if evaluates else ENDLESS,
             evaluates=False,
-        )
+            max_time=None if evaluates else SHORT,
+        ).rows
+        if first_update(rows) is None:
+            return None
         peaks.append(peak_memory_bytes(device))
     _map_buffers_above(LARGEST_IN_HEAP)
     reset_peak(device)
     slope = max(0.0, (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]))
-    return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope)
+    return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope, evaluation_bytes=peaks[2])
 
 
 def _with_passes_of(items: int, job: Job, num_ranks: int) -> Job:
@@ -90,6 +98,7 @@ def reset_peak(device: torch.device) -> None:
     """Give free memory back, and count the peak from now on."""
     gc.collect()
     if device.type == "cuda":
+        torch.cuda.init()  # to reset the peak does not start CUDA, and fails before it has started
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         return
@@ -100,9 +109,15 @@ def reset_peak(device: torch.device) -> None:
 
 
 def capacity_bytes(device: torch.device, num_ranks: int) -> int:
-    """What one GPU has, or what `num_ranks` processes of a CPU machine may hold together, this one included."""
+    """What torch may hold on one GPU, or what `num_ranks` processes of a CPU machine may hold together, this one
+    included.
+
+    On a GPU the CUDA context, the kernels of libraries and other processes take memory that torch cannot have. Call it
+    after a run: only then are they loaded. torch's own limit counts too (`per_process_memory_fraction`)."""
     if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
+        free, total = torch.cuda.mem_get_info(device)
+        allowed = int(total * torch.cuda.get_per_process_memory_fraction(device))
+        return min(allowed, free + torch.cuda.memory_reserved(device))
     own = psutil.Process().memory_info()
     left = memory_left(psutil.virtual_memory().available) + own.rss
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -4,6 +4,8 @@ The peak is what a rank always holds (parameters, gradients, optimizer, data, li
 of a pass (activations and their temporaries):
 
     peak = fixed + items * bytes_per_item
+
+An evaluation may need more than that. Its peak is measured apart, as it does not grow with the items of a pass.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ class MemoryNeed:
     """Of its largest pass."""
     fixed_bytes: float
     bytes_per_item: float
+    evaluation_bytes: float = 0.0
+    """The peak of a run with small passes that evaluates."""
 
     @property
     def peak_bytes(self) -> float:
-        return self.fixed_bytes + self.pass_items * self.bytes_per_item
+        return max(self.fixed_bytes + self.pass_items * self.bytes_per_item, self.evaluation_bytes)
 
     def largest_pass(self, memory_bytes: float) -> int:
         """The most items of a pass that fit; 0 where not even one does."""
+        if self.evaluation_bytes > memory_bytes:
+            return 0
         if self.bytes_per_item <= 0:
             return self.pass_items if self.fixed_bytes <= memory_bytes else 0
         return max(0, math.floor((memory_bytes - self.fixed_bytes) / self.bytes_per_item))

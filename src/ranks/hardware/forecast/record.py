@@ -19,6 +19,7 @@ from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.folder import EVENTS_FILE, RUN_FILE, RunFolder
+from ranks.engine.update.learner import SPLIT_WARNING
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
@@ -80,6 +81,12 @@ def run_of_recording(folder: Path) -> dict[str, Any]:
     """The run.json of one of the runs that were recorded in a folder: identity, code and more."""
     made = next(path for path in sorted(folder.rglob(RUN_FILE)))
     return RunFolder(made.parent).read_run()
+
+
+def ran_out_of_memory(folder: Path) -> bool:
+    """Whether one of the runs that were recorded in a folder ran out of memory and went on with smaller passes."""
+    events = (row for path in folder.rglob(EVENTS_FILE) for row in read_rows(path))
+    return any(str(row.get("text", "")).startswith(SPLIT_WARNING) for row in events)
 
 
 def _steady(

@@ -1,0 +1,78 @@
+"""The memory that a rank needs: the line of two short runs, an evaluation, and what a GPU has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ranks import RunConfig
+from ranks.engine.runs.folder import EVENTS_FILE
+from ranks.engine.update.learner import SPLIT_WARNING
+from ranks.hardware.forecast import memory
+from ranks.hardware.forecast.memory_need import MemoryNeed
+from ranks.hardware.forecast.record import ran_out_of_memory
+from ranks.hardware.short_runs.job import Job
+from tests.toys import images
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda:0")
+UPDATE = {"train/grad_norm": 1.0}
+"""A row with an update."""
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, peak: Callable[[int, bool], int], row: dict[str, Any]) -> Any:
+    """The need of a job with passes of 64 items. `peak`: of a run with so many items, which evaluates or not."""
+    held = [0]
+
+    def run_once(job: Job, *_: Any, max_time: str | None = None, **__: Any) -> SimpleNamespace:
+        held[0] = peak(job.config.global_batch, max_time is None)
+        return SimpleNamespace(rows=[row])
+
+    monkeypatch.setattr(memory, "run_once", run_once)
+    monkeypatch.setattr(memory, "peak_memory_bytes", lambda _: held[0])
+    job = Job("images", images.train, images.Config(global_batch=64), RunConfig())
+    return memory.measure_need(job, CPU, 1, Path("runs"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
+def test_the_line_comes_from_passes_and_an_evaluation_is_measured_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = measured(monkeypatch, lambda items, evaluates: 5000 if evaluates else 1000 + 10 * items, UPDATE)
+    assert need == MemoryNeed(64, 1000.0, 10.0, 5000)
+    assert need.peak_bytes == 5000  # the passes need 1,640
+    assert [need.largest_pass(limit) for limit in (4999, 6000)] == [0, 500]
+    need = measured(monkeypatch, lambda items, evaluates: 1000 + 10 * items + evaluates, UPDATE)
+    assert need.peak_bytes == 1640
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
+def test_runs_without_an_update_say_nothing_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measured(monkeypatch, lambda items, _: items, {"rollout/games": 3.0}) is None
+
+
+@pytest.mark.parametrize(
+    ("free", "reserved", "fraction", "expected"),
+    [(70, 5, 1.0, 75), (70, 5, 0.5, 40), (10, 5, 0.5, 15)],
+    ids=["the context takes 5", "torch has a limit", "another process has 65"],
+)
+def test_a_gpu_has_what_torch_may_hold(
+    monkeypatch: pytest.MonkeyPatch, free: int, reserved: int, fraction: float, expected: int
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 80))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda _: fraction)
+    assert memory.capacity_bytes(GPU, 1) == expected
+
+
+def test_a_recorded_run_that_ran_out_of_memory(tmp_path: Path) -> None:
+    run = tmp_path / "steady" / "0" / "short"
+    run.mkdir(parents=True)
+    rows = [{"event": "warning", "text": text} for text in ("another one", f"{SPLIT_WARNING} 32")]
+    (run / EVENTS_FILE).write_text(json.dumps(rows[0]) + "\n")
+    assert not ran_out_of_memory(tmp_path)
+    (run / EVENTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert ran_out_of_memory(tmp_path)
