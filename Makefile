@@ -12,6 +12,7 @@ test: .venv/test.stamp
 
 pytest:
 	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n 0 tests/cuda  # on a GPU if there is one; all other tests run on the CPU
 
 checks:  # at the same time as the tests, which leave a sixth of two cores idle
 	.venv/bin/python -m ruff check .

@@ -68,10 +68,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests fork the commands of `ranks` that they start (tests/forked), and let signals reach those.
+    """Hide GPUs. Let tests fork the commands of `ranks` that they start (tests/forked), and let signals reach those.
 
     A shell starts a job in the background with SIGINT ignored, nohup one with SIGHUP ignored, and programs inherit it.
     """
+    if not all(Path(arg.partition("::")[0]).resolve().is_relative_to(HERE / "cuda") for arg in config.args):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests train on the CPU on any machine, except those of cuda/ alone
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -3,7 +3,6 @@ passes are sent."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,33 +116,3 @@ def test_a_loss_that_waits_is_seen(world: World) -> None:
     with Reads(learner.model) as reads:
         learner.step(impatient_loss, batches.at(1))
     assert len(reads.found) == 2
-
-
-def synchronising_calls(learner: Learner, loss_fn: Any, batches: Any) -> list[str]:
-    """What CUDA was made to wait for in steps after the first, which sets things up."""
-    learner.step(loss_fn, batches.at(0))
-    learner.step(loss_fn, batches.at(1))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            for iteration in range(2, 2 + STEPS):
-                learner.step(loss_fn, batches.at(iteration))
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-    return [f"{w.filename}:{w.lineno}" for w in caught if "synchronizing CUDA" in str(w.message)]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="counting CUDA's synchronising calls needs a CUDA GPU")
-def test_no_synchronising_call_on_cuda(config: RunConfig) -> None:
-    world = World.join(config, device="cuda:0", workload="test")
-    try:
-        batches = stream(Points(world.device), ITEMS, world)
-        # ids of items live on the host; a data set on the GPU moves them there by a pinned copy or
-        # waits for it itself
-        whole = batches.dataset.gather(torch.arange(ITEMS))
-        batches.dataset.gather = lambda ids: whole[: len(ids)]  # type: ignore[method-assign]
-        assert synchronising_calls(learner_of(world), loss, batches) == []
-        assert len(synchronising_calls(learner_of(world), impatient_loss, batches)) == STEPS
-    finally:
-        world.leave()

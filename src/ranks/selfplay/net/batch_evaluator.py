@@ -88,7 +88,7 @@ class BatchEvaluator:
         if self.graphs is None:
             self._evaluate(net, memory)
         else:
-            self.graphs.run(memory, lambda: self._evaluate(net, memory))
+            self.graphs.run(memory, len(memory.value_B), lambda: self._evaluate(net, memory))
         if self.device.type == "cuda":
             memory.copied = torch.cuda.Event()
             memory.copied.record()

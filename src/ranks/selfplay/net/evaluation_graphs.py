@@ -5,13 +5,9 @@ Source: PyTorch documentation, "CUDA semantics", section "CUDA Graphs".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
 
 import torch
-
-if TYPE_CHECKING:
-    from ranks.selfplay.net.batch_evaluator import BatchMemory
 
 WARM_UPS = 3
 """Evaluations before the first capture: cuDNN chooses its algorithms, Triton compiles, autocast casts the weights."""
@@ -25,29 +21,29 @@ class EvaluationGraphs:
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        """`warn` is told once if the net cannot be captured; it is then evaluated without graphs."""
+        """`warn` is called once if the net cannot be captured; it is then evaluated without graphs."""
         self._warn = warn
         self._can_capture = True
         self.clear()
 
     def clear(self) -> None:
         """Forget all graphs and free their memory. No evaluation may be under way."""
-        self._graphs: dict[BatchMemory, torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._warm_rows: set[int] = set()
         self._pool = torch.cuda.graph_pool_handle()
 
-    def run(self, memory: BatchMemory, evaluate: Callable[[], None]) -> None:
-        """Queue the evaluation of a batch. `evaluate` queues it kernel by kernel: from the host memory of the
-        batch to the host memory of the batch, without waiting for the device."""
+    def run(self, memory: Hashable, rows: int, evaluate: Callable[[], None]) -> None:
+        """Queue the evaluation of a batch of `rows` rows. `evaluate` queues it kernel by kernel: from `memory`, the
+        pinned host memory of the batch, to that memory, without waiting for the device."""
         if self._can_capture and memory not in self._graphs:
-            self._capture(memory, evaluate)
+            self._capture(memory, rows, evaluate)
         if memory in self._graphs:
             self._graphs[memory].replay()
         else:
             evaluate()
 
-    def _capture(self, memory: BatchMemory, evaluate: Callable[[], None]) -> None:
-        if (rows := len(memory.value_B)) not in self._warm_rows:
+    def _capture(self, memory: Hashable, rows: int, evaluate: Callable[[], None]) -> None:
+        if rows not in self._warm_rows:
             self._warm_rows.add(rows)
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())

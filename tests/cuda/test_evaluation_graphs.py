@@ -1,4 +1,4 @@
-"""CUDA graphs of evaluations. All of it needs a CUDA GPU: no other device captures graphs."""
+"""CUDA graphs of evaluations: the same numbers and games as without them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from tests.cuda.gpu import NEEDS_GPU
 from tests.selfplay.fixtures import SmallNet, assert_equal, net_of, selfplay, single_rank
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA GPU")
+pytestmark = NEEDS_GPU
 ROWS = 64
 
 
