@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpu_device import work
 from gpu_updates import wait
 from measure import THREADS
 from torch import Tensor
@@ -94,33 +95,60 @@ def clip_updates(
     return found
 
 
-def measured(cfg: Config, data: LabelledFrames, world: World) -> tuple[float, int]:
-    """Clips/s of the updates of one batch size, and the peak memory."""
-    cutter = ClipCutter(data, cfg.clips, world.device)
-    clips, network = ClipStream(cutter, cfg, world), make_net(cfg, CLASSES)
-    choose_layout(network, cfg.clips, cfg.global_batch, world)
-    learner = Learner(network, cfg.optim, world, global_batch=cfg.global_batch, updates=10_000)
-    settings = BehaviorLossSettings.of(clips.balance, len(CLASSES), data.multi, world.device)
+class ClipUpdates:
+    """Updates of one batch size."""
 
-    def loss(model: torch.nn.Module, read: ReadClips) -> Loss:
-        return behavior_loss(model, clips.augmented(read), settings=settings)
+    def __init__(self, cfg: Config, data: LabelledFrames, world: World) -> None:
+        cutter = ClipCutter(data, cfg.clips, world.device)
+        self.world, self.clips, network = world, ClipStream(cutter, cfg, world), make_net(cfg, CLASSES)
+        self.layout = choose_layout(network, cfg.clips, cfg.global_batch, world)
+        self.learner = Learner(network, cfg.optim, world, global_batch=cfg.global_batch, updates=10_000)
+        self.settings = BehaviorLossSettings.of(self.clips.balance, len(CLASSES), data.multi, world.device)
+        self.iteration = 0
 
-    def updates(first: int, count: int) -> float:
+    def loss(self, model: torch.nn.Module, read: ReadClips) -> Loss:
+        return behavior_loss(model, self.clips.augmented(read), settings=self.settings)
+
+    def update(self) -> None:
+        self.learner.step(self.loss, self.clips.at(self.iteration))
+        self.iteration += 1
+
+    def seconds_of(self, count: int) -> float:
+        """Of one update, as a mean over `count`."""
         begun = time.perf_counter()
-        for iteration in range(first, first + count):
-            learner.step(loss, clips.at(iteration))
-        learner.drain()
-        wait(world.device)
+        for _ in range(count):
+            self.update()
+        self.learner.drain()
+        wait(self.world.device)
         return (time.perf_counter() - begun) / count
 
-    updates(0, WARM_UP)
+
+def measured(cfg: Config, data: LabelledFrames, world: World) -> tuple[float, int]:
+    """Clips/s of the updates of one batch size, and the peak memory."""
+    updates = ClipUpdates(cfg, data, world)
+    updates.seconds_of(WARM_UP)
     if world.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    update_s = updates(WARM_UP, LEAST_UPDATES)
+    update_s = updates.seconds_of(LEAST_UPDATES)
     more = int(MEASURED_S / update_s) - LEAST_UPDATES
     if more > 0:
-        update_s = updates(WARM_UP + LEAST_UPDATES, more)
+        update_s = updates.seconds_of(more)
     return cfg.global_batch / update_s, peak_memory_bytes(world.device)
+
+
+def clip_work(
+    device: str, precision: str, net: dict[str, Any], clip: list[int], batch: int, frames: int
+) -> dict[str, Any]:
+    """Of one update: launches, how long the device works, and its longest kernels."""
+    cfg = replace(Config(), clips=ClipConfig(clip[0], size=clip[1]), net=VideoNetConfig(**net), global_batch=batch)
+    world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="video")
+    updates = ClipUpdates(replace(cfg, epoch_clips=batch * 100), random_frames(frames, clip[1]), world)
+
+    def do() -> None:
+        updates.update()
+        updates.learner.drain()
+
+    return {**work(do, world.device, times=2), "layout": str(updates.layout), "clips": batch}
 
 
 def copy_bandwidth(device: torch.device) -> float:
