@@ -31,8 +31,8 @@ class Inputs:
     cost = None
     sha256 = "made of item ids"
 
-    def __init__(self, shape: tuple[int, ...], count: int) -> None:
-        self.shape, self.count = shape, count
+    def __init__(self, shape: tuple[int, ...], count: int, device: torch.device) -> None:
+        self.shape, self.count, self.device = shape, count, device
 
     def __len__(self) -> int:
         return self.count
@@ -41,7 +41,7 @@ class Inputs:
         size = 1
         for length in self.shape:
             size *= length
-        return rng.uniform(1, ids, 1).expand(len(ids), size).reshape(len(ids), *self.shape).float()
+        return rng.uniform(1, ids, 1).expand(len(ids), size).reshape(len(ids), *self.shape).to(self.device, torch.float32)
 
 
 class Attention(nn.Module):
@@ -79,7 +79,7 @@ def loss(model: nn.Module, x: Tensor) -> Loss:
 
 
 def train(cfg: Config, world: World) -> Summary:
-    data = Inputs(shape_of(cfg), 4 * cfg.global_batch)
+    data = Inputs(shape_of(cfg), 4 * cfg.global_batch, world.device)
     batches = stream(data, cfg.global_batch, world)
     learner = Learner(build(cfg), cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.iterations)
     with Run.open(cfg, world, keep=dict(learner=learner), data=data.sha256) as run:
