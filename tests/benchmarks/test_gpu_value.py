@@ -53,7 +53,7 @@ def test_updates_are_measured_whole_and_in_their_parts(gpu_value: Any, monkeypat
         assert rates["device_positions_per_s"] == pytest.approx(int(batch) / rates["device_s"])
         host_is_slower = sum(host_s.values()) > rates["device_s"]
         assert rates["limited_by"].startswith("host: ") == host_is_slower
-    what, figure = importlib.import_module("pages.results").rate("value nnue fp32", "CPU", found)
+    what, figure = importlib.import_module("pages.gpu").rate("value nnue fp32", "CPU", found)
     assert what.startswith(f"chess-value nnue fp32, CPU: {found['parameters']:,} parameters, global batch")
     assert f"{found['batches'][str(found['best_batch'])]['positions_per_s']:,.0f} positions/s" in figure
 
