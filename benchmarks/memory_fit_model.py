@@ -41,7 +41,9 @@ class Inputs:
         size = 1
         for length in self.shape:
             size *= length
-        return rng.uniform(1, ids, 1).expand(len(ids), size).reshape(len(ids), *self.shape).to(self.device, torch.float32)
+        return (
+            rng.uniform(1, ids, 1).expand(len(ids), size).reshape(len(ids), *self.shape).to(self.device, torch.float32)
+        )
 
 
 class Attention(nn.Module):
