@@ -207,7 +207,8 @@ class ColouringNet(nn.Module):
         graph of each node, non-decreasing. Returns colour logits [N, K] after `rounds` rounds,
         chromatic number [B], type logits [B, types], difficulty [B].
 
-        It uses only operations that ONNX Runtime computes correctly.
+        It uses only operations that ONNX Runtime computes correctly, and that the exporter of torch 2.11
+        can trace: `item` and `split`, not `int` of a tensor, nor a slice of the free number of columns.
         """
         source_D, target_D = edge_index
         num_nodes, num_colours = node_features.shape[0], node_features.shape[1] - NUM_FEATURES
