@@ -29,8 +29,8 @@ def iteration(heartbeat: Heartbeat, beats: BeatsFile, number: int) -> Beat:
 
 def test_each_part_of_an_iteration_is_counted_as_what_it_is(heartbeat: tuple[Heartbeat, BeatsFile]) -> None:
     mine, beats = heartbeat
-    before = iteration(mine, beats, 1)
     start_s = time.monotonic()
+    before = iteration(mine, beats, 1)
     time.sleep(NAP_S)
     mine.step()
     mine.loads()
