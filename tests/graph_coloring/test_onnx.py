@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
+from torch.fx.experimental import _config as fx_config
 
 import ranks
 from ranks.engine.runs import provenance
@@ -18,6 +19,7 @@ from ranks.errors import GaveUp
 from ranks.onnx_export.write import compare
 from ranks.workloads.graph_coloring.config import Config
 from ranks.workloads.graph_coloring.data.families.training import FAMILIES
+from ranks.workloads.graph_coloring.graphs.features import FEATURES
 from ranks.workloads.graph_coloring.net import onnx_export
 from ranks.workloads.graph_coloring.net.weights_file import load_net
 
@@ -31,6 +33,19 @@ def compared(model: torch.nn.Module, folder: Path) -> float:
 def test_onnxruntime_equals_torch_on_every_shape(shipped: Path) -> None:
     assert len(onnx_export.SHAPES) >= 5
     assert compared(load_net(None).model, shipped) <= 1e-4
+
+
+def test_torch_export_traces_the_network_without_dynamo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch 2.11 rejects the network where int() reads the number of graphs, or where a slice of a free size leaves the
+    number of features open. Newer versions accept the one with the help of dynamo, and the other as Min(4, size)."""
+    inputs = onnx_export.random_inputs(((5, 4), (9, 12)), 3, 0)
+    free = onnx_export.LAYOUT.free_sizes
+    monkeypatch.setattr(fx_config, "backed_size_oblivious", True)  # as torch.onnx.export does
+    program = torch.export.export(small_net(), inputs, dynamic_shapes=free, strict=False)
+    tensors = [node.meta["val"] for node in program.graph.nodes if isinstance(node.meta.get("val"), torch.Tensor)]
+    sizes = {str(size) for tensor in tensors for size in tensor.shape}
+    assert str(len(FEATURES)) in sizes
+    assert not [size for size in sizes if "Min" in size or "Max" in size]
 
 
 def metadata_of(path: Path) -> dict[str, str]:

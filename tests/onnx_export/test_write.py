@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,3 +75,52 @@ def test_a_model_that_returns_no_tensors_is_refused() -> None:
 
     with pytest.raises(UserError, match="returns str"):
         layout_of(Text(), EXAMPLE, {})
+
+
+class Branch(nn.Module):
+    """torch's exporter cannot follow a branch that depends on a value."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        if points.sum() > 0:
+            return points + 1
+        return points - 1
+
+
+class Fixed(nn.Module):
+    """The number of rows is fixed, and not free."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        return points.reshape(2, 3)
+
+
+class Eigenvalues(nn.Module):
+    """ONNX has no such operation."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        return torch.linalg.eigvals(points.T @ points).real
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (Branch(), rf"data-dependent expression .*\({__file__}, line \d+\)"),
+        (Fixed(), "inferred a static shape of 2"),
+        (Eigenvalues(), "No ONNX function found for .*linalg_eig"),
+    ],
+    ids=["branch", "fixed", "eigenvalues"],
+)
+def test_a_model_that_torch_s_exporter_rejects_is_a_user_s_error_of_three_lines(
+    model: nn.Module, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    with pytest.raises(UserError, match="rejects the model") as caught:
+        write_onnx(model, tmp_path, layout_of(model, EXAMPLE, {}), [EXAMPLE])
+    assert re.search(reason, caught.value.found)
+    assert len(str(caught.value).splitlines()) == 3
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_file_that_onnxruntime_does_not_load() -> None:
+    model = Small(8)
+    with pytest.raises(GaveUp, match="does not load the file"):
+        compare(model, b"no file", layout_of(model, EXAMPLE, {}), examples_of(EXAMPLE))

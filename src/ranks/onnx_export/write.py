@@ -8,6 +8,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
@@ -28,6 +29,7 @@ FILE = "model.onnx"
 OPSET = 18
 TOLERANCE = 1e-4
 """The largest accepted difference between onnxruntime and torch, relative to the largest output."""
+HELP = "https://docs.pytorch.org/docs/stable/export.html"
 Examples = Sequence[Sequence[Tensor]]
 
 
@@ -41,7 +43,8 @@ def write_onnx(
     """Write `model.onnx` into the folder of `model.safetensors`, with the sha256 of that file in its metadata.
 
     `examples`: inputs; the first is exported, all are compared. `to_onnx`: by default `onnx_bytes`. Raises GaveUp and
-    writes nothing where onnxruntime and torch disagree, UserError where a package is missing.
+    writes nothing where onnxruntime and torch disagree, UserError where a package is missing or the exporter rejects
+    the model.
     """
     weights_sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     model = copy.deepcopy(model).to("cpu", torch.float32).eval()
@@ -62,17 +65,22 @@ def onnx_bytes(model: nn.Module, layout: OnnxLayout, example: Sequence[Tensor], 
     for package in ("onnx", "onnxscript"):
         _import_optional(package)
     with _quiet():
-        program: Any = torch.onnx.export(
-            model,
-            tuple(example),
-            dynamo=True,
-            input_names=list(layout.inputs),
-            output_names=list(layout.outputs),
-            dynamic_shapes=layout.free_sizes,
-            opset_version=OPSET,
-            external_data=False,
-            verbose=False,
-        )
+        try:
+            program: Any = torch.onnx.export(
+                model,
+                tuple(example),
+                dynamo=True,
+                input_names=list(layout.inputs),
+                output_names=list(layout.outputs),
+                dynamic_shapes=layout.free_sizes,
+                opset_version=OPSET,
+                external_data=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            found = f"the exporter of torch {torch.__version__} rejects the model: {_reason(error)}"
+            do = f"change its forward ({HELP}), or use model.safetensors, which is written"
+            raise UserError("an ONNX export", found, do) from error
     proto: Any = program.model_proto
     _name_sizes(proto, layout)
     commit = source_commit()
@@ -81,6 +89,15 @@ def onnx_bytes(model: nn.Module, layout: OnnxLayout, example: Sequence[Tensor], 
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, value
     return cast(bytes, proto.SerializeToString())
+
+
+def _reason(error: BaseException) -> str:
+    """The first paragraph of the error that an exporter's error was raised from, and the line of code it names."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    reason = " ".join(str(error).partition("\n\n")[0].split()) or type(error).__name__
+    place = re.search(r'File "(.+)", line (\d+)', str(error))
+    return f"{reason} ({place[1]}, line {place[2]})" if place else reason
 
 
 def _name_sizes(proto: Any, layout: OnnxLayout) -> None:
@@ -111,9 +128,12 @@ def _quiet() -> Generator[None, None, None]:
 
 def compare(model: nn.Module, content: bytes, layout: OnnxLayout, examples: Examples) -> float:
     """The largest relative difference over the examples. Raises GaveUp if it exceeds TOLERANCE or onnxruntime
-    fails."""
+    does not load the file or fails."""
     runtime = _import_optional("onnxruntime")
-    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    try:
+        session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise GaveUp(f"onnxruntime {runtime.__version__} does not load the file: {error}") from error
     worst = 0.0
     for inputs in examples:
         shapes = " and ".join(str(tuple(tensor.shape)) for tensor in inputs)

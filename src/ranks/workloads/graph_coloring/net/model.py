@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -206,12 +207,13 @@ class ColouringNet(nn.Module):
         graph of each node, non-decreasing. Returns colour logits [N, K] after `rounds` rounds,
         chromatic number [B], type logits [B, types], difficulty [B].
 
-        It uses only operations that ONNX Runtime computes correctly.
+        It uses only operations that ONNX Runtime computes correctly, and that the exporter of torch 2.11
+        can trace: `item` and `split`, not `int` of a tensor, nor a slice of the free number of columns.
         """
         source_D, target_D = edge_index
-        noise_NK = node_features[:, NUM_FEATURES:]
-        num_nodes, num_colours = noise_NK.shape
-        num_graphs = int(batch.max()) + 1
+        num_nodes, num_colours = node_features.shape[0], node_features.shape[1] - NUM_FEATURES
+        features_NF, noise_NK = node_features.split([NUM_FEATURES, num_colours], 1)
+        num_graphs = cast(int, batch.max().item()) + 1
 
         def aggregate(x_NF: Tensor) -> Tensor:
             # An additional edge to a row that is cut off: onnxruntime rejects a scatter of zero
@@ -238,7 +240,7 @@ class ColouringNet(nn.Module):
             return x_NF[:, None].expand(-1, num_colours, -1).reshape(-1, x_NF.shape[1])
 
         nodes = NodeLayout(aggregate, to_graphs, largest, lambda x_BF: x_BF[batch])
-        encoding = self.encoder(node_features[:, :NUM_FEATURES], nodes)
+        encoding = self.encoder(features_NF, nodes)
         logits_TR, _ = self.colour(
             self.initial_state(noise_NK.reshape(-1)),
             self.from_encoder(encoding.node_NH),
