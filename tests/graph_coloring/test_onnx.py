@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -35,13 +36,14 @@ def test_onnxruntime_equals_torch_on_every_shape(shipped: Path) -> None:
     assert compared(load_net(None).model, shipped) <= 1e-4
 
 
-def test_torch_export_traces_the_network_without_dynamo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_export_traces_the_network_without_dynamo() -> None:
     """torch 2.11 rejects the network where int() reads the number of graphs, or where a slice of a free size leaves the
     number of features open. Newer versions accept the one with the help of dynamo, and the other as Min(4, size)."""
     inputs = onnx_export.random_inputs(((5, 4), (9, 12)), 3, 0)
     free = onnx_export.LAYOUT.free_sizes
-    monkeypatch.setattr(fx_config, "backed_size_oblivious", True)  # as torch.onnx.export does
-    program = torch.export.export(small_net(), inputs, dynamic_shapes=free, strict=False)
+    settings: Any = fx_config
+    with settings.patch(backed_size_oblivious=True):  # as torch.onnx.export does
+        program = torch.export.export(small_net(), inputs, dynamic_shapes=free, strict=False)
     tensors = [node.meta["val"] for node in program.graph.nodes if isinstance(node.meta.get("val"), torch.Tensor)]
     sizes = {str(size) for tensor in tensors for size in tensor.shape}
     assert str(len(FEATURES)) in sizes

@@ -164,7 +164,7 @@ def test_missing_weeks_give_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("step_days", "a_year"), [(7, 53), (1, 371)])
 def test_prices_that_are_not_daily_are_rejected(tmp_path: Path, step_days: int, a_year: int) -> None:
     """Metrics assume 252 days a year; weekly returns would count as daily ones."""
-    days = [np.datetime64("2020-01-02") + step_days * number for number in range(70)]
+    days = [np.datetime64("2020-01-02") + np.timedelta64(step_days * number, "D") for number in range(70)]
     with pytest.raises(UserError, match=f"{a_year} days a year"):
         read(tmp_path, "date,KO\n" + "".join(f"{day},5\n" for day in days))
 
