@@ -89,7 +89,8 @@ def test_a_run_under_a_debugger_is_in_its_process(trained: Path) -> None:
 def test_a_breakpoint_stops_in_the_workload(trained: Path) -> None:
     with_line(trained, "breakpoint()")
     done = run(trained, "--hang-timeout", "none", typed="p len(batch)\nq\n")
-    assert f"-> {BATCH.strip()}" in done.stdout
+    stops_at = "breakpoint()" if sys.version_info >= (3, 13) else BATCH.strip()  # older versions: at the next line
+    assert f"-> {stops_at}" in done.stdout
     assert "(Pdb) 2" in done.stdout
 
 

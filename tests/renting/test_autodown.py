@@ -190,7 +190,8 @@ def test_a_watcher_that_is_started_again_counts_on_but_not_on_another_machine(tm
 
 
 def test_a_job_that_does_not_end_is_killed() -> None:
-    shell = subprocess.Popen(["bash", "-c", "trap 'exit 1' TERM; echo ready; sleep 1000; :"], stdout=subprocess.PIPE)
+    job = "trap 'exit 1' TERM; (echo ready; exec sleep 1000); :"  # ready: the program has a process
+    shell = subprocess.Popen(["bash", "-c", job], stdout=subprocess.PIPE)
     assert shell.stdout is not None
     shell.stdout.readline()
     machine = SkyPilotMachine(shell.pid, idle_s=300.0, kill_s=0.0)
