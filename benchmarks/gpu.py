@@ -1,5 +1,5 @@
-"""Measure every workload on one GPU and write one JSON file: `python benchmarks/gpu.py` (under 8
-minutes).
+"""Measure the workloads on one GPU and write one JSON file: `python benchmarks/gpu.py` (8 minutes; `--budget SECONDS`
+for more of the parts).
 
 Run it in a clone. It needs torch, numpy and safetensors; the parts that start `ranks` also need
 tyro and rich. If a package is missing, the script names it and leaves these parts out. Without a
@@ -20,7 +20,7 @@ script is killed. A second call on the same day adds its parts to the file (`--o
 - gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
   bytes of a clip, share of the copy bandwidth.
 - gpu_value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
-  the device and of the host alone, memory; a cycle of `ranks train` without Stockfish.
+  the device and of the host alone, memory; a cycle of `ranks train`.
 - gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
@@ -151,7 +151,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="write the JSON into this folder instead of benchmarks/results")
     parser.add_argument("--full", action="store_true", help="all 100 epochs of graph-coloring, however long they take")
     parser.add_argument("--only", metavar="TEXT,...", default="", help="only parts whose name holds one of the texts")
-    parser.add_argument("--budget", metavar="SECONDS", type=float, default=BUDGET_S, help="parts that start later wait")
+    parser.add_argument("--budget", metavar="SECONDS", type=float, default=BUDGET_S, help="no part starts later")
     parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(argv)
     if asked.part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -141,9 +142,11 @@ def is_outside(path: Path) -> bool:
 
 
 def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) -> Path:
-    """One JSON file: the origin, then the figures; paths in it begin at the root of the repository."""
+    """One JSON file: the origin, then the figures; paths in it begin at the root of the repository, and a temporary
+    folder is FOLDER."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     text = json.dumps(content, indent=2).replace(f"{ROOT}/", "")
+    text = re.sub(rf"{re.escape(tempfile.gettempdir())}/[a-z-]+-[a-z0-9_]{{8}}\b", "FOLDER", text)
     path.write_text(text + "\n", encoding="utf-8")
     return path

@@ -66,7 +66,7 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
         return f"chess-{name}, {device}: {found['positions']:,.0f} positions, labels: {found['labels']}", figure
     if "accounts" in found:
         return f"stock-{name}, {device}", f"{found['steps_per_s']:,.0f} steps/s, {found['accounts']:,} accounts"
-    if "clips_per_s" in str(found.get("batches", "")):
+    if "work_of_a_clip" in found:
         speeds = [video_speed(batch, one) for batch, one in found["batches"].items()]
         gflop = found["work_of_a_clip"]["training_flop"] / 1e9
         return f"video-behavior, {name.removeprefix('video ')}, {device}: {gflop:.1f} GFLOP a clip", "; ".join(speeds)

@@ -52,7 +52,8 @@ def test_a_graph_gives_what_its_kernels_give_and_reads_the_batch_of_now(
         cfg = NetConfig(neuron=neuron, blocks=2, width=32)
         net = build_net(cfg).to(world.device)
         use_fused_kernel(net, world.device)
-        graphs, warnings = EvaluationGraphs((warned := list[str]()).append), warned
+        warnings = list[str]()
+        graphs = EvaluationGraphs(warnings.append)
         encoding = encoding_of(cfg, world.seed)
         plain = BatchEvaluator(encoding, world.device, PlayTimes())
         captured = BatchEvaluator(encoding, world.device, PlayTimes(), graphs=graphs)
