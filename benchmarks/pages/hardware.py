@@ -223,4 +223,4 @@ def load(result: Result) -> str:
 
 def plain(text: str) -> str:
     """Without what would end a cell of a table, and without the temporary folder of the experiment."""
-    return re.sub(r"/tmp/faults-\w+/", "", text.replace("|", "/").replace("\n", " "))
+    return re.sub(r"FOLDER/", "", text.replace("|", "/").replace("\n", " "))
