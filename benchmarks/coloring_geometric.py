@@ -20,7 +20,7 @@ from importlib.metadata import version
 
 import torch
 from coloring_peers import geometric_net
-from gpu_updates import coloring_config
+from gpu_parts.updates import coloring_config
 from measure import alternate, origin, ratios, shown, spread, write_result
 
 from ranks.engine.sharding import rng

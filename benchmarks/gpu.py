@@ -7,21 +7,22 @@ GPU it says so and measures smaller cases on the CPU.
 
 Each part runs in a separate process with a time limit. If one fails, its error is recorded and the
 next part runs. The file is written after each part, so it also holds what was measured if the
-script is killed. A second call on the same day adds its parts to the file (`--only selfplay,video`). Parts:
+script is killed. A second call on the same day adds its parts to the file (`--only selfplay,video`). Parts, in
+gpu_parts:
 
-- gpu_updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
+- updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
   --exact, several batch sizes); its epochs without and its evaluation (5, on the CPU 1, from which
   100 are extrapolated; --full runs all 100, however long they take); synchronising calls in a step.
-- gpu_device.py: number types under bf16; launches and the share of the time in which the GPU works.
-- gpu_trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
+- device.py: number types under bf16; launches and the share of the time in which the GPU works.
+- trading.py: steps of the stock-trading market, and training on 5,000 episodes (on the CPU
   extrapolated).
-- gpu_selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
+- selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
   share. With and without CUDA graphs.
-- gpu_video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
+- video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
   bytes of a clip, share of the copy bandwidth.
-- gpu_value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
+- value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
   the device and of the host alone, memory; a cycle of `ranks train`.
-- gpu_runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
+- runs.py: the training loop of every workload; level L3 (4 ranks on one GPU compared with 1); all
   GPUs over NCCL, where there are 2 or more; a run that is killed once.
 """
 
@@ -43,7 +44,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gpu_plan import plan
+from gpu_parts.plan import plan
 from measure import RESULTS, environment, write_result
 
 BUDGET_S = 460.0
@@ -156,7 +157,7 @@ def main(argv: Sequence[str]) -> int:
     asked = parser.parse_args(argv)
     if asked.part:
         module, _, name = asked.part[0].partition(":")
-        function = getattr(import_module(module), name)
+        function = getattr(import_module(f"gpu_parts.{module}"), name)
         arguments = json.loads(sys.stdin.read())
         Path(asked.part[1]).write_text(json.dumps(function(**arguments)), encoding="utf-8")
         return 0

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 from measure import environment, origin, write_result
-from rat_poses import FPS, features, over_time, padded, pictures, read_poses
+from rat.poses import FPS, features, over_time, padded, pictures, read_poses
 
 from ranks.engine.config_file import overlay
 from ranks.engine.runs.folder import RunFolder
@@ -197,7 +197,7 @@ def main() -> int:
     parser.add_argument("--videos", type=int, default=VIDEOS)
     args = parser.parse_args()
     try:
-        from rat_trees import trees_table
+        from rat.trees import trees_table
     except ImportError:
         parser.error("needs scikit-learn: pip install '.[video-behavior-proof]'")
     folder, work = args.folder.resolve(), args.folder.resolve() / "ranks-rat-set"

@@ -1,4 +1,4 @@
-"""benchmarks/gpu_value.py on the CPU, with few positions and without waiting."""
+"""benchmarks/gpu_parts/value.py on the CPU, with few positions and without waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gpu_value(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The benchmark, which imports its neighbours by their plain names."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     before = set(sys.modules)
-    yield importlib.import_module("gpu_value")
+    yield importlib.import_module("gpu_parts.value")
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(BENCHMARKS)):
             del sys.modules[name]

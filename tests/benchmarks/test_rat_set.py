@@ -18,8 +18,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.fixture
 def rat_poses(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("rat_poses")
-    for name in [name for name in sys.modules if name in ("rat_poses", "rat_set", "measure")]:
+    yield importlib.import_module("rat.poses")
+    for name in [name for name in sys.modules if name in ("rat", "rat.poses", "rat_set", "measure")]:
         del sys.modules[name]
 
 

@@ -262,7 +262,7 @@ def conservative() -> Config:
 def cpu() -> Config:
     """Two hours on 2 CPU cores with Stockfish as the teacher: many cheap labels and a small net."""
     return Config(
-        iterations=40,
+        iterations=14,
         max_positions=200_000,
         games=4500,
         stockfish_games=0,
@@ -273,7 +273,7 @@ def cpu() -> Config:
         net=ValueNetConfig(width=64, king_scale=0.0),
         play=PlayConfig(nodes=200, random_share=0.05),
         label=LabelConfig(limit="depth:4"),
-        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=44_000),
+        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=15_600),
     )
 
 

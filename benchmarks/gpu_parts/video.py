@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu_device import work
-from gpu_updates import wait
 from measure import THREADS
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from gpu_parts.device import work
+from gpu_parts.updates import wait
 from ranks import Learner, Loss, RunConfig, World
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.workloads.video_behavior.clips.cut import ClipCutter, ReadClips

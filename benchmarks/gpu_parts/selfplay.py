@@ -1,7 +1,7 @@
 """Self-play of chess on a device: evaluations/s by batch, plies/s end to end, and how long the device works.
 
 The busy share is the time of the forward passes and copies of all batches, by CUDA events, over the wall time of
-`SelfPlay.play`. It counts the gaps between the kernels of one batch as work; gpu_device.py counts kernels one by one.
+`SelfPlay.play`. It counts the gaps between the kernels of one batch as work; device.py counts kernels one by one.
 On the CPU everything is small, and nothing is said of a device.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from gpu_device import union_us
-from gpu_updates import wait
 from measure import THREADS
 from torch import Tensor, nn
 
+from gpu_parts.device import union_us
+from gpu_parts.updates import wait
 from ranks import RunConfig, World
 from ranks.chess.core.rules import CHESS
 from ranks.engine.update.evaluate import eval_mode

@@ -31,54 +31,54 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     def add(name: str, function: str, **arguments: Any) -> None:
         parts.append((name, function, {"device": device, **arguments}))
 
-    updates = "gpu_updates:coloring_updates"
+    updates = "updates:coloring_updates"
     fastest = "bf16" if gpu else "fp32"
-    add("trading market", "gpu_trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
+    add("trading market", "trading:market_steps", accounts=65_536 if gpu else 4_096, steps=252)
     for precision in ("fp32", "bf16") if gpu else ("fp32",):
-        add(f"trading episodes {precision}", "gpu_trading:episodes", precision=precision)
+        add(f"trading episodes {precision}", "trading:episodes", precision=precision)
     for name, net in VIDEO_NETS.items():
         sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
         small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
-        add(f"video {name}", "gpu_video:clip_updates", precision=fastest, net=net, **(sizes if gpu else small))
+        add(f"video {name}", "video:clip_updates", precision=fastest, net=net, **(sizes if gpu else small))
     for name in ("r2plus1d-s", "x3d-s"):
         sizes = (
             {"clip": [17, 256], "batch": 128, "frames": 4096} if gpu else {"clip": [9, 32], "batch": 4, "frames": 256}
         )
-        add(f"work of a video update, {name}", "gpu_video:clip_work", precision=fastest, net=VIDEO_NETS[name], **sizes)
+        add(f"work of a video update, {name}", "video:clip_work", precision=fastest, net=VIDEO_NETS[name], **sizes)
     for name, (large, small_batches) in VALUE_BATCHES.items():
         for precision in ("bf16", "fp32") if gpu and name == "nnue" else (fastest,):
             sizes = {"batches": large if gpu else small_batches, "positions": 4_000_000 if gpu else 400_000}
-            add(f"value {name} {precision}", "gpu_value:value_updates", precision=precision, net=name, **sizes)
+            add(f"value {name} {precision}", "value:value_updates", precision=precision, net=name, **sizes)
     if command_line:
-        add("value cycle", "gpu_value:cycle", games=400 if gpu else 40, nodes=200 if gpu else 100)
-    add("making the graphs", "gpu_updates:make_graphs")
+        add("value cycle", "value:cycle", games=400 if gpu else 40, nodes=200 if gpu else 100)
+    add("making the graphs", "updates:make_graphs")
     for batch in (32, 256, 1024) if gpu else (16, 32):
         for precision in ("fp32", "bf16"):
             add(f"updates {precision} {batch}", updates, precision=precision, batch=batch, exact=False)
     add("updates exact", updates, precision="fp32", batch=256 if gpu else 32, exact=True)
     for precision in ("bf16", "fp32") if gpu else ("fp32",):
         epochs = 100 if full else 5 if gpu else 1
-        add(f"epochs {precision}", "gpu_updates:coloring_epochs", precision=precision, epochs=epochs)
-    add("work of a graph-coloring update", "gpu_device:coloring_work", precision=fastest, batch=256 if gpu else 16)
-    add("work of a stock-trading iteration", "gpu_device:trading_work", precision=fastest)
-    add("number types", "gpu_device:dtypes")
-    add("synchronising calls", "gpu_updates:synchronising_calls")
+        add(f"epochs {precision}", "updates:coloring_epochs", precision=precision, epochs=epochs)
+    add("work of a graph-coloring update", "device:coloring_work", precision=fastest, batch=256 if gpu else 16)
+    add("work of a stock-trading iteration", "device:trading_work", precision=fastest)
+    add("number types", "device:dtypes")
+    add("synchronising calls", "updates:synchronising_calls")
     for name, iterations in {"graph-coloring": 60 if gpu else 10, "images": 300, "cartpole": 6, "tictactoe": 6}.items():
-        add(f"loop {name}", "gpu_runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
+        add(f"loop {name}", "runs:training_loop", workload=WORKLOADS[name], iterations=iterations, precision="fp32")
     if command_line:
         for name, workload in WORKLOADS.items():
-            add(f"L3 {name}", "gpu_runs:same_bits", workload=workload, iterations=4)
-        add("several GPUs", "gpu_runs:several_gpus", workload=TOYS["images"], iterations=40)
-        add("survive", "gpu_runs:survives", workload=TOYS["images"], iterations=400)
+            add(f"L3 {name}", "runs:same_bits", workload=workload, iterations=4)
+        add("several GPUs", "runs:several_gpus", workload=TOYS["images"], iterations=40)
+        add("survive", "runs:survives", workload=TOYS["images"], iterations=400)
     for net in ("10x128", "6x64", "default", "origin"):
         batches = [64, 256, 1024, 4096] if gpu else [8]
-        add(f"selfplay evaluations {net}", "gpu_selfplay:evaluations", precision=fastest, net=net, batches=batches)
+        add(f"selfplay evaluations {net}", "selfplay:evaluations", precision=fastest, net=net, batches=batches)
     for net, simulations in (
         {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
     ):
         sizes = {"slots": 2048 if gpu else 8, "games": 128 if gpu else 4, "simulations": simulations}
-        add(f"selfplay {net}", "gpu_selfplay:selfplay", precision=fastest, net=net, **sizes)
+        add(f"selfplay {net}", "selfplay:selfplay", precision=fastest, net=net, **sizes)
         if gpu and net in ("6x64", "default"):
             name = f"selfplay {net} without CUDA graphs"
-            add(name, "gpu_selfplay:selfplay", precision=fastest, net=net, cuda_graph=False, **sizes)
+            add(name, "selfplay:selfplay", precision=fastest, net=net, cuda_graph=False, **sizes)
     return parts

@@ -1,0 +1,1 @@
+"""What gpu.py measures, by subject; each part runs in a process of its own."""

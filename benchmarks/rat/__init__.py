@@ -1,0 +1,1 @@
+"""The poses and the trees of rat_set.py."""
