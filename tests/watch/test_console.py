@@ -113,6 +113,44 @@ def test_a_run_in_a_log_from_plan_to_summary(recorded: Recorded) -> None:
     assert lines[-1] == f"  tensorboard --logdir {recorded.folder}/tensorboard"
 
 
+def test_a_long_iteration_shows_how_far_it_is(recorded: Recorded) -> None:
+    view, file = recorded.view(), recorded.folder / "progress.json"
+    recorded.append("events.jsonl", PLAN)
+    for share in (0.25, 0.5):
+        file.write_text(json.dumps({"iteration": 0, "part": "games", "share": share}))
+        view.refresh()
+        recorded.now_s += 10
+    assert recorded.taken()[-2:] == ["iteration 1: games 25%", "iteration 1: games 50%"]
+    view.refresh()
+    assert recorded.taken() == [], "what does not change any more is over"
+    file.write_text(json.dumps({"iteration": 0, "part": "matches", "share": 0.1}))
+    recorded.append("metrics.jsonl", row(0))
+    view.refresh()
+    assert recorded.taken() == ["iteration 1/100, loss 1"], "a row says more"
+    for odd in ("{", "[]", '{"iteration": 1}', '{"iteration": 1, "part": 3, "share": 0.5}'):
+        file.write_text(odd)
+        recorded.now_s += 10
+        view.refresh()
+    assert recorded.taken() == []
+
+
+def test_a_long_iteration_on_a_terminal(tmp_path: Path) -> None:
+    recorded = Recorded(tmp_path / "x", width=100)
+    (recorded.folder).mkdir()
+    file = recorded.folder / "progress.json"
+    file.write_text(json.dumps({"iteration": 4, "part": "games", "share": 0.75}))
+    view = recorded.view()
+    recorded.append("events.jsonl", {**PLAN, "start_iteration": 4})
+    view.refresh()
+    assert not any("games" in line for line in recorded.taken()), "of a run that was killed"
+    file.write_text(json.dumps({"iteration": 4, "part": "games", "share": 0.2}))
+    view.refresh()
+    assert re.search(" 4% iteration 5: games 20%$", recorded.taken()[-1].rstrip())
+    recorded.append("metrics.jsonl", row(4))
+    view.refresh()
+    assert re.search(" 5% iteration 5: games 20%, iteration 5/100, loss 0.2", recorded.taken()[-1])
+
+
 def test_a_restart_is_not_shown_twice(recorded: Recorded) -> None:
     recorded.append("events.jsonl", PLAN, {"event": "saved", "iteration": 2}, {"event": "saved", "iteration": 4})
     recorded.append("metrics.jsonl", *(row(i) for i in range(6)))

@@ -108,9 +108,10 @@ class Collector:
                 for group in self.groups
             ]
             poll = PollInterval(world.comm)
-            for _ in range(self.n_steps):
+            for step in range(self.n_steps):
                 for builder in builders:
                     builder.step()
+                world.session.progress("rollout", step + 1, self.n_steps)
                 if poll.due():
                     world.check_stop()
             world.check_stop()

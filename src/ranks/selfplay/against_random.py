@@ -42,11 +42,14 @@ def score_against_random(
         raise UserError(f"{games} games of an evaluation", "an evaluation plays at least one", "give 1 or more")
     with world.session.timed("evaluation"), eval_mode(net, world):
         evaluator = NetEvaluator(net, game, encoding, world.device, "in games against random moves")
-        batches = [GamesAgainstRandom(game, ids, cfg, evaluator, world.seed) for ids in games_of_batches(games, world)]
+        mine = games_of_batches(games, world)
+        batches = [GamesAgainstRandom(game, ids, cfg, evaluator, world.seed) for ids in mine]
         poll = PollInterval(world.comm)
         for ply in range(cfg.max_plies):
             for batch in batches:
                 batch.play(ply)
+            ended = sum(int((~batch.is_running()).sum()) for batch in batches)
+            world.session.progress("evaluation", ended, sum(map(len, mine)))
             # All ranks make the same number of rounds, so all of them poll at the same ones.
             if not world.any(any(batch.is_running().any() for batch in batches)):
                 break

@@ -166,6 +166,8 @@ class SelfPlay:
             ended = agreement.games(tick, len(slots.ended))
             slots.times.waiting_s += time.perf_counter() - started
             last = ended is not None and ended >= self.games_per_iteration
+            if ended is not None:
+                self.world.session.progress("games", ended, self.games_per_iteration)
             for group, memory in self._batches:
                 evaluator.wait(memory)
                 group.evaluation = memory.evaluation

@@ -1,8 +1,8 @@
 """The console view of a run: plan, progress, events and summary, drawn by a thread from the files of the run.
 
-On a terminal a progress bar stays at the bottom. In a log there is a progress line at most every ten seconds. Both get
-a line for each evaluation and event. It runs in the launcher, or in the process of rank 0. If it fails, the run
-continues.
+On a terminal a progress bar stays at the bottom. In a log there is a progress line at most every ten seconds. Both say
+how far a long iteration is, and get a line for each evaluation and event. It runs in the launcher, or in the process of
+rank 0. If it fails, the run continues.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from ranks.engine.files.jsonl import number
 from ranks.engine.runs.folder import SESSIONS_FILE, TELEMETRY_FILE
 from ranks.engine.runs.sessions import NOTICES
 from ranks.progress import LOG_S, ProgressBar, TimeLeft
+from ranks.watch.iteration_progress import IterationProgress
 from ranks.watch.lines import (
     clean,
     event_line,
@@ -58,12 +60,15 @@ class ConsoleView:
         self._clock, self._width = clock, width
         self._events, self._metrics = JsonlTail(run_dir / "events.jsonl"), JsonlTail(run_dir / "metrics.jsonl")
         self._telemetry, self._use = JsonlTail(run_dir / TELEMETRY_FILE), ""
+        self._progress = IterationProgress(run_dir, clock)
         self._sessions = JsonlTail(run_dir / SESSIONS_FILE) if attach else None
         """Of a launcher in another terminal, which says there which ranks are slow."""
         self._shown: set[str] = set()
         """Events seen before, so that after a truncation only new ones are shown."""
         self._plan: list[str] = []
         self._iterations: int | None = None
+        self._first = 0
+        """Finished iterations when the session began."""
         self._last: dict[str, Any] = {}
         self._time_left = TimeLeft()
         self._line_s = -LOG_S
@@ -214,7 +219,7 @@ class ConsoleView:
                     self._line(line)
 
     def _on_plan(self, event: dict[str, Any]) -> None:
-        self._iterations = event.get("iterations")
+        self._iterations, self._first = event.get("iterations"), int(number(event, "start_iteration") or 0)
         plan = plan_lines({k: v for k, v in event.items() if k not in ("start_iteration", "expected_s")})
         if plan != self._plan:  # a restart has the same plan
             self._plan = plan
@@ -233,20 +238,23 @@ class ConsoleView:
             self._line(line)
 
     def _draw(self) -> None:
-        """Show the newest row: in the progress bar, or as a line where the last line is old enough."""
-        if not self._last:
+        """Show the newest row and how far the present iteration is: in the progress bar, or as a line where the last
+        line is old enough."""
+        inside = self._progress.read()
+        if not self._last and not inside:
             return
         remaining_s = self._time_left.seconds(self._iterations)
         if self._terminal:
             if self._bar is None:
                 self._end_line(self._stream)
                 self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
-            parts = [*progress_parts(self._last, self._iterations, remaining_s), *filter(None, [self._use])]
-            self._bar.update(iterations_done(self._last) or 0, parts, self._iterations)
+            parts = [*filter(None, [inside]), *progress_parts(self._last, self._iterations, remaining_s)]
+            done = iterations_done(self._last) if self._last else self._first
+            self._bar.update(done or 0, [*parts, *filter(None, [self._use])], self._iterations)
         elif self._clock() - self._line_s >= LOG_S:
             self._line_s = self._clock()
-            parts = [progress_line(self._last, self._iterations, remaining_s), *filter(None, [self._use])]
-            self._line(", ".join(parts))
+            parts = [progress_line(self._last, self._iterations, remaining_s)] if self._last else [inside]
+            self._line(", ".join(filter(None, [*parts, self._use])))
             self._last = {}
 
     def _close(self) -> None:

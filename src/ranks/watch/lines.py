@@ -71,7 +71,7 @@ def progress_parts(row: JsonRow, iterations: int | None, remaining_s: float | No
     total = f"/{iterations:,}" if iterations else ""
     loss, reward = row.get("train/loss"), episode_reward(row)
     parts = (
-        f"iteration {_done(row)}{total}",
+        f"iteration {_done(row)}{total}" if row else "",
         f"loss {_number(loss)}" if loss is not None else "",
         f"episode reward {_number(reward)}" if reward is not None else "",
         f"{duration(remaining_s)} left" if remaining_s is not None else "",

@@ -31,6 +31,10 @@ def _drop(event: dict[str, Any]) -> None:
     """The events of a world without a run."""
 
 
+def _unreported(part: str, share: float) -> None:
+    """The progress of ranks other than the first, and of a world without a run."""
+
+
 @dataclass
 class Session:
     """One session of a run, from `Run.open` to its end. `Run` makes it and owns it; `World.session`
@@ -53,6 +57,8 @@ class Session:
     """The newest checkpoint with finite weights."""
     saved: Callable[[], int] = lambda: -1
     """The iteration of the newest checkpoint, -1 without one."""
+    report_progress: Callable[[str, float], None] = _unreported
+    """See `progress`."""
     before_first_update: Callable[[float], None] | None = None
     """Where set, the learner calls it once, before its first update, with the seconds that one
     update takes."""
@@ -87,6 +93,12 @@ class Session:
     def count(self, item: str, number: float) -> None:
         """Add to the items of this iteration; metrics.jsonl shows them as time/ITEM_per_second."""
         self.times.items[item] += number
+
+    def progress(self, part: str, done: float, total: float) -> None:
+        """Say how far a part of this iteration is, such as 300 of 1,600 games. It costs next to nothing: call it often.
+        The numbers of the first rank count."""
+        if total > 0:
+            self.report_progress(part, done / total)
 
     def register(self, drain: Callable[[], None]) -> None:
         """A learner's method that reads its last vote; `drain` calls it."""

@@ -33,6 +33,8 @@ EVENTS_FILE = "events.jsonl"
 SESSIONS_FILE = "sessions.jsonl"
 TELEMETRY_FILE = "telemetry.jsonl"
 """What the ranks use, as the launcher samples it. No checkpoint names it, and a resume does not cut it."""
+PROGRESS_FILE = "progress.json"
+"""How far a part of the present iteration is. No checkpoint names it."""
 TEMPORARY = ".tmp-"
 """Begins the names of what is being written or deleted in checkpoints/ and kept/."""
 

@@ -27,6 +27,7 @@ from ranks.engine.runs.checkpoints.save_policy import SavePolicy
 from ranks.engine.runs.folder import RunFolder
 from ranks.engine.runs.metrics_rows import PeakMemory, UnwrittenRows, peak_memory_bytes
 from ranks.engine.runs.plan import agree_on_iterations, plan, schedule_warning
+from ranks.engine.runs.progress_file import ProgressFile
 from ranks.engine.runs.resume import Opened
 from ranks.engine.runs.run_log import RunLog
 from ranks.engine.runs.summary import Summary, finished_event
@@ -56,6 +57,10 @@ class Run:
             saved=lambda: self._saves.saved_iteration,
         )
         self._opened, self._closing = opened, closing
+        if world.rank == 0:
+            progress = ProgressFile(folder.path)
+            closing.callback(progress.close)
+            self.session.report_progress = lambda part, share: progress.write(self.iteration, part, share)
         self._log = RunLog(folder.path, opened.lengths, writes=world.rank == 0)
         closing.callback(self._log.close)
         self._checkpoints = CheckpointWriter(folder, world, self.keep, self._log, opened.manifest)

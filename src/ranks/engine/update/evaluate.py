@@ -55,8 +55,10 @@ def _evaluate(world: World, num_items: int, fn: Callable[[Tensor], Loss], max_it
     mine: list[tuple[int, list[str]]] = []
     found: list[Tensor] = []
     pieces = _pieces(world, num_items, max_items)
-    for index in range(max(len(p) for p in pieces)):
+    most = max(len(p) for p in pieces)
+    for index in range(most):
         world.check_stop()
+        world.session.progress("evaluation", index, most)
         if index < len(pieces[world.rank]):
             items = pieces[world.rank][index]
             with autocast(world.config, world.device):

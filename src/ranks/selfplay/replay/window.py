@@ -95,22 +95,29 @@ class ReplayWindow:
         """
         self.cfg.check_batch(global_batch)
         poll = PollInterval(self.world.comm)
-        for batch in self._passes(global_batch) if self.cfg.on_policy else self._with_replacement(global_batch):
+        first, due = self.updates, self._due(global_batch)
+        draw = self._passes if self.cfg.on_policy else self._with_replacement
+        for batch in draw(global_batch, due):
+            self.world.session.progress("updates", self.updates - first, due)
             self.updates += 1
             yield batch
             if poll.due():
                 self.world.check_stop()
 
-    def _with_replacement(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+    def _due(self, global_batch: int) -> int:
+        """How many batches are to be drawn now."""
+        if self.cfg.on_policy:
+            return int(self.cfg.reuse * len(self) / global_batch)
         counted = max(0, self.added - self.cfg.first_positions)
-        due = int(self.cfg.reuse * counted / global_batch) - self.updates if len(self) else 0
+        return max(0, int(self.cfg.reuse * counted / global_batch) - self.updates) if len(self) else 0
+
+    def _with_replacement(self, global_batch: int, due: int) -> Iterator[StepBatch[Targets]]:
         for number in range(self.updates, self.updates + due):
             yield self.batch(global_batch, number)
 
-    def _passes(self, global_batch: int) -> Iterator[StepBatch[Targets]]:
+    def _passes(self, global_batch: int, due: int) -> Iterator[StepBatch[Targets]]:
         """Passes over the positions of the newest iteration, each in a random order; what is left behind
         the last full batch is not used."""
-        due = int(self.cfg.reuse * len(self) / global_batch)
         if not due and len(self) and not self.updates:
             found = f"with --replay.on-policy an iteration has {len(self):,} positions"
             do = "give more games an iteration, or a smaller batch"

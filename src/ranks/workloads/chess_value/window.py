@@ -72,8 +72,9 @@ class PositionWindow:
         requested.
         """
         poll = PollInterval(self.world.comm)
-        due = int(reuse * self.added / global_batch) if len(self) else 0
+        first, due = self.updates, int(reuse * self.added / global_batch) if len(self) else 0
         while self.updates < due:
+            self.world.session.progress("updates", self.updates - first, due - first)
             self.updates += 1
             yield self.batch(global_batch, self.updates - 1)
             if poll.due():

@@ -58,8 +58,10 @@ def predict_frames(
     num_classes = len(cutter.data.classes)
     mine = [torch.empty(0, num_classes, device=world.device)]
     with world.session.timed("evaluation"), eval_mode(model, world):
-        for ids in _passes(world, len(frames)):
+        passes = _passes(world, len(frames))
+        for number, ids in enumerate(passes):
             world.check_stop()
+            world.session.progress("evaluation", number, len(passes))
             clips_BTHW = scaled(cutter.cut(frames[ids.start : ids.stop], torch.arange(ids.start, ids.stop)).clips_BTHW)
             logits_BC = model(clips_BTHW if change is None else change(clips_BTHW))
             mine.append(probabilities(logits_BC.float(), cutter.data.multi))

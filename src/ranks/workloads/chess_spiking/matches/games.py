@@ -129,12 +129,15 @@ def play_games(
     with world.session.timed("evaluation"), eval_mode(net, world), second:
         evaluator = NetEvaluator(net, CHESS, encoding, world.device)
         of_best = NetEvaluator(best, CHESS, encoding, world.device) if best is not None else None
-        batches = [GameBatch(plan, games, evaluator, of_best, match) for games in games_of_batches(plan.games, world)]
+        games = games_of_batches(plan.games, world)
+        batches = [GameBatch(plan, ids, evaluator, of_best, match) for ids in games]
         poll = PollInterval(world.comm)
         # All ranks play the same number of rounds, so all of them poll in the same ones.
         while world.any(any(batch.is_running().any() for batch in batches)):
             for batch in batches:
                 batch.play_round()
+            ended = sum(int((~batch.is_running()).sum()) for batch in batches)
+            world.session.progress("matches", ended, sum(map(len, games)))
             if poll.due():
                 world.check_stop()
         mine = [result for batch in batches for result in batch.results()]

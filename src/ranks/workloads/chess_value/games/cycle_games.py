@@ -70,7 +70,7 @@ def play_cycle(plan: GamePlan, world: World, threads: int) -> CycleGames:
     """Play the games of a cycle, spread over the ranks. Every rank calls it and gets all games.
 
     Raises Stopped if a stop was requested; UserError where an engine fails twice in the same game."""
-    played = spread(plan.games, lambda: GameWorker(plan), world, threads)
+    played = spread("games", plan.games, lambda: GameWorker(plan), world, threads)
     return CycleGames(played, plan.own, sum(game.nodes for game in played))
 
 

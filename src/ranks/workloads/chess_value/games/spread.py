@@ -31,18 +31,19 @@ class TaskWorker(Protocol[T_co]):
         ...
 
 
-def spread(count: int, make_worker: Callable[[], TaskWorker[T]], world: World, threads: int) -> list[T]:
+def spread(what: str, count: int, make_worker: Callable[[], TaskWorker[T]], world: World, threads: int) -> list[T]:
     """The results of tasks 0 to count - 1, in this order, on every rank.
 
-    Each rank does those that it carries, in `threads` threads with a worker each. So results must not depend on the
-    worker. Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; a UserError of any rank
-    on all ranks."""
+    `what`: a word for the tasks, for those who watch. Each rank does those that it carries, in `threads` threads with a
+    worker each. So results must not depend on the worker. Every rank calls it. Raises Stopped inside a long iteration
+    if a stop was requested; a UserError of any rank on all ranks."""
     rank = _RankTasks(list(world.items(count)), make_worker)
     try:
         rank.start(min(threads, len(rank.tasks)))
         while world.any(rank.is_busy()):
             rank.wait(WAIT_S)
             world.check_stop()
+            world.session.progress(what, len(rank.results), len(rank.tasks))
     finally:
         rank.stop()
     on_every_rank(world, rank.raise_problem)

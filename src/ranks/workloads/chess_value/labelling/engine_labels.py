@@ -55,7 +55,7 @@ class EngineLabels:
 
         for number, piece in enumerate(pieces, start=1):
             submit_until(number + 1 if self.overlaps else number)
-            mine = self._wait_for(submitted[number - 1])
+            mine = self._wait_for(submitted[number - 1], number, len(pieces))
             every = self._world.comm.gather_objects(mine)
             taught = [labels for labels in every if labels is not None]
             cp_M = np.concatenate([labels.cp_N for labels in taught])
@@ -75,9 +75,12 @@ class EngineLabels:
         first, end = (at * len(wanted) // len(self._hosts) for at in (share, share + 1))
         return self._teacher.submit(piece.boards_N13[wanted[first:end]])
 
-    def _wait_for(self, labels: Future[TaughtLabels] | None) -> TaughtLabels | None:
-        """The labels of this host, once all hosts have theirs. Raises Stopped; a UserError on all ranks."""
+    def _wait_for(self, labels: Future[TaughtLabels] | None, number: int, parts: int) -> TaughtLabels | None:
+        """This host's labels of part `number`, from 1, once all hosts have theirs. Raises Stopped; a UserError on all
+        ranks."""
         while self._world.any(labels is not None and not labels.done()):
             time.sleep(WAIT_S)
+            if self._teacher is not None:
+                self._world.session.progress(f"labels of part {number} of {parts}", self._teacher.share_done, 1.0)
             self._world.check_stop()
         return on_every_rank(self._world, lambda: labels.result() if labels is not None else None)

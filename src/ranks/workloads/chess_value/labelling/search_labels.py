@@ -37,7 +37,7 @@ class SearchLabels:
             wanted = part.take(unscored(part))
             tasks = [*cut(wanted, -(-wanted.num_positions // POSITIONS_OF_A_TASK) or 1)]
             make_worker = SearchWorkers(tasks, open_player)
-            scores = spread(len(tasks), make_worker, self._world, self._threads)
+            scores = spread("labels of a part", len(tasks), make_worker, self._world, self._threads)
             yield labelled(part, np.concatenate([np.zeros(0, np.int16), *scores]), cached=0)
 
     def close(self) -> None:

@@ -76,6 +76,8 @@ class Teacher:
             self._pool.close()
             raise
         self._thread = ThreadPoolExecutor(1, "labels")
+        self.share_done = 0.0
+        """Of the positions that are being labelled now."""
 
     def submit(self, boards_N13: NDArray[np.uint64]) -> Future[TaughtLabels]:
         """Label positions in the background, after those that were submitted before. The result raises UserError."""
@@ -83,6 +85,7 @@ class Teacher:
 
     def label(self, boards_N13: NDArray[np.uint64]) -> TaughtLabels:
         """Label positions. No other labelling may be in progress."""
+        self.share_done = 0.0
         self._cache.refresh()
         cp_N = self._cache.look_up(boards_N13)
         unknown = np.flatnonzero(cp_N == NO_SCORE)
@@ -104,7 +107,7 @@ class Teacher:
     def _compute(self, boards_U13: NDArray[np.uint64]) -> NDArray[np.int16]:
         cp_U = np.full(len(boards_U13), NO_SCORE, np.int16)
         unsaved: list[NDArray[np.int64]] = []
-        saved_s = time.monotonic()
+        saved_s, scored = time.monotonic(), 0
 
         def save() -> None:
             if unsaved:
@@ -113,8 +116,10 @@ class Teacher:
                 self._cache.add(boards_U13[index], cp_U[index])
 
         def take(index: NDArray[np.int64], cp: NDArray[np.int16]) -> None:
-            nonlocal saved_s
+            nonlocal saved_s, scored
             cp_U[index] = cp
+            scored += len(index)
+            self.share_done = scored / len(cp_U)
             unsaved.append(index)
             if time.monotonic() - saved_s > FLUSH_S:
                 save()

@@ -47,7 +47,7 @@ class Opponents:
 
 def play_all(plans: Sequence[PairPlan], opponents: Opponents, world: World, threads: int) -> list[PlayedPair]:
     """The pairs in their order, on every rank. Every rank calls it. Raises Stopped if a stop was requested."""
-    return spread(len(plans), lambda: PairWorker(plans, opponents), world, threads)
+    return spread("matches", len(plans), lambda: PairWorker(plans, opponents), world, threads)
 
 
 class PairWorker:
