@@ -154,6 +154,15 @@ def test_what_the_ranks_use_is_drawn_over_the_iterations(tmp_path: Path) -> None
         assert "use/rank0/cpu_percent" in {name for name, *_ in cut["curves"]}
 
 
+def test_the_page_says_how_far_a_long_iteration_is(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", metrics(1, 2))
+    with served(folder) as get:
+        first = data(get)
+        assert dict(first["tiles"])["now"] == ""
+        (folder / "progress.json").write_text('{"iteration": 2, "part": "labels", "share": 0.4}')
+        assert dict(data(get, first["next"])["tiles"])["now"] == "iteration 3: labels 40%"
+
+
 def test_a_resumed_run_replaces_the_rows_that_were_cut_back(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", metrics(1, 20))
     with served(folder) as get:

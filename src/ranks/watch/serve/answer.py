@@ -67,6 +67,7 @@ def _tiles(live: LiveRun, facts: RunFacts, price: float | None, now: float) -> I
     """(what, value): the large numbers at the head of the page."""
     newest = live.newest
     yield "iterations", facts.iterations
+    yield "now", live.inside
     if facts.in_use:
         yield "time left", duration(live.time_left.seconds(facts.goal))
     yield "speed", ", ".join(speeds(newest))

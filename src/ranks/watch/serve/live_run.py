@@ -15,6 +15,7 @@ from ranks.engine.files.jsonl import number
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, TELEMETRY_FILE, RunFolder
 from ranks.errors import UserError
 from ranks.progress import TimeLeft
+from ranks.watch.iteration_progress import IterationProgress
 from ranks.watch.lines import clean
 from ranks.watch.metric_groups import has_curve, is_phase, of_ranks_use
 from ranks.watch.run_facts import MOST_EVENTS, RUN_EVENTS, RowSums, RunFacts
@@ -40,6 +41,8 @@ class LiveRun:
         self._events = JsonlTail(folder / EVENTS_FILE)
         self._sessions = JsonlTail(folder / SESSIONS_FILE)
         self._telemetry = JsonlTail(folder / TELEMETRY_FILE)
+        self._progress, self.inside = IterationProgress(folder, clock), ""
+        """How far the present iteration is."""
         self.changes = 0
         self.events_changed = 0
         """The value of `changes` at the newest event; so with `curves_changed` at the newest name of a metric."""
@@ -81,6 +84,7 @@ class LiveRun:
                 break
         self._read_telemetry()
         self._read_facts()
+        self.inside = self._progress.read()
         try:
             file = os.lstat(self._metrics.path)
         except OSError:
