@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,11 +114,22 @@ def test_a_model_that_torch_s_exporter_rejects_is_a_user_s_error_of_three_lines(
     model: nn.Module, reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "model.onnx").write_bytes(b"of older weights")
     with pytest.raises(UserError, match="rejects the model") as caught:
         write_onnx(model, tmp_path, layout_of(model, EXAMPLE, {}), [EXAMPLE])
     assert re.search(reason, caught.value.found)
     assert len(str(caught.value).splitlines()) == 3
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_an_older_file_stays_where_a_package_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "model.onnx").write_bytes(b"of these weights")
+    model = Small(8)
+    with pytest.raises(UserError, match="onnxruntime is not installed"):
+        write_onnx(model, tmp_path, layout_of(model, EXAMPLE, {}), [EXAMPLE])
+    assert (tmp_path / "model.onnx").read_bytes() == b"of these weights"
 
 
 def test_a_file_that_onnxruntime_does_not_load() -> None:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ranks import __version__
-from ranks.engine.files.disk import write_durably
+from ranks.engine.files.disk import remove, write_durably
 from ranks.engine.runs.provenance import source_commit
 from ranks.errors import GaveUp, UserError
 from ranks.onnx_export.layout import OnnxLayout, Shape, named_outputs
@@ -30,6 +30,7 @@ OPSET = 18
 TOLERANCE = 1e-4
 """The largest accepted difference between onnxruntime and torch, relative to the largest output."""
 HELP = "https://docs.pytorch.org/docs/stable/export.html"
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 Examples = Sequence[Sequence[Tensor]]
 
 
@@ -44,8 +45,12 @@ def write_onnx(
 
     `examples`: inputs; the first is exported, all are compared. `to_onnx`: by default `onnx_bytes`. Raises GaveUp and
     writes nothing where onnxruntime and torch disagree, UserError where a package is missing or the exporter rejects
-    the model.
+    the model. An older model.onnx is then gone, as its weights may be others; it stays where a package is missing.
     """
+    for package in PACKAGES:
+        _import_optional(package)
+    path = folder / FILE
+    remove(path)
     weights_sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     model = copy.deepcopy(model).to("cpu", torch.float32).eval()
     if to_onnx is None:
@@ -53,7 +58,6 @@ def write_onnx(
     else:
         content = to_onnx(model, weights_sha256)
     compare(model, content, layout, examples)
-    path = folder / FILE
     temporary = folder / f".{FILE}.tmp-{os.getpid()}"
     write_durably(temporary, content)
     os.replace(temporary, path)
@@ -62,8 +66,6 @@ def write_onnx(
 
 def onnx_bytes(model: nn.Module, layout: OnnxLayout, example: Sequence[Tensor], weights_sha256: str) -> bytes:
     """The model with its weights as an ONNX file. Its metadata name versions, commit and weights."""
-    for package in ("onnx", "onnxscript"):
-        _import_optional(package)
     with _quiet():
         try:
             program: Any = torch.onnx.export(
@@ -77,7 +79,7 @@ def onnx_bytes(model: nn.Module, layout: OnnxLayout, example: Sequence[Tensor], 
                 external_data=False,
                 verbose=False,
             )
-        except torch.onnx.OnnxExporterError as error:
+        except Exception as error:  # not only OnnxExporterError: also what the forward raises while it is traced
             found = f"the exporter of torch {torch.__version__} rejects the model: {_reason(error)}"
             do = f"change its forward ({HELP}), or use model.safetensors, which is written"
             raise UserError("an ONNX export", found, do) from error
