@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ranks.cli.main import main
 from ranks.engine.runs.folder import SESSIONS_FILE, RunFolder
 from ranks.renting.autodown.decision import Rules, Seen, decide
-from ranks.renting.autodown.providers import SkyPilotMachine
+from ranks.renting.autodown.providers import SkyPilotMachine, kill_tree
 from ranks.renting.autodown.run_state import RunState, read_state
 from ranks.renting.autodown.watcher import began_at
 from ranks.transfer.pulled_mark import mark_command
@@ -200,6 +203,22 @@ def test_a_job_that_does_not_end_is_killed() -> None:
     shell.communicate()  # ends with the last process
     assert shell.returncode != 0
     assert machine.end().text.startswith("its job has ended")
+
+
+def test_no_process_survives_that_is_started_while_a_job_is_killed() -> None:
+    loop = "while true; do sleep 86399 & sleep 0.002; done"
+    with subprocess.Popen(["bash", "-c", loop], start_new_session=True) as shell:
+        try:
+            while len(started := psutil.Process(shell.pid).children(recursive=True)) < 20:
+                time.sleep(0.01)
+            kill_tree(psutil.Process(shell.pid))
+            shell.wait(10)
+            _, alive = psutil.wait_procs(started, timeout=10)
+            assert not alive
+            assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "86399"]]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_a_machine_that_is_rented_again_counts_from_its_own_start() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 import urllib.error
@@ -196,10 +195,10 @@ class SkyPilotMachine:
         force = len(self._asked_at) > 1 and self._asked_at[-1] - self._asked_at[0] >= self.kill_s
         try:
             shell = psutil.Process(self.job_pid)
-            for process in [*shell.children(recursive=True), shell] if force else [shell]:
-                if process.pid != os.getpid():
-                    with suppress(psutil.NoSuchProcess):
-                        process.send_signal(signal.SIGKILL if force else signal.SIGTERM)
+            if force:
+                kill_tree(shell)
+            else:
+                shell.terminate()
         except psutil.NoSuchProcess:
             return ProviderAnswer(True, f"its job has ended; SkyPilot waits {self.idle_s / 60:g} minutes")
         except psutil.AccessDenied:
@@ -209,6 +208,20 @@ class SkyPilotMachine:
     def look(self) -> ProviderAnswer:
         """Nothing can be asked on the machine itself."""
         return ProviderAnswer(True, "")
+
+
+def kill_tree(root: psutil.Process) -> None:
+    """Kill a process and all that it has started, but not this one. They are stopped first, so that none of them starts
+    another one meanwhile."""
+    stopped = {psutil.Process()}
+    while new := {root, *root.children(recursive=True)} - stopped:
+        stopped |= new
+        for process in new:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+    for process in stopped - {psutil.Process()}:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def machine_of(provider: str | None, command: str | None, api: str | None, asked: str) -> EndableMachine:
