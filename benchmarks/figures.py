@@ -29,7 +29,6 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
 def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """The figures that come first, and a forecast with its facts."""
     yield from headlines(proofs, benchmarks)
-    yield from renting.in_short(proofs, benchmarks)
     yield from forecast_and_fact(benchmarks)
 
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages.results import Result, Row, machine, read, section
+from pages.results import Result, Row, read, section
 
 
 def rented(_proofs: Path, benchmarks: Path) -> Iterator[str]:
     """A section of docs/results.md."""
     yield from section("On a machine that others own", rows(benchmarks))
-
-
-def in_short(_proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """The rows of the README."""
-    for what, figure, result in rows(benchmarks):
-        if what.startswith(("a run with `--exact`, killed", "Slurm")):
-            yield f"| {what} | {figure} | {machine(result)} |"
 
 
 def rows(benchmarks: Path) -> Iterator[Row]:

@@ -20,7 +20,7 @@ HEADLINES = (
     "a step against DDP",
     "`--exact` against fast, 2 ranks",
     "stock-trading with",
-    "chess: random games",
+    "self-play of chess, default",
 )
 """The figures of the README, by the beginning of their rows."""
 HEAD = ["| What | Figure | Machine and date | Command |", "|---|---|---|---|"]
@@ -39,7 +39,7 @@ def results(proofs: Path, benchmarks: Path) -> Iterator[str]:
 def headlines(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """The figures of the README; docs/results.md has their commands."""
     found = newest(proofs), newest(benchmarks)
-    rows = [*same_run(found[0]), *survive(found[0]), *engine(found[1]), *against_peers(found[1])]
+    rows = [*same_run(found[0]), *survive(found[0]), *engine(found[1]), *against_peers(found[1]), *workloads(found[1])]
     yield from ["| What | Figure | Machine and date |", "|---|---|---|"]
     for start in HEADLINES:
         for what, figure, result in [row for row in rows if row[0].startswith(start)][:1]:
