@@ -155,6 +155,18 @@ def test_the_command_line_plays_a_match_of_two_states_of_a_run(runs: Path, capsy
     assert first != second
 
 
+def test_a_published_net_plays_as_its_run_does(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["publish", "tiny", "--to", "me/tiny", "--checkpoint", "2", "--dry-run"]) == 0
+    shutil.copytree(runs / "tiny" / "publish", "net")
+    ours, theirs = participants(["run:tiny/2@4", "model:net@4"])
+    assert ours.identity["sha256"] == theirs.identity["sha256"]
+    moves = [side.open().choose(Board(), Limits()).move for side in (ours, theirs)]
+    assert moves[0] == moves[1]
+    Path("net/model.safetensors").write_bytes(b"damaged")
+    assert main(["chess", "match", "--player", "model:net", "--player", "random", "--rounds", "1"]) == 2
+    assert "its config.json says" in capsys.readouterr().err
+
+
 def change_settings(run: Path, change: Any) -> None:
     """Change the settings of a run, in both files that hold them."""
     for name in ("run_config.json", "run.json"):

@@ -25,6 +25,8 @@ PLAYERS = {
 """Players of `ranks chess`: chess-spiking[@SIMULATIONS]."""
 RUN_PLAYER = "ranks.workloads.chess_spiking.players.words:run_player"
 """The player of a run: run:RUN[/ITERATION][@SIMULATIONS]."""
+MODEL_PLAYER = "ranks.workloads.chess_spiking.players.words:model_player"
+"""The player of an export folder with ranks.json: model:FOLDER[@SIMULATIONS]."""
 
 _HOME = {
     "build": "building",
@@ -38,6 +40,7 @@ _HOME = {
 
 __all__ = [
     "COMMANDS",
+    "MODEL_PLAYER",
     "PLAYERS",
     "PRESETS",
     "RUN_PLAYER",

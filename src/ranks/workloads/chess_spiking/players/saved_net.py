@@ -1,4 +1,4 @@
-"""Nets with their weights, from a run or from the files of the package.
+"""Nets with their weights, from a run, from an export folder, or from the files of the package.
 
 weights/model.safetensors    the weights
 weights/config.json          net: NetConfig, selfplay: SelfPlayConfig, seed (of rate coding), weights_sha256,
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import encode, overlay
+from ranks.engine.export.about import read_about
 from ranks.engine.export.load_export import read_verified
 from ranks.engine.files.disk import write_durably, writing
 from ranks.engine.files.regular import DamagedFile
@@ -78,6 +79,20 @@ def from_run(run: str, which: str, asked: str, runs_dir: Path = Path("runs")) ->
         found = pick_checkpoint(folder, which, asked)
         weights, iteration = model_weights(found), found.iteration
     return _saved_net(cfg.net, cfg.selfplay, weights, seed, f"{folder.name}, iteration {iteration}", asked)
+
+
+def from_export(folder: Path, asked: str) -> SavedNet:
+    """The net of a folder that `ranks fetch` or `ranks publish` wrote, with the settings of its run. Its weights are
+    compared with their sha256. Raises UserError."""
+    do = "give a complete folder of `ranks fetch`"
+    try:
+        about, config = read_about(folder), read_object(folder / CONFIG, follow=True)
+        weights = safetensors.torch.load(read_verified(folder / MODEL, str(config.get("weights_sha256"))))
+    except (DamagedFile, safetensors.SafetensorError) as damage:
+        raise UserError(asked, str(damage), do) from None
+    cfg = overlay(Config(), about.config, asked, "config")
+    source = f"{about.run}, iteration {about.iteration}"
+    return _saved_net(cfg.net, cfg.selfplay, weights, about.seed, source, asked)
 
 
 def from_files(folder: Path, asked: str) -> SavedNet:
