@@ -42,7 +42,7 @@ class Deepening:
     def iterate(self, depth: int, stopped: Callable[[], bool]) -> tuple[list[Choice], bool]:
         """Search to a depth. Returns the best lines found, best first, and whether no limit interrupted the search."""
         first = self.states[0]
-        first.root_nodes.fill(0)
+        first.root_nodes[self.moves] = 0
         lines: list[Choice] = []
         rest, finished = self.moves, True
         while len(lines) < self._num_lines and finished:
@@ -54,7 +54,7 @@ class Deepening:
         if finished:
             found = [line.move for line in lines]
             self._scores_cp = [line.score_cp for line in lines]
-            total = max(int(first.root_nodes.sum()), 1)
+            total = max(int(first.root_nodes[self.moves].sum()), 1)
             self.best_share = int(first.root_nodes[found[0]]) / total
             self.moves = found + sorted(rest, key=lambda move: -int(first.root_nodes[move]))
         return lines, finished

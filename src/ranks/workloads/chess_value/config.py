@@ -185,6 +185,8 @@ class Config:
     """Positions of one update, on all ranks together."""
     reuse: float = 4.0
     """How often each new position is learned from, on average."""
+    final_passes: float = 0.0
+    """Passes over the whole window at the end of the last cycle. A position of a late cycle has few others."""
     window: int = 20_000_000
     """Positions to draw from: the newest."""
     parts: int = 8
@@ -211,9 +213,17 @@ class Config:
                 raise UserError(f"{flag} {getattr(self, name)}", "a share", f"give {flag} 0.1, for example")
         if not 0 < self.reuse < math.inf:
             raise UserError(f"--reuse {self.reuse}", "a number above 0", "give --reuse 2, for example")
+        if not 0 <= self.final_passes < math.inf:
+            raise UserError(f"--final-passes {self.final_passes}", "a number from 0", "give 8, for example")
         if not (self.games or self.stockfish_games or self.sources.files):
             do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
             raise UserError("a run of chess-value", "it has no source of positions", do)
+
+    @property
+    def full_updates(self) -> int:
+        """Updates of a run whose cycles all have `max_positions`: where the schedule of the learning rate ends."""
+        trained = self.iterations * self.max_positions * (1 - self.validation_share)
+        return max(1, int((self.reuse * trained + self.final_passes * min(trained, self.window)) / self.global_batch))
 
     @property
     def needs_stockfish(self) -> bool:
@@ -267,13 +277,14 @@ def cpu() -> Config:
         games=4500,
         stockfish_games=0,
         global_batch=2048,
-        reuse=12.0,
+        reuse=4.0,
+        final_passes=8.0,
         parts=2,
         result_mix=0.0,
         net=ValueNetConfig(width=64, king_scale=0.0),
         play=PlayConfig(nodes=200, random_share=0.05),
         label=LabelConfig(limit="depth:4"),
-        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine", schedule_updates=15_600),
+        optim=OptimConfig(lr=5e-3, weight_decay=1e-4, schedule="cosine"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from functools import partial
 
@@ -11,6 +12,7 @@ import torch
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
+from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.learner import Learner
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
@@ -26,7 +28,7 @@ from ranks.workloads.chess_value.matches.budget import nodes_of_label
 from ranks.workloads.chess_value.matches.matches import ValueMatches
 from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
-from ranks.workloads.chess_value.net.losses import value_loss
+from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
 from ranks.workloads.chess_value.positions.sourced import joined
 from ranks.workloads.chess_value.window import PositionWindow
@@ -40,7 +42,7 @@ def build(cfg: Config) -> ValueNet:
 def train(cfg: Config, world: World) -> Summary:
     """Train a net in cycles: play, label, learn, and be rated."""
     net, best = build(cfg), build(cfg)
-    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
+    learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.full_updates)
     loss = partial(value_loss, mix=cfg.result_mix)
     to_batch = batches_for(cfg.net.kind, world.device)
     window = PositionWindow("positions", cfg.window, to_batch, world)
@@ -53,6 +55,13 @@ def train(cfg: Config, world: World) -> Summary:
         cfg.sources.quiet,
         cfg.sources.mirror,
     )
+
+    def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
+        for batch in batches:
+            stats = learner.step(loss, batch)
+            report.trained(stats)
+            run.log(stats)
+
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
         closing(labeller_of(cfg, world, threads)) as labeller,
@@ -69,14 +78,15 @@ def train(cfg: Config, world: World) -> Summary:
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)
                 held_out.add(cycle, part.validation)
-                for batch in window.batches(cfg.global_batch, cfg.reuse):
-                    stats = learner.step(loss, batch)
-                    report.trained(stats)
-                    run.log(stats)
+                learn(window.batches(cfg.global_batch, cfg.reuse), report, run)
+            last = cycle + 1 == cfg.iterations
+            if last:
+                learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
-                match = matches.play(cycle, searched_nodes(cfg, played, report.positions), threads)
+                nodes = searched_nodes(cfg, played, report.positions)
+                match = matches.play(cycle, nodes, threads, last=last)
             report.ended(len(played.games), scores, match)
             run.log(scores, prefix="val")
             run.log(match, prefix="match")

@@ -45,6 +45,8 @@ class PositionWindow:
         """Positions of all parts so far, those that were dropped included."""
         self.updates = 0
         """Batches that were drawn so far."""
+        self.final = 0
+        """Of these, the ones of `final_batches`."""
         self._to_batch = to_batch
         self._kept = KeptFiles(world, name)
         self._parts = LabelledParts()
@@ -71,8 +73,16 @@ class PositionWindow:
         the batch and the index in it. Every rank takes all of them. Raises Stopped between two batches, if a stop was
         requested.
         """
-        poll = PollInterval(self.world.comm)
-        first, due = self.updates, int(reuse * self.added / global_batch) if len(self) else 0
+        return self._until(self.final + int(reuse * self.added / global_batch) if len(self) else 0, global_batch)
+
+    def final_batches(self, global_batch: int, passes: float) -> Iterator[StepBatch[ValueBatch]]:
+        """Batches of so many passes over the window, besides those of `batches`, and drawn in the same way."""
+        due = int(passes * len(self) / global_batch)
+        self.final += due
+        return self._until(self.updates + due, global_batch)
+
+    def _until(self, due: int, global_batch: int) -> Iterator[StepBatch[ValueBatch]]:
+        poll, first = PollInterval(self.world.comm), self.updates
         while self.updates < due:
             self.world.session.progress("updates", self.updates - first, due - first)
             self.updates += 1
@@ -97,11 +107,11 @@ class PositionWindow:
 
     def state_dict(self) -> dict[str, Any]:
         """The names of the parts and the counters."""
-        return {"added": self.added, "updates": self.updates, "parts": self._kept.state_dict()}
+        return {"added": self.added, "updates": self.updates, "final": self.final, "parts": self._kept.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Open the parts that a checkpoint names."""
-        self.added, self.updates = state["added"], state["updates"]
+        self.added, self.updates, self.final = state["added"], state["updates"], state["final"]
         self._kept.load_state_dict(state["parts"])
         self._parts = LabelledParts([self._opened(file) for file in self._kept.files])
 

@@ -44,8 +44,8 @@ class ValueMatches:
             run.log(matches.play(cycle, nodes, threads), prefix="match")
             run.save(score=matches.checkpoint_score)
 
-    The newest weights become the best where the test accepts them; the first ones do without a test. The best weights
-    are a kept file of the run.
+    The newest weights become the best where the test accepts them; the first ones do without a test, and the last ones
+    unless they are worse. The best weights are a kept file of the run.
     """
 
     def __init__(
@@ -70,30 +70,36 @@ class ValueMatches:
         self._kept = KeptFiles(world, BEST)
         self._pairs_of_best: list[Pair] = []
 
-    def play(self, cycle: int, worked_nodes: int, threads: int) -> dict[str, float]:
+    def play(self, cycle: int, worked_nodes: int, threads: int, *, last: bool = False) -> dict[str, float]:
         """The match of a cycle in which games and labels searched `worked_nodes`. Returns metrics; none where the
         nodes that are left do not pay for a match.
+
+        `last`: of the run's last cycle, in which the learning rate has fallen. There is a match in any case, and the
+        newest weights become the best unless the test finds them worse.
 
         Every rank calls it inside the loop, after the cycle's last update. Raises Stopped if a stop was requested;
         UserError where the disk is full.
         """
         self.checkpoint_score = None
         self.budget.worked += worked_nodes
-        if self.budget.left < self.cfg.rung_games * self.cfg.nodes:
+        if self.budget.left < self.cfg.rung_games * self.cfg.nodes and not last:
             return {}
         self.world.session.drain()
         with self.world.session.timed("evaluation"):
-            return self._play(cycle, threads)
+            return self._play(cycle, threads, last)
 
-    def _play(self, cycle: int, threads: int) -> dict[str, float]:
+    def _play(self, cycle: int, threads: int, last: bool) -> dict[str, float]:
         rated = self._rate(threads)
-        tested = self._test(cycle, threads) if self._kept.files else None
+        cfg = self.cfg
+        sprt = Sprt(-cfg.elo1, cfg.elo0) if last else Sprt(cfg.elo0, cfg.elo1)
+        tested = self._test(sprt, cycle, threads) if self._kept.files else None
         pairs = [played.pair for played in rated]
         against_best = [played.pair for played in tested.played] if tested is not None else []
         ratings = rate_nets([*pairs, *against_best], self._pairs_of_best, LADDER)
         if ratings is not None:
             self.rating = ratings.rating(NET).value
-        if tested is None or tested.accepted == "H1":
+        replaces = tested is None or tested.accepted == "H1" or (last and tested.accepted is None)
+        if replaces:
             self._replace_best(cycle, pairs)
         metrics = rating_metrics(rated, ratings)
         if tested is not None:
@@ -101,7 +107,7 @@ class ValueMatches:
                 "test_games": 2.0 * len(tested.played),
                 "test_score": score_of_pairs(against_best),
                 "test_llr": tested.llr,
-                "accepted": float(tested.accepted == "H1"),
+                "accepted": float(replaces),
             }
         return metrics | {"best_cycle": float(self._kept.files[0].iteration + 1)}
 
@@ -117,9 +123,8 @@ class ValueMatches:
     def _player_of(self, net: nn.Module) -> OpenPlayer:
         return open_net(net, NET, self.cfg.nodes)
 
-    def _test(self, cycle: int, threads: int) -> SprtResult:
+    def _test(self, sprt: Sprt, cycle: int, threads: int) -> SprtResult:
         """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left."""
-        sprt = Sprt(self.cfg.elo0, self.cfg.elo1)
         opponents = Opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)}, self.cfg.max_plies)
         lines = openings(TEST_SEED, -(-self.cfg.games // 2))
         plans = [PairPlan(BEST, line, 1_000_003 * cycle + 4 * pair) for pair, line in enumerate(lines)]
