@@ -7,7 +7,8 @@ weights` has written). About three hours of two cores with 400 games; nothing el
 
 - ladder: the player with 100 ms a move against Stockfish with 1,000 and with 2,000 nodes a move, whose Elo on the
   committed ladder is known, and against Stockfish with UCI_Elo 1900 and 50,000 nodes, which is no player of the
-  ladder: there only the score is reported. Also with 10 ms and with 1 node a move; `--movetimes` names others.
+  ladder: there only the score is reported. Also with 10 ms a move (`--movetimes` names others), and with a depth of 1, which
+  needs more than one node: with one node the engine has looked at one move only.
 - search: the player against the same engine, both with 100 ms a move: with its tables, with material, and with tables
   that are tuned on the same labels (`--tables`, see chess_value_tables.py).
 
@@ -21,9 +22,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -56,34 +59,48 @@ STOCKFISH = (
     "uci:stockfish@50000?Threads=1&Hash=16&UCI_LimitStrength=true&UCI_Elo=1900",
 )
 WEAK = ("alphabeta:1", "alphabeta:2", "alphabeta:3", "alphabeta:4")
-"""Opponents of the player with one node a move."""
+"""Opponents of the player with a depth of 1."""
 BARS = {"engine:tables": 120.0, "material": 250.0, "tuned tables": 120.0}
 """The Elo over the same search that the project wants."""
 
 
-class TimedPlayer:
-    """A player with a limit of its own for each move."""
+class LimitedPlayer:
+    """A player with a limit of its own for each move. `taken_s`: gets the seconds that each move took."""
 
-    def __init__(self, player: Player, limits: Limits) -> None:
-        self.name, self._player, self._limits = player.name, player, limits
+    def __init__(self, player: Player, limits: Limits, taken_s: list[float]) -> None:
+        self.name, self._player, self._limits, self._taken_s = player.name, player, limits, taken_s
 
     def new_game(self, seed: int) -> None:
         self._player.new_game(seed)
 
     def choose(self, board: Board, limits: Limits) -> Choice:
-        mine = self._limits
-        return self._player.choose(board, replace(limits, movetime_s=mine.movetime_s, nodes=mine.nodes))
+        began_s, mine = time.perf_counter(), self._limits
+        choice = self._player.choose(board, replace(limits, movetime_s=mine.movetime_s, depth=mine.depth))
+        self._taken_s.append(time.perf_counter() - began_s)
+        return choice
 
     def close(self) -> None:
         self._player.close()
 
 
-def limited(open_player: Callable[[], Player], limits: Limits) -> Callable[[], Player]:
-    """How a thread opens a player with limits of its own."""
-    return lambda: TimedPlayer(open_player(), limits)
+@dataclass
+class Limited:
+    """How a thread opens a player with limits of its own, and how long its moves took."""
+
+    open_player: Callable[[], Player]
+    limits: Limits
+    taken_s: list[float] = field(default_factory=list[float])
+
+    def __call__(self) -> Player:
+        return LimitedPlayer(self.open_player(), self.limits, self.taken_s)
+
+    @property
+    def mean_ms(self) -> float:
+        """Of a move. The engine looks at the clock every 2,048 nodes, so a move takes longer than its limit."""
+        return 1000 * statistics.mean(self.taken_s)
 
 
-def match(first: Callable[[], Player], others: dict[str, Callable[[], Player]], games: int) -> list[dict[str, Any]]:
+def match(first: Limited, others: dict[str, Callable[[], Player]], games: int) -> list[dict[str, Any]]:
     """A row for each opponent, and one for the rating on the ladder where they are players of it."""
     sides = [Participant(name, opener) for name, opener in others.items()]
     net = Participant(NET, first)
@@ -111,12 +128,16 @@ def match(first: Callable[[], Player], others: dict[str, Callable[[], Player]], 
         found = {"rating": rating.value, "low": rating.low, "high": rating.high, "games": 2 * len(known)}
         rows.append(found)
     print(json.dumps(rows, indent=1), flush=True)
-    return [*rows, {"mean_plies": plies / max(1, 2 * len(pairs)), "forfeits": forfeits}]
+    for row in rows:
+        other = others.get(row.get("against", ""))
+        if isinstance(other, Limited):
+            row["its_move_ms"] = other.mean_ms
+    return [*rows, {"move_ms": first.mean_ms, "mean_plies": plies / max(1, 2 * len(pairs)), "forfeits": forfeits}]
 
 
 def ladder(player: str, games: int, limits: Limits, others: Sequence[str]) -> list[dict[str, Any]]:
     """The player with limits of its own against fixed players."""
-    first = limited(partial(make_player, player), limits)
+    first = Limited(partial(make_player, player), limits)
     return match(first, {word: partial(make_player, word) for word in others}, games)
 
 
@@ -130,8 +151,8 @@ def same_search(player: str, games: int, tables: Path | None) -> list[dict[str, 
     }
     if tables is not None:
         others["tuned tables"] = partial(make_player, f"engine:{tables}")
-    timed = {name: limited(opener, limits) for name, opener in others.items()}
-    rows = match(limited(partial(make_player, player), limits), timed, games)
+    timed = {name: Limited(opener, limits) for name, opener in others.items()}
+    rows = match(Limited(partial(make_player, player), limits), {**timed}, games)
     return [row | {"bar": BARS[row["against"]]} if "against" in row else row for row in rows]
 
 
@@ -151,7 +172,7 @@ def main() -> int:
         for seconds in asked.movetimes:
             limits = Limits(movetime_s=seconds)
             matches[f"{seconds * 1000:g} ms a move"] = partial(ladder, asked.player, asked.games, limits, STOCKFISH)
-        matches["1 node a move"] = partial(ladder, asked.player, asked.games, Limits(nodes=1), WEAK)
+        matches["depth 1"] = partial(ladder, asked.player, asked.games, Limits(depth=1), WEAK)
     if "search" in asked.only:
         matches["the same search"] = partial(same_search, asked.player, asked.games, asked.tables)
     try:

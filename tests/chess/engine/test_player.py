@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,13 @@ import pytest
 
 from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
+from ranks.chess.engine.deepening import Deepening
+from ranks.chess.engine.nnue.inference import no_net
 from ranks.chess.engine.nnue.weights import random_weights, save_weights
+from ranks.chess.engine.state import new_state, set_root
 from ranks.chess.engine.stopping import Progress, is_settled
 from ranks.chess.engine.tables import default_values, save_tables
+from ranks.chess.engine.transpositions import new_table
 from ranks.chess.players.player import Choice, Clock, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
@@ -108,3 +113,28 @@ def test_random_scripts() -> None:
         for seed in range(8):
             searches += check_script(gui, random_script(seed))
     assert searches > 10
+
+
+def test_a_move_that_failed_high_is_played_where_its_second_search_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first search of depth 5 is above its window; the wider one ends before its first move has a score."""
+    board = Board()
+    state = new_state(default_values(), no_net(), new_table(1024), use_net=False)
+    set_root(state, board.rows, board.in_check)
+    deepening = Deepening([state], board.legal_moves(), 1, all_moves=True, max_nodes=10**9)
+    found = [deepening.iterate(depth, lambda: False)[0][0] for depth in range(1, 5)][-1]
+    other = next(move for move in board.legal_moves() if move != found.move)
+    searches = iter([True, False])
+
+    def run(stopped: Callable[[], bool]) -> bool:
+        finished = next(searches)
+        root = state.frames[0:1]
+        root["best"], root["best_move"], root["pv_length"] = (500, other, 1) if finished else (-9999, 0, 0)
+        state.pv[0, 0] = other
+        return finished
+
+    monkeypatch.setattr(deepening, "_run", run)
+    lines, finished = deepening.iterate(5, lambda: False)
+    assert not finished
+    assert [(line.move, line.score_cp) for line in lines] == [(other, 500)]

@@ -67,6 +67,7 @@ class Deepening:
         if guess_cp is not None and depth >= WINDOW_DEPTH:
             alpha, beta = guess_cp - width_cp, guess_cp + width_cp
         all_moves = self._all_moves and len(moves) == len(self.moves)
+        failed_high: Choice | None = None
         while True:
             for number, state in enumerate(self.states):
                 start(state, moves, depth + number % 2, alpha, beta, all_moves=all_moves)
@@ -74,7 +75,7 @@ class Deepening:
             root = self.states[0].frames[0]
             score = int(root["best"])
             if not finished:
-                return (self._line(depth) if root["pv_length"] else None), False
+                return (self._line(depth) if root["pv_length"] else failed_high), False
             if alpha < score < beta:
                 return self._line(depth), True
             width_cp *= 2
@@ -83,6 +84,7 @@ class Deepening:
             elif score <= alpha:
                 alpha, beta = score - width_cp, (alpha + beta) // 2
             else:
+                failed_high = self._line(depth)
                 best = int(root["best_move"])
                 moves = [best, *(move for move in moves if move != best)]
                 beta = score + width_cp

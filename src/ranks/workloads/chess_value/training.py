@@ -33,6 +33,9 @@ from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net,
 from ranks.workloads.chess_value.positions.sourced import joined
 from ranks.workloads.chess_value.window import PositionWindow
 
+FEW_UPDATES = 20
+"""A cycle with fewer teaches a net little."""
+
 
 def build(cfg: Config) -> ValueNet:
     """The untrained net."""
@@ -79,6 +82,9 @@ def train(cfg: Config, world: World) -> Summary:
                 window.add(cycle, part.train)
                 held_out.add(cycle, part.validation)
                 learn(window.batches(cfg.global_batch, cfg.reuse), report, run)
+            if cycle == 0 and learner.updates < FEW_UPDATES:
+                few = f"the first cycle has {report.positions:,} positions, so {learner.updates} updates"
+                world.session.warn(f"{few}: give more --games, files of positions, or a smaller --global-batch")
             last = cycle + 1 == cfg.iterations
             if last:
                 learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)

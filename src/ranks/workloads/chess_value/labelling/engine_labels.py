@@ -17,6 +17,7 @@ import numpy as np
 from ranks.engine.distributed.agree import on_every_rank
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.distributed.world import World
+from ranks.errors import UserError
 from ranks.workloads.chess_value.config import LabelConfig
 from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
 from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
@@ -31,7 +32,8 @@ class EngineLabels:
     """The first rank of each host has a pool of engines, which labels the host's share of the positions."""
 
     def __init__(self, cfg: LabelConfig, world: World) -> None:
-        """Start the pools. Every rank calls it. Raises UserError, on all ranks, where there is no engine."""
+        """Start the pools. Every rank calls it. Raises UserError, on all ranks, where a host has no engine or
+        another one."""
         self._world = world
         self.overlaps = world.device.type != "cpu"
         """Whether a part is labelled while the one before it trains."""
@@ -43,7 +45,12 @@ class EngineLabels:
         settings = TeacherSettings(cfg.engine, cfg.limit, cfg.engines or max(1, free), cfg.cache)
         self._teacher = on_every_rank(world, lambda: Teacher(settings) if world.rank in self._hosts else None)
         about = str(self._teacher.about) if self._teacher is not None else None
-        self.identity: str | None = world.comm.gather_objects(about)[self._hosts[0]]
+        found = [each for each in world.comm.gather_objects(about) if each is not None]
+        if len(set(found)) > 1:
+            self.close()
+            do = "install the same version on all hosts, or name one with --label.engine"
+            raise UserError("labels of one engine on all hosts", f"they differ: {'; '.join(sorted(set(found)))}", do)
+        self.identity: str = found[0]
 
     def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`. The present net is not used."""

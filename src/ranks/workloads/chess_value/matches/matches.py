@@ -22,6 +22,8 @@ from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net
 
 PAIRS_OF_A_ROUND = 10
 """The sequential test looks at the score after each pair; so many are played at a time, on all ranks together."""
+MOVES_OF_A_GAME = 45
+"""Of one side."""
 RUNG_SEED, TEST_SEED, EVALUATION_SEED = 19, 20, 21
 """Of openings. `ranks evaluate` has others than training, where matches choose the best weights."""
 
@@ -82,11 +84,17 @@ class ValueMatches:
         """
         self.checkpoint_score = None
         self.budget.worked += worked_nodes
-        if self.budget.left < self.cfg.rung_games * self.cfg.nodes and not last:
+        if self.budget.left < self._usual_nodes and not last:
             return {}
         self.world.session.drain()
         with self.world.session.timed("evaluation"):
             return self._play(cycle, threads, last)
+
+    @property
+    def _usual_nodes(self) -> int:
+        """Of the rated games, and of the first round of the test, in which both sides are nets."""
+        tested = 2 * 2 * PAIRS_OF_A_ROUND if self._kept.files else 0
+        return (self.cfg.rung_games + tested) * MOVES_OF_A_GAME * self.cfg.nodes
 
     def _play(self, cycle: int, threads: int, last: bool) -> dict[str, float]:
         rated = self._rate(threads)

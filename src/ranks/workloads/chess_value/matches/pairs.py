@@ -17,6 +17,7 @@ from ranks.chess.match.net_rating import NET, Pair
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.chess.players.player import Limits, Player
 from ranks.engine.distributed.world import World
+from ranks.errors import UserError
 from ranks.workloads.chess_value.games.spread import Interrupted, spread
 
 
@@ -59,6 +60,22 @@ class PairWorker:
 
     def run(self, task: int, stopping: Callable[[], bool]) -> PlayedPair:
         plan = self._plans[task]
+        games = self._games(task, stopping)
+        if any(game.forfeited for game in games):  # no result of the net: with new players once more
+            self.close()
+            games = self._games(task, stopping)
+        reason = next((game.reason for game in games if game.forfeited), None)
+        if reason is not None:
+            do = "start the engine by hand: type its name, then uci; or give another one"
+            raise UserError(f"games with {plan.opponent}", f"one ended twice without a result: {reason}", do)
+        points = games[0].white_points, 2 - games[1].white_points
+        nodes = sum(_nodes(game, first) for game, first in zip(games, (0, 1), strict=True))
+        plies = sum(len(game.turns) for game in games)
+        return PlayedPair(Pair(plan.opponent, *points), plies, nodes)  # pyright: ignore[reportArgumentType]
+
+    def _games(self, task: int, stopping: Callable[[], bool]) -> list[GameRecord]:
+        """Both games of a pair."""
+        plan = self._plans[task]
         net, other = (MatchSide(name, self._player(name)) for name in (NET, plan.opponent))
         games: list[GameRecord] = []
         for number, sides in enumerate(((net, other), (other, net))):
@@ -71,14 +88,12 @@ class PairWorker:
             except Abandoned:
                 raise Interrupted from None
             games.append(game)
-        points = games[0].white_points, 2 - games[1].white_points
-        nodes = sum(_nodes(game, first) for game, first in zip(games, (0, 1), strict=True))
-        plies = sum(len(game.turns) for game in games)
-        return PlayedPair(Pair(plan.opponent, *points), plies, nodes)  # pyright: ignore[reportArgumentType]
+        return games
 
     def close(self) -> None:
         for player in self._players.values():
             player.close()
+        self._players.clear()
 
     def _player(self, name: str) -> Player:
         if name not in self._players:
