@@ -7,8 +7,8 @@ weights` has written). About three hours of two cores with 400 games; nothing el
 
 - ladder: the player with 100 ms a move against Stockfish with 1,000 and with 2,000 nodes a move, whose Elo on the
   committed ladder is known, and against Stockfish with UCI_Elo 1900 and 50,000 nodes, which is no player of the
-  ladder: there only the score is reported. Also with 10 ms a move (`--movetimes` names others), and with a depth of 1, which
-  needs more than one node: with one node the engine has looked at one move only.
+  ladder: there only the score is reported. Also with 10 ms a move (`--movetimes` names others), and with a depth of 1:
+  with one node the engine has looked at one move only.
 - search: the player against the same engine, both with 100 ms a move: with its tables, with material, and with tables
   that are tuned on the same labels (`--tables`, see chess_value_tables.py).
 
