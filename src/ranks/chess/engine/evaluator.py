@@ -2,7 +2,6 @@
 
 tables                 the values of tables.py, before any tuning
 FOLDER                 nnue.safetensors (a net) or tables.safetensors (tuned values) in a folder, or such a file
-run:RUN                the same two files in runs/RUN/player/, where training writes them
 """
 
 from __future__ import annotations
