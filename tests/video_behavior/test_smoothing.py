@@ -11,6 +11,7 @@ import pytest
 
 from ranks.workloads.video_behavior.metrics.bouts import bouts_of
 from ranks.workloads.video_behavior.metrics.frames import confusion_counts, frame_metrics
+from ranks.workloads.video_behavior.smoothing import smoothing
 from ranks.workloads.video_behavior.smoothing.filters import (
     median_filtered,
     transition_counts,
@@ -20,6 +21,7 @@ from ranks.workloads.video_behavior.smoothing.filters import (
 )
 from ranks.workloads.video_behavior.smoothing.smoothing import (
     Smoothing,
+    SmoothingChoice,
     choose_smoothing,
     choose_thresholds,
     min_frames,
@@ -116,6 +118,30 @@ def test_smoothing_is_chosen_on_validation_and_helps_elsewhere() -> None:
     assert np.array_equal(smoothed_labels(again, probability_NC), smoothed_labels(found.smoothing, probability_NC))
     by_frame = choose_smoothing([np.eye(3)[validation[0]]], validation[:1], training, 3, criterion="frame")
     assert by_frame.smoothing == Smoothing.nothing(3)  # nothing to gain
+
+
+def test_a_step_that_costs_too_many_frames_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One class is cut in pieces by single frames, the other is a single frame now and then: a filter joins the one and
+    removes the other."""
+    truth_N = np.zeros(900, np.int64)
+    truth_N[20::60] = 2
+    for begin in range(30, 900, 60):
+        truth_N[begin : begin + 25] = 1
+    seen_N = truth_N.copy()
+    for begin in range(30, 900, 60):
+        seen_N[begin + 6 : begin + 25 : 6] = 0
+    probability_NC = np.eye(3)[seen_N] * 0.9 + 0.1 / 3
+    probability_NC[seen_N == 2] = [0.44, 0.02, 0.54]
+
+    def chosen(least_loss: float) -> SmoothingChoice:
+        monkeypatch.setattr(smoothing, "MOST_F1_LOST", least_loss)
+        return choose_smoothing([probability_NC], [truth_N], [truth_N], 3, excluded=[2], prior_C=(1.0, 1.0, 1.0))
+
+    free, guarded = chosen(1.0), chosen(0.01)
+    assert free.rows[-1].event_f1 > free.rows[0].event_f1
+    assert free.rows[-1].macro_f1 < free.rows[0].macro_f1 - 0.01
+    assert all(row.macro_f1 >= guarded.rows[0].macro_f1 - 0.01 for row in guarded.rows)
+    assert "costs at most 0.01" in guarded.lines()[-1]
 
 
 def test_an_hmm_smooths_what_it_is_given() -> None:
