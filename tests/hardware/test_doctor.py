@@ -17,12 +17,9 @@ from typing import Any
 
 import pytest
 
-from ranks.hardware.catalogue.gpus import catalogue, find
-from ranks.hardware.doctor.checks import clock, compute, disk, driver, limits, memory, processor, software
-from ranks.hardware.doctor.doctor import PROBES
+from ranks.hardware.doctor.checks import clock, disk, processor
 from ranks.hardware.doctor.finding import Asked, Severity
 
-GIB = 2**30
 ASKED = Asked(ranks=2, runs_dir="runs")
 needs_root = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare"
@@ -62,6 +59,10 @@ def one(findings: list[dict[str, Any]]) -> dict[str, Any]:
     assert found["expected"]
     assert found["do"]
     return found
+
+
+def severities(findings: Any) -> list[Severity]:
+    return [finding.severity for finding in findings]
 
 
 def test_a_machine_that_trains_has_no_failure(tmp_path: Path) -> None:
@@ -266,116 +267,3 @@ def test_a_process_that_takes_the_cores_is_seen_unless_it_is_the_doctor_s() -> N
         "other processes use 1.5 of 2 cores: a (7) 0.9, b (8) 0.4, c (9) 0.1",
     )
     assert severities(processor.judge(processor.ProcessorFacts(2, 8), ASKED)) == [Severity.OK]
-
-
-# What is made of facts that no test machine has -----------------------------------------------------------------------
-
-
-def severities(findings: Any) -> list[Severity]:
-    return [finding.severity for finding in findings]
-
-
-def test_memory_and_limits_of_a_container() -> None:
-    small = memory.MemoryFacts(64 * GIB, GIB // 2, GIB, 64 * 2**20, 64 * 2**20)
-    first, shm = memory.judge(small, ASKED)
-    assert (first.severity, shm.severity) == (Severity.FAILURE, Severity.OK)
-    assert "the container's limit is 1.0 GiB" in first.found
-    assert "docker run --memory" in first.do
-    gpus = Asked(ranks=8, runs_dir="runs", gpus=8)
-    roomy = memory.MemoryFacts(64 * GIB, 60 * GIB, None, 64 * 2**20, 64 * 2**20)
-    assert severities(memory.judge(roomy, gpus)) == [Severity.OK, Severity.FAILURE]
-    few = limits.LimitsFacts(1_048_576, 1_048_576, tasks_left=40, locked=64 * 1024, tasks_limit=100)
-    _, tasks = limits.judge(few, gpus)
-    assert tasks.found == "40 more processes and threads, of 100 that are allowed"
-    _, _, locked = limits.judge(replace(few, has_rdma=True), gpus)
-    assert locked.severity == Severity.WARNING
-    assert "64 KiB may be locked" in locked.found
-    assert severities(limits.judge(limits.LimitsFacts(-1, -1, None, -1), gpus)) == [Severity.OK]
-
-
-def test_versions() -> None:
-    def torch(version: str, **more: Any) -> list[Severity]:
-        facts = software.SoftwareFacts("3.12.1", version, has_distributed=True, has_gloo=True, **more)
-        return severities(software.judge(facts, ASKED))[1:]
-
-    assert torch("2.13.0+cpu") == [Severity.OK]
-    assert torch("2.10.1") == [Severity.FAILURE]
-    assert torch("2.15.0a0") == [Severity.NOTE]
-    assert torch("2.12.0+cu130", build="CUDA 13.0") == [Severity.OK, Severity.WARNING]
-    assert torch("2.12.0+cu130", build="CUDA 13.0", nccl="2.28.3") == [Severity.OK, Severity.OK]
-
-
-@pytest.mark.parametrize(
-    ("card", "expected"),
-    [
-        ({}, Severity.OK),
-        ({"tflops": 200.0}, Severity.WARNING),
-        ({"memory_tbs": 1.0}, Severity.WARNING),
-        ({"is_right": False}, Severity.FAILURE),
-        ({"error": "CUDA error: out of memory"}, Severity.FAILURE),
-        ({"name": "NVIDIA X9000"}, Severity.NOTE),
-    ],
-)
-def test_what_a_gpu_computes_is_held_to_its_data_sheet(card: dict[str, Any], expected: Severity) -> None:
-    h200 = {"name": "NVIDIA H200", "error": "", "is_right": True, "tflops": 700.0, "memory_tbs": 4.1, **card}
-    assert severities(compute.judge(compute.ComputeFacts("CUDA", "", [h200]), ASKED)) == [expected]
-
-
-def test_gpus_that_are_on_the_bus_and_without_a_driver() -> None:
-    (found,) = driver.judge(driver.DriverFacts({driver.NVIDIA: 8}, error="Driver Not Loaded"), ASKED)
-    assert found.severity == Severity.FAILURE
-    assert "8 on the PCI bus" in found.found
-    assert severities(driver.judge(driver.DriverFacts(), ASKED)) == [Severity.NOTE]
-    assert severities(driver.judge(driver.DriverFacts(), Asked(1, "runs", gpus=1))) == [Severity.FAILURE]
-
-
-def test_the_catalogue_knows_the_names_that_drivers_give() -> None:
-    names = {
-        "NVIDIA H200": "H200 SXM",
-        "NVIDIA H100 80GB HBM3": "H100 SXM",
-        "NVIDIA H100 PCIe": "H100 PCIe",
-        "NVIDIA H100 NVL": "H100 NVL",
-        "NVIDIA A100-SXM4-80GB": "A100 80GB SXM",
-        "NVIDIA A100 80GB PCIe": "A100 80GB PCIe",
-        "NVIDIA A100-SXM4-40GB": "A100 40GB SXM",
-        "NVIDIA B200": "B200",
-        "NVIDIA L4": "L4",
-        "NVIDIA L40S": "L40S",
-        "NVIDIA GeForce RTX 4090": "RTX 4090",
-        "NVIDIA GeForce RTX 5090": "RTX 5090",
-        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
-        "Tesla V100-SXM2-32GB": "V100 SXM2",
-        "AMD Instinct MI300X": "MI300X",
-    }
-    assert {name: gpu.name if (gpu := find(name)) else None for name in names} == names
-    assert find("NVIDIA GeForce GTX 1080") is None
-    assert all(gpu.source and gpu.date for gpu in catalogue())
-
-
-@pytest.mark.parametrize(
-    ("expect", "said"),
-    [("B210:8", "did you mean B200?"), ("RTX 4091", "did you mean RTX 4090?"), ("B200:8", ""), ("rtx 6000", "")],
-)
-def test_a_gpu_name_that_the_catalogue_does_not_have(expect: str, said: str, tmp_path: Path) -> None:
-    _, findings = doctor("--expect", expect, "--only", "driver", cwd=tmp_path)
-    notes = [finding for finding in findings if finding["topic"] == "gpu name"]
-    assert [said in finding["do"] for finding in notes] == ([True] if said else [])
-
-
-def test_no_check_may_take_longer_than_the_doctor() -> None:
-    assert max(probe.limit_s for probe in PROBES) + 2 <= 20
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--only", "disc"], "did you mean disk?"),
-        (["--gpus", "-1"], "a number from 0"),
-        (["--checkpoint-gb", "0"], "a size above 0"),
-    ],
-)
-def test_bad_flags(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranks.cli.main import main
-
-    assert main(["doctor", *argv]) == 2
-    assert said in capsys.readouterr().err
