@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import torch
 
+from ranks.chess.board import Board
 from ranks.chess.engine.evaluator import Evaluator
+from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.tables import default_values
+from ranks.chess.players.player import Limits
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.net.nnue import NnueNet
 from ranks.workloads.chess_value.net.quantise import quantise
-from ranks.workloads.chess_value.strength_table import FIRST_RATING, compare, material_values, rated
+from ranks.workloads.chess_value.players.saved_net import SHIPPED, from_files
+from ranks.workloads.chess_value.strength_table import FIRST_RATING, compare, material_values, opener, rated
 
 
 def untrained() -> NnueNet:
@@ -41,3 +45,16 @@ def test_material_is_worth_the_same_on_every_square() -> None:
     assert (values_PKS == values_PKS[:, :, :1]).all()
     pawn, knight, rook, queen = (int(values_PKS[0, kind, 0]) for kind in (0, 1, 3, 4))
     assert pawn < knight < rook < queen
+
+
+def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
+    shipped = from_files(SHIPPED, "a test")
+    assert (SHIPPED / "nnue.safetensors").stat().st_size < 3e6
+    player = opener("shipped", Evaluator.of_net(net_arrays(shipped.weights)), 200)()
+    choice = player.choose(Board(), Limits())
+    assert choice.move in Board().legal_moves()
+    assert choice.score_cp is not None
+    assert abs(choice.score_cp) < 100
+    queen_up = player.choose(Board("rnb1kbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"), Limits())
+    assert queen_up.score_cp is not None
+    assert queen_up.score_cp > 300
