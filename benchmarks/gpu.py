@@ -157,7 +157,7 @@ def main(argv: Sequence[str]) -> int:
     asked = parser.parse_args(argv)
     if asked.part:
         module, _, name = asked.part[0].partition(":")
-        function = getattr(import_module(f"gpu_parts.{module}"), name)
+        function = getattr(import_module(module), name)
         arguments = json.loads(sys.stdin.read())
         Path(asked.part[1]).write_text(json.dumps(function(**arguments)), encoding="utf-8")
         return 0

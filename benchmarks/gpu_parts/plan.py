@@ -29,7 +29,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     parts: list[tuple[str, str, dict[str, Any]]] = []
 
     def add(name: str, function: str, **arguments: Any) -> None:
-        parts.append((name, function, {"device": device, **arguments}))
+        parts.append((name, f"gpu_parts.{function}", {"device": device, **arguments}))
 
     updates = "updates:coloring_updates"
     fastest = "bf16" if gpu else "fp32"
