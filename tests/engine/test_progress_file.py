@@ -51,12 +51,17 @@ def test_the_progress_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("ranks.engine.runs.progress_file.EVERY_S", 0.0)
     config = RunConfig(name="r", runs_dir=tmp_path, threads=1, shards=8)
     world = World.join(config, device="cpu", workload="test")
-    world.session.progress("games", 1, 4)  # without a run nobody hears it
-    with Run.open(Nothing(), world, keep={}) as run:
-        for iteration in run.iterations(2, long=True):
-            world.session.progress("games", 0, 0)
-            assert iteration or not (run.folder.path / "progress.json").exists(), "nothing of nothing is no progress"
-            world.session.progress("games", 1, 4)
-            assert content(run.folder.path) == {"iteration": iteration, "part": "games", "share": 0.25}
-    run.finish()
-    assert not (run.folder.path / "progress.json").exists()
+    try:
+        world.session.progress("games", 1, 4)  # without a run nobody hears it
+        with Run.open(Nothing(), world, keep={}) as run:
+            for iteration in run.iterations(2, long=True):
+                world.session.progress("games", 0, 0)
+                assert iteration or not (run.folder.path / "progress.json").exists(), (
+                    "nothing of nothing is no progress"
+                )
+                world.session.progress("games", 1, 4)
+                assert content(run.folder.path) == {"iteration": iteration, "part": "games", "share": 0.25}
+        run.finish()
+        assert not (run.folder.path / "progress.json").exists()
+    finally:
+        world.leave()
