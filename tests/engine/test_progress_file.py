@@ -56,9 +56,7 @@ def test_the_progress_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         with Run.open(Nothing(), world, keep={}) as run:
             for iteration in run.iterations(2, long=True):
                 world.session.progress("games", 0, 0)
-                assert iteration or not (run.folder.path / "progress.json").exists(), (
-                    "nothing of nothing is none"
-                )
+                assert iteration or not (run.folder.path / "progress.json").exists(), "nothing of nothing is none"
                 world.session.progress("games", 1, 4)
                 assert content(run.folder.path) == {"iteration": iteration, "part": "games", "share": 0.25}
         run.finish()
