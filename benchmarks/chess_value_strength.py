@@ -28,7 +28,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +37,14 @@ from ranks.chess.board import Board
 from ranks.chess.commands.players import make_player
 from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.player import EnginePlayer, EngineSettings
-from ranks.chess.match.game import Conditions
-from ranks.chess.match.match import points
-from ranks.chess.match.net_rating import LADDER, NET, Pair, rate_nets
-from ranks.chess.match.openings import seeded_openings
-from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
+from ranks.chess.match.net_rating import LADDER, NET, rate_nets
+from ranks.chess.match.schedule import Participant
 from ranks.chess.players.player import Choice, Limits, Player
 from ranks.engine.files.jsonl import strict
 from ranks.errors import UserError
-from ranks.progress import ProgressBar
-from ranks.rating.crosstable import Crosstable
 from ranks.rating.elo import estimate
-from ranks.workloads.chess_value.strength_table import material_values
+from ranks.workloads.chess_value.strength_table import material_values, play
 
-OPENING_SEED, MAX_PLIES = 31, 400
 MOVETIME_S = 0.1
 STOCKFISH = (
     "uci:stockfish@1000?Threads=1&Hash=16",
@@ -102,19 +95,7 @@ class Limited:
 
 def match(first: Limited, others: dict[str, Callable[[], Player]], games: int) -> list[dict[str, Any]]:
     """A row for each opponent, and one for the rating on the ladder where they are players of it."""
-    sides = [Participant(name, opener) for name, opener in others.items()]
-    net = Participant(NET, first)
-    tasks = [*pair_tasks([(net, side, games // 2) for side in sides], [*islice(seeded_openings(OPENING_SEED), games)])]
-    crosstable, pairs, plies, forfeits = Crosstable(), list[Pair](), 0, 0
-    cores = len(os.sched_getaffinity(0))
-    with ProgressBar(len(tasks), unit="pairs") as bar:
-        for record in play_pairs(tasks, Conditions(None, Limits()), 0, cores, lambda game: None, MAX_PLIES):
-            with_white, with_black = points(record)
-            crosstable.add(NET, record.task.second.name, with_white, with_black)
-            pairs.append(Pair(record.task.second.name, with_white, with_black))
-            for game in (record.with_white, record.with_black):
-                plies, forfeits = plies + len(game.turns), forfeits + game.forfeited
-            bar.advance()
+    crosstable, pairs = play(Participant(NET, first), others, games // 2)
     rows: list[dict[str, Any]] = []
     for name in others:
         found, played = estimate(crosstable.pentanomial(NET, name)), crosstable.games(NET, name)
@@ -132,7 +113,7 @@ def match(first: Limited, others: dict[str, Callable[[], Player]], games: int) -
         other = others.get(row.get("against", ""))
         if isinstance(other, Limited):
             row["its_move_ms"] = other.mean_ms
-    return [*rows, {"move_ms": first.mean_ms, "mean_plies": plies / max(1, 2 * len(pairs)), "forfeits": forfeits}]
+    return [*rows, {"move_ms": first.mean_ms}]
 
 
 def ladder(player: str, games: int, limits: Limits, others: Sequence[str]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from measure import RESULTS, ROOT
 from pages import renting
 from pages.chess import chess
-from pages.chess_value import value
+from pages.chess_value import chess_value
 from pages.coloring import coloring
 from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
 from pages.on_policy import on_policy
@@ -41,7 +41,7 @@ PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "docs" / "graph-coloring.md": coloring,
     ROOT / "docs" / "stock-trading.md": trading,
     ROOT / "docs" / "chess-core.md": chess,
-    ROOT / "docs" / "chess-value.md": value,
+    ROOT / "docs" / "chess-value.md": chess_value,
     ROOT / "docs" / "on-policy.md": on_policy,
     ROOT / "docs" / "self-play.md": self_play,
     ROOT / "docs" / "chess-spiking.md": spiking,

@@ -11,7 +11,7 @@ from pages.results import machine, newest, origin
 TABLE, STRENGTH, TRAINING = "table_chess-value", "chess_value_strength", "chess_value_training"
 
 
-def value(proofs: Path, benchmarks: Path) -> Iterator[str]:
+def chess_value(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """All tables, each with the command that made it."""
     yield from table(newest(proofs).get(TABLE))
     yield ""

@@ -14,6 +14,7 @@ from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import RatingConfig
 from ranks.workloads.chess_value.matches import matches
+from ranks.workloads.chess_value.matches.budget import nodes_of_label
 from ranks.workloads.chess_value.matches.matches import PAIRS_OF_A_ROUND, SprtResult, ValueMatches
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PairWorker, openings
 
@@ -92,3 +93,7 @@ def test_a_match_waits_for_the_nodes_of_a_whole_one_except_the_last() -> None:
     assert mine.play(0, 1, 1) == {}
     with pytest.raises(pytest.fail.Exception, match="played"):
         mine.play(0, 1, 1, last=True)
+
+
+def test_a_label_costs_what_the_engine_needs_to_forget_and_its_nodes() -> None:
+    assert [nodes_of_label(limit) for limit in ("nodes:1000", "depth:4")] == [2000, 1160]

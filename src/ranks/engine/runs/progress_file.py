@@ -35,7 +35,9 @@ class ProgressFile:
         self._written_s = self._clock()
         with suppress(OSError):
             content = json.dumps({"iteration": iteration, "part": part, "share": round(min(1.0, share), 4)})
-            self._temporary.write_text(content, encoding="utf-8")
+            descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(content)
             os.replace(self._temporary, self._path)
 
     def close(self) -> None:

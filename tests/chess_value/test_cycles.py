@@ -1,0 +1,66 @@
+"""What a cycle makes of few positions, of the last cycle, and of hosts with different engines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from ranks.engine.files.jsonl import read_rows
+from ranks.errors import UserError
+from ranks.workloads.chess_value.config import PRESETS, Config, LabelConfig
+from ranks.workloads.chess_value.labelling import engine_labels
+from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
+from ranks.workloads.chess_value.parts import saved_parts
+from tests.chess_value.tiny import CONFIG, train
+
+
+def test_the_last_cycle_passes_over_the_whole_window_and_more_cycles_lose_no_updates(tmp_path: Path) -> None:
+    cfg = replace(CONFIG, final_passes=2.0)
+
+    def updates() -> list[float]:
+        return [row["cycle/updates"] for row in read_rows(tmp_path / "runs" / "tiny" / "metrics.jsonl")]
+
+    train(tmp_path, cfg=cfg)
+    positions = len(saved_parts(tmp_path / "runs" / "tiny", "positions"))
+    due = positions // cfg.global_batch
+    assert sum(updates()) == due + 2 * positions // cfg.global_batch
+    assert updates()[0] < due
+    events = [event.get("text", "") for event in read_rows(tmp_path / "runs" / "tiny" / "events.jsonl")]
+    assert any("give more --games" in text for text in events), "twenty updates are few"
+    train(tmp_path, cfg=replace(cfg, iterations=3))
+    added = len(saved_parts(tmp_path / "runs" / "tiny", "positions")) - positions
+    assert updates()[2] >= added // cfg.global_batch + 2 * (positions + added) // cfg.global_batch - 1
+
+
+def test_the_schedule_ends_with_the_updates_of_full_cycles() -> None:
+    cfg = PRESETS["cpu"]()
+    trained = cfg.iterations * cfg.max_positions * 0.95
+    assert cfg.full_updates == int((4 + 8) * trained / 2048)
+    assert replace(cfg, window=200_000).full_updates == int((4 * trained + 8 * 200_000) / 2048)
+    assert Config().full_updates > 1000
+    with pytest.raises(UserError, match="--final-passes -1"):
+        replace(cfg, final_passes=-1.0)
+
+
+def test_hosts_with_different_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[bool] = []
+    teacher = SimpleNamespace(about="Stockfish 15.1, depth:4", close=lambda: closed.append(True))
+    monkeypatch.setattr(engine_labels, "on_every_rank", lambda world, make: teacher)
+
+    def world(other: str) -> Any:
+        def gather(mine: Any) -> list[Any]:
+            return [0, 0] if isinstance(mine, int) else [mine, other]
+
+        places = SimpleNamespace(local_rank=0)
+        comm = SimpleNamespace(gather_objects=gather)
+        return SimpleNamespace(device=torch.device("cpu"), size=2, rank=0, process_env=places, comm=comm)
+
+    assert EngineLabels(LabelConfig(), world("Stockfish 15.1, depth:4")).identity == "Stockfish 15.1, depth:4"
+    with pytest.raises(UserError, match=r"they differ: Stockfish 15.1, depth:4; Stockfish 16, depth:4"):
+        EngineLabels(LabelConfig(), world("Stockfish 16, depth:4"))
+    assert closed == [True]
