@@ -79,8 +79,13 @@ def test_an_export_without_space_is_one_error_and_the_older_one_stays(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
+def flipped(content: bytes) -> bytes:
+    """With another last byte."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
 DAMAGED_EXPORTS: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "weights flipped": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-1] + b"?"), "its sha256 is"),
+    "weights flipped": ("model.safetensors", lambda p: p.write_bytes(flipped(p.read_bytes())), "its sha256 is"),
     "weights endless": ("model.safetensors", lambda p: (p.unlink(), p.symlink_to("/dev/zero")), "not a regular file"),
     "weights a FIFO": ("model.safetensors", lambda p: (p.unlink(), os.mkfifo(p)), "not a regular file"),
     "weights missing": ("model.safetensors", Path.unlink, "missing"),
