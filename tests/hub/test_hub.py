@@ -17,6 +17,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.cli.main import main
 from ranks.engine.export.load_export import load_export
+from tests.engine.test_export import flipped
 from tests.toys import images
 
 from .local_hub import TOKEN, LocalHub
@@ -198,9 +199,7 @@ def test_bad_repositories_are_refused_and_leave_nothing(hub: LocalHub, trained: 
 def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp_path: Path, say: Say) -> None:
     published(hub, trained, say)
     for name in ("model.safetensors", "model.py", "ranks.json", "README.md"):
-        hub.harm_download = lambda file, content, name=name: (
-            content[:-1] + bytes([content[-1] ^ 1]) if file == name else content
-        )
+        hub.harm_download = lambda file, content, name=name: flipped(content) if file == name else content
         code, _, err = say("fetch", REPO)
         assert code == 2
         assert f"me/toy is damaged: {name}: its " in err
@@ -209,9 +208,7 @@ def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp
     assert say("fetch", REPO)[0] == 2, "a file that ends early"
     hub.harm_download = lambda name, content: content
     for name in ("model.safetensors", "model.py"):
-        hub.harm_commit = lambda file, content, name=name: (
-            content[:-1] + bytes([content[-1] ^ 1]) if file == name else content
-        )
+        hub.harm_commit = lambda file, content, name=name: flipped(content) if file == name else content
         code, _, err = say("publish", str(trained), "--to", "me/other")
         assert code == 2
         assert f"the sha256 of {name} in me/other is " in err
