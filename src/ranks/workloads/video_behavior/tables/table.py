@@ -25,6 +25,7 @@ from ranks.workloads.video_behavior.clips.cut import ClipCutter
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.clips.prepare import cache_folder, rendered_frames
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, RenderedConfig
+from ranks.workloads.video_behavior.renderer.rendered_study import renderer_sha256
 from ranks.workloads.video_behavior.tables.baselines import energy_f1, majority_f1, shuffled_in_time, split_by_clip
 from ranks.workloads.video_behavior.tables.task import (
     TrainedNet,
@@ -127,6 +128,7 @@ def table(quick: bool = False, seeds: int | None = None) -> dict[str, Any]:
             "seeds": settings.seeds,
             "training of a net": f"{cfg.iterations:,} updates of {cfg.global_batch} clips, {minutes:.1f} minutes",
             "clips": f"{cfg.clips.frames} x {cfg.clips.size} x {cfg.clips.size}",
+            "the renderer": f"sha256 {renderer_sha256()[:12]}",
             "the study of the training": f"seed {cfg.rendered.seed}, sha256 {data.sha256[:12]}",
             "the study of the figures": f"seed {drawn.seed}, drawn after the trainings, sha256 {fresh.sha256[:12]}",
         },
