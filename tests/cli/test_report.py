@@ -13,7 +13,7 @@ from ranks.cli.main import main
 
 def test_the_page_of_a_run(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = trained / "runs" / "spirals" / "events.jsonl"
-    warning = {"event": "warning", "iteration": 3, "time_s": 1.0, "text": "<script>alert(1)</script> & more"}
+    warning = {"event": "warning", "iteration": 3, "time": 1e9, "text": "<script>alert(1)</script> & more"}
     events.write_text(events.read_text() + json.dumps(warning) + "\n{torn")
     use = [{"time": 1e9 + 5 * n, "iteration": n, "use/rank0/cpu_percent": 90.0 + n} for n in range(3)]
     (trained / "runs" / "spirals" / "telemetry.jsonl").write_text("".join(json.dumps(row) + "\n" for row in use))

@@ -56,6 +56,20 @@ def test_a_crash_and_a_resume_give_the_straight_run_and_each_iteration_once(runs
     assert [s["event"] for s in sessions] == ["opened", "failed", "resumed", "finished"]
 
 
+def test_events_have_the_time_of_the_day_also_after_a_pause(runs: RunConfig) -> None:
+    with pytest.raises(Crash):
+        train(runs, crash_at=7)
+    sessions = runs.runs_dir / "r" / "sessions.jsonl"
+    resumed_at = time.time()
+    train(runs)
+    (ended_at,) = (session["time"] for session in read_rows(sessions) if session["event"] == "finished")
+    events = read_rows(runs.runs_dir / "r" / "events.jsonl")
+    (again,) = (n for n, event in enumerate(events) if event["event"] == "resumed")
+    assert all(event["time"] < resumed_at for event in events[:again])
+    assert all(resumed_at < event["time"] for event in events[again:])
+    assert all(event["time"] <= ended_at for event in events[:-1])
+
+
 def test_more_iterations_continue_a_finished_run(runs: RunConfig) -> None:
     cfg = replace(CONFIG, optim=replace(CONFIG.optim, schedule_updates=20))
     assert train(runs, cfg).iteration == 12

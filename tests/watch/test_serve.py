@@ -173,7 +173,7 @@ def test_a_resumed_run_replaces_the_rows_that_were_cut_back(tmp_path: Path) -> N
         assert dict(cut["tiles"])["iterations"] == "5 of 40"
         (loss,) = (points for name, _, points, _ in cut["curves"] if name == "train/loss")
         assert [point[0] for point in loss] == [1, 2, 3, 4, 5]
-        write_rows(folder / "events.jsonl", [{"event": "warning", "time_s": 1.0, "iteration": 2, "text": "odd"}])
+        write_rows(folder / "events.jsonl", [{"event": "warning", "time": 1e9 + 1, "iteration": 2, "text": "odd"}])
         after = data(get, cut["next"])
         assert not after["reset"]
         assert [row[1:] for row in after["history"]][1] == ["warning", "iteration 2: odd"]
@@ -214,7 +214,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     folder = make_run(
         tmp_path / name, metrics(1, 3, **{f"train/{HOSTILE}": 1.0, "__proto__/x": 2.0, "a\x1b[2J/b": 1.0})
     )
-    write_rows(folder / "events.jsonl", [{"event": "warning", "time_s": 1.0, "iteration": HOSTILE, "text": HOSTILE}])
+    write_rows(folder / "events.jsonl", [{"event": "warning", "time": 1e9 + 1, "iteration": HOSTILE, "text": HOSTILE}])
     with served(folder) as get:
         page_of, page = get("/")
         data_of, content = get("/data")

@@ -156,12 +156,10 @@ class RunFacts:
                 yield at, what, str(session.get("text", ""))[:300] if what in NOTICES else facts
 
     def _run_events(self) -> Iterator[tuple[float, str, str]]:
-        """Warnings and skipped updates have the time of training; the first session's start is added."""
-        start = next((at for session in self.sessions if (at := number(session, "time")) is not None), None)
         for event in self.events:
-            at, what = number(event, "time_s"), str(event.get("event"))
-            if start is not None and at is not None and what in RUN_EVENTS:
-                yield start + at, what, f"iteration {event.get('iteration')}: {str(event.get('text', ''))[:300]}"
+            at, what = number(event, "time"), str(event.get("event"))
+            if at is not None and what in RUN_EVENTS:
+                yield at, what, f"iteration {event.get('iteration')}: {str(event.get('text', ''))[:300]}"
 
 
 def last_state(newest_first: Iterable[JsonRow], in_use: bool | None) -> str:

@@ -299,4 +299,4 @@ class Run:
         self._saves.unlogged_s += time.perf_counter() - start
 
     def _emit(self, event: dict[str, Any]) -> None:
-        self._log.event({**event, "iteration": self.iteration, "time_s": self.time_s})
+        self._log.event({**event, "iteration": self.iteration, "time_s": self.time_s, "time": time.time()})
