@@ -5,13 +5,18 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import ranks
 from ranks import __version__
 from ranks.chess.commands import match_options
+from ranks.chess.commands.players import PLAYERS
+from ranks.chess.engine.nnue.weights import random_weights, save_weights
 from ranks.chess.pgn import read_games
 from ranks.cli.main import main
 
@@ -77,6 +82,59 @@ def test_a_ladder_with_another_player_under_the_same_spec_is_refused(
     assert f"random: sha256 was {before}, is f00; greedy: sha256 was {before}, is f00" in capsys.readouterr().err
 
 
+def refused_after(change: Callable[[], object], player: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Start a ladder in the current folder, resume it, change something, resume it again. Returns the error."""
+    command = ["chess", "ladder", "pool", "--player", player, "--player", "random"]
+    command += ["--games-per-pair", "2", "--max-plies", "10"]
+    assert main(command) == 0
+    assert main(command) == 0
+    games = Path("pool/pairs.jsonl").read_bytes()
+    change()
+    capsys.readouterr()
+    assert main(command) == 2
+    assert Path("pool/pairs.jsonl").read_bytes() == games
+    return capsys.readouterr().err
+
+
+def test_a_ladder_with_another_net_of_the_engine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = tmp_path / "net" / "nnue.safetensors"
+    net.parent.mkdir()
+    save_weights(net, random_weights(16, seed=1))
+    word = "engine:net?nodes=20"
+    error = refused_after(lambda: save_weights(net, random_weights(16, seed=2)), word, capsys)
+    assert f"{word}: sha256 was " in error
+    assert "random: sha256" not in error
+
+
+def test_a_ladder_with_another_file_of_a_uci_engine_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its script, or a net that an option names."""
+    monkeypatch.chdir(tmp_path)
+    script, net = tmp_path / "mayfly.py", tmp_path / "net.bin"
+    script.write_text(DIES)
+    net.write_text("1")
+    word = f"uci:{sys.executable} -S {script}@50?EvalFile={net}"
+    assert "sha256 was " in refused_after(lambda: net.write_text("2"), word, capsys)
+    net.write_text("1")
+    script.write_text(DIES + "# another version\n")
+    assert main(["chess", "ladder", "pool", "--player", word, "--player", "random", "--max-plies", "10"]) == 2
+    assert "sha256 was " in capsys.readouterr().err
+
+
+def test_the_hash_of_our_players_covers_their_factories() -> None:
+    package = Path(ranks.__file__).parent
+    for name, factory in PLAYERS.items():
+        found = find_spec(factory.partition(":")[0])
+        assert found is not None
+        assert found.origin is not None
+        source = Path(found.origin).relative_to(package).as_posix()
+        assert name == "uci" or source.startswith(match_options.OUR_SOURCES), source
+
+
 MATCH = "chess match --player random --player greedy"
 
 
@@ -138,7 +196,8 @@ DIES = """
 import sys
 for line in sys.stdin:
     if line.startswith("uci\\n"):
-        print("id name Mayfly 1.0\\noption name Skill type spin default 3 min 1 max 9\\nuciok", flush=True)
+        print("id name Mayfly 1.0\\noption name Skill type spin default 3 min 1 max 9\\n"
+              "option name EvalFile type string default none\\nuciok", flush=True)
     if line.startswith("isready"):
         print("readyok", flush=True)
     if line.startswith("go"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from ranks.chess.players.spec import PlayerSpec
 from ranks.chess.uci.player import UciPlayer
 from ranks.errors import UserError
 
-OUR_SOURCES = ("chess/board.py", "chess/core/", "chess/players/", "search/")
+OUR_SOURCES = ("chess/board.py", "chess/core/", "chess/engine/", "chess/players/", "search/")
 """The source files of our own players."""
 
 
@@ -38,7 +39,7 @@ def participants(specs: Sequence[str]) -> list[Participant]:
         player = spec.make()
         if isinstance(player, UciPlayer):
             name = engine_name(player, spec.options)
-            program, digest = player.program, hashlib.sha256(player.executable.read_bytes()).hexdigest()
+            program, digest = player.program, files_sha256(player.files)
         else:
             name, program = text, f"ranks {__version__}"
             digest = source_sha256(spec, getattr(player, "weights_sha256", ""))
@@ -56,15 +57,26 @@ def engine_name(player: UciPlayer, options: Mapping[str, str]) -> str:
     return ", ".join([player.program, *nodes, *given])
 
 
+def files_sha256(paths: Iterable[Path]) -> str:
+    """The hash of the content of files that one can read, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        if os.access(path, os.R_OK):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def source_sha256(spec: PlayerSpec, weights_sha256: str = "") -> str:
     """The hash of a player's source, and of its weights where it has the attribute `weights_sha256`.
 
     It covers our own players, and the file of a factory from another module. Other files that such
     a factory reads (further modules) are not part of it."""
-    if spec.name in PLAYERS:
+    source = b""
+    if spec.name not in PLAYERS:
+        found = find_spec(spec.factory.split(":")[0])
+        source = Path(found.origin).read_bytes() if found and found.origin else b""
+    elif not weights_sha256:
         return our_sha256()
-    found = find_spec(spec.factory.split(":")[0])
-    source = Path(found.origin).read_bytes() if found and found.origin else b""
     return hashlib.sha256(our_sha256().encode() + source + weights_sha256.encode()).hexdigest()
 
 

@@ -58,9 +58,10 @@ class UciPlayer:
         return self._client.name
 
     @property
-    def executable(self) -> Path:
-        """The executable file."""
-        return Path(self._command[0])
+    def files(self) -> list[Path]:
+        """The executable file, and the files that its arguments and options name, such as a script or a net."""
+        named = [*self._command[1:], *self._options.values()]
+        return [Path(self._command[0]), *(Path(text) for text in named if os.path.isfile(text))]
 
     def new_game(self, seed: int) -> None:
         if not self._client.alive:

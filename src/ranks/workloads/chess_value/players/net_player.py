@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable
 
 import numpy as np
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -40,6 +42,24 @@ class ValueEvaluator:
             value_B[rows_L] = (2 * torch.sigmoid(logit_L) - 1).float().cpu().numpy()
         return uniform_evaluator(leaves)._replace(value_B=value_B)
 
+    def weights_sha256(self) -> str:
+        """The hash of the weights, with their names and shapes."""
+        weights = {name: tensor.cpu().contiguous() for name, tensor in self._model.state_dict().items()}
+        return hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
+
+
+class ValuePlayer(SearchPlayer):
+    """Plays the move that the tree search with a value net chooses."""
+
+    def __init__(self, name: str, evaluator: ValueEvaluator, config: SearchConfig) -> None:
+        super().__init__(name, evaluator, config)
+        self._net = evaluator
+
+    @property
+    def weights_sha256(self) -> str:
+        """What tells apart two states of a player with the same spec."""
+        return self._net.weights_sha256()
+
 
 def kind_of(model: nn.Module) -> Kind:
     """Which kind of net a model is."""
@@ -57,7 +77,7 @@ def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None =
     device = next(frozen.parameters()).device
     evaluator = ValueEvaluator(frozen, kind_of(frozen), device)
     config = SearchConfig(simulations=nodes or 1, count_reused=True)
-    return lambda: SearchPlayer(name, evaluator, config)
+    return lambda: ValuePlayer(name, evaluator, config)
 
 
 def open_quantised(weights: NnueWeights | None, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
