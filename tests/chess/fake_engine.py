@@ -42,7 +42,7 @@ for line in sys.stdin:
         if fault == "dies at ucinewgame": sys.exit(3)
     elif words[0] == "go":
         moves = line.split()
-        if fault == "hangs": time.sleep(60)
+        if fault == "hangs": open(sys.argv[2] + ".hangs", "w").close(); time.sleep(60)
         if fault == "dies": sys.exit(3)
         if fault == "crashes": os.kill(os.getpid(), signal.SIGSEGV)
         if fault == "closes its output": os.close(1); time.sleep(60)

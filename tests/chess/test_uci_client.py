@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from ranks.chess.uci.timeouts import SearchDeadline, Timeouts
 from ranks.errors import UserError
 
 from .fake_engine import SHORT_TIMEOUTS, TIMEOUTS, command, processes_of, written, zombies
+from .uci_conversation import Conversation
 
 
 @pytest.fixture
@@ -188,23 +190,47 @@ def test_an_engine_that_reads_and_writes_much_at_once_does_not_block(tmp_path: P
         [process.next_line(60.0) for _ in range(100)]
 
 
-def test_an_engine_ends_with_the_process_that_started_it(fake: Path) -> None:
-    """`kill -9` of the parent, which has no time to clean up."""
-    code = """
-import sys, time
-from ranks.chess.uci.engine_process import EngineProcess
-process = EngineProcess(sys.argv[1:], dies_with_us=True)
-process.send("uci\\n")
-print(process.next_line(60.0), flush=True)
-time.sleep(60)
-"""
-    argv = [sys.executable, "-c", code, *command(fake, "ignores quit")]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
-        assert parent.stdout is not None
-        assert b"Fake engine" in parent.stdout.readline()
+def kill_while_it_hangs(argv: list[str], fake: Path) -> None:
+    """Start a command whose engine hangs, `kill -9` the command meanwhile, and wait for the end of the engine."""
+    hanging = fake.with_name("options.txt.hangs")
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as parent:
+        while not hanging.exists():
+            assert parent.poll() is None
+            time.sleep(0.02)
+        assert processes_of(fake)
         parent.kill()
     for _ in range(500):
         if not processes_of(fake):
             break
         time.sleep(0.02)
+    assert processes_of(fake) == []
+
+
+RESTARTED = """
+import sys
+from ranks.chess.board import Board
+from ranks.chess.players.player import Limits
+from ranks.chess.uci.player import UciPlayer
+player = UciPlayer("uci:fake", sys.argv[1:], {})
+player.close()
+player.new_game(0)
+player.choose(Board(), Limits(nodes=1))
+"""
+
+
+def test_a_restarted_engine_that_hangs_ends_with_the_process_that_started_it(fake: Path) -> None:
+    kill_while_it_hangs([sys.executable, "-c", RESTARTED, *command(fake, "hangs")], fake)
+
+
+def test_an_engine_that_hangs_in_a_match_ends_with_the_match(fake: Path) -> None:
+    word = f"uci:{shlex.join(command(fake, 'hangs'))}@1"
+    match = ["chess", "match", "--player", word, "--player", "random", "--rounds", "1"]
+    kill_while_it_hangs([sys.executable, "-m", "ranks", *match], fake)
+
+
+def test_an_engine_behind_our_own_outlives_its_loading(fake: Path) -> None:
+    """Our engine creates its player in a thread."""
+    with Conversation(lambda: UciPlayer("uci:fake", command(fake, "none"), {}, nodes=1, timeouts=TIMEOUTS)) as gui:
+        gui.ask("isready", "readyok")
+        assert gui.ask("go nodes 1", "bestmove")[-1].startswith("bestmove e2e4")
     assert processes_of(fake) == []

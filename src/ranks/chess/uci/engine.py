@@ -3,7 +3,8 @@
 This module imports nothing heavy, so `uciok` is sent at once while the player loads.
 
     reader thread     puts the lines of stdin into a queue
-    loader thread     imports and compiles, then creates the player
+    loader thread     imports and compiles, creates the player, and waits for the end: an engine that the player has
+                      started dies with this thread
     main thread       handles one command after the other; `isready`, `position` and `go` wait for the loader
     search thread     one for each `go`, until it has printed its bestmove
 
@@ -69,7 +70,7 @@ class Engine:
         self._writing = threading.Lock()
         self._player: Player | None = None
         self._error: BaseException | None = None
-        self._loaded = threading.Event()
+        self._loaded, self._ended = threading.Event(), threading.Event()
         self._board: Board | None = None
         self._refused = False
         self._options = {option.name.lower(): option.default for option in OPTIONS}
@@ -92,6 +93,7 @@ class Engine:
         finally:
             if self._player is not None and not self.loading:
                 self._player.close()
+            self._ended.set()
 
     @property
     def loading(self) -> bool:
@@ -268,6 +270,7 @@ class Engine:
             self._end()
         finally:
             self._loaded.set()
+        self._ended.wait()
 
     def _say(self, text: str) -> None:
         self._write(f"info string {text}")

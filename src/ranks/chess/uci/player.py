@@ -22,9 +22,10 @@ INSTALLERS = {"apt": "sudo apt install", "brew": "brew install", "dnf": "sudo dn
 
 
 class UciPlayer:
-    """Plays the moves of a UCI engine.
+    """Plays the moves of a UCI engine, which dies with the thread that starts it (Linux).
 
-    `nodes`, if given, limits every move and replaces all other limits."""
+    That is the thread that creates the player, and that of `new_game` where the engine had died. `nodes`, if given,
+    limits every move and replaces all other limits."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class UciPlayer:
         self.name, self.nodes = name, nodes
         self._command, self._options, self._timeouts = list(command), dict(options), timeouts
         try:
-            self._client = UciClient(self._command, timeouts)
+            self._client = self._start()
         except Forfeit as fault:
             do = "check that the command is a UCI engine: type it, then `uci`; it answers `uciok`"
             raise UserError(f"the player '{name}'", f"the engine {fault}", do) from fault
@@ -66,7 +67,7 @@ class UciPlayer:
     def new_game(self, seed: int) -> None:
         if not self._client.alive:
             self._client.kill()
-            self._client = UciClient(self._command, self._timeouts)
+            self._client = self._start()
             self._set_options(self._client)
         self._client.new_game()
 
@@ -81,6 +82,9 @@ class UciPlayer:
 
     def close(self) -> None:
         self._client.close()
+
+    def _start(self) -> UciClient:
+        return UciClient(self._command, self._timeouts, dies_with_us=True)
 
     def _set_options(self, client: UciClient) -> None:
         for given, value in self._options.items():
