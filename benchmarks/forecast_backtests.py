@@ -22,7 +22,7 @@ from measure import RESULTS, origin, write_result
 
 from ranks.engine.liveness.beats import Collective
 from ranks.hardware.catalogue import links
-from ranks.hardware.catalogue.gpus import Gpu, find
+from ranks.hardware.catalogue.gpus import Gpu, by_name
 from ranks.hardware.forecast.job import iteration_interval
 from ranks.hardware.forecast.replay import replay
 from ranks.hardware.forecast.trace import Call, IterationTrace
@@ -86,7 +86,7 @@ def of_link(gpu: Gpu, row: links.Bandwidth, link: Link, assumed: str) -> BackTes
 
 def sizes_of_b200() -> Iterator[BackTest]:
     """Of 8 B200 only the largest size is known: what are the smaller ones?"""
-    b200 = known("B200")
+    b200 = by_name("B200")
     smaller = [row for row in links.bandwidths("B200") if row.num_gpus == 8][:-1]
     with without(frozenset(smaller)):
         link = links.catalogued_link(b200, 8)
@@ -97,7 +97,7 @@ def sizes_of_b200() -> Iterator[BackTest]:
 def numbers_of_gpus() -> Iterator[BackTest]:
     """A number of GPUs is unknown; its neighbours are known."""
     for name in ("H200 SXM", "B200", "RTX 5090"):
-        gpu = known(name)
+        gpu = by_name(name)
         rows = [row for row in links.bandwidths(name) if row.num_gpus <= links.MOST_GPUS]
         for number in sorted({row.num_gpus for row in rows}):
             of_number = [row for row in rows if row.num_gpus == number]
@@ -112,7 +112,7 @@ def numbers_of_gpus() -> Iterator[BackTest]:
 def unlike_cards() -> Iterator[BackTest]:
     """Cards of which one row is known: that of PCIe by the rule for PCIe, one size by the others."""
     for name in ("A100 80GB PCIe", "MI300X"):
-        gpu = known(name)
+        gpu = by_name(name)
         for row in links.bandwidths(name):
             if row.source.startswith("derived"):
                 continue
@@ -124,16 +124,10 @@ def unlike_cards() -> Iterator[BackTest]:
 
 def nodes_of_b200() -> Iterator[BackTest]:
     """Four machines: the catalogue's rule for an Ethernet, by the stated rate of a GPU's network card."""
-    b200 = known("B200")
+    b200 = by_name("B200")
     for row in links.bandwidths("B200"):
         if row.num_gpus == 32:
             yield of_link(b200, row, links.network_link(400.0), "a ring over 400 Gbit/s of Ethernet")
-
-
-def known(name: str) -> Gpu:
-    gpu = find(name)
-    assert gpu is not None, name
-    return gpu
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------
@@ -171,8 +165,8 @@ def sharded_iteration(work_s: float, num_ranks: int) -> IterationTrace:
 
 def sharded_runs() -> Iterator[BackTest]:
     """Llama 3.1 8B on 128 H100, from its time on 8 of them."""
-    h100 = known("NVIDIA H100 80GB HBM3")
-    inside, measured = links.catalogued_link(h100, 8), links.catalogued_link(known("B200"), 32)
+    h100 = by_name("NVIDIA H100 80GB HBM3")
+    inside, measured = links.catalogued_link(h100, 8), links.catalogued_link(by_name("B200"), 32)
     assert inside is not None
     assert measured is not None
     ways = {

@@ -80,18 +80,58 @@ def test_the_catalogue_knows_the_names_that_drivers_give() -> None:
         "NVIDIA A100-SXM4-80GB": "A100 80GB SXM",
         "NVIDIA A100 80GB PCIe": "A100 80GB PCIe",
         "NVIDIA A100-SXM4-40GB": "A100 40GB SXM",
+        "A100-SXM-80GB": "A100 80GB SXM",
+        "A100-PCIE-40GB": "A100 40GB PCIe",
+        "NVIDIA H200 NVL": "H200 NVL",
         "NVIDIA B200": "B200",
         "NVIDIA L4": "L4",
         "NVIDIA L40S": "L40S",
         "NVIDIA GeForce RTX 4090": "RTX 4090",
         "NVIDIA GeForce RTX 5090": "RTX 5090",
         "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
-        "Tesla V100-SXM2-32GB": "V100 SXM2",
+        "Tesla V100-SXM2-32GB": "V100 32GB SXM2",
+        "Tesla V100-SXM2-16GB": "V100 16GB SXM2",
+        "Tesla V100-PCIE-32GB": "V100 32GB PCIe",
+        "Tesla V100-PCIE-16GB": "V100 16GB PCIe",
+        "Tesla V100S-PCIE-32GB": "V100S PCIe",
+        "Tesla T4": "T4",
+        "NVIDIA A10": "A10",
         "AMD Instinct MI300X": "MI300X",
+        "AMD Instinct MI325X OAM": "MI325X",
     }
     assert {name: gpu.name if (gpu := find(name)) else None for name in names} == names
-    assert find("NVIDIA GeForce GTX 1080") is None
+    assert {gpu.name for gpu in catalogue()} == {*names.values()}
     assert all(gpu.source and gpu.date for gpu in catalogue())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA GeForce GTX 1080",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 5090 Laptop GPU",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "NVIDIA A100-SXM-64GB",
+        "Tesla V100-SXM3-32GB",
+        "NVIDIA H100 80GB HBM2e",
+        "NVIDIA GH200 480GB",
+        "NVIDIA GB200",
+        "NVIDIA A10G",
+        "NVIDIA L40",
+        "NVIDIA",
+        "",
+    ],
+)
+def test_a_card_like_one_of_the_catalogue_is_unknown(name: str) -> None:
+    assert find(name) is None
+
+
+def test_a_healthy_v100_of_16_gb_is_no_alarm() -> None:
+    """It was once taken for the V100 of 32 GB."""
+    card = {"name": "Tesla V100-SXM2-16GB", "memory": 16160 * 2**20, "used": 0, "users": [], "slowed": [], "ecc": 0}
+    facts = driver.DriverFacts({driver.NVIDIA: 1}, "580.1", "13.0", "", [{**card, "width": 16, "max_width": 16}])
+    assert severities(driver.judge(facts, ASKED)) == [Severity.OK]
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,15 @@ def test_a_bridge_joins_two_gpus_only() -> None:
     assert busbw_gbs("a100 pcie", 8, GIB) < 21
 
 
+def test_a_pcie_card_has_no_link_of_its_sxm_sister() -> None:
+    assert link("A100-PCIE-40GB", 8).name == "PCIe 4, 8x A100 40GB PCIe"
+    assert busbw_gbs("a100-pcie-40gb", 8, GIB) < 20
+    assert busbw_gbs("a100-40gb", 8, 16 * GIB) == pytest.approx(215)
+
+
 def test_unknown_links_are_none() -> None:
     assert catalogued_link(by_name("v100"), 8) is None
+    assert catalogued_link(by_name("h200 nvl"), 4) is None
     assert catalogued_link(by_name("h100"), 16) is None
     assert catalogued_link(by_name("rtx4090"), 16) is None
     assert catalogued_link(replace(by_name("h200"), name="H900"), 8) is None

@@ -53,6 +53,11 @@ def skypilot_price(folder: Path, row: str) -> Price:
         ("l4", "L4"),
         ("L40S", "L40S"),
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("h200 nvl", "H200 NVL"),
+        ("v100", "V100 32GB SXM2"),
+        ("v100-16gb", "V100 16GB SXM2"),
+        ("V100 PCIe", "V100 32GB PCIe"),
+        ("A100-PCIE-40GB", "A100 40GB PCIe"),
     ],
 )
 def test_a_gpu_by_the_name_that_a_person_types(typed: str, name: str) -> None:
@@ -114,6 +119,7 @@ def test_the_price_of_a_machine_is_divided_by_its_gpus(tmp_path: Path) -> None:
         (f"2x_A100-80GB_SECURE,A100-80GB,2,16,234,{info(80, 160)},US,2.78,2.78", "A100 80GB SXM"),
         (f"1x-RTX_6000Ada,RTX6000-Ada,1,32,64,{info(49140, 49140)},JP,0.37,0.00", "RTX 6000 Ada"),
         (f"g6.xlarge,L4,1,4,16,{info(22888, 22888)},us,0.80,0.30", "L4"),
+        (f"p3.2xlarge,V100,1,8,61,{info(16384, 16384)},us,3.06,0.92", "V100 16GB SXM2"),
         ("hyperstack__8xH100_80GB__NVLINK,H100,8,252,1440,,CA,15.6,", "H100 SXM"),
         ("no-info,B200,8,4,16,,us,44.00,", "B200"),
     ],
@@ -132,7 +138,7 @@ def test_rows_without_a_known_gpu_or_price_are_skipped_and_counted(tmp_path: Pat
     rows = [
         "cpu-small,,0,4,16,,eu,0.009,",
         f"1B300.30V,B300,1,30,275,{info(268288, 268288)},FIN,6.99,2.4",
-        f"8x-V100,V100,8,32,64,{info(16384, 131072)},SE,0.85,",  # the catalogue's V100 has 32 GB
+        f"8x-V100,V100,8,32,64,{info(24576, 196608)},SE,0.85,",  # no V100 has 24 GB
         f"1x-RTX_4090,RTX4090,1,32,64,{info(49140, 49140)},HK,0.40,",  # a changed card with 48 GB
         f"gr6f,L4,0.5,8,64,{info(11444, 11444)},us,0.50,",
         f"none,L4,1,8,64,{info(22888, 22888)},us,,0.00",

@@ -17,6 +17,8 @@ OPTIONAL = {"rtx", "sxm", "pcie", "nvl"}
 MOST_CARDS = 64
 """Of a list of cards."""
 MAKERS = re.compile(r"nvidia|amd|geforce|tesla|instinct|hbm3e?|hbm2e?")
+BRANDS = {"nvidia", "amd", "geforce", "tesla", "instinct", "oam"}
+"""Words in a driver's name that tell no two cards apart."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Gpu:
 
     name: str
     words: tuple[str, ...]
-    """All of them stand in the name that the driver gives, in small letters."""
+    """Of the name that the driver gives, in small letters and without the brands. It has no others."""
     memory_gb: float
     bf16_tflops: float
     memory_tbs: float
@@ -39,9 +41,9 @@ class Gpu:
 
 @functools.cache
 def catalogue() -> tuple[Gpu, ...]:
-    """All known GPUs, those with more words first."""
+    """All known GPUs."""
     with FILE.open(encoding="utf-8", newline="") as file:
-        rows = [
+        return tuple(
             Gpu(
                 row["name"],
                 tuple(row["words"].split()),
@@ -54,14 +56,17 @@ def catalogue() -> tuple[Gpu, ...]:
                 row["date"],
             )
             for row in csv.DictReader(file)
-        ]
-    return tuple(sorted(rows, key=lambda gpu: -len(gpu.words)))
+        )
 
 
 def find(name: str) -> Gpu | None:
-    """The GPU that the driver calls `name`, such as "NVIDIA H100 80GB HBM3"; None for an unknown one."""
-    words = name.lower().replace("-", " ").replace("sxm4", "sxm").split()
-    return next((gpu for gpu in catalogue() if set(gpu.words) <= {*words}), None)
+    """The GPU that the driver calls `name`, such as "NVIDIA H100 80GB HBM3"; None for an unknown one.
+
+    A word too many makes another card: the RTX 4090 Laptop is slower than the RTX 4090, an A100 PCIe has no NVLink, and
+    "A100-SXM4-40GB MIG 1g.5gb" is a part of a card.
+    """
+    words = {*name.lower().replace("-", " ").replace("sxm4", "sxm").split()} - BRANDS
+    return next((gpu for gpu in catalogue() if words == {*gpu.words}), None)
 
 
 def by_name(text: str) -> Gpu:
