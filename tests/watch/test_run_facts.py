@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ranks.watch.run_facts import RowSums, RunFacts
+from tests.watch.test_serve import make_run, write_rows
 
 START = 1e9
 HOUR = 3600.0
@@ -27,3 +32,34 @@ def test_a_warning_after_a_pause_is_listed_after_the_resume() -> None:
     found = list(facts_of(sessions, [warning]).history())
     assert [what for _, what, _ in found] == ["opened", "stopped", "resumed", "warning"]
     assert found[-1][0] == "2001-09-09 11:47:10"
+
+
+FAILED = {"event": "failed", "time": START + 2 * HOUR, "time_s": START + 2 * HOUR}
+GAVE_UP = {"event": "gave_up", "time": START + 2 * HOUR}
+
+
+@pytest.mark.parametrize("ends", [[FAILED], [FAILED, GAVE_UP]])
+def test_a_run_that_failed_has_cost_the_time_until_then(ends: list[dict[str, Any]]) -> None:
+    found = facts_of([{"event": "opened", "time": START}, *ends], sums=RowSums(10, 7000.0, HOUR))
+    assert found.wall_s(START + 99 * HOUR) == 2 * HOUR
+    assert found.goodput(START + 99 * HOUR) == 0.5
+    table = dict(found.facts(3.0, START + 99 * HOUR))
+    assert table["cost"].startswith("6.00 at 3.00 an hour")
+    assert "2 h 00 min in all sessions" in table["time"]
+
+
+def test_a_run_that_was_killed_has_cost_the_time_until_its_last_row() -> None:
+    plan = {"event": "plan", "time": START + 1000, "time_s": 600.0}
+    found = facts_of([{"event": "opened", "time": START}], [plan], sums=RowSums(10, 600.0 + HOUR, HOUR))
+    assert found.wall_s(START + 99 * HOUR) == 1000 + HOUR
+    sampled = replace(found, sampled_at=START + 2 * HOUR)
+    assert sampled.cost(3.0, START + 99 * HOUR) == 6.0, "telemetry goes on in an iteration that takes long"
+    assert replace(sampled, in_use=True).wall_s(START + 3 * HOUR) == 3 * HOUR
+    assert facts_of([{"event": "opened", "time": START}]).wall_s(START + HOUR) == 0.0, "nothing says when it ended"
+
+
+def test_the_newest_sample_is_read_from_the_folder(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "mine", [])
+    write_rows(folder / "telemetry.jsonl", [{"time": START + at} for at in (5.0, HOUR)])
+    found = RunFacts.read(folder, RowSums(), [], [{"event": "opened", "time": START}])
+    assert found.wall_s(START + 99 * HOUR) == HOUR

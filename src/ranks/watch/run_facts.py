@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ranks.engine.files.jsonl import number
-from ranks.engine.runs.folder import RunFolder
-from ranks.engine.runs.sessions import NOTICES, goodput, newest_state, wall_seconds
+from ranks.engine.files.jsonl import last_rows, number
+from ranks.engine.runs.folder import TELEMETRY_FILE, RunFolder
+from ranks.engine.runs.sessions import BEGINS, NOTICES, goodput, newest_state, wall_seconds
 from ranks.progress import duration
 from ranks.watch.lines import JsonRow
 
-BEGINS = ("opened", "resumed")
 SHOWN = (
     "opened",
     "resumed",
@@ -74,13 +73,16 @@ class RunFacts:
     sessions: Sequence[JsonRow]
     in_use: bool | None
     """None where the lock belongs to another user."""
+    sampled_at: float | None = None
+    """Unix time of the newest row of telemetry.jsonl."""
 
     @classmethod
     def read(cls, folder: Path, sums: RowSums, events: Sequence[JsonRow], sessions: Sequence[JsonRow]) -> RunFacts:
-        """Add the settings and the lock to the rows of the three files. Raises UserError where the settings are
-        damaged."""
-        run = RunFolder(folder)
-        return cls(folder.name, run.read_settings(), run.read_run(), sums, events, sessions, run.in_use())
+        """Add the settings, the lock and the newest sample to the rows of the three files. Raises UserError where the
+        settings are damaged."""
+        run, sample = RunFolder(folder), next(last_rows(folder / TELEMETRY_FILE), {})
+        settings, provenance = run.read_settings(), run.read_run()
+        return cls(folder.name, settings, provenance, sums, events, sessions, run.in_use(), number(sample, "time"))
 
     @property
     def plan(self) -> JsonRow:
@@ -100,15 +102,22 @@ class RunFacts:
 
     def wall_s(self, now: float) -> float:
         """From the start of each session to its end, added up; `now` where one is running."""
-        return wall_seconds(self._until(now))
+        return wall_seconds(self.sessions, self._last_sign(now))
 
     def goodput(self, now: float) -> float:
         """The share of the time of all sessions that went into kept iterations."""
-        return goodput(self.sums.kept_s, self._until(now)) or 0.0
+        return goodput(self.sums.kept_s, self.sessions, self._last_sign(now)) or 0.0
 
-    def _until(self, now: float) -> list[JsonRow]:
-        """The sessions; one that is running ends now."""
-        return [*self.sessions, *([{"event": "stopped", "time": now}] if self.in_use else [])]
+    def _last_sign(self, now: float) -> float | None:
+        """When the run was last seen to work: now where it is running; else at the newest row of metrics or telemetry.
+        None where no file says it."""
+        if self.in_use:
+            return now
+        plan_at, planned_s = number(self.plan, "time"), number(self.plan, "time_s")
+        signs = [self.sampled_at] if self.sampled_at is not None else []
+        if plan_at is not None and planned_s is not None:
+            signs.append(plan_at + max(0.0, self.sums.time_s - planned_s))
+        return max(signs, default=None)
 
     def cost(self, price: float, now: float) -> float:
         """Of all sessions, where an hour of the machine costs `price`."""
