@@ -171,6 +171,16 @@ def test_one_busy_gpu_is_named_after_some_samples_with_the_cause() -> None:
     )
 
 
+def test_gpus_that_take_turns_are_no_event_until_one_works_alone() -> None:
+    uneven, rows = UnevenGpus(), {0: beat(5), 1: beat(5)}
+    found: list[int | None] = []
+    for sample, busy in enumerate([0, 1, 0, 1, 1, 1, 1, 0, 0, 0], start=1):
+        uses = {rank: RankUse(gpu_percent=98.0 if rank == busy else 3.0) for rank in rows}
+        notice = uneven.look(sample, uses, rows, {}, ())
+        found.append(notice.rank if notice is not None else None)
+    assert found == [None, None, None, None, None, 1, None, None, None, 0]
+
+
 def test_why_the_other_gpus_are_idle() -> None:
     rows = {0: beat(5), 1: beat(5)}
     mine = WorkSplit(0.1, 0.0, 0.0, 0.0)

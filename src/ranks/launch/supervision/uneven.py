@@ -19,10 +19,12 @@ ALONE = (Phase.EVALUATE, Phase.SAVE, Phase.FINISH)
 
 
 class UnevenGpus:
-    """Looks at each sample once. Says it once, and again after the GPUs were alike."""
+    """Looks at each sample once. Says of a GPU once that it works alone, and again after it did not."""
 
     def __init__(self) -> None:
         self._seen = self._in_a_row = 0
+        self._busy: int | None = None
+        """The rank whose GPU alone was busy in the newest samples."""
 
     def look(
         self,
@@ -37,7 +39,8 @@ class UnevenGpus:
             return None
         self._seen = sample
         busy = busy_alone(uses)
-        self._in_a_row = self._in_a_row + 1 if busy is not None else 0
+        self._in_a_row = self._in_a_row + 1 if busy == self._busy else 1
+        self._busy = busy
         if busy is None or self._in_a_row != IN_A_ROW:
             return None
         percents = {rank: use.gpu_percent or 0.0 for rank, use in uses.items() if use.gpu_percent is not None}
