@@ -13,10 +13,12 @@ ENGINE = """
 import hashlib, os, sys, time
 fault, board, marker = sys.argv[1:4]
 seen, fen = 0, ""
+SPIN = "option name %s type spin default 1 min 1 max 64"
+OPTIONS = SPIN % "Hash", SPIN % "Threads"
 for line in sys.stdin:
     words = line.split()
     if words[0] == "uci":
-        print("id name Small 1.0", "option name Hash type spin default 16 min 1 max 64", "uciok", sep="\\n", flush=True)
+        print("id name Small 1.0", *OPTIONS, "uciok", sep="\\n", flush=True)
     elif words[0] == "isready":
         print("readyok", flush=True)
     elif words[0] == "ucinewgame":

@@ -19,6 +19,7 @@ from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.file_positions import FilePositions
+from ranks.workloads.chess_value.game_engines import find_game_engines
 from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
 from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
@@ -50,7 +51,8 @@ def train(cfg: Config, world: World) -> Summary:
     to_batch = batches_for(cfg.net.kind, world.device)
     window = PositionWindow("positions", cfg.window, to_batch, world)
     held_out = PositionWindow(VALIDATION, cfg.window, to_batch, world)
-    rungs = rung_players(with_stockfish=cfg.needs_stockfish)
+    engines = find_game_engines(cfg, world)
+    rungs = rung_players(with_stockfish=engines.rates)
     matches = ValueMatches(net, best, rungs, cfg.rating, world)
     threads = torch.get_num_threads()
     files, quiet, mirror = (
@@ -68,8 +70,10 @@ def train(cfg: Config, world: World) -> Summary:
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
         closing(labeller_of(cfg, world, threads)) as labeller,
-        Run.open(cfg, world, keep=keep, data=labeller.identity) as run,
+        Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity)) as run,
     ):
+        if cfg.needs_stockfish and not engines.rates:
+            world.session.note("no program stockfish: the strongest fixed player of the rating has 1384")
         for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
@@ -127,6 +131,11 @@ def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
     if cfg.labels == "outcome":
         return OutcomeLabels()
     return SearchLabels(world, threads) if cfg.labels == "search" else EngineLabels(cfg.label, world)
+
+
+def identity_of(*parts: str | None) -> str | None:
+    """What a run depends on besides its settings."""
+    return "; ".join(filter(None, parts)) or None
 
 
 def searched_nodes(cfg: Config, played: CycleGames, labels: int) -> int:

@@ -16,7 +16,8 @@ AT_ONCE = 4
 """Opponents of one rating."""
 FIRST_RATING = 600.0
 """Of a net that was never rated: the first opponents are those near it."""
-STOCKFISH = "uci:stockfish@"
+STOCKFISH_COMMAND = "stockfish"
+STOCKFISH = f"uci:{STOCKFISH_COMMAND}@"
 
 
 def rung_players(*, with_stockfish: bool) -> Mapping[str, OpenPlayer]:
@@ -28,7 +29,7 @@ def rung_players(*, with_stockfish: bool) -> Mapping[str, OpenPlayer]:
 def has_stockfish() -> bool:
     """Whether there is a program `stockfish`."""
     try:
-        find_command("stockfish", "stockfish")
+        find_command(STOCKFISH_COMMAND, STOCKFISH_COMMAND)
     except UserError:
         return False
     return True
