@@ -13,6 +13,7 @@ import pytest
 
 from ranks.cli.main import main
 from ranks.engine.files.lock import lock
+from ranks.engine.runs.folder import RunFolder
 
 
 def wait_for(folder: Path, pattern: str, limit_s: float = 120.0) -> None:
@@ -79,6 +80,26 @@ def test_the_logs_of_one_rank(trained: Path, capsys: pytest.CaptureFixture[str])
     ):
         assert main(["logs", folder.name, *flags]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_log_that_is_followed_has_whole_lines(
+    trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also lines that are written in parts, or with an end of two characters."""
+    log = trained / "runs" / "spirals" / "logs" / "rank0.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_bytes(b"first\nhalf a")
+    parts = [b" line\n", "\u00e9".encode()[:1], "\u00e9".encode()[1:] + b"\r", b"\n10%\r20%\r", b"end"]
+
+    def in_use(folder: RunFolder) -> bool:
+        with log.open("ab") as file:
+            file.write(parts.pop(0) if parts else b"")
+        return bool(parts)
+
+    monkeypatch.setattr(RunFolder, "in_use", in_use)
+    monkeypatch.setattr("ranks.cli.on_runs.logs.POLL_S", 0.0)
+    assert main(["logs", "spirals", "--follow"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["first", "half a line", "\u00e9", "10%", "20%", "end"]
 
 
 def test_a_run_that_another_host_or_process_holds_is_not_signalled(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
@@ -54,11 +55,15 @@ def logs(argv: Sequence[str]) -> int:
     for rank, path in found.items():
         if len(found) > 1:
             print(f"rank {rank} ({path})")
-        for line in tail(path, flags.lines, asked):
-            print(line)
-    if flags.follow:
-        ((_, path),) = found.items()
-        follow(folder, path)
+        with opened(path, asked) as file:
+            lines = WholeLines()
+            newest = deque(lines.add(end_of(file)), flags.lines)
+            if not flags.follow:
+                newest.extend(lines.rest())
+            for line in newest:
+                print(line, flush=True)
+            if flags.follow:
+                follow(folder, file, lines)
     return 0
 
 
@@ -68,25 +73,46 @@ def logs_of(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(rank), path) for rank, path in names if rank.isdecimal())
 
 
-def tail(path: Path, lines: int, asked: str) -> Iterator[str]:
-    """The last lines of a file, without control characters."""
+def opened(path: Path, asked: str) -> BufferedReader:
+    """The log, to read. Raises UserError."""
     try:
-        with open_regular(path) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            text = file.read(TAIL_BYTES).decode(errors="replace")
+        return open_regular(path)
     except DamagedFile as damage:
         raise UserError(asked, str(damage), "look at the folder of the run") from damage
-    yield from map(clean, deque(text.splitlines(), lines))
 
 
-def follow(folder: RunFolder, path: Path) -> None:
+def end_of(file: BufferedReader) -> bytes:
+    """The end of a log. The next read goes on from there."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+    return file.read(TAIL_BYTES)
+
+
+class WholeLines:
+    """Cuts what is read from a log into lines without control characters. A line whose end is not yet written waits."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def add(self, data: bytes) -> list[str]:
+        """The lines that end in these bytes. A carriage return ends one too, as in a progress bar."""
+        data = self._waiting + data
+        end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1  # a line feed may follow a last carriage return
+        if not end and len(data) > TAIL_BYTES:
+            end = len(data)
+        self._waiting = data[end:]
+        return [clean(line) for line in data[:end].decode(errors="replace").splitlines()]
+
+    def rest(self) -> list[str]:
+        """The line that waits, if there is one."""
+        rest, self._waiting = self._waiting, b""
+        return [clean(line) for line in rest.decode(errors="replace").splitlines()]
+
+
+def follow(folder: RunFolder, file: BufferedReader, lines: WholeLines) -> None:
     """Print what is added to a log until the run has ended."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        is_running = True
-        while is_running:
-            is_running = bool(folder.in_use())
-            for line in file.read().decode(errors="replace").splitlines():
-                print(clean(line), flush=True)
-            time.sleep(POLL_S if is_running else 0)
+    is_running = True
+    while is_running:
+        is_running = bool(folder.in_use())
+        for line in [*lines.add(file.read()), *([] if is_running else lines.rest())]:
+            print(line, flush=True)
+        time.sleep(POLL_S if is_running else 0)
