@@ -34,6 +34,10 @@ KILLED_AT = (("positions", 0), ("positions", 1), ("best", 0))
 """Kept files after which a run is killed: (folder, how many of the folder were written before)."""
 
 
+DEPTH_4 = Config(labels="search", label=LabelConfig(limit="depth:4"))
+"""An nnue searches to a depth; a cnn and a resnet cannot."""
+
+
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "runs" / name / "metrics.jsonl").read_text().splitlines()]
 
@@ -191,6 +195,9 @@ def test_presets_are_those_of_the_issue() -> None:
         (lambda: LabelConfig(engines=0), "needs an engine"),
         (lambda: RatingConfig(elo0=50), "below elo1"),
         (lambda: RatingConfig(share=0.0), "above 0"),
+        (lambda: replace(DEPTH_4, net=NetConfig(kind="cnn")), "counts simulations and has no depth"),
+        (lambda: replace(DEPTH_4, net=NetConfig(kind="resnet")), "counts simulations and has no depth"),
+        (lambda: Config(net=NetConfig(kind="cnn"), rating=RatingConfig(nodes=100_001)), "at most 100,000 simulations"),
     ],
 )
 def test_bad_settings_are_refused(make: Any, found: str) -> None:

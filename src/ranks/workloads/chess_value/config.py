@@ -11,8 +11,11 @@ from typing import Literal
 
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
+from ranks.workloads.chess_value.source_config import SourceConfig
 
 LabelKind = Literal["stockfish", "outcome", "search"]
+MOST_SIMULATIONS = 100_000
+"""Of a move of a cnn or a resnet, as in `ranks.chess.players.tree_search`, whose import takes long."""
 LIMIT = re.compile(r"(nodes|depth):([1-9][0-9]{0,8})")
 
 
@@ -111,33 +114,6 @@ class LabelConfig:
 
 
 @dataclass(frozen=True)
-class SourceConfig:
-    """Positions from files, which fill a cycle up to --max-positions, and which positions are used."""
-
-    pgn: tuple[Path, ...] = ()
-    """PGN files and folders of them."""
-    csv: tuple[Path, ...] = ()
-    """Files with lines FEN,evaluation."""
-    epd: tuple[Path, ...] = ()
-    """EPD files."""
-    min_move: int = 10
-    """PGN: the first move number whose position is used."""
-    full_weight_elo: float | None = 2400.0
-    """PGN: games whose players have this mean rating give all positions, with 400 less half of them; none: all do."""
-    csv_side: Literal["white", "mover"] = "white"
-    """CSV: for whom a positive evaluation is good."""
-    quiet: bool = True
-    """Only positions without check and without a capture that wins material; of games too."""
-    mirror: bool = False
-    """Also each position with the files a to h as h to a, where no side may castle; of games too."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Of all kinds."""
-        return (*self.pgn, *self.csv, *self.epd)
-
-
-@dataclass(frozen=True)
 class RatingConfig:
     """Matches of a cycle. All games have fixed nodes, one thread and a cleared table."""
 
@@ -218,6 +194,20 @@ class Config:
         if not (self.games or self.stockfish_games or self.sources.files):
             do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
             raise UserError("a run of chess-value", "it has no source of positions", do)
+        if self.net.kind != "nnue":
+            self._check_simulations()
+
+    def _check_simulations(self) -> None:
+        """Raises UserError for limits that the tree search, which plays a cnn or a resnet, does not have."""
+        kind, found = f"--net.kind {self.net.kind}", f"its tree search has at most {MOST_SIMULATIONS:,} simulations"
+        if self.labels == "search":
+            asked, do = f"--labels search {kind} --label.limit {self.label.limit}", "give --label.limit nodes:100"
+            if self.label.nodes is None:
+                raise UserError(asked, f"the tree search of a {self.net.kind} counts simulations and has no depth", do)
+            if self.label.nodes > MOST_SIMULATIONS:
+                raise UserError(asked, found, do)
+        if self.rating.nodes > MOST_SIMULATIONS:
+            raise UserError(f"{kind} --rating.nodes {self.rating.nodes}", found, "give --rating.nodes 100")
 
     @property
     def full_updates(self) -> int:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ranks.engine.distributed.agree import on_first_rank
 from ranks.engine.distributed.world import World
-from ranks.workloads.chess_value.config import SourceConfig
 from ranks.workloads.chess_value.positions.read_files import read_files
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions, SourceOptions, joined, nothing
+from ranks.workloads.chess_value.source_config import SourceConfig
 
 
 class FilePositions:

@@ -70,13 +70,15 @@ def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None =
     """How a thread opens the player of a net as it is now, with fixed limits. Later changes of the model do not change
     the player.
 
-    For cnn and resnet nodes are simulations, and a depth is not used."""
+    For cnn and resnet nodes are simulations, and there is no depth (see `Config`)."""
     if isinstance(model, NnueNet):
         return open_quantised(quantise(model), name, nodes, depth)
+    assert nodes is not None
+    assert depth is None
     frozen = copy.deepcopy(model).eval()
     device = next(frozen.parameters()).device
     evaluator = ValueEvaluator(frozen, kind_of(frozen), device)
-    config = SearchConfig(simulations=nodes or 1, count_reused=True)
+    config = SearchConfig(simulations=nodes, count_reused=True)
     return lambda: ValuePlayer(name, evaluator, config)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ranks.chess.players.player import Player
 from ranks.chess.players.spec import name_and_number, no_options
 from ranks.errors import UserError
+from ranks.workloads.chess_value.config import MOST_SIMULATIONS
 from ranks.workloads.chess_value.net.building import ValueNet
 from ranks.workloads.chess_value.net.nnue import NnueNet
 from ranks.workloads.chess_value.net.quantise import quantise
@@ -52,5 +53,8 @@ def model_player(spec: str, argument: str | None, options: Mapping[str, str]) ->
 
 def _player(spec: str, model: ValueNet, nodes: int | None) -> Player:
     if not isinstance(model, NnueNet):
+        if nodes is not None and nodes > MOST_SIMULATIONS:
+            found = f"its net plays in the tree search, with at most {MOST_SIMULATIONS:,} simulations"
+            raise UserError(f"the player '{spec}'", found, f"write @{SIMULATIONS}, for example")
         return open_net(model, spec, nodes or SIMULATIONS)()
     return open_engine(spec, quantise(model), nodes)
