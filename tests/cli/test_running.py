@@ -134,11 +134,15 @@ def test_a_run_on_another_machine_is_watched_over_ssh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ssh = tmp_path / "ssh"
-    ssh.write_text('#!/bin/sh\necho "$@"\n[ "$2" = gone ] && exit 255 || exit 0\n')
+    ssh.write_text('#!/bin/sh\necho "$@"\ncase "$2" in gone) exit 255;; bare) exec no-such-command;; esac\n')
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert main(["watch", "box:my run"]) == 0
     assert capfd.readouterr().out == "-t box ranks watch 'my run' --runs-dir runs\n"
     assert main(["watch", "gone:run"]) == 2
     assert "ssh gone failed" in capfd.readouterr().err
+    assert main(["watch", "bare:run"]) == 2
+    message = capfd.readouterr().err
+    assert "found: ssh finds no command ranks on bare" in message
+    assert "until this works: ssh bare ranks runs" in message
     assert main(["watch", "-oProxyCommand=x:run"]) == 2

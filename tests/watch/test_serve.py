@@ -337,8 +337,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ):
             assert main(["watch", str(folder), *flags]) == 2
             assert said in capsys.readouterr().err
-    assert main(["watch", "box:mine", "--serve", "--port", "7100"]) == 2
-    assert "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine " in capsys.readouterr().err
+    assert main(["watch", "box:mine", "--serve", "--port", "7100", "--price", "2.5"]) == 2
+    told = "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine --runs-dir runs --serve --port 7100 --price 2.5'"
+    assert told in capsys.readouterr().err
     argv = [sys.executable, "-m", "ranks", "watch", "mine", "--runs-dir", str(folder.parent), "--serve", "--port", "0"]
     for number, code in ((signal.SIGINT, 0), (signal.SIGTERM, 143)):
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -23,7 +23,8 @@ from ranks.watch.console import ConsoleView
 from ranks.watch.lines import clean
 
 POLL_S = 0.5
-SSH_FAILED = 255
+SSH_FAILED, NOT_FOUND = 255, 127
+"""Exit codes: of ssh itself, and of a shell that does not find the command."""
 DEFAULT_PORT = 7007
 
 
@@ -90,13 +91,14 @@ def served_there(host: str, run: str, flags: WatchFlags) -> UserError:
     """The error for HOST:RUN --serve: the page is served on the machine of the run, behind a tunnel."""
     port = flags.port or DEFAULT_PORT
     command = ["ranks", "watch", run, "--runs-dir", str(flags.runs_dir), "--serve", "--port", str(port)]
+    command += [] if flags.price is None else ["--price", f"{flags.price:g}"]
     tunnel = shlex.join(["ssh", "-t", "-L", f"{port}:127.0.0.1:{port}", host, shlex.join(command)])
     found = "the page is served on the machine that has the run, and on its 127.0.0.1 only"
     return UserError(f"ranks watch {host}:{run} --serve", found, f"{tunnel}, then open http://127.0.0.1:{port}/ here")
 
 
 def over_ssh(host: str, run: str, runs_dir: Path) -> int:
-    """Run the same command on another machine. Raises UserError where ssh fails."""
+    """Run the same command on another machine. Raises UserError where ssh fails, or finds no `ranks` there."""
     asked = f"ranks watch {host}:{run}"
     if shutil.which("ssh") is None:
         raise UserError(asked, "there is no ssh here", "install an ssh client")
@@ -106,4 +108,7 @@ def over_ssh(host: str, run: str, runs_dir: Path) -> int:
     code = subprocess.run(["ssh", "-t", host, command]).returncode
     if code == SSH_FAILED:
         raise UserError(asked, f"ssh {host} failed", f"try it alone: ssh {host} ranks runs")
+    if code == NOT_FOUND:
+        do = f"install it there, or put it on PATH at the top of ~/.bashrc there, until this works: ssh {host} ranks runs"
+        raise UserError(asked, f"ssh finds no command ranks on {host}", do)
     return code
