@@ -13,6 +13,7 @@ from ranks.engine.files.jsonl import number
 from ranks.hub.publish import LocalFile
 from ranks.progress import duration
 from ranks.watch.metric_groups import RANK, by_group, heading
+from ranks.workloads import WORKLOADS
 
 Row = Mapping[str, Any]
 ENGINE_FLAGS = ("seed", "exact", "shards", "precision")
@@ -90,7 +91,8 @@ def newest_values(rows: Sequence[Row]) -> dict[str, tuple[int, float]]:
 
 def use_lines(facts: CardFacts, repo_id: str, place: str) -> Iterator[str]:
     """The commands for a fetched model."""
-    yield "pip install 'ranks[hub]'"
+    extras = ["hub", *([facts.about.workload] if facts.about.workload in WORKLOADS else [])]
+    yield f"pip install 'ranks[{','.join(extras)}]'"
     yield f"ranks fetch {repo_id}"
     yield f"cd {place} && python -c 'from model import load; print(load(\".\"))'    # needs torch only"
     yield f"ranks train {_file(facts.about.workload)} --name more --init-from {place}    # train on from it"

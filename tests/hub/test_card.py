@@ -1,0 +1,31 @@
+"""The commands of the model card."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ranks.engine.export.about import ExportAbout
+from ranks.hub.card import CardFacts, use_lines
+from ranks.workloads import WORKLOADS
+
+EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_card_installs_what_a_workload_needs(workload: str) -> None:
+    assert workload in EXTRAS
+    assert use_of(workload)[0] == f"pip install 'ranks[hub,{workload}]'"
+
+
+def test_the_card_of_a_file_of_one_s_own_installs_the_hub_alone() -> None:
+    lines = use_of("mine.py")
+    assert lines[0] == "pip install 'ranks[hub]'"
+    assert any("ranks train ./mine.py --name more" in line for line in lines)
+
+
+def use_of(workload: str) -> list[str]:
+    about = ExportAbout(workload, "demo", 1, 0, {}, {}, {})
+    return [*use_lines(CardFacts(about, [], {}, {}, "", None, None), "me/net", "models/me/net")]
