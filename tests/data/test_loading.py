@@ -22,6 +22,8 @@ from ranks.data.loading.tensor_tree import map_leaves
 from ranks.data.stream import Kind, Stream
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.engine.liveness.beats import BeatsFile, Field
+from ranks.engine.liveness.heartbeat import BEATS_VARIABLE, Heartbeat
 from tests.data.host_data import NUM_ITEMS, Faulty, Noisy, Points
 
 GLOBAL_BATCH = 17
@@ -109,6 +111,40 @@ def test_a_batch_stays_as_it_is_while_it_is_used_and_the_rank_gathers_only_what_
             kept += gathered if iteration in (1, 2, 12) else []
             assert data.calls == (0 if iteration < 10 else 5), "17 items in pieces of 4 are 5 micro-batches"
         assert all(torch.equal(rows, data.x_NF[ids]) for ids, rows in kept)
+
+
+class Gated(Points):
+    """Gathers a batch only where the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Semaphore(0)
+        self.begun = threading.Semaphore(0)
+
+    def gather(self, ids: Tensor) -> Any:
+        self.begun.release()
+        self.gate.acquire()
+        return super().gather(ids)
+
+
+def test_the_launcher_sees_how_many_batches_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beats, mine = BeatsFile(tmp_path / "beats", 1, create=True), Heartbeat()
+    mine.connect({BEATS_VARIABLE: str(tmp_path / "beats"), "WORLD_SIZE": "1", "RANK": "0"})
+    monkeypatch.setattr("ranks.data.loading.prefetcher.heartbeat", mine)
+    data, seen = Gated(), list[tuple[int, int]]()
+    with one_of(1, 0) as world:
+        batches = stream(data, GLOBAL_BATCH, world, workers=1, prefetch=4, kind="threads")
+        data.gate.release(3)
+        for iteration in range(3):
+            batch = batches.at(iteration)
+            batch.gather(batch.shards.ids)
+            if iteration == 0:
+                for _ in range(4):  # the worker has begun the fourth, so it has handed in three
+                    data.begun.acquire()
+            row = beats.read()[0]
+            seen.append((row[Field.BATCHES_READY], row[Field.BATCHES_AHEAD]))
+        data.gate.release(100)
+    assert seen == [(0, 0), (2, 4), (1, 4)]
 
 
 def test_random_items_are_keyed_by_epoch_and_id() -> None:

@@ -21,7 +21,7 @@ from ranks.launch.supervision.config import LaunchConfig
 from ranks.launch.telemetry.amd import AmdCards, amd_devices
 from ranks.launch.telemetry.nvml import NvmlCards
 from ranks.launch.telemetry.processes import ProcessUse, tree_of
-from ranks.launch.telemetry.sampler import Telemetry, times_of
+from ranks.launch.telemetry.sampler import Telemetry, queues_of, times_of
 from ranks.launch.telemetry.telemetry_file import TelemetryFile
 from ranks.launch.telemetry.usage import RankUse, hint, row_of
 
@@ -201,6 +201,12 @@ def test_where_the_time_of_the_ranks_went_since_the_last_sample(tmp_path: Path) 
         "use/rank0/wait_s": 0.0,
     }
     assert times_of((), beats.read()) == {}
+
+
+def test_how_many_batches_were_ready_when_each_rank_asked_for_one(tmp_path: Path) -> None:
+    beats = BeatsFile(tmp_path / "beats", 2, create=True)
+    beats.row(1)[Field.BATCHES_READY], beats.row(1)[Field.BATCHES_AHEAD] = 3, 8
+    assert queues_of(beats.read()) == {"use/rank1/batches_ready": 3, "use/rank1/batches_ahead": 8}
 
 
 def test_a_file_that_cannot_be_written_ends_the_telemetry_and_not_the_run(tmp_path: Path) -> None:

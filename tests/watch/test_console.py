@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ranks.watch.console import ConsoleView
-from ranks.watch.telemetry_rows import use_part
+from ranks.watch.telemetry_rows import use_parts
 
 PLAN = {"event": "plan", "ranks": 2, "devices": ["cpu", "cpu"], "shards": 8, "global_batch": 32, "iterations": 100}
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -300,14 +300,22 @@ def test_a_view_of_another_terminals_run_says_which_rank_is_slow(recorded: Recor
         assert recorded.taken() == expected, "the launcher's own view: the launcher says it"
 
 
+def queue(rank: int, ready: int, ahead: int) -> dict[str, int]:
+    return {f"use/rank{rank}/batches_ready": ready, f"use/rank{rank}/batches_ahead": ahead}
+
+
 @pytest.mark.parametrize(
-    ("row", "part"),
+    ("row", "parts"),
     [
-        ({"use/rank0/gpu_percent": 98.0, "use/rank1/gpu_percent": 7.6, "use/rank0/cpu_percent": 50.0}, "GPU 98 8 %"),
-        ({f"use/rank{rank}/cpu_percent": 90.0 + rank for rank in range(9)}, "CPU 90 to 98 %"),
-        ({"use/rank0/cpu_percent": None, "use/rank1/cpu_percent": "x"}, ""),
-        ({}, ""),
+        ({"use/rank0/gpu_percent": 98.0, "use/rank1/gpu_percent": 7.6, "use/rank0/cpu_percent": 50.0}, ["GPU 98 8 %"]),
+        ({f"use/rank{rank}/cpu_percent": 90.0 + rank for rank in range(9)}, ["CPU 90 to 98 %"]),
+        ({"use/rank0/cpu_percent": None, "use/rank1/cpu_percent": "x"}, []),
+        ({**queue(0, 8, 8), **queue(1, 1, 8), "use/rank2/batches_ready": 3}, ["batches ready 8/8 1/8"]),
+        ({"use/rank0/cpu_percent": 9.0, **queue(0, 0, 4)}, ["CPU 9 %", "batches ready 0/4"]),
+        ({k: v for rank in range(9) for k, v in queue(rank, rank, 8).items()}, ["batches ready 0% to 100%"]),
+        ({**queue(0, 0, 0)}, []),
+        ({}, []),
     ],
 )
-def test_one_number_for_each_rank(row: dict[str, Any], part: str) -> None:
-    assert use_part(row) == part
+def test_one_number_for_each_rank(row: dict[str, Any], parts: list[str]) -> None:
+    assert use_parts(row) == parts

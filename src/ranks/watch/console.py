@@ -32,7 +32,7 @@ from ranks.watch.lines import (
 )
 from ranks.watch.self_play_line import self_play_line
 from ranks.watch.tail import JsonlTail
-from ranks.watch.telemetry_rows import use_part
+from ranks.watch.telemetry_rows import use_parts
 
 POLL_S = 0.25
 BEFORE_ROWS = ("opened", "resumed", "plan")
@@ -59,7 +59,7 @@ class ConsoleView:
         self._terminal = self._stream.isatty() if terminal is None else terminal
         self._clock, self._width = clock, width
         self._events, self._metrics = JsonlTail(run_dir / "events.jsonl"), JsonlTail(run_dir / "metrics.jsonl")
-        self._telemetry, self._use = JsonlTail(run_dir / TELEMETRY_FILE), ""
+        self._telemetry, self._use = JsonlTail(run_dir / TELEMETRY_FILE), list[str]()
         self._progress = IterationProgress(run_dir, clock)
         self._sessions = JsonlTail(run_dir / SESSIONS_FILE) if attach else None
         """Of a launcher in another terminal, which says there which ranks are slow."""
@@ -156,7 +156,7 @@ class ConsoleView:
     def _read_launcher(self) -> None:
         """What the launcher wrote: the use of each rank, and notices of slow ranks."""
         for row in self._telemetry.read().rows[-1:]:
-            self._use = use_part(row)
+            self._use = use_parts(row)
         for record in self._sessions.read().rows if self._sessions is not None else []:
             if record.get("event") in NOTICES:
                 self._line(clean(str(record.get("text", ""))))
@@ -250,11 +250,11 @@ class ConsoleView:
                 self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
             parts = [*filter(None, [inside]), *progress_parts(self._last, self._iterations, remaining_s)]
             done = iterations_done(self._last) if self._last else self._first
-            self._bar.update(done or 0, [*parts, *filter(None, [self._use])], self._iterations)
+            self._bar.update(done or 0, [*parts, *self._use], self._iterations)
         elif self._clock() - self._line_s >= LOG_S:
             self._line_s = self._clock()
             parts = [progress_line(self._last, self._iterations, remaining_s)] if self._last else [inside]
-            self._line(", ".join(filter(None, [*parts, self._use])))
+            self._line(", ".join(filter(None, [*parts, *self._use])))
             self._last = {}
 
     def _close(self) -> None:

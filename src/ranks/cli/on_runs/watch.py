@@ -109,6 +109,6 @@ def over_ssh(host: str, run: str, runs_dir: Path) -> int:
     if code == SSH_FAILED:
         raise UserError(asked, f"ssh {host} failed", f"try it alone: ssh {host} ranks runs")
     if code == NOT_FOUND:
-        do = f"install it there, or put it on PATH at the top of ~/.bashrc there, until this works: ssh {host} ranks runs"
+        do = f"install it, or put it on PATH at the top of ~/.bashrc there, until this works: ssh {host} ranks runs"
         raise UserError(asked, f"ssh finds no command ranks on {host}", do)
     return code

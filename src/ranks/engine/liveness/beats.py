@@ -51,7 +51,11 @@ class Field(IntEnum):
     """The shard at which the newest forward pass begins."""
     OFFSET = 17
     """The item of that shard, from 0."""
-    SLOWEST_NS = 18
+    BATCHES_READY = 18
+    """Micro-batches that workers had gathered when the loop asked for its newest batch, of BATCHES_AHEAD."""
+    BATCHES_AHEAD = 19
+    """Micro-batches that the workers were to read ahead; 0 without workers."""
+    SLOWEST_NS = 20
 
 
 class Collective(IntEnum):

@@ -23,6 +23,7 @@ BEATS_VARIABLE = "RANKS_BEATS"
 _ITERATION, _STEPS, _BEATS, _BEAT_NS = Field.ITERATION.value, Field.STEPS.value, Field.BEATS.value, Field.BEAT_NS.value
 _PHASE, _COLLECTIVES, _COLLECTIVE = Field.PHASE.value, Field.COLLECTIVES.value, Field.COLLECTIVE.value
 _WAITING, _SLOWEST_NS = Field.WAITING.value, Field.SLOWEST_NS.value
+_BATCHES_READY, _BATCHES_AHEAD = Field.BATCHES_READY.value, Field.BATCHES_AHEAD.value
 _SHARD, _OFFSET, _TRAIN = Field.SHARD.value, Field.OFFSET.value, Phase.TRAIN.value
 _WAITING_FOR_DATA = Phase.WAITING_FOR_DATA.value
 _COMPUTE_NS, _DATA_NS = Field.COMPUTE_NS.value, Field.DATA_NS.value
@@ -142,6 +143,10 @@ class Heartbeat:
 
     def loaded(self) -> None:
         self._times.switch(_COMPUTE)
+
+    def loading_queue(self, ready: int, ahead: int) -> None:
+        """The loop asks for a batch. Workers have gathered `ready` of `ahead` micro-batches that they read ahead."""
+        self._row[_BATCHES_READY], self._row[_BATCHES_AHEAD] = ready, ahead
 
     def host_counts(self, counts: bool) -> None:
         """Whether the time of the host counts from now on; in an update on CUDA that of the device counts."""

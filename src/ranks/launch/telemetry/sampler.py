@@ -109,6 +109,7 @@ class Telemetry:
             "iteration": min(row[Field.ITERATION] for row in rows),
             **row_of(use),
             **times_of(self._before, rows),
+            **queues_of(rows),
         }
         self._before, self.latest, self.samples = rows, use, self.samples + 1
         if self._file is not None and use:
@@ -124,6 +125,16 @@ def times_of(before: Sequence[Beat], now: Sequence[Beat]) -> dict[str, float]:
             split = split_between(then, row)
             for name in ("compute_s", "data_s", "send_s", "wait_s"):
                 found[f"use/rank{rank}/{name}"] = round(getattr(split, name), 6)
+    return found
+
+
+def queues_of(now: Sequence[Beat]) -> dict[str, int]:
+    """How many of the micro-batches that each rank's data workers read ahead were ready when it asked for a batch."""
+    found: dict[str, int] = {}
+    for rank, row in enumerate(now):
+        if row[Field.BATCHES_AHEAD]:
+            found[f"use/rank{rank}/batches_ready"] = row[Field.BATCHES_READY]
+            found[f"use/rank{rank}/batches_ahead"] = row[Field.BATCHES_AHEAD]
     return found
 
 
