@@ -116,6 +116,16 @@ def test_a_run_that_was_killed_when_it_was_complete_is_still_recorded_as_finishe
     assert [s["event"] for s in read_rows(sessions)] == ["opened", "resumed", "finished"]
 
 
+def test_a_session_has_the_price_that_it_was_started_with(runs: RunConfig) -> None:
+    train(runs, replace(CONFIG, iterations=3))
+    world = World.join(replace(runs, name="paid"), workload="images")
+    world.price = 2.5
+    images.train(replace(CONFIG, iterations=3), world)
+    world.leave()
+    starts = [read_rows(runs.runs_dir / name / "sessions.jsonl")[0] for name in ("r", "paid")]
+    assert [start.get("price") for start in starts] == [None, 2.5]
+
+
 def test_the_plan_comes_before_the_first_update_with_the_time_of_one(runs: RunConfig) -> None:
     train(runs)
     events = read_rows(runs.runs_dir / "r" / "events.jsonl")

@@ -53,9 +53,25 @@ def test_a_run_that_was_killed_has_cost_the_time_until_its_last_row() -> None:
     found = facts_of([{"event": "opened", "time": START}], [plan], sums=RowSums(10, 600.0 + HOUR, HOUR))
     assert found.wall_s(START + 99 * HOUR) == 1000 + HOUR
     sampled = replace(found, sampled_at=START + 2 * HOUR)
-    assert sampled.cost(3.0, START + 99 * HOUR) == 6.0, "telemetry goes on in an iteration that takes long"
+    assert sampled.wall_s(START + 99 * HOUR) == 2 * HOUR, "telemetry goes on in an iteration that takes long"
     assert replace(sampled, in_use=True).wall_s(START + 3 * HOUR) == 3 * HOUR
     assert facts_of([{"event": "opened", "time": START}]).wall_s(START + HOUR) == 0.0, "nothing says when it ended"
+
+
+def test_a_run_that_was_started_with_a_price_has_a_cost_without_the_flag() -> None:
+    first = {"event": "opened", "time": START, "price": 2.0}, {"event": "stopped", "time": START + HOUR}
+    second = {"event": "resumed", "time": START + 9 * HOUR}, {"event": "stopped", "time": START + 12 * HOUR}
+    dear = ({**second[0], "price": 10.0}, second[1])
+
+    def cost(*sessions: dict[str, Any], price: float | None = None) -> str | None:
+        found = facts_of(list(sessions)).cost(price, START + 99 * HOUR)
+        return None if found is None else found.words
+
+    assert cost(*first) == "2.00 at 2.00 an hour, for all sessions"
+    assert cost(*first, *dear) == "32.00 at 2.00 to 10.00 an hour, for all sessions"
+    assert cost(*first, *second) == "2.00 at 2.00 an hour, for 1 of 2 sessions"
+    assert cost(*first, *dear, price=1.0) == "4.00 at 1.00 an hour, for all sessions"
+    assert cost(*second) is None
 
 
 def test_the_newest_sample_is_read_from_the_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ranks.engine.files.jsonl import last_rows, number
 from ranks.engine.runs.folder import TELEMETRY_FILE, RunFolder
-from ranks.engine.runs.sessions import BEGINS, NOTICES, goodput, newest_state, wall_seconds
+from ranks.engine.runs.sessions import BEGINS, NOTICES, goodput, newest_state, session_times, wall_seconds
 from ranks.progress import duration
 from ranks.watch.lines import JsonRow
 
@@ -58,6 +58,26 @@ class RowSums:
             self.time_s if time_s is None else time_s,
             self.kept_s + (number(row, "time/iteration_s") or 0.0),
         )
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """What a run has cost."""
+
+    total: float
+    low: float
+    high: float
+    """The lowest and the highest price of an hour."""
+    paid: int
+    """Sessions whose price is known."""
+    sessions: int
+
+    @property
+    def words(self) -> str:
+        """'6.00 at 3.00 an hour, for all sessions'."""
+        prices = f"{self.low:,.2f}" if self.low == self.high else f"{self.low:,.2f} to {self.high:,.2f}"
+        which = "for all sessions" if self.paid == self.sessions else f"for {self.paid} of {self.sessions} sessions"
+        return f"{self.total:,.2f} at {prices} an hour, {which}"
 
 
 @dataclass(frozen=True)
@@ -119,9 +139,17 @@ class RunFacts:
             signs.append(plan_at + max(0.0, self.sums.time_s - planned_s))
         return max(signs, default=None)
 
-    def cost(self, price: float, now: float) -> float:
-        """Of all sessions, where an hour of the machine costs `price`."""
-        return price * self.wall_s(now) / 3600
+    def cost(self, price: float | None, now: float) -> RunCost | None:
+        """Of all sessions, where an hour of the machine costs `price`; without it of those that were started with a
+        price of their own. None where no price is known."""
+        times = list(session_times(self.sessions, self._last_sign(now)))
+        prices = [number(each.begin, "price") if price is None else price for each in times]
+        paid = [(each.seconds, an_hour) for each, an_hour in zip(times, prices, strict=True) if an_hour is not None]
+        if price is None and not paid:
+            return None
+        total = sum(seconds / 3600 * an_hour for seconds, an_hour in paid)
+        known = [an_hour for _, an_hour in paid] or [price or 0.0]
+        return RunCost(total, min(known), max(known), len(paid), len(times))
 
     def facts(self, price: float | None, now: float) -> Iterator[tuple[str, str]]:
         """The rows of a table about the run."""
@@ -136,8 +164,8 @@ class RunFacts:
         yield "parameters", f"{parameters:,}" if isinstance(parameters, int) else "-"
         yield "time", f"{duration(self.sums.time_s)} of kept training, {duration(self.wall_s(now))} in all sessions"
         yield "goodput", f"{self.goodput(now):.1%} of the time of all sessions went into kept iterations"
-        if price is not None:
-            yield "cost", f"{self.cost(price, now):,.2f} at {price:,.2f} an hour, for all sessions"
+        if (cost := self.cost(price, now)) is not None:
+            yield "cost", cost.words
         for name in ("versions", "hardware"):
             part = self.provenance.get(name)
             if isinstance(part, dict):

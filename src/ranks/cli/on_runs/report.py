@@ -27,7 +27,7 @@ class ReportFlags:
     out: Path | None = None
     """The folder of the page and its pictures; by default report/ in the folder of the run."""
     price: float | None = None
-    """What the machine costs an hour; the page then says what the run has cost."""
+    """What the machine costs an hour; by default what `ranks train --price` said of each session."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders."""
 

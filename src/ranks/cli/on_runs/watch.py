@@ -42,7 +42,7 @@ class WatchFlags:
     port: int = DEFAULT_PORT
     """Of the page; 0 for any free one."""
     price: float | None = None
-    """What the machine costs an hour; the page then says what the run has cost so far."""
+    """What the machine costs an hour; by default what `ranks train --price` said of each session."""
 
     def __post_init__(self) -> None:
         for flag, value, default in (("--port", self.port, DEFAULT_PORT), ("--price", self.price, None)):

@@ -63,7 +63,7 @@ class World:
         self.decided = NOTHING
         self.workload = workload
         self.price: float | None = None
-        """What an hour of the machine costs, as --price says. No result depends on it."""
+        """What an hour of the machine costs, as --price says. sessions.jsonl has it. No result depends on it."""
         self.joined_at = time.time()
         self._at_leave: list[Callable[[], object]] = []
 

@@ -262,4 +262,5 @@ def _session(world: World, event: str, iteration: int, metrics: Path | None) -> 
         "attempt": world.process_env.attempt,
         "iteration": iteration,
         "ranks": world.size,
+        **({"price": world.price} if world.price is not None else {}),
     }

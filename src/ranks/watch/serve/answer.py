@@ -75,7 +75,7 @@ def _tiles(live: LiveRun, facts: RunFacts, price: float | None, now: float) -> I
     yield "episode reward", _number(episode_reward(newest))
     yield "time", duration(facts.wall_s(now))
     yield "goodput", f"{facts.goodput(now):.1%}" if facts.sums.kept_s else ""
-    yield "cost", f"{facts.cost(price, now):,.2f}" if price is not None else ""
+    yield "cost", f"{cost.total:,.2f}" if (cost := facts.cost(price, now)) is not None else ""
     yield "peak memory", size(newest.get("memory/peak_bytes"))
     if facts.in_use:
         yield "newest row", f"{age} ago" if (age := duration(live.row_age_s)) else ""
