@@ -10,6 +10,7 @@ Legend: N frames, H height, W width, C classes, B clips, T frames of a clip.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,14 +48,15 @@ class RandomFrames:
     frames_NHW: np.ndarray[Any, np.dtype[np.uint8]]
 
     @property
-    def nbytes(self) -> int:
-        return self.frames_NHW.nbytes
+    def shape(self) -> tuple[int, int, int]:
+        n, height, width = self.frames_NHW.shape
+        return n, height, width
 
     def take_clips(self, frames_BT: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
         np.take(self.frames_NHW, frames_BT, axis=0, out=out)
 
-    def read_all(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        return self.frames_NHW
+    def blocks(self) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+        yield self.frames_NHW
 
 
 def random_frames(num_frames: int, size: int) -> LabelledFrames:
@@ -67,7 +69,9 @@ def random_frames(num_frames: int, size: int) -> LabelledFrames:
         for i in range(VIDEOS)
     )
     labels = np.eye(len(CLASSES), dtype=np.uint8)[class_N]
-    return LabelledFrames(RandomFrames(frames_NHW), labels, videos, CLASSES, multi=False, store_sha256="")
+    return LabelledFrames(
+        RandomFrames(frames_NHW), labels, videos, CLASSES, multi=False, store_sha256="", background="rest"
+    )
 
 
 def clip_updates(

@@ -5,6 +5,7 @@ Legend: N frames, H height, W width, C classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import ClipConfig, Config, VideoNetConfig
 
 CLASSES = ("rest", "move", "blink")
@@ -48,19 +49,19 @@ class ArrayFrames:
     frames_NHW: np.ndarray
 
     @property
-    def nbytes(self) -> int:
-        return self.frames_NHW.nbytes
+    def shape(self) -> tuple[int, int, int]:
+        return self.frames_NHW.shape
 
     def take_clips(self, frames_BT: np.ndarray, out: np.ndarray) -> None:
         np.take(self.frames_NHW, frames_BT, axis=0, out=out)
 
-    def read_all(self) -> np.ndarray:
-        return self.frames_NHW.copy()
+    def blocks(self) -> Iterator[np.ndarray]:
+        yield from (self.frames_NHW[at : at + 100].copy() for at in range(0, len(self.frames_NHW), 100))
 
 
-def pixels_of(data: LabelledFrames) -> np.ndarray:
+def pixels_of(store: StoredFrames) -> np.ndarray:
     """uint8[N, H, W]: all frames."""
-    return data.store.read_all()
+    return np.concatenate(list(store.blocks()))
 
 
 def example_frames(num_frames: int = 48, size: int = 16, multi: bool = False) -> LabelledFrames:
@@ -80,7 +81,9 @@ def example_frames(num_frames: int = 48, size: int = 16, multi: bool = False) ->
         label_NC[::7, 2] = 1
         label_NC = label_NC[:, 1:]
     classes = CLASSES[1:] if multi else CLASSES
-    return LabelledFrames(ArrayFrames(np.concatenate(frames)), label_NC, tuple(videos), classes, multi, "0" * 64)
+    return LabelledFrames(
+        ArrayFrames(np.concatenate(frames)), label_NC, tuple(videos), classes, multi, "0" * 64, "rest"
+    )
 
 
 def world_of(rank: int = 0, size: int = 1, config: RunConfig | None = None) -> World:

@@ -24,31 +24,12 @@ from ranks.workloads.video_behavior.clips.prepare import labelled_frames
 from ranks.workloads.video_behavior.config import ClipConfig, Config
 
 from .annotation_examples import PROJECT
+from .example_study import FPS, FRAMES, LICK, ROWS, annotate, lab
 from .test_decode import decoded
 from .videos import moving_square, write_square
 
-FPS, FRAMES = 25.0, 24
-LICK = Event("lick", 0.2, 0.6)
 Change = Callable[[Path], object]
 """What makes a good study bad."""
-ROWS = "video,annotation,animal,group,fps,offset_s,split\n"
-SPLITS = ("train", "train", "val", "test")
-
-
-def lab(folder: Path) -> Path:
-    """A study with nothing wrong."""
-    rows = [ROWS]
-    for number, split in enumerate(SPLITS, 1):
-        write_square(folder / f"m{number}.mp4", FRAMES, 32, 32)
-        annotate(folder, number, LICK)
-        rows.append(f"m{number}.mp4,m{number}.tsv,m{number},,,,{split}\n")
-    (folder / "dataset.csv").write_text("".join(rows))
-    return folder
-
-
-def annotate(folder: Path, number: int, *events: Event, fps: float = FPS) -> None:
-    name = f"m{number}.mp4"
-    write_boris_events(folder / f"m{number}.tsv", [Annotation(name, events, fps, FRAMES / FPS, name)])
 
 
 def replaced(name: str, old: str, new: str) -> Change:

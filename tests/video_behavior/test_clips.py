@@ -131,7 +131,7 @@ def test_a_clip_is_the_frames_around_its_centre_and_repeats_the_edges_of_its_vid
         for number, centre in enumerate(centres.tolist()):
             reach = clips.frames // 2
             frames = [min(max(centre + clips.stride * t, first), last) for t in range(-reach, reach + 1)]
-            np.testing.assert_array_equal(cut.clips_BTHW[number].numpy(), pixels_of(data)[frames])
+            np.testing.assert_array_equal(cut.clips_BTHW[number].numpy(), pixels_of(data.store)[frames])
         np.testing.assert_array_equal(cut.label_BC.numpy(), data.label_NC[centres.numpy()])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.decode import count_frames, open_video, probe
-from ranks.workloads.video_behavior.video.picture import Crop, Picture, parse_size
+from ranks.workloads.video_behavior.video.picture import Crop, Picture
 
 from .videos import moving_square, write_frames, write_ramp, write_square
 
@@ -132,12 +132,6 @@ def test_what_is_no_video_is_refused(tmp_path: Path) -> None:
     for name, found in cases.items():
         with pytest.raises(UserError, match=found):
             probe(tmp_path / name)
-
-
-@pytest.mark.parametrize("text", ["0", "7", "256x", "x256", "9000", "-1", "a"])
-def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(UserError, match="not a size"):
-        parse_size(text)
 
 
 def test_frames_are_counted_where_the_header_has_no_length(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.cli.main import main
 from ranks.engine.files.strict_json import read_object
+from ranks.workloads.video_behavior.annotations.boris_project import read_boris_project
 from ranks.workloads.video_behavior.annotations.read import read_annotation
 from ranks.workloads.video_behavior.clips.cut import ClipReader
 from ranks.workloads.video_behavior.config import ClipConfig
@@ -25,18 +26,20 @@ from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing
 from ranks.workloads.video_behavior.training import train
 from ranks.workloads.video_behavior.video.decode import open_video
 
-from .example_frames import CLASSES, SMALL, example_frames
+from .example_frames import CLASSES, SMALL, example_frames, pixels_of
 from .videos import write_square
 
 
-def trained_run(tmp_path: Path, multi: bool = False) -> Path:
+def trained_run(tmp_path: Path, multi: bool = False, classes: tuple[str, ...] = CLASSES) -> Path:
     """The folder of a run of two updates, whose study is not there any more."""
+    data = example_frames(multi=multi)
+    data = data if multi else replace(data, classes=classes, background=classes[0])
     cfg = replace(SMALL, iterations=2, data=tmp_path / "gone", labels="multi" if multi else "exclusive")
     world = World.join(
         RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1), device="cpu", workload="video-behavior"
     )
     try:
-        return train(cfg, world, example_frames(multi=multi)).folder
+        return train(cfg, world, data).folder
     finally:
         world.leave()
 
@@ -46,7 +49,7 @@ def test_the_clips_of_a_stream_are_those_of_training(stride: int, block: int, mo
     data = example_frames()
     video = data.videos[0]
     rows = slice(video.first_frame, video.first_frame + video.num_frames)
-    frames_NHW = data.store.read_all()[rows]
+    frames_NHW = pixels_of(data.store)[rows]
     clips = ClipConfig(frames=5, stride=stride, size=frames_NHW.shape[1])
     reader = ClipReader(data, clips, pixels=True, pinned=False)
     centres = torch.arange(rows.start, rows.stop)
@@ -58,11 +61,14 @@ def test_the_clips_of_a_stream_are_those_of_training(stride: int, block: int, mo
     assert torch.equal(torch.cat(found), expected)
 
 
+@pytest.mark.parametrize("background", ["rest", "background"])
 def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    background: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Frames without a code are no event. A behaviour that people code is, also as the background of the training."""
     monkeypatch.chdir(tmp_path)
-    trained_run(tmp_path)
+    classes = (background, *CLASSES[1:])
+    trained_run(tmp_path, classes=classes)
     for name, frames in (("a", 30), ("b", 9)):
         write_square(tmp_path / f"{name}.mp4", frames)
     predict = ["video-behavior", "predict", "r", "a.mp4", "b.mp4", "--overlay", "--least-certain", "3"]
@@ -74,13 +80,11 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
     assert [int(row["Frame"]) for row in rows] == list(range(30))
     assert [float(row["Time"]) for row in rows] == pytest.approx([i / 25 for i in range(30)])
     for row in rows:
-        shares = {name: float(row[f"{name}_prob"]) for name in CLASSES}
+        shares = {name: float(row[f"{name}_prob"]) for name in classes}
         assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
         assert row["Action"] == max(shares, key=lambda name: shares[name])
-    shown = (
-        {e.behavior: e for e in read_annotation(out / "a.boris.tsv").events} if (out / "a.boris.tsv").exists() else {}
-    )
-    assert set(shown) == {row["Action"] for row in rows} - {CLASSES[0]}
+    shown = {event.behavior for event in read_annotation(out / "a.boris.tsv").events}
+    assert shown == {row["Action"] for row in rows} - {"background"}
     with open_video(out / "a.overlay.mp4") as video:
         assert sum(len(block.frames_NHW) for block in video.blocks()) == 30
     assert (out / "a.ethogram.png").read_bytes().startswith(b"\x89PNG")
@@ -88,6 +92,17 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
         summary = list(csv.DictReader(file))
     assert {row["animal"] for row in summary} == {"a.mp4", "b.mp4"}
     assert {row["source"] for row in summary} == {"net"}
+    project = read_boris_project(out / "predictions.boris")
+    assert [one.observation for one in project.annotations] == ["a", "b"]
+    assert project.annotations[0].video == str(tmp_path / "a.mp4")
+    assert project.annotations[0].events == read_annotation(out / "a.boris.tsv").events
+    uncertain = read_boris_project(out / "least_certain.boris").annotations
+    marked = [event.comment_start for one in uncertain for event in one.events]
+    assert len(marked) == min(3, sum(len(one.events) for one in project.annotations))
+    assert all(comment.startswith("uncertain: ") for comment in marked)
+    assert {row["behavior"] for row in summary} == set(classes) - {"background"}
+    whole = sum(float(row["share"]) for row in summary if row["animal"] == "a.mp4")
+    assert background == "background" or whole == pytest.approx(1, abs=1e-3)
 
     (out / "b.done.json").unlink()
     (out / "b.csv").unlink()
@@ -129,7 +144,7 @@ def test_a_rule_survives_its_file_and_no_other_weights(tmp_path: Path) -> None:
 def test_the_least_certain_bouts_come_first() -> None:
     probability_NC = np.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1], [0.45, 0.55], [0.9, 0.1]])
     found = PredictedFrames(probability_NC, np.arange(5) / 10)
-    video = predicted_video("v.mp4", found, probability_NC.argmax(1), ("rest", "lick"), 0)
+    video = predicted_video("v", Path("v.mp4"), found, probability_NC.argmax(1), ("rest", "lick"), 0)
     assert [(e.start_s, e.stop_s) for e in video.events] == [(0.0, 0.2), (0.3, 0.4)]
     assert video.certainty == pytest.approx((0.85, 0.55))
     assert [event.start_s for one in least_certain([video], 1) for event in one.events] == [0.3]
@@ -137,7 +152,8 @@ def test_the_least_certain_bouts_come_first() -> None:
 
 def test_the_summary_adds_up_the_videos_of_an_animal(tmp_path: Path) -> None:
     probability_NC = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    video = predicted_video("v", PredictedFrames(probability_NC, np.arange(4.0)), np.array([0, 1, 1, 0]), ("r", "l"), 0)
+    found = PredictedFrames(probability_NC, np.arange(4.0))
+    video = predicted_video("v", Path("v.mp4"), found, np.array([0, 1, 1, 0]), ("r", "l"), 0)
     times = times_of(video.events, ("l", "never"))
     write_summary(tmp_path / "s.csv", [VideoSummary(name, "m1", "g", "net", 4.0, times) for name in ("v", "w")])
     with (tmp_path / "s.csv").open() as file:

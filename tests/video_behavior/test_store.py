@@ -24,6 +24,7 @@ from ranks.workloads.video_behavior.video.store.cache import cache_videos
 from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, open_store
 from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, npy_head
 
+from .example_frames import pixels_of
 from .videos import write_ramp, write_square
 
 PICTURE = Picture((24, 32))
@@ -57,7 +58,7 @@ def test_frames_times_and_clips(tmp_path: Path) -> None:
     assert store.nbytes == 40 * 24 * 32
     assert [video.first_frame for video in store.videos] == [0, 10]
     assert np.allclose(store.videos[1].times_s_N, np.arange(30) / 25)
-    all_NHW = store.read_all()
+    all_NHW = pixels_of(store)
     assert np.array_equal(all_NHW[10:], store.frames_of(1))
     clips = np.zeros((2, 3, 24, 32), np.uint8)
     store.take_clips(np.array([[8, 9, 9], [10, 11, 39]]), clips)
@@ -173,7 +174,7 @@ def test_the_store_after_a_kill_of_the_decoder_is_that_of_an_undisturbed_command
     killer.join()
     assert "(killed by signal 9); it is decoded once more" in capsys.readouterr().err
     assert store.sha256 == undisturbed.sha256
-    assert np.array_equal(store.read_all(), undisturbed.read_all())
+    assert np.array_equal(pixels_of(store), pixels_of(undisturbed))
 
 
 def test_a_decoder_that_hangs_is_started_again_and_then_named(

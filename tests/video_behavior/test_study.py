@@ -234,8 +234,16 @@ def test_the_command_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "bout_f1": pytest.approx(2 / 3),
     }
     assert content["confusion"]["counts"] == [[40, 10], [10, 40]]
-    assert main(["video-behavior", "agree", str(tmp_path / "a.tsv"), str(tmp_path / "b.csv")]) == 2
-    assert "it counts frames, and the frame rate is not known" in capsys.readouterr().err
+    files = [str(tmp_path / "a.tsv"), str(tmp_path / "b.csv")]
+    for pair in (files, files[::-1]):  # a table without times has the rate of the other file
+        assert main(["video-behavior", "agree", *pair]) == 0
+        assert "100 frames at 25 frames a second\nCohen's kappa 0.600" in capsys.readouterr().out
+    timed = "".join(f"{n},{n / 30:.6f},{name}\n" for n, name in enumerate(actions))
+    (tmp_path / "b.csv").write_text("Frame,Time,Action\n" + timed)
+    assert main(["video-behavior", "agree", *files]) == 2
+    assert "25 frames a second in" in capsys.readouterr().err
+    assert main(["video-behavior", "agree", files[1], files[1]]) == 0
+    assert "100 frames at 30 frames a second" in capsys.readouterr().out
     flags = ["--fps", "50"]
     assert main(["video-behavior", "agree", str(tmp_path / "a.tsv"), str(tmp_path / "b.csv"), *flags]) == 2
     assert "25 frames a second in" in capsys.readouterr().err

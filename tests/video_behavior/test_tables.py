@@ -38,7 +38,7 @@ def test_the_energy_of_differences_is_that_of_each_pair_of_frames() -> None:
     frames_n = data.frames_of("val")[10:13]
     found = difference_energies(cutter, frames_n)
     for row, frame in zip(found, frames_n.tolist(), strict=True):
-        clip = pixels_of(data)[frame - 2 : frame + 3].astype(np.float64)
+        clip = pixels_of(data.store)[frame - 2 : frame + 3].astype(np.float64)
         change = [np.abs(clip[t + 1] - clip[t]).mean() for t in range(4)]
         np.testing.assert_allclose(row[:4], np.log(np.array(change) + 1e-3))
 

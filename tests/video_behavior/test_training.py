@@ -92,7 +92,7 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
     (study,) = cache.glob("study-*")
     (store,) = study.glob("store-*")
     data = labelled_frames(RENDERED)
-    assert data.store.read_all().shape == (5 * 300, 16, 16)
+    assert data.store.shape == (5 * 300, 16, 16)
     assert sorted(data.classes) == sorted(CLASSES_RENDERED)
     share_C = data.label_NC.mean(0)[[data.classes.index(name) for name in CLASSES_RENDERED]]
     np.testing.assert_allclose(share_C, SHARES, atol=0.05)
@@ -101,7 +101,7 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
     mine = replace(RENDERED, data=study, unlabelled="ignore")
     assert (labelled_frames(mine).class_N == data.class_N).all()
     assert list(study.glob("store-*")) == [store]
-    cache_study(study, size="16", crop="0,0,8,16")  # training takes the pictures that the user has cached
+    cache_study(study, size=16, crop="0,0,8,16")  # training takes the pictures that the user has cached
     cut = labelled_frames(replace(mine, subject="mouse"))
     assert cut.store_sha256 != data.store_sha256
     assert cut.store_sha256 == open_store(store).sha256

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ranks.engine.config import OptimConfig, at_least, free
 from ranks.errors import UserError
 
 BLOCKS = {"r2plus1d-s": (1, 2, 3, 6), "x3d-s": (1, 2, 5, 9), "mouse3d": (1, 1, 1, 1)}
 """Residual blocks of each stage: about 3 million parameters at width 24, and 5 to 6 GFLOP a clip of 17 x 256 x 256."""
+Split: TypeAlias = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 
 def _words(numbers: Sequence[int]) -> str:
@@ -58,8 +60,16 @@ class ClipConfig:
     """Every so many frames of the video."""
     size: int = 256
     """Height and width in pixels. Videos are resized to it once, when they are cached."""
+    fit: Literal["as-cached", "letterbox", "crop"] = "as-cached"
+    """letterbox keeps the whole frame with black bars, crop its centre. as-cached: as `ranks video-behavior cache` did,
+    else letterbox. A run keeps what it found."""
+    crop: str = ""
+    """Only this rectangle of each frame, before it is resized: x,y,width,height in pixels. A run keeps it."""
 
     def __post_init__(self) -> None:
+        if self.crop and self.fit == "as-cached":
+            do = "give --clips.fit letterbox or --clips.fit crop too"
+            raise UserError(f"--clips.crop {self.crop}", "--clips.fit as-cached has the crop of the cache", do)
         if self.frames < 1 or self.frames % 2 == 0:
             found = "a clip has as many frames before its labelled frame as after it"
             raise UserError(f"--clips.frames {self.frames}", found, "give an odd number, such as 17")
@@ -127,6 +137,8 @@ class Config:
 
     data: Path | None = free(None)
     """A dataset.csv, or the folder that holds it. Without it: the rendered study."""
+    store: Path | None = free(None)
+    """The folder that `ranks video-behavior cache --out` filled. By default store-SIZE in the folder of dataset.csv."""
     rendered: RenderedConfig = RenderedConfig()
     clips: ClipConfig = ClipConfig()
     augment: AugmentConfig = AugmentConfig()
@@ -140,11 +152,14 @@ class Config:
     """Only events of this subject of the annotations."""
     background: str = ""
     """The class of frames without a code: by default "background", or the behaviour with the most time where codes
-    cover every frame."""
+    cover every frame. A run keeps it."""
     merge: str = ""
     """Behaviours to rename: 3->1,5->1 makes one class of three."""
     classes: tuple[str, ...] = ()
     """Names of the classes, the background first. By default those of the study; a run keeps them."""
+    split: tuple[str, ...] = ()
+    """The split of each animal, as m1:train m2:test. By default that of dataset.csv, or a new one where its column is
+    empty. A run keeps it, so that no animal of its training is ever in its test."""
     imbalance: Literal["balanced", "weights", "logit-adjustment", "none"] = "balanced"
     """What helps rare classes: they are sampled more often, weigh more in the loss, or get larger logits in it."""
     imbalance_power: float = 0.5
@@ -169,6 +184,10 @@ class Config:
         if self.labels == "multi" and self.unlabelled == "ignore":
             found = "where behaviours may overlap, a frame without a code shows none of them"
             raise UserError("--labels multi --unlabelled ignore", found, "leave --unlabelled out")
+        wrong = next((each for each in self.split if each.rpartition(":")[2] not in SPLITS or each[0] == ":"), None)
+        if wrong is not None:
+            found = f"'{wrong}' is not ANIMAL:{'|'.join(SPLITS)}"
+            raise UserError(f"--split {' '.join(self.split)}", found, "write m1:train, or leave --split out")
         for name in ("imbalance_power", "bout_power"):
             if not 0 <= getattr(self, name) <= 1:
                 flag = f"--{name.replace('_', '-')}"

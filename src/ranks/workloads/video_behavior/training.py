@@ -6,7 +6,6 @@ The first command of a study renders or reads its videos, decodes them once, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
@@ -20,7 +19,7 @@ from ranks.engine.update.step import StepStats
 from ranks.workloads.video_behavior.clips.balance import study_lines
 from ranks.workloads.video_behavior.clips.cut import ClipCutter, ReadClips
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
-from ranks.workloads.video_behavior.clips.prepare import classes_of, labelled_frames
+from ranks.workloads.video_behavior.clips.prepare import classes_of, kept_settings, labelled_frames
 from ranks.workloads.video_behavior.clips.stream import ClipStream
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.net.layout import choose_layout
@@ -37,7 +36,7 @@ def build(cfg: Config) -> VideoNet:
 def train(cfg: Config, world: World, data: LabelledFrames | None = None) -> Summary:
     """Train a network on the clips of a study. `data`: by default the frames that the settings name."""
     data = data or labelled_frames(cfg)
-    cfg = replace(cfg, classes=data.classes)  # the run keeps them, so that its net can be built without the study
+    cfg = kept_settings(cfg, data)
     cutter = ClipCutter(data, cfg.clips, world.device)
     clips = ClipStream(cutter, cfg, world)
     net = build(cfg)

@@ -37,8 +37,6 @@ from ranks.workloads.video_behavior.scoring import BehaviorScores, by_video, sco
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
 from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds
 
-BACKGROUND_CLASS = (0,)
-"""The background is the first class. Means over bouts leave it out: its bouts are what lies between the others."""
 MAX_CLIPS = 64
 """Clips of one forward pass."""
 Ints = npt.NDArray[np.int64]
@@ -135,7 +133,7 @@ def choose_labels(model: nn.Module, cutter: ClipCutter, cfg: Config, world: Worl
         [video.truth for video in videos],
         training,
         len(data.classes),
-        excluded=BACKGROUND_CLASS,
+        excluded=data.excluded,
         prior_C=balance.prior_C.tolist(),
     )
     return LabelChoice(LabelRule(chosen.smoothing), tuple(chosen.lines()))
@@ -152,9 +150,8 @@ def score_split(
     """The scores of a split before and after smoothing. Every rank calls it and gets the same."""
     data = cutter.data
     videos = by_video(data, split, predict_frames(model, cutter, data.all_frames_of(split), world, change))
-    excluded = () if data.multi else BACKGROUND_CLASS
-    raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], excluded)
-    return raw, score(videos, [choice.rule.labels(video.probability_NC) for video in videos], excluded)
+    raw = score(videos, [likeliest(video.probability_NC, data.multi) for video in videos], data.excluded)
+    return raw, score(videos, [choice.rule.labels(video.probability_NC) for video in videos], data.excluded)
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:

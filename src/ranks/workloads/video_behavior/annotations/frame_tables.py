@@ -59,6 +59,19 @@ def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAM
     return Annotation("", events, fps, _duration_s(path, count, fps), counts_frames=True)
 
 
+def rate_of_times(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) -> float | None:
+    """The frames a second of a table with a column Time, as predict writes it; None where there is none."""
+    header, rows = table_of(path, rows_of(path, delimiter, max_rows))
+    at = header.index("Time")
+    if at is None:
+        return None
+    first_s, last_s, steps = 0.0, 0.0, -1
+    for steps, row in enumerate(rows):
+        last_s = check_time(row, number(row, at, "time"), "time")
+        first_s = last_s if steps == 0 else first_s
+    return steps / (last_s - first_s) if steps > 0 and last_s > first_s else None
+
+
 def _labels(rows: Iterator[TableRow], frame: int, action: int) -> Iterator[str]:
     expected = 0
     for row in rows:

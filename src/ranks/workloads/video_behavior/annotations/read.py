@@ -29,6 +29,7 @@ from ranks.workloads.video_behavior.annotations.frame_tables import (
     is_binary_table,
     is_labels,
     is_zero_one,
+    rate_of_times,
     read_binary_table,
     read_labels,
     read_zero_one,
@@ -83,7 +84,7 @@ def _by_content(path: Path, fps: float | None, video: str | None = None) -> tupl
     if names and names[0].strip().casefold() == "observation id":
         return read_old_boris_events(path, delimiter).annotations, ()
     if is_labels(names):
-        return (read_labels(path, delimiter, _required(fps, path)),), ()
+        return (read_labels(path, delimiter, _required(fps or rate_of_times(path, delimiter), path)),), ()
     if is_zero_one(names):
         return (read_zero_one(path, delimiter, _required(fps, path)),), ()
     if is_binary_table(names):
@@ -100,10 +101,14 @@ def _cells(line: str, delimiter: str) -> list[str]:
         return []
 
 
+class RateUnknown(UserError):
+    """A file counts frames, and nobody says how many there are in a second."""
+
+
 def _required(fps: float | None, path: Path) -> float:
     if fps is None:
         do = "give the frame rate: the column fps of dataset.csv, or --fps"
-        raise UserError(asked(path), "it counts frames, and the frame rate is not known", do)
+        raise RateUnknown(asked(path), "it counts frames, and the frame rate is not known", do)
     return fps
 
 

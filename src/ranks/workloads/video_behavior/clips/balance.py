@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.clips.labelled import SPLITS, ClipBouts, LabelledFrames
+from ranks.workloads.video_behavior.clips.labelled import ClipBouts, LabelledFrames
+from ranks.workloads.video_behavior.config import SPLITS
 
 Floats = npt.NDArray[np.float64]
 

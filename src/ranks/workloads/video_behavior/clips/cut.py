@@ -7,6 +7,7 @@ Legend: N frames of the store, V videos, B clips, T frames of a clip, H height, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from ranks.data import to_device
 from ranks.data.loading.place import empty
-from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
+from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, StoredFrames
 from ranks.workloads.video_behavior.config import ClipConfig
 
 SHARE_OF_MEMORY = 0.6
@@ -85,9 +86,9 @@ class ClipCutter:
         """`resident`: whether the store is copied to the device; by default where it fits. On a CPU it stays in its
         memory map."""
         self.data, self.clips, self.device = data, clips, device
-        self.resident = _fits(data.store.nbytes, device) if resident is None else resident
+        self.resident = _fits(math.prod(data.store.shape), device) if resident is None else resident
         self.reader = ClipReader(data, clips, pixels=not self.resident, pinned=device.type != "cpu")
-        self._store_NHW = torch.from_numpy(data.store.read_all()).to(device) if self.resident else None
+        self._store_NHW = _copied(data.store, device) if self.resident else None
 
     def cut(self, frame_B: Tensor, ids_B: Tensor, shift_B: Tensor | None = None) -> CutClips:
         """The clips whose labelled frames are `frame_B`, int64[B] on the host, as `ClipReader.read`."""
@@ -100,6 +101,16 @@ class ClipCutter:
             assert self._store_NHW is not None
             clips_BTHW = self._store_NHW[read.frame_BT]
         return CutClips(clips_BTHW, read.label_BC, read.ids_B)
+
+
+def _copied(store: StoredFrames, device: torch.device) -> Tensor:
+    """uint8[N, H, W]: the store on the device. The host holds one block at a time: each rank of a host copies."""
+    store_NHW = torch.empty(store.shape, dtype=torch.uint8, device=device)
+    first = 0
+    for block_nHW in store.blocks():
+        store_NHW[first : first + len(block_nHW)].copy_(torch.from_numpy(block_nHW))
+        first += len(block_nHW)
+    return store_NHW
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:

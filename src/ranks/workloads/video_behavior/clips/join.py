@@ -6,6 +6,7 @@ Legend: N frames, V videos, C classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -60,20 +61,39 @@ def join(
     if cfg.classes and cfg.classes != classes:
         found = f"the study has the classes {', '.join(classes)}"
         raise UserError(f"--classes {' '.join(cfg.classes)}", found, "leave --classes out, or use another --name")
-    split = split_of(study, videos, counts)
+    split = split_of(study, videos, counts, cfg.split)
     placed = tuple(
         LabelledVideo(
             row.video.name, unit_of(row), row.group, row.split, part.first_frame, part.num_frames, part.times_s_N
         )
         for row, part in zip(split.study.videos, decoded, strict=True)
     )
-    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi", store_sha256)
+    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi", store_sha256, study.background)
     return data, split.warnings
 
 
-def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts) -> SplitStudy:
-    """The split that dataset.csv has, or a new one by animal. It does not depend on the seed of a run."""
-    return split_study(Study(tuple(videos), study.classes, study.background), counts)
+def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, kept: Sequence[str]) -> SplitStudy:
+    """The split that dataset.csv has, or a new one by animal. It does not depend on the seed of a run.
+
+    `kept`: of the animals that a run has seen, as m1:train; it comes before dataset.csv. An animal that dataset.csv
+    gives no split then goes to the test: the run has not learned from it.
+    """
+    if not kept:
+        return split_study(Study(tuple(videos), study.classes, study.background), counts)
+    split_of_unit: dict[str, str] = {}
+    for each in kept:
+        unit, _, split_of_unit[unit] = each.rpartition(":")
+    rows = [replace(video, split=split_of_unit.get(unit_of(video), video.split or "test")) for video in videos]
+    found = split_study(Study(tuple(rows), study.classes, study.background), counts)
+    moved = {
+        f"{unit_of(video)} to {video.split}"
+        for video, row in zip(videos, rows, strict=True)
+        if video.split not in ("", row.split)
+    }
+    if not moved:
+        return found
+    warning = f"warning: dataset.csv moved {', '.join(sorted(moved)[:5])}: the run keeps the split that it learned from"
+    return replace(found, warnings=(*found.warnings, warning))
 
 
 def labels_of(video: StudyVideo, part: DecodedVideo, study: Study, cfg: Config) -> npt.NDArray[np.uint8]:

@@ -6,10 +6,10 @@ Legend: N frames of all videos, H height, W width, C classes, K bouts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,6 @@ import numpy.typing as npt
 from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED
 from ranks.workloads.video_behavior.metrics.bouts import bouts_of, multi_label_bouts
 
-Split: TypeAlias = Literal["train", "val", "test"]
-SPLITS: tuple[Split, ...] = ("train", "val", "test")
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -26,13 +24,16 @@ class StoredFrames(Protocol):
     """The decoded frames of all videos, one after another, in memory or on disk."""
 
     @property
-    def nbytes(self) -> int: ...
+    def shape(self) -> tuple[int, int, int]:
+        """(N, H, W)."""
+        ...
+
     def take_clips(self, frames_BT: Ints, out: npt.NDArray[np.uint8]) -> None:
         """Copy frames into `out`, uint8[B, T, H, W]. Each row of `frames_BT` lies in one video."""
         ...
 
-    def read_all(self) -> npt.NDArray[np.uint8]:
-        """uint8[N, H, W]: a copy of all frames."""
+    def blocks(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """uint8[n, H, W]: copies of all frames, some at a time, in order."""
         ...
 
 
@@ -64,6 +65,18 @@ class LabelledFrames:
     classes: tuple[str, ...]
     multi: bool
     store_sha256: str
+    background: str
+    """The class of frames without a code. It is not in `classes` where no frame shows it."""
+
+    @property
+    def excluded(self) -> tuple[int, ...]:
+        """The background among the classes. Means over bouts leave it out: its bouts are what lies between others."""
+        return () if self.multi else tuple(c for c, name in enumerate(self.classes) if name == self.background)
+
+    @property
+    def split_of_animals(self) -> tuple[str, ...]:
+        """What `Config.split` keeps: m1:train and so on, by name."""
+        return tuple(sorted({f"{video.animal}:{video.split}" for video in self.videos}))
 
     @cached_property
     def class_N(self) -> Ints:

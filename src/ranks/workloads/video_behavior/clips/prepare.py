@@ -1,8 +1,8 @@
 """The labelled frames of a study: rendered where no folder is given, decoded once, joined with the annotations.
 
 The rendered studies are in $XDG_CACHE_HOME or ~/.cache, under ranks/video-behavior/study-<key>/. The frames of a study
-are in its folder store-SIZE, as `ranks video-behavior cache` writes them. Processes that ask for the same study at the
-same time render and decode it once.
+are in its folder store-SIZE or in --store, as `ranks video-behavior cache` writes them. Processes that ask for the same
+study at the same time render and decode it once.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
 from ranks.data.prepared.say import say
+from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.clips.join import join
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
-from ranks.workloads.video_behavior.config import Config, RenderedConfig
+from ranks.workloads.video_behavior.config import ClipConfig, Config, RenderedConfig
 from ranks.workloads.video_behavior.renderer.render import StudyPlan
 from ranks.workloads.video_behavior.renderer.rendered_study import render_study, renderer_sha256
-from ranks.workloads.video_behavior.study.study import StudyVideo, load_study
-from ranks.workloads.video_behavior.video.picture import Picture
+from ranks.workloads.video_behavior.study.study import load_study
+from ranks.workloads.video_behavior.video.picture import Crop, Picture
 from ranks.workloads.video_behavior.video.store.cache import cache_videos
-from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList
+from ranks.workloads.video_behavior.video.store.frame_store import StoreList
 
 
 def labelled_frames(cfg: Config) -> LabelledFrames:
@@ -68,20 +68,38 @@ def frames_of_study(folder: Path, cfg: Config) -> LabelledFrames:
     """The labelled frames of the study in a folder, or of its dataset.csv. Raises UserError where a file is wrong."""
     study = load_study(folder, background=cfg.background, subject=cfg.subject, merge=parse_merge(cfg.merge))
     videos = [video for video in study.videos if video.annotation is not None]
-    store = stored_frames(folder.parent if folder.is_file() else folder, videos, cfg.clips.size)
+    where = store_folder(folder, cfg)
+    store = cache_videos([(video.video.name, video.video) for video in videos], where, picture_of(cfg.clips, where))
     data, warnings = join(study, videos, store.videos, store, store.sha256, cfg)
     for warning in warnings:
         say(warning)
     return data
 
 
-def stored_frames(folder: Path, videos: Sequence[StudyVideo], size: int) -> FrameStore:
-    """The decoded frames of some videos of a study; what is missing is decoded now."""
-    named = [(video.video.name, video.video) for video in videos]
-    return cache_videos(named, folder / f"store-{size}", stored_picture(folder, size))
+def store_folder(study: Path, cfg: Config) -> Path:
+    """Where the decoded frames of a study are. `study`: its folder, or its dataset.csv."""
+    return cfg.store or (study.parent if study.is_file() else study) / f"store-{cfg.clips.size}"
 
 
-def stored_picture(folder: Path, size: int) -> Picture:
-    """How frames of a study are cut and scaled: as `ranks video-behavior cache` did it, where it was called before."""
-    listed = StoreList.read(folder / f"store-{size}")
-    return listed.picture if listed is not None else Picture((size, size))
+def picture_of(clips: ClipConfig, store: Path | None) -> Picture:
+    """How frames are cut and scaled: as the settings say, or as those of a store were. Raises UserError."""
+    size = (clips.size, clips.size)
+    if clips.fit != "as-cached":
+        return Picture(size, clips.fit, Crop.parse(clips.crop) if clips.crop else None)
+    listed = None if store is None else StoreList.read(store)
+    if listed is None:
+        return Picture(size)
+    if listed.picture.size != size:
+        found = "frames of {} x {} pixels".format(*listed.picture.size or (0, 0))
+        raise UserError(f"the store {store}", found, f"cache with --size {clips.size}, or give another --clips.size")
+    return listed.picture
+
+
+def kept_settings(cfg: Config, data: LabelledFrames) -> Config:
+    """The settings with what the study decided: its classes, its split, and how frames are cut. A run keeps them, so
+    its net can be used without the study, and no animal moves from its training to its test."""
+    picture = picture_of(cfg.clips, None if cfg.data is None else store_folder(cfg.data, cfg))
+    crop = "" if picture.crop is None else ",".join(map(str, picture.crop))
+    clips = replace(cfg.clips, fit=picture.fit, crop=crop)
+    kept = dict(classes=data.classes, background=data.background, split=data.split_of_animals)
+    return replace(cfg, clips=clips, **kept)

@@ -6,12 +6,14 @@ Imports NumPy inside the function only, so that `--help` answers at once.
 from __future__ import annotations
 
 import json as json_format
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranks.errors import UserError
 
 if TYPE_CHECKING:
+    from ranks.workloads.video_behavior.annotations.events import Annotation
     from ranks.workloads.video_behavior.metrics.agreement import RaterAgreement
 
 BACKGROUND = "background"
@@ -26,7 +28,7 @@ def agree(
     video: str | None = None,
     subject: str | None = None,
     merge: str = "",
-    background: str = BACKGROUND,
+    background: str = "background",
     json: Path | None = None,
 ) -> int:
     """Compare two annotations of one video: two raters, or a rater and a net.
@@ -46,19 +48,32 @@ def agree(
     """
     from ranks.workloads.video_behavior.annotations.delimited import write_text
     from ranks.workloads.video_behavior.annotations.frame_labels import SAME_RATE, exclusive_labels, nominal_times
-    from ranks.workloads.video_behavior.annotations.read import merged, parse_merge, read_annotation
+    from ranks.workloads.video_behavior.annotations.read import (
+        RateUnknown,
+        merged,
+        parse_merge,
+        read_annotation,
+    )
     from ranks.workloads.video_behavior.metrics.agreement import agreement_of
+    from ranks.workloads.video_behavior.study.study import NOMINAL_FPS
 
     asked = f"ranks video-behavior agree {first} {second}"
     if fps is not None and not 0.01 <= fps <= 1e6:
         raise UserError(f"--fps {fps:g}", "not a frame rate", "give the frames a second of the video")
     names = parse_merge(merge)
-    pair = [merged(read_annotation(path, subject, video=video, fps=fps), names) for path in (first, second)]
+    read: dict[Path, Annotation] = {}
+    for path in (first, second):
+        with suppress(RateUnknown):
+            read[path] = read_annotation(path, subject, video=video, fps=fps)
+    named = next((one.fps for one in read.values() if one.fps is not None), NOMINAL_FPS)
+    for path in (first, second):  # a file that counts frames has the rate of the other one
+        read[path] = read.get(path) or read_annotation(path, subject, video=video, fps=named)
+    pair = [merged(read[path], names) for path in (first, second)]
     rates = [one.fps for one in pair if one.fps is not None]
     if len(rates) == 2 and abs(rates[0] / rates[1] - 1) > SAME_RATE:
         found = f"{rates[0]:g} frames a second in {first}, {rates[1]:g} in {second}"
         raise UserError(asked, found, "give two annotations of the same video")
-    rate = fps or (rates[0] if rates else 25.0)
+    rate = fps or (rates[0] if rates else NOMINAL_FPS)
     end_s = max([one.duration_s or 0.0 for one in pair] + [event.end_s for one in pair for event in one.events])
     num_frames = round(end_s * rate)
     if num_frames < 1:

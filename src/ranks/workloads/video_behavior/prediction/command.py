@@ -25,13 +25,13 @@ def predict(
         videos: Video files, or a dataset.csv or its folder for a whole study.
         out: The folder for the files of each video, and summary.csv.
         overlay: Also write each video with the label in it.
-        least_certain: Write so many bouts that the net is least sure of as a BORIS file, for the
-            next round of labelling.
+        least_certain: Write so many bouts that the net is least sure of as a BORIS project, for
+            the next round of labelling.
         device: auto takes a GPU where there is one.
         runs_dir: The folder of the run folders.
 
-    Writes for each video a table by frame with probabilities, BORIS events and an ethogram. The same
-    command again goes on with the videos that are missing.
+    Writes for each video a table by frame with probabilities, BORIS events and an ethogram, and a
+    BORIS project of all videos. The same command again goes on with the videos that are missing.
     """
     asked = f"ranks video-behavior predict {run}"
     if not videos:

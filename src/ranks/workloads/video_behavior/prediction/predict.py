@@ -31,9 +31,10 @@ from ranks.workloads.video_behavior.prediction.written import (
     read_done,
     write_done,
     write_frames,
+    write_project,
 )
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
-from ranks.workloads.video_behavior.study.study import StudyVideo, annotation_of, read_dataset_csv
+from ranks.workloads.video_behavior.study.study import BACKGROUND, StudyVideo, annotation_of, read_dataset_csv
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.write import write_mp4
@@ -53,8 +54,10 @@ class Prediction:
 
     @property
     def background(self) -> int | None:
-        """The class that is no event."""
-        return None if self.trained.cfg.labels == "multi" else 0
+        """The class that is no event: frames without a code. A behaviour that people code is one, also where it is the
+        background of the training."""
+        exclusive = self.trained.cfg.labels == "exclusive"
+        return self.trained.classes.index(BACKGROUND) if exclusive and BACKGROUND in self.trained.classes else None
 
     def made_from(self, video: StudyVideo) -> dict[str, Any]:
         """What the files of a video depend on, for `read_done`."""
@@ -98,11 +101,13 @@ def predict_videos(
             summaries += rows
         if predicted:
             write_summary(out / "summary.csv", summaries)
+            write_project(out / "predictions.boris", f"labels of {run}", [video.annotation for video in predicted])
         if num_uncertain and predicted:
-            write_boris_events(out / "least_certain.tsv", least_certain(predicted, num_uncertain))
+            chosen = least_certain(predicted, num_uncertain)
+            write_project(out / "least_certain.boris", f"what {run} is least sure of", chosen)
     if not predicted:
         raise UserError(asked, f"no video could be labelled: {unread[0]}", "give videos that can be decoded")
-    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; summary.csv")
+    print(f"{out}: {len(predicted)} of {len(videos)} videos labelled; summary.csv, predictions.boris")
     return 1 if unread else 0
 
 
@@ -141,11 +146,11 @@ def _one(
     found = _probabilities(prediction, video.video, bar, title)
     labels = prediction.rule.labels(found.probability_NC)
     classes = trained.classes
-    result = predicted_video(video.video.name, found, labels, classes, prediction.background)
+    result = predicted_video(name, video.video, found, labels, classes, prediction.background)
     person = _of_a_person(video, trained, result.fps)
     write_frames(out / f"{name}.csv", found, labels, classes)
     write_boris_events(out / f"{name}.boris.tsv", [result.annotation])
-    shown = classes if prediction.background is None else classes[1:]
+    shown = tuple(name for c, name in enumerate(classes) if c != prediction.background)
     draw_ethogram(out / f"{name}.ethogram.png", video.video.name, shown, result.events, person, result.duration_s)
     if prediction.overlay:
         _write_overlay(out / f"{name}.overlay.mp4", video.video, labels, classes, result.fps)

@@ -16,7 +16,7 @@ from ranks.engine.runs.folder import RunFolder
 from ranks.errors import UserError
 from ranks.progress import ProgressBar
 from ranks.workloads.video_behavior.clips.cut import ClipCutter
-from ranks.workloads.video_behavior.clips.prepare import labelled_frames, stored_picture
+from ranks.workloads.video_behavior.clips.prepare import labelled_frames, picture_of
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.net.mouse3d import Mouse3DNet
 from ranks.workloads.video_behavior.net.nets import VideoNet
@@ -31,7 +31,7 @@ NETS: dict[str, type[VideoNet]] = {"r2plus1d-s": R2Plus1DNet, "x3d-s": X3DNet, "
 
 @dataclass(frozen=True)
 class TrainedVideoNet:
-    """`frames`, `stride`: of a clip. `picture`: how frames are cut and scaled. `sha256`: of the weights."""
+    """`cfg`: as the run keeps it. `sha256`: of the weights."""
 
     folder: Path
     cfg: Config
@@ -42,16 +42,13 @@ class TrainedVideoNet:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, the background first."""
+        """Names of the classes, the background first where training showed it."""
         return tuple(self.net.classes)
 
     @property
     def picture(self) -> Picture:
-        """As the videos of the run's study were cached, where that study is here."""
-        size = self.cfg.clips.size
-        if self.cfg.data is None:
-            return Picture((size, size))
-        return stored_picture(self.cfg.data if self.cfg.data.is_dir() else self.cfg.data.parent, size)
+        """How frames are cut and scaled: as those of the training were."""
+        return picture_of(self.cfg.clips, None)
 
 
 def load_net(run: str, runs_dir: Path, device: torch.device) -> TrainedVideoNet:

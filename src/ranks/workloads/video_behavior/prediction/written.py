@@ -1,10 +1,12 @@
-"""The files of one predicted video: a table by frame, BORIS events, an ethogram, and an overlay.
+"""The files of predicted videos: tables by frame, BORIS events and projects, an ethogram, and an overlay.
 
     NAME.csv             Frame,Time,Action,<class>_prob...: one row for each decoded frame
-    NAME.boris.tsv       events that BORIS opens: Observations > Import, or as a table
+    NAME.boris.tsv       the bouts as BORIS exports them: tabular events
     NAME.ethogram.png    the net's labels over time, above them a person's
     NAME.overlay.mp4     the video with the label in it (--overlay)
     NAME.done.json       written last: what the others were made from, and the row of the summary
+    predictions.boris    a project that BORIS opens, with an observation for each video
+    least_certain.boris  the same with the bouts that the net is least sure of (--least-certain)
 
 Legend: N frames, C classes, K least certain bouts.
 """
@@ -23,6 +25,11 @@ from numpy.typing import NDArray
 
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
+from ranks.workloads.video_behavior.annotations.boris_project import (
+    empty_project,
+    with_annotation,
+    write_boris_project,
+)
 from ranks.workloads.video_behavior.annotations.delimited import number_text, write_rows
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 from ranks.workloads.video_behavior.annotations.frame_labels import end_of, events_of_labels
@@ -36,9 +43,13 @@ UNCERTAIN = "uncertain: "
 
 @dataclass(frozen=True)
 class PredictedVideo:
-    """`events`: of all classes but the background. `certainty`: of each event, the mean probability of its label."""
+    """`events`: of all classes but that of frames without a code. `certainty`: of each, the mean probability of its
+    label."""
 
     name: str
+    """Of its files, and of its observation in BORIS."""
+    video: str
+    """The path of the video."""
     events: tuple[Event, ...]
     certainty: tuple[float, ...]
     fps: float
@@ -46,11 +57,11 @@ class PredictedVideo:
 
     @property
     def annotation(self) -> Annotation:
-        return Annotation(self.name, self.events, self.fps, self.duration_s, observation=Path(self.name).stem)
+        return Annotation(self.video, self.events, self.fps, self.duration_s, observation=self.name)
 
 
 def predicted_video(
-    name: str, found: PredictedFrames, labels: Ints, classes: Sequence[str], background: int | None
+    name: str, video: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str], background: int | None
 ) -> PredictedVideo:
     """The events of a video from its labels. `background`: the class that is no event, None where all are."""
     times_s_N, end_s = found.times_s_N.round(6), round(end_of(found.times_s_N), 6)
@@ -69,7 +80,7 @@ def predicted_video(
         first, stop = (int(np.searchsorted(times_s_N, at_s - 1e-9)) for at_s in (event.start_s, event.end_s))
         certainty.append(float(found.probability_NC[first:stop, list(classes).index(event.behavior)].mean()))
     fps = (len(times_s_N) - 1) / float(times_s_N[-1] - times_s_N[0]) if len(times_s_N) > 1 else 25.0
-    return PredictedVideo(name, tuple(kept), tuple(certainty), round(fps, 6), end_s)
+    return PredictedVideo(name, str(video.absolute()), tuple(kept), tuple(certainty), round(fps, 6), end_s)
 
 
 def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str]) -> None:
@@ -101,15 +112,17 @@ def least_certain(videos: Sequence[PredictedVideo], count: int) -> list[Annotati
         marked = Event(event.behavior, event.start_s, event.stop_s, event.subject, (), comment)
         chosen.setdefault(v, []).append(marked)
     return [
-        Annotation(
-            videos[v].name,
-            tuple(sorted(events, key=lambda event: event.start_s)),
-            videos[v].fps,
-            videos[v].duration_s,
-            videos[v].annotation.observation,
-        )
+        replace(videos[v].annotation, events=tuple(sorted(events, key=lambda event: event.start_s)))
         for v, events in sorted(chosen.items())
     ]
+
+
+def write_project(path: Path, title: str, annotations: Sequence[Annotation]) -> None:
+    """A project of BORIS with an observation for each annotation. Raises UserError."""
+    project = empty_project(title)
+    for annotation in annotations:
+        project = with_annotation(project, annotation)
+    write_boris_project(path, project)
 
 
 def write_done(

@@ -17,7 +17,7 @@ from ranks.workloads.video_behavior.metrics.frames import Floats, Ints
 from ranks.workloads.video_behavior.prediction.trained_net import TrainedVideoNet
 from ranks.workloads.video_behavior.scoring import BehaviorScores, VideoPrediction, by_video, score
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
-from ranks.workloads.video_behavior.validation import BACKGROUND_CLASS, predict_frames
+from ranks.workloads.video_behavior.validation import predict_frames
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class SeenSplit:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The background first, where behaviours exclude each other."""
+        """The background first, where frames show it."""
         return self.data.classes
 
     @property
@@ -83,6 +83,6 @@ def see_split(trained: TrainedVideoNet, data: LabelledFrames, split: str, rule: 
         world.leave()
     predicted: list[VideoPrediction] = by_video(data, split, probability_nC)
     labels = [rule.labels(video.probability_NC) for video in predicted]
-    scores = score(predicted, labels, () if data.multi else BACKGROUND_CLASS)
+    scores = score(predicted, labels, data.excluded)
     videos = zip(data.videos_of(split), predicted, labels, strict=True)
     return SeenSplit(data, tuple(SeenVideo(v, p.truth, found, p.probability_NC) for v, p, found in videos), scores)

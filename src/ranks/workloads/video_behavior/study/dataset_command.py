@@ -36,10 +36,11 @@ def dataset(
     again.
     """
     from ranks.workloads.video_behavior.annotations.read import parse_merge
+    from ranks.workloads.video_behavior.config import SPLITS
     from ranks.workloads.video_behavior.study.class_table import class_table, counts_of_events, table_lines, unit_of
     from ranks.workloads.video_behavior.study.draft import draft_study
     from ranks.workloads.video_behavior.study.split import split_study
-    from ranks.workloads.video_behavior.study.study import SPLITS, load_study, read_dataset_csv, write_dataset_csv
+    from ranks.workloads.video_behavior.study.study import load_study, read_dataset_csv, write_dataset_csv
 
     path, asked = folder / "dataset.csv", f"ranks video-behavior dataset {folder}"
     names = parse_merge(merge)

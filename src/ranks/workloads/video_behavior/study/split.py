@@ -18,8 +18,9 @@ import numpy.typing as npt
 from ranks.errors import UserError
 from ranks.splitmix64 import GOLDEN_GAMMA_U64, mix
 from ranks.workloads.video_behavior.annotations.frame_labels import Floats, Labels
+from ranks.workloads.video_behavior.config import SPLITS
 from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
-from ranks.workloads.video_behavior.study.study import SPLITS, Study
+from ranks.workloads.video_behavior.study.study import Study
 
 TRIES = 2000
 SHARES = (0.6, 0.2, 0.2)

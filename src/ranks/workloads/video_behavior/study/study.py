@@ -30,14 +30,13 @@ from ranks.workloads.video_behavior.annotations.delimited import (
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation
 from ranks.workloads.video_behavior.annotations.read import merged, read_annotation, shifted_events
+from ranks.workloads.video_behavior.config import SPLITS
 
 COLUMNS = ("video", "annotation", "animal", "group", "fps", "offset_s", "split")
-SPLITS = ("train", "val", "test")
 MAX_VIDEOS = 100_000
 BACKGROUND = "background"
 NOMINAL_FPS = 25.0
 """For annotations that count frames, where only their behaviours are wanted."""
-SAME_RATE = 0.01
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,8 @@ def annotation_of(
     if video.annotation is None:
         return None
     read = read_annotation(video.annotation, subject, video=video.video.name, fps=video.fps or video_fps)
-    if video.fps is not None and read.fps is not None and abs(read.fps / video.fps - 1) > SAME_RATE:
-        found = f"{read.fps:g} frames a second in {video.annotation}, {video.fps:g} in dataset.csv"
-        raise UserError(f"the annotation of {video.video}", found, "correct the column fps, or leave it empty")
-    read = shifted_events(replace(read, video=str(video.video)), video.offset_s)
+    read = replace(read, video=str(video.video), fps=video.fps or read.fps)
+    read = shifted_events(read, video.offset_s)
     return merged(read, merge) if merge else read
 
 

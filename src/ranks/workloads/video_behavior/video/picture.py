@@ -24,7 +24,7 @@ from ranks.errors import UserError
 
 Grey = NDArray[np.uint8]
 Fit: TypeAlias = Literal["letterbox", "crop"]
-LARGEST_SIDE = 8192
+SMALLEST_SIDE, LARGEST_SIDE = 16, 8192
 
 
 class Crop(NamedTuple):
@@ -110,12 +110,3 @@ def plane_of(frame: Any) -> Grey:
     """uint8[h, w]: the first plane of a frame of PyAV, without the padding of its lines. A view, not a copy."""
     plane = frame.planes[0]
     return np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: frame.height, : frame.width]
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """'256' -> (256, 256); '240x320' -> (240, 320): height x width. Raises UserError."""
-    found = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", text.strip().lower())
-    size = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-    if not all(8 <= side <= LARGEST_SIDE for side in size):
-        raise UserError(f"--size {text}", "not a size", f"give 256, or height x width as 240x320, 8 to {LARGEST_SIDE}")
-    return size

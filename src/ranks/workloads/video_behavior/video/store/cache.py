@@ -21,7 +21,7 @@ from ranks.engine.files.disk import NOTHING_SAVED, remove, writing
 from ranks.engine.liveness.heartbeat import heartbeat
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.decode import count_frames, probe
-from ranks.workloads.video_behavior.video.picture import Crop, Picture
+from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.decode_part import PartTask
 from ranks.workloads.video_behavior.video.store.decoding import decode_all, named_together
 from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, StoreList, key_of, open_store
@@ -43,7 +43,6 @@ class Wanted:
     path: Path
     name: str
     key: str
-    crop: Crop | None
     missing: bool
     frames: int
 
@@ -53,26 +52,24 @@ def cache_videos(
     folder: Path,
     picture: Picture,
     *,
-    crops: Sequence[Crop | None] | None = None,
     workers: int | None = None,
     silent_s: float = SILENT_S,
 ) -> FrameStore:
     """The store of these videos (name, path) in `folder`; what is missing is decoded now.
 
-    `picture`: its size must be given. `crops`: of single videos, in place of the picture's. `workers`: processes, by
-    default one for each core. Raises UserError, which names up to ten bad videos, and where the disk is too small.
+    `picture`: its size must be given. `workers`: processes, by default one for each core. Raises UserError, which names
+    up to ten bad videos, and where the disk is too small.
     """
     assert picture.size is not None
-    crops = crops or [picture.crop] * len(videos)
     with writing(f"the store {folder}", folder.parent, NOTHING_SAVED):
         folder.mkdir(parents=True, exist_ok=True)
-    whole = _whole_store(videos, folder, picture, crops)
+    whole = _whole_store(videos, folder, picture)
     if whole is not None:
         return whole
     with file_lock(folder / ".lock", f"the store {folder}"):
         for leftover in folder.glob(".*.tmp"):  # nobody else writes here while we hold the lock
             remove(leftover)
-        wanted = _plan(videos, folder, picture, crops)
+        wanted = _plan(videos, folder, picture)
         missing = [one for one in wanted if one.missing]
         if missing:
             num_workers = max(1, min(len(missing), workers or available_cores()))
@@ -86,27 +83,25 @@ def cache_videos(
         return open_store(folder)
 
 
-def words_of(picture: Picture, crop: Crop | None) -> str:
+def words_of(picture: Picture) -> str:
     """How frames are cut and scaled, as a part of a video's key."""
     assert picture.size is not None
-    cut = "whole" if crop is None else ",".join(map(str, crop))
+    cut = "whole" if picture.crop is None else ",".join(map(str, picture.crop))
     return f"{cut}/{picture.fit}/{picture.size[0]}x{picture.size[1]}"
 
 
-def _whole_store(
-    videos: Sequence[tuple[str, Path]], folder: Path, picture: Picture, crops: Sequence[Crop | None]
-) -> FrameStore | None:
+def _whole_store(videos: Sequence[tuple[str, Path]], folder: Path, picture: Picture) -> FrameStore | None:
     """The store, where it has all videos and none has changed: so ranks that start together need no lock."""
     listed, sources = StoreList.read(folder), Sources(folder)
     keys: list[tuple[str, str]] = []
-    for (name, path), crop in zip(videos, crops, strict=True):
+    for name, path in videos:
         try:
             sha256 = sources.remembered(path)
         except OSError:
             return None
         if sha256 is None:
             return None
-        keys.append((name, key_of(sha256, words_of(picture, crop))))
+        keys.append((name, key_of(sha256, words_of(picture))))
     if listed is None or (listed.videos, listed.picture) != (tuple(keys), picture):
         return None
     try:
@@ -115,14 +110,12 @@ def _whole_store(
         return None
 
 
-def _plan(
-    videos: Sequence[tuple[str, Path]], folder: Path, picture: Picture, crops: Sequence[Crop | None]
-) -> list[Wanted]:
+def _plan(videos: Sequence[tuple[str, Path]], folder: Path, picture: Picture) -> list[Wanted]:
     """What the store is to have. Raises UserError for all bad videos together."""
     sources, wanted, bad = Sources(folder), list[Wanted](), list[UserError]()
-    for (name, path), crop in zip(videos, crops, strict=True):
+    for name, path in videos:
         try:
-            wanted.append(_wanted(name, path, folder, picture, crop, sources))
+            wanted.append(_wanted(name, path, folder, picture, sources))
         except UserError as error:
             bad.append(error)
         heartbeat.beat()
@@ -133,26 +126,26 @@ def _plan(
     return wanted
 
 
-def _wanted(name: str, path: Path, folder: Path, picture: Picture, crop: Crop | None, sources: Sources) -> Wanted:
+def _wanted(name: str, path: Path, folder: Path, picture: Picture, sources: Sources) -> Wanted:
     asked = f"the video {path}"
     try:
         check_regular(path, asked)
-        key = key_of(sources.sha256_of(path), words_of(picture, crop))
+        key = key_of(sources.sha256_of(path), words_of(picture))
     except (OSError, ValueError) as error:
         found = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise UserError(asked, found, "give a video file that can be read") from None
     try:
         StorePart.read(folder, key)
-        return Wanted(path, name, key, crop, missing=False, frames=0)
+        return Wanted(path, name, key, missing=False, frames=0)
     except DamagedPart as damage:
         if (folder / f"{key}.json").exists():
             say(f"warning: {folder}: {damage}; {name} is decoded again")
     facts = probe(path)
     try:
-        Picture(picture.size, picture.fit, crop).shape(facts.height, facts.width)
+        picture.shape(facts.height, facts.width)
     except UserError as outside:
         raise UserError(asked, f"{outside.asked}: {outside.found}", outside.do) from None
-    return Wanted(path, name, key, crop, missing=True, frames=facts.expected_frames or count_frames(path))
+    return Wanted(path, name, key, missing=True, frames=facts.expected_frames or count_frames(path))
 
 
 def _check_disk(missing: Sequence[Wanted], folder: Path, size: tuple[int, int], workers: int) -> None:
@@ -170,9 +163,8 @@ def _check_disk(missing: Sequence[Wanted], folder: Path, size: tuple[int, int], 
 
 def _task(one: Wanted, folder: Path, picture: Picture, threads: int) -> PartTask:
     assert picture.size is not None
-    crop = None if one.crop is None else (one.crop.x, one.crop.y, one.crop.width, one.crop.height)
     video = str(one.path.absolute())
-    return PartTask(video, str(folder), one.key, picture.size, picture.fit, crop, threads, os.getpid())
+    return PartTask(video, str(folder), one.key, picture.size, picture.fit, picture.crop, threads, os.getpid())
 
 
 def _delete_old_parts(folder: Path, wanted: Sequence[Wanted]) -> None:

@@ -30,14 +30,14 @@ FAILED = 2
 
 @dataclass(frozen=True)
 class PartTask:
-    """One video to decode. `crop`: x, y, width, height; None for the whole frame. `parent`: the process that asks."""
+    """One video to decode. `parent`: the process that asks."""
 
     video: str
     folder: str
     key: str
     size: tuple[int, int]
     fit: Fit
-    crop: tuple[int, int, int, int] | None
+    crop: Crop | None
     threads: int
     parent: int
 
@@ -48,7 +48,7 @@ class PartTask:
     def of_json(cls, text: str) -> PartTask:
         given: dict[str, Any] = json.loads(text)
         given["size"] = tuple(given["size"])
-        given["crop"] = tuple(given["crop"]) if given["crop"] else None
+        given["crop"] = Crop(*given["crop"]) if given["crop"] else None
         return cls(**given)
 
 
@@ -59,13 +59,12 @@ def decode_part(task: PartTask) -> list[str]:
     """
     folder, video = Path(task.folder), Path(task.video)
     path, temporary = folder / f"{task.key}.npy", temporary_file(folder, task.key)
-    crop = None if task.crop is None else Crop(*task.crop)
     times_s: list[float] = []
     try:
         with writing(f"to cache {video}", folder, NOTHING_SAVED), open_video(video, threads=task.threads) as opened:
             with temporary.open("wb") as file:
                 file.write(bytes(HEAD_BYTES))
-                for block in opened.blocks(Picture(task.size, task.fit, crop)):
+                for block in opened.blocks(Picture(task.size, task.fit, task.crop)):
                     file.write(np.ascontiguousarray(block.frames_NHW).data)
                     times_s += block.times_s_N.tolist()
                     print(json.dumps({"frames": len(times_s)}), flush=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,8 @@ from ranks.workloads.video_behavior.video.picture import Crop, Fit, Picture
 from ranks.workloads.video_behavior.video.store.part import DamagedPart, Grey, StorePart
 
 FORMAT = 2
+BLOCK_BYTES = 2**26
+"""Most bytes of a block of frames."""
 STORE_FILE = "store.json"
 DO = "run ranks video-behavior cache again: it decodes what is missing or damaged"
 
@@ -96,12 +98,11 @@ class FrameStore:
         for row, owner in enumerate(owner_B.tolist()):
             np.take(self._maps[owner], frames_BT[row] - self._first_frames[owner], axis=0, out=out[row], mode="clip")
 
-    def read_all(self) -> Grey:
-        """uint8[N, H, W]: a copy of all frames in memory."""
-        result_NHW = np.empty(self.shape, np.uint8)
-        for video, part in zip(self.videos, self._maps, strict=True):
-            result_NHW[video.first_frame : video.first_frame + video.num_frames] = part
-        return result_NHW
+    def blocks(self) -> Iterator[Grey]:
+        """uint8[n, H, W]: copies of all frames, some at a time, in order."""
+        length = max(1, BLOCK_BYTES // math.prod(self.size))
+        for part in self._maps:
+            yield from (np.array(part[at : at + length]) for at in range(0, len(part), length))
 
 
 @dataclass(frozen=True)
