@@ -112,7 +112,7 @@ def test_a_study_is_rendered_decoded_trained_on_and_evaluated(
         values = workload.evaluate(net, RENDERED, world)
     finally:
         world.leave()
-    assert {"macro_f1", "event_f1_iou_0.3", "count_error", "f1/withdraw", "raw/macro_f1"} <= values.keys()
+    assert {"macro_f1", "event_f1_iou_0.3", "count_error", "f1/withdraw", "mcc", "raw/macro_f1"} <= values.keys()
     assert "test animals, smoothed" in capfd.readouterr().err
 
     assert report(str(folder), str(folder), split="val") == 0

@@ -172,8 +172,8 @@ def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seco
     kept = f" without {', '.join(classes[c] for c in scores.excluded)}" if scores.excluded else ""
     lines += [
         f"macro-F1 {with_range(scores.macro_f1)}, animals: {scores.macro_f1.animals}; balanced accuracy "
-        f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, calibration error "
-        f"{scores.ece:.3f}",
+        f"{scores.frames.balanced_accuracy:.3f}, accuracy {scores.frames.accuracy:.3f}, MCC {scores.frames.mcc:.3f}, "
+        f"calibration error {scores.ece:.3f}",
         f"event F1{kept}: {with_range(scores.event_f1[0.3])} at IoU 0.3, {with_range(scores.event_f1[0.5])} at 0.5; "
         f"count error {with_range(scores.count_error, '.1%')}",
     ]
@@ -197,6 +197,7 @@ def score_values(scores: BehaviorScores, classes: Sequence[str]) -> dict[str, fl
         "macro_f1_high": scores.macro_f1.high,
         "balanced_accuracy": scores.frames.balanced_accuracy,
         "accuracy": scores.frames.accuracy,
+        "mcc": scores.frames.mcc,
         "calibration_error": scores.ece,
         "event_f1_iou_0.3": scores.event_f1[0.3].value,
         "event_f1_iou_0.5": scores.event_f1[0.5].value,
