@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -58,10 +58,11 @@ class ProgressBar:
         self._time_left = TimeLeft()
         self._time_left.add(0, clock())
         self._parts: list[str] = []
+        self._below: list[str] = []
         self._console: Console | None = None
         self._bar: Progress | None = None
         if self._stream.isatty() if terminal is None else terminal:
-            self._console, self._bar = _bar(self._stream, terminal, width, lambda: self._parts)
+            self._console, self._bar = _bar(self._stream, terminal, width, lambda: self._parts, lambda: self._below)
             self._task = self._bar.add_task("", total=total)
 
     def start(self) -> ProgressBar:
@@ -86,9 +87,10 @@ class ProgressBar:
         done = " ".join(part for part in (self.title, f"{self.done:,}{total}", self.unit) if part)
         self._draw([done, *([f"{left} left"] if left else [])])
 
-    def update(self, done: int, parts: Sequence[str], total: int | None = None) -> None:
-        """`done` are done. `parts`: the text to show, most important part first."""
-        self.done = done
+    def update(self, done: int, parts: Sequence[str], total: int | None = None, below: Sequence[str] = ()) -> None:
+        """`done` are done. `parts`: the text to show, most important part first. `below`: lines under the bar of a
+        terminal, cut to its width."""
+        self.done, self._below = done, list(below)
         self.total = total if total is not None else self.total
         self._draw(parts)
 
@@ -172,10 +174,14 @@ def bar_width(width: int) -> int:
 
 
 def _bar(
-    stream: TextIO, terminal: bool | None, width: int | None, parts: Callable[[], Sequence[str]]
+    stream: TextIO,
+    terminal: bool | None,
+    width: int | None,
+    parts: Callable[[], Sequence[str]],
+    below: Callable[[], Sequence[str]],
 ) -> tuple[Console, Progress]:
-    """The bar, drawn by rich."""
-    from rich.console import Console
+    """The bar and the lines below it, drawn by rich."""
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn
     from rich.progress_bar import ProgressBar as RichBar
     from rich.table import Column
@@ -193,6 +199,11 @@ def _bar(
             room = console.width - bar_width(console.width) - PERCENTAGE_WIDTH
             return Text(fit(parts(), room), no_wrap=True)
 
+    class BarAndLines(Progress):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            yield from super().get_renderables()
+            yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below())
+
     columns = (FittedBar(), TaskProgressColumn(table_column=Column(no_wrap=True)), FittedText())
-    bar = Progress(*columns, console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+    bar = BarAndLines(*columns, console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     return console, bar

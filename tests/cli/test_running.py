@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.cli.on_runs.newest_run import newest_run
 from ranks.engine.files.lock import lock
 from ranks.engine.runs.folder import RunFolder
 
@@ -138,7 +140,9 @@ def test_a_run_on_another_machine_is_watched_over_ssh(
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert main(["watch", "box:my run"]) == 0
-    assert capfd.readouterr().out == "-t box ranks watch 'my run' --runs-dir runs\n"
+    assert capfd.readouterr().out == "-t box ranks watch 'my run' --runs-dir runs --ssh-host box\n"
+    assert main(["watch", "box:", "--price", "2.5"]) == 0
+    assert capfd.readouterr().out == "-t box ranks watch --runs-dir runs --price 2.5 --ssh-host box\n"
     assert main(["watch", "gone:run"]) == 2
     assert "ssh gone failed" in capfd.readouterr().err
     assert main(["watch", "bare:run"]) == 2
@@ -146,3 +150,30 @@ def test_a_run_on_another_machine_is_watched_over_ssh(
     assert "found: ssh finds no command ranks on bare" in message
     assert "until this works: ssh bare ranks runs" in message
     assert main(["watch", "-oProxyCommand=x:run"]) == 2
+
+
+def test_watch_without_a_name_takes_the_newest_run(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(trained / "runs" / "spirals", trained / "runs" / "older")
+    for number, name in enumerate(("metrics.jsonl", "sessions.jsonl")):
+        os.utime(trained / "runs" / "older" / name, (1e9 + number, 1e9 + number))
+    assert main(["watch"]) == 0
+    assert capsys.readouterr().out.startswith("runs/spirals: the newest run in runs/\nplan\n")
+    descriptor = RunFolder(trained / "runs" / "older").lock()
+    try:
+        assert newest_run(trained / "runs", "ranks watch") == trained / "runs" / "older", "it is running"
+    finally:
+        os.close(descriptor)
+    assert main(["watch", "--runs-dir", "empty"]) == 2
+    assert "found: there are no runs in empty/" in capsys.readouterr().err
+
+
+def test_the_tensorboard_of_a_run_on_another_machine(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`ranks watch box:spirals` runs this command on the box."""
+    folder = trained / "runs" / "spirals" / "tensorboard"
+    command = f"tensorboard --logdir {folder} --host 127.0.0.1 --port 6006"
+    told = f"TensorBoard, from your machine: ssh -t -L 6006:127.0.0.1:6006 box '{command}', then open http://127.0.0.1:6006/\n"
+    assert main(["watch", "spirals", "--ssh-host", "box"]) == 0
+    assert told in capsys.readouterr().out
+    shutil.rmtree(folder)
+    assert main(["watch", "spirals", "--ssh-host", "box"]) == 0
+    assert "TensorBoard" not in capsys.readouterr().out

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ranks.watch.console import ConsoleView
+from ranks.watch.run_status import RunStatus
 from ranks.watch.telemetry_rows import use_parts
 
 PLAN = {"event": "plan", "ranks": 2, "devices": ["cpu", "cpu"], "shards": 8, "global_batch": 32, "iterations": 100}
@@ -292,8 +293,8 @@ def test_a_view_of_another_terminals_run_says_which_rank_is_slow(recorded: Recor
     old, new = ({"event": "straggler", "rank": 1, "text": f"rank 1 is \x1b{text}"} for text in ("old", "new"))
     recorded.append("events.jsonl", PLAN)
     recorded.append("sessions.jsonl", {"event": "opened"}, old)
-    for attach, expected in ((True, ["rank 1 is ?new"]), (False, [])):
-        view = ConsoleView(recorded.folder, stream=recorded.stream, clock=lambda: 0.0, attach=attach)
+    for status, expected in ((RunStatus(recorded.folder), ["rank 1 is ?new"]), (None, [])):
+        view = ConsoleView(recorded.folder, stream=recorded.stream, clock=lambda: 0.0, status=status)
         recorded.taken()
         recorded.append("sessions.jsonl", new, {"event": "stopped"})
         view.refresh()

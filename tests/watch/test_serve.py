@@ -19,11 +19,11 @@ import pytest
 
 from ranks.cli.main import main
 from ranks.engine.runs.folder import FORMAT
+from ranks.watch.live_run import MOST_CURVES, LiveRun
 from ranks.watch.serve.answer import layout
-from ranks.watch.serve.live_run import MOST_CURVES, LiveRun
 from ranks.watch.serve.server import ADDRESS, PageServer
-from ranks.watch.serve.thinning import MOST_BUCKETS, Extremes, Thinned
 from ranks.watch.tail import READ_BYTES
+from ranks.watch.thinning import MOST_BUCKETS, Extremes, Thinned
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
 Get = Callable[..., tuple[http.client.HTTPResponse, bytes]]
@@ -332,13 +332,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             (["--serve", "--port", port], f"port {port} of 127.0.0.1 is taken"),
             (["--serve", "--port", "65536"], "from 0 to 65535"),
             (["--port", "80"], "add --serve"),
-            (["--price", "2"], "add --serve"),
             (["--serve", "--price", "-1"], "a number above 0"),
         ):
             assert main(["watch", str(folder), *flags]) == 2
             assert said in capsys.readouterr().err
     assert main(["watch", "box:mine", "--serve", "--port", "7100", "--price", "2.5"]) == 2
-    told = "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine --runs-dir runs --serve --port 7100 --price 2.5'"
+    told = "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine --runs-dir runs --price 2.5 --serve --port 7100'"
     assert told in capsys.readouterr().err
     argv = [sys.executable, "-m", "ranks", "watch", "mine", "--runs-dir", str(folder.parent), "--serve", "--port", "0"]
     for number, code in ((signal.SIGINT, 0), (signal.SIGTERM, 143)):

@@ -30,6 +30,7 @@ from ranks.watch.lines import (
     summary_lines,
     validation_line,
 )
+from ranks.watch.run_status import RunStatus
 from ranks.watch.self_play_line import self_play_line
 from ranks.watch.tail import JsonlTail
 from ranks.watch.telemetry_rows import use_parts
@@ -50,10 +51,11 @@ class ConsoleView:
         terminal: bool | None = None,
         width: int | None = None,
         clock: Callable[[], float] = time.monotonic,
-        attach: bool = False,
+        status: RunStatus | None = None,
     ) -> None:
-        """`terminal`, `width`: as the stream says by default. The rows that the files hold now are not shown, or with
-        `attach`, for a run that trains already, its plan and its newest evaluation and progress."""
+        """`terminal`, `width`: as the stream says by default. The rows that the files hold now are not shown. With
+        `status`, for a run that trains already in another terminal, its plan, its newest evaluation, events and
+        progress are, and its curves, goodput and cost."""
         self.run_dir = run_dir
         self._stream = stream if stream is not None else sys.stdout
         self._terminal = self._stream.isatty() if terminal is None else terminal
@@ -61,7 +63,8 @@ class ConsoleView:
         self._events, self._metrics = JsonlTail(run_dir / "events.jsonl"), JsonlTail(run_dir / "metrics.jsonl")
         self._telemetry, self._use = JsonlTail(run_dir / TELEMETRY_FILE), list[str]()
         self._progress = IterationProgress(run_dir, clock)
-        self._sessions = JsonlTail(run_dir / SESSIONS_FILE) if attach else None
+        self._status = status
+        self._sessions = JsonlTail(run_dir / SESSIONS_FILE) if status is not None else None
         """Of a launcher in another terminal, which says there which ranks are slow."""
         self._shown: set[str] = set()
         """Events seen before, so that after a truncation only new ones are shown."""
@@ -80,7 +83,7 @@ class ConsoleView:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="ranks-console", daemon=True)
         self._failed = False
-        self._try(self._attach if attach else self._skip_old)
+        self._try(self._attach if status is not None else self._skip_old)
 
     def __enter__(self) -> ConsoleView:
         self._thread.start()
@@ -200,6 +203,9 @@ class ConsoleView:
             self._line(validation)
         while self._sessions is not None and self._sessions.read().rows:
             pass
+        if self._status is not None:
+            self._status.read_all()
+            self._lines(self._status.events())
 
     def _skip_rows(self, rows: list[dict[str, Any]]) -> None:
         """Skip these rows of metrics.jsonl and all that follow them now."""
@@ -244,18 +250,29 @@ class ConsoleView:
         if not self._last and not inside:
             return
         remaining_s = self._time_left.seconds(self._iterations)
+        if self._status is not None:
+            self._status.read(at_once=self._closing.is_set())
         if self._terminal:
             if self._bar is None:
                 self._end_line(self._stream)
                 self._bar = ProgressBar(stream=self._stream, terminal=True, width=self._width).start()
             parts = [*filter(None, [inside]), *progress_parts(self._last, self._iterations, remaining_s)]
             done = iterations_done(self._last) if self._last else self._first
-            self._bar.update(done or 0, [*parts, *self._use], self._iterations)
+            below = self._below()
+            self._bar.update(done or 0, parts if below else [*parts, *self._use], self._iterations, below)
         elif self._clock() - self._line_s >= LOG_S:
             self._line_s = self._clock()
             parts = [progress_line(self._last, self._iterations, remaining_s)] if self._last else [inside]
-            self._line(", ".join(filter(None, [*parts, *self._use])))
+            facts = self._status.parts() if self._status is not None else []
+            self._line(", ".join(filter(None, [*parts, *self._use, *facts])))
+            self._lines(self._status.log_curves() if self._status is not None else [])
             self._last = {}
+
+    def _below(self) -> list[str]:
+        """The lines under the bar of `ranks watch`; empty in the view of the launcher."""
+        if self._status is None:
+            return []
+        return [*self._status.curves(), *([", ".join(self._use)] if self._use else []), self._status.summary()]
 
     def _close(self) -> None:
         with self._lock:
@@ -264,6 +281,8 @@ class ConsoleView:
                 self._bar = None
             elif self._last:
                 self._line(progress_line(self._last, self._iterations, None))
+            if self._status is not None and not self._terminal:
+                self._lines(self._status.log_curves(end=True))
             if self._finished is not None:
                 self._lines(summary_lines(self._finished, self.run_dir))
 

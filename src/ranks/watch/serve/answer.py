@@ -9,10 +9,10 @@ from typing import Any
 from ranks.engine.files.jsonl import strict
 from ranks.progress import duration
 from ranks.watch.lines import clean, episode_reward, size, speeds
+from ranks.watch.live_run import LiveRun
 from ranks.watch.metric_groups import BY_RANK, RANK, TIME_HEADING, by_group, heading, of_ranks, phase
 from ranks.watch.run_facts import RunFacts
-from ranks.watch.serve.live_run import LiveRun
-from ranks.watch.serve.thinning import Extremes, Thinned
+from ranks.watch.thinning import Extremes, Thinned
 
 LONGEST_TEXT = 400
 

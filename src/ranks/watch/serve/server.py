@@ -23,8 +23,8 @@ from socketserver import TCPServer
 from typing import Any
 
 from ranks.errors import UserError
+from ranks.watch.live_run import LiveRun
 from ranks.watch.serve.answer import answer
-from ranks.watch.serve.live_run import LiveRun
 
 ADDRESS = "127.0.0.1"
 HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)

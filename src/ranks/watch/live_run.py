@@ -19,8 +19,8 @@ from ranks.watch.iteration_progress import IterationProgress
 from ranks.watch.lines import clean
 from ranks.watch.metric_groups import has_curve, is_phase, of_ranks_use
 from ranks.watch.run_facts import MOST_EVENTS, RUN_EVENTS, RowSums, RunFacts
-from ranks.watch.serve.thinning import Extremes, PhaseSeconds, Thinned
 from ranks.watch.tail import JsonlTail
+from ranks.watch.thinning import Extremes, PhaseSeconds, Thinned
 
 READ_S = 1.0
 """Of one call. A page shows how far the first reading of a long run is."""
