@@ -78,7 +78,20 @@ def test_two_unlike_cards(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert found["ranks_with_equal_shares"][0]["waits_s"] > slow["waits_s"] + 0.1
     assert by_speed["cost"]["middle"] == pytest.approx(2 * by_speed["paid_s"] / 3600)
     assert ada["cost"]["middle"] == pytest.approx(ada["paid_s"] / 3600)
-    assert not (here / "runs").exists(), "what other cards would take is not compared with runs here"
+    noted = [json.loads(line) for line in (here / "runs" / "forecasts.jsonl").read_text().splitlines()]
+    assert [(row["device"], row["ranks"], row["threads"]) for row in noted] == [
+        ("RTX 6000 Ada", 2, None),
+        ("RTX 6000 Ada", 2, None),
+        ("RTX 6000 Ada", 1, None),
+        ("RTX 4090", 1, None),
+    ]
+    assert noted[0]["guessed"] == "RTX 6000 Ada+RTX 4090, recorded on NVIDIA GeForce RTX 4090"
+
+
+def test_a_forecast_for_another_card_is_noted_under_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    as_json(capsys, "--gpus", "1,2", "--on", "l40s")
+    noted = [json.loads(line) for line in (here / "runs" / "forecasts.jsonl").read_text().splitlines()]
+    assert [(row["device"], row["ranks"]) for row in noted] == [("L40S", 1), ("L40S", 2)]
 
 
 def test_what_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

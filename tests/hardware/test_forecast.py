@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dataclasses import replace
+from functools import partial
 import torch
 
 from ranks.engine.config import RunConfig
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import find
-from ranks.hardware.forecast.job import Forecast, best, forecast_run, num_saves
+from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup, best, forecast_run, num_saves
+from ranks.cli.forecasting.table import compared
 from ranks.hardware.forecast.ledger import ForecastLedger, settings_of
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
@@ -185,7 +188,7 @@ def a_run(
 ) -> Path:
     folder.mkdir(parents=True)
     identity = {"workload": "images", "engine": {"exact": False}, "config": {"width": width}}
-    facts = {"format": 2, "identity": identity, "hardware": {"cpu": "EPYC", "gpu": "NVIDIA H100 80GB HBM3"}}
+    facts = {"format": 2, "identity": identity, "hardware": {"cpu": "EPYC", "gpu": gpu}}
     (folder / "run.json").write_text(json.dumps(facts))
     rows = [{"iteration": i + 1, "time_s": 1 + iteration_s * (i + 1)} for i in range(100)]
     sessions = [
@@ -219,3 +222,33 @@ def test_the_ledger_compares_a_run_with_the_forecast_before_it(tmp_path: Path) -
     assert not slow.is_within
     assert good.error == pytest.approx(0.5 / 0.51 - 1, abs=0.01)
     assert good.fact_run_s == pytest.approx(80)
+    gpu: str = "NVIDIA H100 80GB HBM3",
+
+
+def test_a_forecast_for_another_card_is_compared_with_the_run_on_it(tmp_path: Path) -> None:
+    """Before renting it is made for H200 and B200 from a profile of an H100, and for the H100 itself."""
+    ledger, made = ForecastLedger(tmp_path), forecast_run(profile(), trace(2, 0.5), LINK, FREE)
+    for cards, iteration_s in (((), 0.5), (("H200 SXM",), 0.4), (("B200",), 0.2)):
+        ledger.add(profile(), [replace(made, iteration_s=ForecastInterval.around(iteration_s, 0.1))], cards)
+    noted = json.loads((tmp_path / "forecasts.jsonl").read_text().splitlines()[-1])["time"]
+    run = partial(a_run, started=noted + 10, iteration_s=0.41)
+    folders = [run(tmp_path / "h100"), run(tmp_path / "h200", gpu="NVIDIA H200"), run(tmp_path / "l4", gpu="NVIDIA L4")]
+    h100, h200 = ledger.compare(folders)
+    assert (h100.run, h100.forecast_s.middle, h100.guessed) == ("h100", 0.5, "")
+    assert (h200.run, h200.forecast_s.middle) == ("h200", 0.4)
+    assert h200.guessed == "H200 SXM, recorded on NVIDIA H100 80GB HBM3"
+    head, _, row = compared([h100, h200]).splitlines()
+    assert head.endswith("forecast for")
+    assert row.endswith(h200.guessed)
+    assert "forecast for" not in compared([h100])
+
+
+def test_a_forecast_for_another_card_does_not_know_the_threads_there(tmp_path: Path) -> None:
+    ledger, made = ForecastLedger(tmp_path), forecast_run(profile(), trace(2, 0.5), LINK, FREE)
+    ledger.add(profile(threads={2: 7}), [made])
+    noted = json.loads((tmp_path / "forecasts.jsonl").read_text())["time"]
+    folder = a_run(tmp_path / "run", noted + 10, 0.5)  # with one thread
+    assert list(ledger.compare([folder])) == []
+    ledger.add(profile(threads={2: 7}), [made], ["H100 SXM"])
+    later = a_run(tmp_path / "later", noted + 100, 0.5)
+    assert [found.run for found in ledger.compare([later])] == ["later"]

@@ -35,8 +35,7 @@ def print_forecast(flags: ForecastFlags) -> int:
     too_small = inputs.too_small(gpu, forecasts)
     fitting = [f for f in forecasts if f.num_ranks not in too_small]
     chosen = best(fitting, deadline_s=deadline_s, budget=flags.budget)
-    if flags.on is None:  # what another GPU would take is not compared with a run here
-        note(flags, profile, forecasts)
+    note(flags, profile, forecasts, [gpu.name] if flags.on is not None and gpu is not None else [])
     if flags.json:
         print(json.dumps(as_json(profile, links, rentals, forecasts, chosen), indent=2))
         return 0
@@ -48,10 +47,10 @@ def print_forecast(flags: ForecastFlags) -> int:
     return 0
 
 
-def note(flags: ForecastFlags, profile: Profile, forecasts: Sequence[Forecast]) -> None:
-    """Note the forecasts for `--ledger`; a folder that cannot be written loses nothing else."""
+def note(flags: ForecastFlags, profile: Profile, forecasts: Sequence[Forecast], cards: Sequence[str]) -> None:
+    """Note the forecasts for `--ledger`; a folder that cannot be written loses nothing else. `cards`: those of --on."""
     try:
-        ForecastLedger(flags.runs_dir).add(profile, forecasts)
+        ForecastLedger(flags.runs_dir).add(profile, forecasts, cards)
     except UserError as error:
         print(f"warning: not noted for --ledger: {error.found}", file=sys.stderr)
 

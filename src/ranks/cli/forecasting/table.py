@@ -149,8 +149,9 @@ def _error(c: ForecastAndFact) -> str:
 
 
 def compared(comparisons: Sequence[ForecastAndFact]) -> str:
-    """Forecasts and facts."""
-    lines = [["run", "ranks", "iteration (90 %)", "fact", "error", "whole run (90 %)", "fact"]]
+    """Forecasts and facts. A last column names the cards of those that were recorded on another one."""
+    guessed = ["forecast for"] if any(c.guessed for c in comparisons) else []
+    lines = [["run", "ranks", "iteration (90 %)", "fact", "error", "whole run (90 %)", "fact", *guessed]]
     for c in comparisons:
         lines.append(
             [
@@ -163,7 +164,7 @@ def compared(comparisons: Sequence[ForecastAndFact]) -> str:
                 "-" if c.fact_run_s is None else clock(c.fact_run_s),
             ]
         )
-    return aligned(lines, left=[0])
+    return aligned(lines, left=[0, len(lines[0]) - 1] if guessed else [0])
 
 
 def with_interval(interval: ForecastInterval, shown: Callable[[float], str]) -> str:
@@ -174,3 +175,4 @@ def with_interval(interval: ForecastInterval, shown: Callable[[float], str]) -> 
 def clock(seconds: float) -> str:
     """4000 -> '1 h 07 min'; whole minutes and seconds without zeros behind them."""
     return duration(round(seconds)).replace(" 00 s", "").replace(" 00 min", "").replace(".0 s", " s")
+                *([c.guessed or "its own device"] if guessed else []),

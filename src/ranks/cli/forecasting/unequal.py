@@ -65,10 +65,12 @@ def print_unequal(flags: ForecastFlags) -> int:
     if equal.whole.shards_per_rank != divided.whole.shards_per_rank:
         rows.append(Candidate("equal shares", equal.whole, rental, equal.fits))
     if cards is not None:
-        rows += alone(flags, profile, dict(zip(cards, devices, strict=True)), priced=rental.gpu_hour is not None)
+    note(flags, profile, [divided.whole, equal.whole], [] if flags.on is None else [d.name for d in devices])
+        lone = alone(flags, profile, dict(zip(cards, devices, strict=True)), priced=rental.gpu_hour is not None)
+        for gpu, row in zip(dict.fromkeys(cards), lone, strict=True):
+            note(flags, profile, [row.forecast], [gpu.name])
+        rows += lone
     chosen = best([row.forecast for row in rows if row.fits], deadline_s=deadline_s, budget=flags.budget)
-    if flags.on is None:  # what other cards would take is not compared with a run here
-        note(flags, profile, [divided.whole, equal.whole])
     if flags.json:
         print(json.dumps(as_json(profile, devices, shares, link, rows, divided, equal, chosen), indent=2))
         return 0

@@ -1,6 +1,8 @@
 """Forecasts and facts: each forecast is noted in the folder of the runs, and compared with the runs that follow.
 
-A run belongs to the newest forecast before its start that has its workload, settings, number of ranks and shares.
+A run belongs to the newest forecast before its start that has its workload, settings, device, number of ranks and
+shares. A forecast for another card than that of the profile is noted under the name of the catalogue for that card, so
+it belongs to a later run on such a card.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ranks.engine.files.regular import DamagedFile
 from ranks.engine.runs.folder import EVENTS_FILE, METRICS_FILE, SESSIONS_FILE, RunFolder
 from ranks.engine.runs.sessions import newest_state, wall_seconds
 from ranks.errors import UserError
+from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.short_runs.rows import period_s
@@ -36,6 +39,8 @@ class ForecastAndFact:
     forecast_run_s: ForecastInterval
     fact_run_s: float | None
     """Of the whole run; None while it is not finished, or where it has other iterations than the forecast."""
+    guessed: str = ""
+    """Where the profile was recorded on another device: the cards of the forecast, and that device."""
 
     @property
     def error(self) -> float:
@@ -58,8 +63,13 @@ class ForecastLedger:
     def __init__(self, runs_dir: Path) -> None:
         self.runs_dir = runs_dir
 
-    def add(self, profile: Profile, forecasts: Sequence[Forecast]) -> None:
-        """Note forecasts. Raises UserError where the folder cannot be written."""
+    def add(self, profile: Profile, forecasts: Sequence[Forecast], cards: Sequence[str] = ()) -> None:
+        """Note forecasts. Raises UserError where the folder cannot be written.
+
+        `cards`: those of the ranks by their names in the catalogue, in order, or one name for all ranks. Empty:
+        the device of the profile. The threads of a rank on other cards are not known, because they depend on the cores
+        of that machine.
+        """
         try:
             self.runs_dir.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -72,8 +82,9 @@ class ForecastLedger:
                 "workload": Path(profile.workload).stem,
                 "settings": profile.settings,
                 "iterations": profile.iterations,
-                "device": profile.device,
-                "threads": profile.threads.get(forecast.num_ranks),
+                "device": cards[0] if cards else profile.device,
+                "threads": None if cards else profile.threads.get(forecast.num_ranks),
+                "guessed": f"{'+'.join(dict.fromkeys(cards))}, recorded on {profile.device}" if cards else "",
                 "ranks": forecast.num_ranks,
                 "shards_per_rank": forecast.shards_per_rank,
                 "iteration_s": _numbers(forecast.iteration_s),
@@ -95,7 +106,8 @@ class ForecastLedger:
                 same_length = row["iterations"] == fact.iterations
                 run_s = fact.wall_s if same_length else None
                 forecast_s, forecast_run_s = ForecastInterval(*row["iteration_s"]), ForecastInterval(*row["run_s"])
-                yield ForecastAndFact(folder.name, fact.num_ranks, forecast_s, fact.iteration_s, forecast_run_s, run_s)
+                measured = fact.num_ranks, forecast_s, fact.iteration_s, forecast_run_s, run_s
+                yield ForecastAndFact(folder.name, *measured, str(row.get("guessed", "")))
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class Fact:
     workload: str
     settings: Mapping[str, Any]
     device: str
+    """Of the first rank: a run keeps no other."""
     threads: int | None
     num_ranks: int
     shards_per_rank: Sequence[int]
@@ -152,9 +165,12 @@ class Fact:
 
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Whether a forecast is of this run's workload, settings, device, threads, ranks and shares."""
-        own = {"workload": self.workload, "settings": self.settings, "device": self.device}
-        own |= {"threads": self.threads, "ranks": self.num_ranks, "shards_per_rank": self.shards_per_rank}
-        return all(row.get(name) == value for name, value in own.items())
+        own = {"workload": self.workload, "settings": self.settings}
+        own |= {"ranks": self.num_ranks, "shards_per_rank": self.shards_per_rank}
+        card = find(self.device)
+        is_on_device = row.get("device") in (self.device, card and card.name)
+        has_threads = row.get("threads") in (None, self.threads)
+        return is_on_device and has_threads and all(row.get(name) == value for name, value in own.items())
 
 
 def settings_of(config: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
