@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,6 +16,9 @@ from ranks.cli.after_run import Cost, at_the_end, cost_lines
 from ranks.cli.main import main
 from ranks.engine.config import RunConfig
 from ranks.errors import GaveUp, Stopped
+from ranks.hardware.catalogue.gpus import by_name
+from ranks.hardware.catalogue.prices import known_prices
+from ranks.hardware.this_machine import ThisMachine, provider_of
 
 THEN = 'echo "$RANKS_EXIT_CODE $RANKS_RUN_DIR" > ended'
 
@@ -121,14 +127,87 @@ def test_the_time_that_the_money_lasts() -> None:
     assert Cost(None, None, None, max_hours=2).limited(RunConfig(max_time="1h")).max_time == "1h"
 
 
-def test_a_rented_machine_is_known_by_its_variables() -> None:
-    unknown = Cost(None, None, None)
-    assert cost_lines(unknown, 10.0, {}) == []
-    assert "RunPod" in cost_lines(unknown, 10.0, {"RUNPOD_POD_ID": "x"})[0]
-    assert cost_lines(Cost(1.8, None, None), 7200.0, {}) == [
+NO_PRICE = Cost(None, None, None)
+
+
+def test_what_was_spent_and_what_is_spent_by_the_hour() -> None:
+    here = ThisMachine("", ())
+    assert cost_lines(Cost(1.8, None, None), 7200.0, here) == [
         "cost: 3.60 since the start of this command; 1.80 an hour until you end the machine"
     ]
-    assert "cost: 3.60 of --max-cost 3.50 since" in cost_lines(Cost(1.8, 3.5, None), 7200.0, {})[0]
+    assert "cost: 3.60 of --max-cost 3.50 since" in cost_lines(Cost(1.8, 3.5, None), 7200.0, here)[0]
+
+
+def test_without_a_price_the_gpus_of_the_catalogue_say_about_what_the_machine_costs() -> None:
+    usd = [price.usd_per_gpu_hour or 0.0 for price in known_prices() if price.gpu == by_name("h100")]
+    (line,) = cost_lines(NO_PRICE, 1800.0, ThisMachine("", ("NVIDIA H100 80GB HBM3",) * 8))
+    hour, spent = (f"{8 * share * min(usd):,.2f} to {8 * share * max(usd):,.2f}" for share in (1.0, 0.5))
+    assert line.startswith(
+        f"cost: if this machine is rented, it costs about {hour} USD an hour until you end it, {spent}"
+    )
+    assert re.search(r"estimated from prices of 2\d{3}-[-0-9]+ to 2\d{3}-[-0-9]+ for 8 x H100 SXM; --price gives", line)
+    (line,) = cost_lines(NO_PRICE, 1800.0, ThisMachine("RunPod", ("NVIDIA L4",)))
+    assert line.startswith("cost: this machine of RunPod costs about 0.80 USD an hour until you end it, 0.40 since")
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        (ThisMachine("RunPod", ()), "this machine of RunPod costs money until you end it; its price is unknown"),
+        (ThisMachine("AWS", ("NVIDIA A10G",)), "the price of 1 x NVIDIA A10G is unknown (--price gives it)"),
+        (ThisMachine("", ("NVIDIA L4", "NVIDIA A40")), "if this machine is rented, it costs money until you end it"),
+        (ThisMachine("", ("Tesla T4",)), "the price of 1 x Tesla T4 is unknown"),
+    ],
+)
+def test_an_unknown_price_is_called_unknown(machine: ThisMachine, said: str) -> None:
+    (line,) = cost_lines(NO_PRICE, 10.0, machine)
+    assert said in line
+    assert "USD" not in line
+
+
+def test_a_machine_without_gpus_of_no_provider_says_nothing() -> None:
+    assert cost_lines(NO_PRICE, 10.0, ThisMachine("", ())) == []
+
+
+def test_a_rented_machine_is_known_by_its_variables_or_its_firmware(tmp_path: Path) -> None:
+    assert provider_of({"RUNPOD_POD_ID": "x"}, tmp_path) == "RunPod"
+    assert provider_of({"RUNPOD_POD_ID": ""}, tmp_path) == ""
+    (tmp_path / "sys_vendor").write_text("QEMU\n")
+    assert provider_of({}, tmp_path) == ""
+    (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
+    assert provider_of({}, tmp_path) == "AWS"
+    (tmp_path / "sys_vendor").write_text("Microsoft Corporation\n")  # also a Hyper-V of one's own
+    assert provider_of({}, tmp_path) == ""
+    (tmp_path / "chassis_asset_tag").write_text("7783-7084-3265-9085-8269-3286-77\n")
+    assert provider_of({}, tmp_path) == "Azure"
+
+
+DRIVER = """
+class NVMLError(Exception): pass
+def nvmlInit(): pass
+def nvmlShutdown(): pass
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(i): return i
+def nvmlDeviceGetName(handle): return "NVIDIA H200"
+"""
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("a fault")])
+def test_every_end_says_what_the_machine_costs(
+    error: Exception | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a machine with two GPUs whose driver answers."""
+    pynvml = ModuleType("pynvml")
+    exec(DRIVER, vars(pynvml))
+    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+    with (
+        nullcontext() if error is None else pytest.raises(RuntimeError),
+        at_the_end(NO_PRICE, tmp_path / "run") as codes,
+    ):
+        codes.append(0)
+        if error is not None:
+            raise error
+    assert "USD an hour until you end it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranks.engine.config import RunConfig, seconds
 from ranks.errors import GaveUp, Stopped, UserError
+from ranks.hardware.catalogue.machine_price import counted, machine_price
+from ranks.hardware.catalogue.prices import known_prices
+from ranks.hardware.this_machine import ThisMachine
 
 INTERRUPTED = 130
-RENTED = {"RUNPOD_POD_ID": "RunPod", "VAST_CONTAINERLABEL": "Vast.ai", "MODAL_TASK_ID": "Modal"}
-"""Process variables by which a rented machine is known, and whose it is."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def at_the_end(cost: Cost, run_dir: Path, export: Sequence[str] = ()) -> Generat
 
 
 def _finish(cost: Cost, code: int, run_dir: Path, elapsed_s: float) -> None:
-    for line in cost_lines(cost, elapsed_s, os.environ):
+    machine = ThisMachine.look(os.environ) if cost.price is None else ThisMachine("", ())
+    for line in cost_lines(cost, elapsed_s, machine):
         print(line, file=sys.stderr, flush=True)
     if cost.then is None:
         return
@@ -90,12 +92,30 @@ def _finish(cost: Cost, code: int, run_dir: Path, elapsed_s: float) -> None:
         print(f"--then ended with exit code {result}: the machine may still cost money", file=sys.stderr, flush=True)
 
 
-def cost_lines(cost: Cost, elapsed_s: float, environ: Mapping[str, str]) -> list[str]:
-    """What was spent, and what is spent until somebody ends the machine; empty where nothing is known of a price."""
+def cost_lines(cost: Cost, elapsed_s: float, machine: ThisMachine) -> list[str]:
+    """What was spent, and what is spent until somebody ends the machine. Without `--price` it is estimated by the
+    catalogue's prices of its GPUs. Empty on a machine without GPUs that is of no known provider: a laptop costs
+    nothing by the hour."""
+    hours = elapsed_s / 3600
     if cost.price is not None:
-        spent = f"{cost.price * elapsed_s / 3600:,.2f}"
+        spent = f"{cost.price * hours:,.2f}"
         spent += "" if cost.max_cost is None else f" of --max-cost {cost.max_cost:,.2f}"
         still = f"{cost.price:,.2f} an hour until you end the machine"
         return [f"cost: {spent} since the start of this command; {still}"]
-    rented = [name for variable, name in RENTED.items() if environ.get(variable)]
-    return [f"this machine of {rented[0]} costs money until you end it (--price says how much)"] if rented else []
+    rented = f"this machine of {machine.provider}" if machine.provider else "if this machine is rented, it"
+    found = machine_price(machine.gpus, known_prices())
+    if found is not None:
+        costs = f"{rented} costs about {_range(found.low, found.high)} USD an hour until you end it"
+        spent = f"{_range(found.low * hours, found.high * hours)} since the start of this command"
+        source = f"estimated from prices of {found.dates} for {found.gpus}; --price gives yours"
+        return [f"cost: {costs}, {spent} ({source})"]
+    if not machine.gpus and not machine.provider:
+        return []
+    price = f"the price of {counted(machine.gpus)}" if machine.gpus else "its price"
+    return [f"cost: {rented} costs money until you end it; {price} is unknown (--price gives it)"]
+
+
+def _range(low: float, high: float) -> str:
+    """'1.79 to 3.43', or one number where both are the same."""
+    shown = [f"{low:,.2f}", f"{high:,.2f}"]
+    return " to ".join(dict.fromkeys(shown))
