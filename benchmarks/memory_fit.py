@@ -103,7 +103,8 @@ def predicted(
     program = (
         "import json, sys, tempfile, torch; from pathlib import Path; from dataclasses import asdict\n"
         "from ranks.cli.flags.settings import resolve; from ranks.hardware.short_runs.job import Job\n"
-        "from ranks.hardware.forecast.memory import capacity_bytes, measure_need\n"
+        "from ranks.hardware.forecast.memory import measure_need\n"
+        "from ranks.hardware.short_runs.capacity import capacity_bytes\n"
         "s = resolve(sys.argv[2], sys.argv[3:]); job = Job(s.workload, s.module.train, s.config, s.engine)\n"
         "device = torch.device(sys.argv[1])\n"
         "with tempfile.TemporaryDirectory() as folder:\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ def write_profile(**changes: Any) -> None:
         "is_gpu": True,
         "threads": {1: 8, 2: 4},
         "recorded": "2026-11-25 12:00",
+        "cores": 16,
+        "gpus": 1,
         "traces": {1: trace(1, 1.0, 16), 2: trace(2, 0.6, 10)},
     }
     Profile(**(facts | changes)).write(Path("p.json"))
@@ -152,12 +155,34 @@ def test_shares_of_real_equal_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("flags", "seconds", "said"),
+    [
+        (["--gpus", "2"], 0.6, "ranks keep 6.7 CPU cores busy; those of that machine are unknown: give --cores"),
+        (["--gpus", "2", "--cores", "2"], 2.0, "ranks keep 6.7 CPU cores busy, of 2"),
+        (["--gpus", "2", "--shares", "1,1", "--cores", "2"], 2.0, "ranks keep 6.7 CPU cores busy, of 2"),
+        (["--gpus", "1"], 1.0, "how many CPU cores ranks need is unknown, of 16"),
+    ],
+)
+def test_the_cores_of_the_machine_limit_its_ranks(
+    flags: list[str], seconds: float, said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The profile was recorded on a machine with one GPU and 16 cores: those of one with two GPUs are unknown."""
+    write_profile(traces={1: trace(1, 1.0, 16), 2: replace(trace(2, 0.6, 10), host_cpu_s=2.0)})
+    found = as_json(capsys, *flags)["forecasts"][0]
+    assert found["iteration_s"]["middle"] == pytest.approx(seconds, rel=0.1)
+    assert (found["limited_by"] == "the host's cores") == ("--cores" in flags)
+    assert forecast(*flags) == 0
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["--on", "rtx6000ada+rtx4091"], "did you mean RTX 4090"),
         (["--on", "rtx4090+"], "'' is no card"),
         (["--on", "rtx4090*0+l4"], "'rtx4090*0' is no card"),
         (["--on", "rtx4090*1"], '--on "RTX 4090" --gpus 1'),
+        (["--gpus", "2", "--cores", "0"], "--cores 0"),
         ([*MIXED, "--gpus", "4"], "--on names 2 cards"),
         ([*MIXED, "--gpus", "1,2"], "--on names 2 cards"),
         ([*MIXED, "--ranks", "2"], "--ranks is for CPU cores"),

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dataclasses import replace
-from functools import partial
 import torch
 
+from ranks.cli.forecasting.table import compared
 from ranks.engine.config import RunConfig
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup, best, forecast_run, num_saves
-from ranks.cli.forecasting.table import compared
 from ranks.hardware.forecast.ledger import ForecastLedger, settings_of
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
@@ -24,6 +28,7 @@ from ranks.hardware.forecast.record import record
 from ranks.hardware.forecast.rental import Rental, save_interval_s
 from ranks.hardware.forecast.trace import IterationTrace, Trace
 from ranks.hardware.links.curve import AllReduceCurve, Link
+from ranks.hardware.short_runs.host_use import CpuSample, HostUse, busy_cores
 from ranks.hardware.short_runs.job import Job
 from tests.toys import images
 
@@ -55,6 +60,8 @@ def profile(**changes: Any) -> Profile:
         "is_gpu": True,
         "threads": {1: 2, 2: 1},
         "recorded": "2026-11-23 12:00",
+        "cores": 16,
+        "gpus": 1,
         "traces": {1: trace(1, 1.0), 2: trace(2, 0.5)},
     }
     return Profile(**(facts | changes))
@@ -128,6 +135,62 @@ def test_another_gpu_widens_the_interval() -> None:
     assert "H100 SXM" in speedup(h100, b200).reason
 
 
+# The host ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "cores", "seconds", "limited_by"),
+    [
+        (1, 8, 0.5, "compute"),
+        (8, 16, 0.5, "compute"),
+        (8, 8, 0.8, "the host's cores"),
+        (8, 4, 1.6, "the host's cores"),
+        (8, None, 0.5, "compute"),
+    ],
+)
+def test_ranks_of_one_host_share_its_cores(ranks: int, cores: int | None, seconds: float, limited_by: str) -> None:
+    """A rank works 0.5 s in an iteration and uses 0.8 CPU seconds: 8 of them need 6.4, which 8 cores give in 0.8 s."""
+    found = forecast_run(profile(), trace(ranks, 0.5, host_cpu_s=0.8), LINK, FREE, cores=cores)
+    assert found.iteration_s.middle == pytest.approx(seconds, rel=0.02)
+    assert found.iteration_s.low < found.iteration_s.middle < found.iteration_s.high
+    assert found.limited_by == limited_by
+    assert found.run_s.middle == pytest.approx(3 + 100 * seconds + 10 * 2.0 + 2 * 0.5, rel=0.02)
+
+
+def test_a_faster_gpu_does_not_make_the_host_faster() -> None:
+    ten_times = Speedup(10.0, 10.0, 10.0)
+    found = forecast_run(profile(), trace(8, 0.5, host_cpu_s=0.8), LINK, FREE, ten_times, cores=32)
+    assert found.iteration_s.middle == pytest.approx(8 * 0.8 / 32, rel=0.02)
+    assert found.limited_by == "the host's cores"
+
+
+def test_weak_scaling_too_is_limited_by_the_host() -> None:
+    """One rank alone uses 2 CPU seconds in a second; 8 of them 16, which 4 cores give in 4 s."""
+    whole = profile(traces={1: trace(1, 1.0, host_cpu_s=2.0)})
+    found = forecast_run(whole, trace(8, 0.125, host_cpu_s=0.25), LINK, FREE, cores=4)
+    assert found.weak_efficiency == pytest.approx(0.25, rel=0.02)
+
+
+def test_the_cores_that_a_process_keeps_busy() -> None:
+    samples = [CpuSample(0.0, 0.0), CpuSample(1.0, 9.0), CpuSample(2.0, 10.5), CpuSample(4.0, 13.5)]
+    assert busy_cores(samples) == pytest.approx(1.5), "the start does not count"
+    assert busy_cores(samples[:2]) == pytest.approx(9.0)
+    assert busy_cores(samples[:1]) is None
+
+
+def test_work_of_child_processes_counts() -> None:
+    """Iterations follow each other until there are enough samples; a child works all the time."""
+    iterations = [object()]
+    work = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
+    with subprocess.Popen([sys.executable, "-c", work]) as child:
+        with HostUse(lambda: iterations[-1]) as use:
+            while use.cores is None:
+                time.sleep(0.1)
+                iterations.append(object())
+        child.kill()
+    assert use.cores > 0
+
+
 # A real workload -------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +214,7 @@ def test_one_rank_of_four_does_its_share_and_calls_what_four_call(tmp_path: Path
     assert found.save_s > 0
     assert found.saves_with_evaluation
     assert found.start_s > 0
+    assert found.host_cpu_s is None or found.host_cpu_s > 0
 
 
 def test_the_exact_sum_is_recorded(tmp_path: Path) -> None:
@@ -169,7 +233,7 @@ def test_a_profile_survives_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 99}', '{"format": 1, "traces": 3}', '{"format": 1, "traces": {"1": {}}}']
+    "text", ["", "[]", "{}", '{"format": 99}', '{"format": 2, "traces": 3}', '{"format": 2, "traces": {"1": {}}}']
 )
 def test_a_file_that_is_no_profile(text: str, tmp_path: Path) -> None:
     path = tmp_path / "p.json"
@@ -185,6 +249,7 @@ def a_run(
     width: int = 16,
     ranks: int = 2,
     shards: Sequence[int] | None = None,
+    gpu: str = "NVIDIA H100 80GB HBM3",
 ) -> Path:
     folder.mkdir(parents=True)
     identity = {"workload": "images", "engine": {"exact": False}, "config": {"width": width}}
@@ -222,7 +287,6 @@ def test_the_ledger_compares_a_run_with_the_forecast_before_it(tmp_path: Path) -
     assert not slow.is_within
     assert good.error == pytest.approx(0.5 / 0.51 - 1, abs=0.01)
     assert good.fact_run_s == pytest.approx(80)
-    gpu: str = "NVIDIA H100 80GB HBM3",
 
 
 def test_a_forecast_for_another_card_is_compared_with_the_run_on_it(tmp_path: Path) -> None:

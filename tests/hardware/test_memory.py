@@ -17,6 +17,7 @@ from ranks.engine.update.learner import SPLIT_WARNING
 from ranks.hardware.forecast import memory
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.record import ran_out_of_memory
+from ranks.hardware.short_runs.capacity import capacity_bytes
 from ranks.hardware.short_runs.job import Job
 from tests.toys import images
 
@@ -65,7 +66,7 @@ def test_a_gpu_has_what_torch_may_hold(
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 80))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
     monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda _: fraction)
-    assert memory.capacity_bytes(GPU, 1) == expected
+    assert capacity_bytes(GPU, 1) == expected
 
 
 def test_a_recorded_run_that_ran_out_of_memory(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,8 @@ def profile(num_ranks: int = 2, calls: tuple[Call, ...] = (), **changes: Any) ->
         "is_gpu": True,
         "threads": {1: 1, num_ranks: 1},
         "recorded": "2026-11-25 12:00",
+        "cores": 16,
+        "gpus": 1,
         "traces": {
             1: trace(1, 1.0, 16),
             num_ranks: trace(num_ranks, 0.2 + 0.8 / num_ranks, 4 + 12 / num_ranks, calls),
@@ -98,6 +101,16 @@ def test_a_collective_begins_when_the_slow_card_has_called_it() -> None:
     limited = forecast_unequal(profile(2, calls), [device(2.0), device(1.0)], (1, 1), slow_link, FREE)
     assert limited.whole.iteration_s.middle == pytest.approx(0.6 + 2.0)
     assert limited.whole.limited_by == "communication, test"
+
+
+def test_the_host_s_cores_limit_unequal_ranks_too() -> None:
+    """Two ranks of 3 CPU seconds in an iteration need 6, which 4 cores give in 1.5 s."""
+    each = replace(trace(2, 0.6, 10), host_cpu_s=3.0)
+    found = forecast_unequal(
+        profile(traces={1: trace(1, 1.0, 16), 2: each}), [device(2.0), device(1.0)], (1, 1), LINK, FREE, cores=4
+    )
+    assert found.whole.iteration_s.middle == pytest.approx(1.5)
+    assert found.whole.limited_by == "the host's cores"
 
 
 def test_equal_devices_and_shares_are_the_plain_forecast() -> None:

@@ -44,8 +44,15 @@ def main(argv: list[str]) -> None:
     import torch
 
     from ranks.engine.runs.provenance import cpu_name
-    from ranks.hardware.forecast.memory import capacity_bytes, measure_need
-    from ranks.hardware.forecast.record import ran_out_of_memory, record, record_steady, run_of_recording
+    from ranks.hardware.forecast.memory import measure_need
+    from ranks.hardware.forecast.record import (
+        checkpoint_bytes,
+        ran_out_of_memory,
+        record,
+        record_steady,
+        run_of_recording,
+    )
+    from ranks.hardware.short_runs.capacity import capacity_bytes
     from ranks.hardware.short_runs.job import Job
 
     job = Job(settings.workload, settings.module.train, settings.config, settings.engine)
@@ -65,6 +72,7 @@ def main(argv: list[str]) -> None:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
     answer: dict[str, Any] = {"trace": trace and trace.as_json(), "device": name, "memory_bytes": memory_bytes}
     answer |= {"need": need and asdict(need), "ran_out": ran_out_of_memory(folder)}
+    answer |= {"checkpoint_bytes": checkpoint_bytes(folder)}
     run = run_of_recording(folder)
     answer |= {"identity": run["identity"], "code": run["code"]}  # `train` may fill in settings
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)

@@ -33,6 +33,9 @@ class ForecastFlags:
     link: str | None = None
     """What connects the ranks: a file of a measured link, or the rate of a network, for example 25gbit. By default it
     is measured here with two ranks, or taken from the catalogue for another GPU or where there is only one."""
+    cores: int | None = None
+    """CPU cores that all ranks share. By default those of the machine of the profile, where it has as many GPUs; else
+    they are unknown and limit nothing."""
     price: float | None = None
     """What one GPU costs an hour, or the mean of cards that differ. Without it, the median of dated prices in the
     catalogue."""

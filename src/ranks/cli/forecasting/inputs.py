@@ -28,7 +28,7 @@ from ranks.launch.gpus import find_gpus
 CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
 """Of a GPU's memory: what CUDA and NCCL take, and which share of the data sheet's memory can be used."""
 OTHER_GPU = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
-ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "profile_seconds")
+ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "cores", "profile_seconds")
 
 
 def check(flags: ForecastFlags) -> None:
@@ -170,6 +170,14 @@ def links_of(
             raise UserError(asked, "the catalogue does not know it", do)
         found[count] = link
     return found
+
+
+def cores_of(flags: ForecastFlags, profile: Profile, count: int) -> int | None:
+    """CPU cores that `count` ranks share; None where the machine of the run is another one than that of the profile."""
+    if flags.cores is not None:
+        return flags.cores
+    is_same = not profile.is_gpu or (flags.on is None and count <= profile.gpus)
+    return profile.cores if is_same else None
 
 
 def rental_of(flags: ForecastFlags, gpu: Gpu | None, count: int) -> Rental:

@@ -26,6 +26,7 @@ from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.links import probe
 from ranks.hardware.links.curve import AllReduceCurve, Link
+from ranks.launch.gpus import find_gpus
 from ranks.progress import ProgressBar
 
 PROBE_UNCERTAINTY = 0.1
@@ -62,6 +63,8 @@ def measure_profile(
         device != "cpu",
         threads,
         time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        available_cores(),
+        find_gpus().count,
         traces,
     )
 
@@ -82,6 +85,8 @@ class Recorded:
     """Of memory: the recorded run went on with smaller passes."""
     identity: dict[str, Any]
     """Of the recorded run."""
+    checkpoint_bytes: int
+    """Of the largest checkpoint that the short runs have saved; 0 without one."""
     code: dict[str, Any]
     """The package and the sha256 of each file of the user, as in run.json."""
 
@@ -110,7 +115,14 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
     need = MemoryNeed(**answer["need"]) if answer["need"] else None
     memory_bytes = int(answer["memory_bytes"])
     return Recorded(
-        trace, str(answer["device"]), memory_bytes, need, bool(answer["ran_out"]), answer["identity"], answer["code"]
+        trace,
+        str(answer["device"]),
+        memory_bytes,
+        need,
+        bool(answer["ran_out"]),
+        answer["identity"],
+        int(answer["checkpoint_bytes"]),
+        answer["code"],
     )
 
 

@@ -31,16 +31,17 @@ def print_forecast(flags: ForecastFlags) -> int:
     gpu, faster = inputs.gpu_and_speedup(flags, profile)
     rentals = {n: inputs.rental_of(flags, gpu, n) for n in counts}
     links = inputs.links_of(flags, profile, gpu, counts, given)
-    forecasts = [forecast_run(profile, profile.traces[n], links[n], rentals[n], faster) for n in counts]
+    cores = {n: inputs.cores_of(flags, profile, n) for n in counts}
+    forecasts = [forecast_run(profile, profile.traces[n], links[n], rentals[n], faster, cores=cores[n]) for n in counts]
     too_small = inputs.too_small(gpu, forecasts)
     fitting = [f for f in forecasts if f.num_ranks not in too_small]
     chosen = best(fitting, deadline_s=deadline_s, budget=flags.budget)
     note(flags, profile, forecasts, [gpu.name] if flags.on is not None and gpu is not None else [])
     if flags.json:
-        print(json.dumps(as_json(profile, links, rentals, forecasts, chosen), indent=2))
+        print(json.dumps(as_json(profile, links, rentals, cores, forecasts, chosen), indent=2))
         return 0
     print(f"forecast: {profile.workload}, {profile.iterations:,} iterations")
-    print("\n".join(f"  {line}" for line in sources(profile, links, rentals, faster)))
+    print("\n".join(f"  {line}" for line in sources(profile, links, rentals, faster, cores)))
     print(f"\n{table(forecasts, profile.iterations, unit, list(reached(flags, forecasts, list(rentals.values()))))}\n")
     save_s = min(trace.save_s for trace in profile.traces.values())
     print("\n".join(advice(chosen, list(too_small.values()), save_s, failure_s, unit)))

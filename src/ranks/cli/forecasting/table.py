@@ -51,9 +51,13 @@ def table(
 
 
 def sources(
-    profile: Profile, links: Mapping[int, Link], rentals: Mapping[int, Rental], faster: Speedup
+    profile: Profile,
+    links: Mapping[int, Link],
+    rentals: Mapping[int, Rental],
+    faster: Speedup,
+    cores: Mapping[int, int | None],
 ) -> Iterator[str]:
-    """Where each input comes from."""
+    """Where each input comes from. `cores`: of the host, by the number of ranks."""
     recorded = sum(len(trace.iterations) for trace in profile.traces.values())
     yield f"profile  measured on {profile.device}, {profile.recorded} UTC, {recorded} iterations"
     if not profile.is_gpu:
@@ -61,6 +65,8 @@ def sources(
         yield f"threads  of a rank: {threads} ranks"
     if faster.reason:
         yield f"GPU      guess: {faster.reason}"
+    for known, counts in _grouped(cores):
+        yield f"host     {_of(counts)}{host_in_words(profile, counts or list(cores), known)}"
     for link, counts in _grouped({n: link for n, link in links.items() if n > 1}):
         yield f"link     {_of(counts)}{link.source}, right within {link.uncertainty:.0%}"
     for rental, counts in _grouped(rentals):
@@ -72,6 +78,15 @@ def sources(
     before = f"set-up {clock(paid.setup_s)}, transfer {clock(paid.transfer_s)}"
     if paid.gpu_hour is not None:
         yield f"paid     {before}, then the run; billed by {clock(paid.unit_s)}"
+
+
+def host_in_words(profile: Profile, counts: Sequence[int], cores: int | None) -> str:
+    """How many CPU cores the ranks keep busy, and how many there are."""
+    used = {n: trace.host_cpu_s / trace.work_s for n in counts if (trace := profile.traces[n]).host_cpu_s is not None}
+    needed = [f"{n * each:.1f}" + (f" with {n}" if len(counts) > 1 else "") for n, each in used.items()]
+    busy = f"ranks keep {', '.join(needed)} CPU cores busy" if needed else "how many CPU cores ranks need is unknown"
+    has = "; those of that machine are unknown: give --cores" if cores is None else f", of {cores}"
+    return busy + has
 
 
 def _grouped(values: Mapping[int, T]) -> Iterator[tuple[T, list[int]]]:
@@ -110,6 +125,7 @@ def as_json(
     profile: Profile,
     links: Mapping[int, Link],
     rentals: Mapping[int, Rental],
+    cores: Mapping[int, int | None],
     forecasts: Sequence[Forecast],
     chosen: Forecast | None,
 ) -> dict[str, Any]:
@@ -124,6 +140,7 @@ def as_json(
                 **asdict(f),
                 "link": None if f.num_ranks == 1 else _about(links[f.num_ranks]),
                 "price": asdict(rentals[f.num_ranks]),
+                "host": {"cpu_s": profile.traces[f.num_ranks].host_cpu_s, "cores": cores[f.num_ranks]},
             }
             for f in forecasts
         ],
@@ -162,6 +179,7 @@ def compared(comparisons: Sequence[ForecastAndFact]) -> str:
                 _error(c),
                 with_interval(c.forecast_run_s, clock),
                 "-" if c.fact_run_s is None else clock(c.fact_run_s),
+                *([c.guessed or "its own device"] if guessed else []),
             ]
         )
     return aligned(lines, left=[0, len(lines[0]) - 1] if guessed else [0])
@@ -175,4 +193,3 @@ def with_interval(interval: ForecastInterval, shown: Callable[[float], str]) -> 
 def clock(seconds: float) -> str:
     """4000 -> '1 h 07 min'; whole minutes and seconds without zeros behind them."""
     return duration(round(seconds)).replace(" 00 s", "").replace(" 00 min", "").replace(".0 s", " s")
-                *([c.guessed or "its own device"] if guessed else []),

@@ -58,14 +58,15 @@ def print_unequal(flags: ForecastFlags) -> int:
     shares = flags.shares or shares_by_speed(profile, devices)
     if shares is None:
         raise too_large(flags, profile, devices)
-    divided = forecast_unequal(profile, devices, shares, link, rental)
-    equal = forecast_unequal(profile, devices, (1,) * num_ranks, link, rental)
+    cores = inputs.cores_of(flags, profile, num_ranks)
+    divided = forecast_unequal(profile, devices, shares, link, rental, cores=cores)
+    equal = forecast_unequal(profile, devices, (1,) * num_ranks, link, rental, cores=cores)
     named = f"shares {','.join(map(str, shares))}"
     rows = [Candidate(named, divided.whole, rental, divided.fits)]
     if equal.whole.shards_per_rank != divided.whole.shards_per_rank:
         rows.append(Candidate("equal shares", equal.whole, rental, equal.fits))
-    if cards is not None:
     note(flags, profile, [divided.whole, equal.whole], [] if flags.on is None else [d.name for d in devices])
+    if cards is not None:
         lone = alone(flags, profile, dict(zip(cards, devices, strict=True)), priced=rental.gpu_hour is not None)
         for gpu, row in zip(dict.fromkeys(cards), lone, strict=True):
             note(flags, profile, [row.forecast], [gpu.name])
@@ -75,7 +76,7 @@ def print_unequal(flags: ForecastFlags) -> int:
         print(json.dumps(as_json(profile, devices, shares, link, rows, divided, equal, chosen), indent=2))
         return 0
     print(f"forecast: {profile.workload}, {profile.iterations:,} iterations")
-    print("\n".join(f"  {line}" for line in sources(profile, devices, link, rental, shares, given=flags.shares)))
+    print("\n".join(f"  {line}" for line in sources(profile, devices, link, rental, shares, cores, given=flags.shares)))
     columns = list(reached(flags, [row.forecast for row in rows], [row.rental for row in rows]))
     print(f"\n{row_table(rows, columns)}\n\n{rank_table(divided)}\n")
     save_s = min(trace.save_s for trace in profile.traces.values())
@@ -155,7 +156,8 @@ def alone(
     for gpu, device in devices.items():
         rental = inputs.rental_of(flags, gpu, 1)
         rental = rental if priced else replace(rental, gpu_hour=None)
-        found = forecast_run(profile, trace, network_link(1.0), rental, device.faster)  # one rank has no link
+        cores = inputs.cores_of(flags, profile, 1)
+        found = forecast_run(profile, trace, network_link(1.0), rental, device.faster, cores=cores)  # it has no link
         fits = device.usable_bytes is None or trace.peak_bytes <= device.usable_bytes
         rows.append(Candidate(f"{gpu.name} alone", found, rental, fits))
     return rows

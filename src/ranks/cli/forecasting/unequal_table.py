@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ranks.cli.columns import aligned
-from ranks.cli.forecasting.table import clock, when_to_save, with_interval
+from ranks.cli.forecasting.table import clock, host_in_words, when_to_save, with_interval
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
@@ -60,6 +60,7 @@ def sources(
     link: Link,
     rental: Rental,
     shares: Sequence[int],
+    cores: int | None,
     *,
     given: Sequence[int] | None,
 ) -> Iterator[str]:
@@ -72,6 +73,7 @@ def sources(
             faster = device.faster
             guess = f"{faster.middle:.2f} ({faster.low:.2f} to {faster.high:.2f}) times as fast"
             yield f"GPU      guess: {guess}: {faster.reason}"
+    yield f"host     {host_in_words(profile, [len(devices)], cores)}"
     yield f"link     {link.source}, right within {link.uncertainty:.0%}"
     why = "given by --shares" if given is not None else "in proportion to speed, within the memory of each card"
     yield f"shares   {','.join(map(str, shares))}, {why}"

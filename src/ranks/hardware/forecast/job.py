@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ranks.engine.sharding.assignment import ShardAssignment
+from ranks.hardware.forecast.host import UNCERTAINTY, host_bound_s
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.forecast.replay import Replayed, limiting_term, replay
@@ -43,6 +44,10 @@ class ForecastInterval:
     def around(cls, middle: float, share: float) -> ForecastInterval:
         """As much below as above."""
         return cls(middle * (1 - share), middle, middle * (1 + share))
+
+    def at_least(self, other: ForecastInterval) -> ForecastInterval:
+        """The larger of both, end by end."""
+        return ForecastInterval(max(self.low, other.low), max(self.middle, other.middle), max(self.high, other.high))
 
 
 @dataclass(frozen=True)
@@ -87,20 +92,32 @@ class Forecast:
         return first.iteration_s.middle * first.num_ranks / (self.num_ranks * self.iteration_s.middle)
 
 
-def forecast_run(profile: Profile, trace: Trace, link: Link, rental: Rental, faster: Speedup = Speedup()) -> Forecast:
-    """The run of `profile` on `trace.num_ranks` equal ranks that are joined by `link`."""
+def forecast_run(
+    profile: Profile,
+    trace: Trace,
+    link: Link,
+    rental: Rental,
+    faster: Speedup = Speedup(),
+    *,
+    cores: float | None = None,
+) -> Forecast:
+    """The run of `profile` on `trace.num_ranks` equal ranks that are joined by `link`. `cores`: of the host, which all
+    ranks share; None: unknown, so that they limit nothing. Their work is not faster on a faster GPU."""
     iterations = [_faster(i, faster.middle) for i in trace.iterations]
-    replayed = replay(iterations, link, trace.num_ranks)
+    alone = replay(iterations, link, trace.num_ranks)
+    bound_s = host_bound_s(trace.host_cpu_s, trace.num_ranks, cores)
+    replayed = alone.at_least(bound_s)
+    of_gpus = iteration_interval(iterations, link, trace.num_ranks, alone.seconds, faster)
     return whole_run(
         profile,
         trace,
         ShardAssignment.make(profile.num_shards, trace.num_ranks),
         rental,
         replayed,
-        iteration_interval(iterations, link, trace.num_ranks, replayed.seconds, faster),
+        of_gpus.at_least(ForecastInterval.around(bound_s, UNCERTAINTY)),
         evaluation_s=trace.evaluation_s / faster.middle,
         limited_by=limiting_term(replayed, trace.phases_s),
-        weak_efficiency=_weak_efficiency(profile, iterations, link, trace.num_ranks, faster),
+        weak_efficiency=_weak_efficiency(profile, iterations, link, trace.num_ranks, faster, cores),
     )
 
 
@@ -179,15 +196,23 @@ def _faster(iteration: IterationTrace, factor: float) -> IterationTrace:
 
 
 def _weak_efficiency(
-    profile: Profile, iterations: Sequence[IterationTrace], link: Link, num_ranks: int, faster: Speedup
+    profile: Profile,
+    iterations: Sequence[IterationTrace],
+    link: Link,
+    num_ranks: int,
+    faster: Speedup,
+    cores: float | None,
 ) -> float | None:
-    """The collectives of `num_ranks` with the work of one rank alone."""
+    """The collectives of `num_ranks` with the work of one rank alone, also that on the host."""
     if 1 not in profile.traces:
         return None
     alone_s = profile.traces[1].work_s / faster.middle
     work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
     whole = [_faster(iteration, work_s / alone_s) for iteration in iterations]
-    return alone_s / replay(whole, link, num_ranks).seconds
+    bound_s = host_bound_s(profile.traces[1].host_cpu_s, num_ranks, cores)
+    return max(alone_s, host_bound_s(profile.traces[1].host_cpu_s, 1, cores)) / max(
+        replay(whole, link, num_ranks).seconds, bound_s
+    )
 
 
 def num_saves(save_every: str, iterations: int, iteration_s: float) -> int:

@@ -8,16 +8,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
-import resource
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import torch
 
-from ranks.engine.distributed.cgroup import memory_left
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
@@ -106,19 +103,3 @@ def reset_peak(device: torch.device) -> None:
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def capacity_bytes(device: torch.device, num_ranks: int) -> int:
-    """What torch may hold on one GPU, or what `num_ranks` processes of a CPU machine may hold together, this one
-    included.
-
-    On a GPU the CUDA context, the kernels of libraries and other processes take memory that torch cannot have. Call it
-    after a run: only then are they loaded. torch's own limit counts too (`per_process_memory_fraction`)."""
-    if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
-        allowed = int(total * torch.cuda.get_per_process_memory_fraction(device))
-        return min(allowed, free + torch.cuda.memory_reserved(device))
-    own = psutil.Process().memory_info()
-    left = memory_left(psutil.virtual_memory().available) + own.rss
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return left if limit == resource.RLIM_INFINITY else min(left, num_ranks * (own.rss + max(0, limit - own.vms)))

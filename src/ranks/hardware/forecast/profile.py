@@ -13,7 +13,7 @@ from ranks.engine.config_file import read_object
 from ranks.errors import UserError
 from ranks.hardware.forecast.trace import Trace
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class Profile:
     """CPU threads of a rank, by the number of ranks."""
     recorded: str
     """Date and time."""
+    cores: int
+    """CPU cores of the machine that it was recorded on."""
+    gpus: int
+    """GPUs of that machine."""
     traces: Mapping[int, Trace]
     """By the number of ranks."""
 
@@ -61,9 +65,9 @@ class Profile:
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"its format is {content['format']}, and this version reads {FORMAT}")
-            whole = [content["iterations"], content["eval_every"] or 1]
+            whole = [content["iterations"], content["eval_every"] or 1, content["cores"], content["gpus"] + 1]
             if not all(isinstance(n, int) and n > 0 for n in whole) or not isinstance(content["save_every"], str):
-                raise ValueError("iterations, eval_every or save_every are wrong")
+                raise ValueError("iterations, eval_every, save_every, cores or gpus are wrong")
             names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads")]
             return cls(
                 **{name: content[name] for name in names},

@@ -18,12 +18,13 @@ from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
-from ranks.engine.runs.folder import EVENTS_FILE, RUN_FILE, RunFolder
+from ranks.engine.runs.folder import EVENTS_FILE, RUN_FILE, RunFolder, listing
 from ranks.engine.update.learner import SPLIT_WARNING
 from ranks.errors import UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace, iterations_of
 from ranks.hardware.short_runs.clocks import WorkClock
+from ranks.hardware.short_runs.host_use import HostUse
 from ranks.hardware.short_runs.job import ENDLESS, Job
 from ranks.hardware.short_runs.recorded_comm import RecordedComm
 from ranks.hardware.short_runs.rows import (
@@ -62,11 +63,13 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
 
 def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float) -> Trace:
     """The trace without the times of start, evaluation and save."""
-    steady = _steady(job, device, num_ranks, folder / "steady", budget_s)
+    steady, busy_cores = _steady(job, device, num_ranks, folder / "steady", budget_s)
     rows = [row for row, _ in steady]
+    iterations = tuple(iteration for _, iteration in steady)
+    work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
     return Trace(
         num_ranks,
-        tuple(iteration for _, iteration in steady),
+        iterations,
         phases_of(rows, NO_PHASES),
         items_of(rows),
         evaluation_s=0.0,
@@ -74,6 +77,7 @@ def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, 
         saves_with_evaluation=False,
         start_s=0.0,
         peak_bytes=_peak_bytes(rows),
+        host_cpu_s=None if busy_cores is None else busy_cores * work_s,
     )
 
 
@@ -89,24 +93,34 @@ def ran_out_of_memory(folder: Path) -> bool:
     return any(str(row.get("text", "")).startswith(SPLIT_WARNING) for row in events)
 
 
+def checkpoint_bytes(folder: Path) -> int:
+    """The size of the largest checkpoint that was saved in the runs of a folder; 0 without one. Kept files are not in
+    it: they grow with the run."""
+    runs = [RunFolder(path.parent) for path in folder.rglob(RUN_FILE)]
+    saved = [path for run in runs for path in listing(run.checkpoints)]
+    return max((sum(file.stat().st_size for file in path.iterdir()) for path in saved), default=0)
+
+
 def _steady(
     job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float
-) -> Sequence[tuple[Row, IterationTrace]]:
-    """Iterations of a run that does what it will do: those after the first update. Self-play may fill its window
-    before that, so a longer run is made where there are too few; one without updates is taken as it is."""
+) -> tuple[Sequence[tuple[Row, IterationTrace]], float | None]:
+    """Iterations of a run that does what it will do, those after the first update, and the cores that it keeps busy.
+    Self-play may fill its window before that, so a longer run is made where there are too few; one without updates is
+    taken as it is."""
     found: Sequence[tuple[Row, IterationTrace]] = ()
+    busy_cores: float | None = None
     for attempt in range(MOST_RUNS):
         limit = f"{budget_s:.1f}s"
         run = run_once(job, device, num_ranks, folder / str(attempt), ENDLESS, evaluates=False, max_time=limit)
-        found = run.iterations()
+        found, busy_cores = run.iterations(), run.busy_cores
         update = first_update([row for row, _ in found])
         if update is not None and len(found) - update >= LEAST:
-            return found[update + 1 :] if len(found) - update > LEAST else found[update:]
+            return found[update + 1 :] if len(found) - update > LEAST else found[update:], busy_cores
         budget_s *= 3
     if not found:
         asked = f"to record {LEAST} iterations of {job.workload}"
         raise UserError(asked, f"not one ended within {budget_s / 3:.0f} s", "make its iterations shorter")
-    return found
+    return found, busy_cores
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,8 @@ class Recording:
     ended_s: float
     """When `train` returned, by `time.time`."""
     saves_s: Sequence[float]
+    busy_cores: float | None
+    """By its processes; None where it had too few iterations."""
 
     def iterations(self) -> Sequence[tuple[Row, IterationTrace]]:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
@@ -152,7 +168,8 @@ def run_once(
     comm.iteration = lambda: world.session.times
     world.stop.install()
     try:
-        job.train(short.config, world)
+        with HostUse(lambda: world.session.times) as host_use:
+            job.train(short.config, world)
     finally:
         world.leave()
     if device.type == "cuda":
@@ -167,6 +184,7 @@ def run_once(
         num_ranks,
         ended_s,
         list(saves),
+        host_use.cores,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,24 +30,32 @@ NEIGHBOURS = 2
 SIGMA_OF_MAD = 1.4826 * 1.34
 """Standard deviation of a normal distribution, relative to the median absolute deviation from the median of five
 neighbours, of which the value itself is one."""
+HOST_CORES, LEAST_HOST_SHARE = "the host's cores", 0.05
+"""A limit, and from which share of an iteration on it is named: CPU ranks use all cores without being too many."""
 OUTLIER = 3.0
 """Standard deviations beyond which a longer iteration is one on all ranks."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Mean seconds of an iteration: what a rank works, waits for slower ranks, and waits for the link. They add up."""
+    """Mean seconds of an iteration: what a rank works, waits for slower ranks, for the link, and for the cores of the
+    host. They add up."""
 
     work_s: float
     skew_s: float
     exposed_s: float
     link_s: float
     """How long the link was busy, hidden behind work or not."""
+    host_s: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Of the whole iteration."""
-        return self.work_s + self.skew_s + self.exposed_s
+        return self.work_s + self.skew_s + self.exposed_s + self.host_s
+
+    def at_least(self, bound_s: float) -> Replayed:
+        """The same where the cores of the host allow no shorter iteration than `bound_s`."""
+        return replace(self, host_s=max(0.0, bound_s - self.seconds + self.host_s))
 
 
 def seconds_of(call: Call, link: Link, num_ranks: int) -> float:
@@ -163,7 +171,10 @@ def _order(calls: Sequence[Call]) -> list[tuple[float, int, bool]]:
 
 
 def limiting_term(replayed: Replayed, phases_s: Mapping[str, float]) -> str:
-    """The largest part of an iteration, in words."""
+    """What makes an iteration as long as it is, in words: the cores of the host where they are too few, else the
+    largest part."""
+    if replayed.host_s > LEAST_HOST_SHARE * replayed.seconds:
+        return HOST_CORES
     total = sum(phases_s.values()) or math.inf
     scaled = {name: replayed.work_s * seconds / total for name, seconds in phases_s.items()}
     parts = {

@@ -56,6 +56,8 @@ class Trace:
     longer than later ones, and the end."""
     peak_bytes: int
     """The most memory that the rank held."""
+    host_cpu_s: float | None = None
+    """CPU seconds of an iteration, of the rank's process and all below it; None: not measured."""
 
     @property
     def work_s(self) -> float:

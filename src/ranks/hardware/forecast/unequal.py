@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ranks.engine.sharding.assignment import ShardAssignment
+from ranks.hardware.forecast.host import UNCERTAINTY, host_bound_s
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup, iteration_interval, whole_run
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
-from ranks.hardware.forecast.replay import Replayed, limiting_term, replay
+from ranks.hardware.forecast.replay import HOST_CORES, Replayed, limiting_term, replay
 from ranks.hardware.links.curve import Link
 from ranks.hardware.scale.shares import MOST, propose_shares
 
@@ -122,10 +123,16 @@ def shares_by_speed(profile: Profile, devices: Sequence[RankDevice]) -> tuple[in
 
 
 def forecast_unequal(
-    profile: Profile, devices: Sequence[RankDevice], shares: tuple[int, ...], link: Link, rental: Rental
+    profile: Profile,
+    devices: Sequence[RankDevice],
+    shares: tuple[int, ...],
+    link: Link,
+    rental: Rental,
+    *,
+    cores: float | None = None,
 ) -> UnequalForecast:
-    """The run on these devices with these shares, assigned as in a run. Raises UserError for shares that a run
-    rejects."""
+    """The run on these devices with these shares, assigned as in a run. `cores`: of the host, as for `forecast_run`;
+    shares move its work from one rank to another. Raises UserError for shares that a run rejects."""
     num_ranks, num_shards = len(devices), profile.num_shards
     trace = profile.traces[num_ranks]
     assignment = ShardAssignment.make(num_shards, num_ranks, shares)
@@ -140,13 +147,15 @@ def forecast_unequal(
         return replay(trace.iterations, link, num_ranks, slowness=slowness(speeds))
 
     middle = slowness([device.faster.middle for device in devices])
-    replayed = replayed_with([device.faster.middle for device in devices])
-    same = iteration_interval(trace.iterations, link, num_ranks, replayed.seconds, slowness=middle)
+    alone = replayed_with([device.faster.middle for device in devices])
+    bound_s = host_bound_s(trace.host_cpu_s, num_ranks, cores)
+    replayed = alone.at_least(bound_s)
+    same = iteration_interval(trace.iterations, link, num_ranks, alone.seconds, slowness=middle)
     iteration_s = _widened(
         same if len(set(counts)) == 1 else _with_other_shares(same),
         replayed_with([device.faster.high for device in devices]).seconds,
         replayed_with([device.faster.low for device in devices]).seconds,
-    )
+    ).at_least(ForecastInterval.around(bound_s, UNCERTAINTY))
     works = [trace.work_s * each for each in middle]
     ranks = tuple(
         RankForecast(
@@ -173,7 +182,9 @@ def forecast_unequal(
 
 
 def limiting_card(replayed: Replayed, phases_s: Mapping[str, float], ranks: Sequence[RankForecast], link: Link) -> str:
-    """The largest part of an iteration of the rank with the most work, in words that name its device."""
+    """What makes an iteration of the rank with the most work as long as it is, in words that name its device."""
+    if (term := limiting_term(replayed, phases_s)) == HOST_CORES:
+        return term
     slowest = max(range(len(ranks)), key=lambda rank: ranks[rank].work_s)
     work_s = ranks[slowest].work_s
     rest_s = max(0.0, replayed.seconds - work_s - replayed.exposed_s)
