@@ -20,7 +20,7 @@ from ranks.hardware.doctor.nodes.place import NodePlace, place_of_flags, place_o
 from ranks.launch.placement import MAX_CPU_RANKS
 
 MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "WARN", Severity.FAILURE: "FAIL"}
-GIB = 2**30
+GIB, LEAST_ROOM = 2**30, 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class DoctorFlags:
     """Processes of the run: one for each GPU, or without GPUs one for each core."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders: its disk is examined."""
-    checkpoint_gb: float = 1.0
-    """Space that the checkpoints of the run will take, in GiB."""
+    checkpoint_gb: float | None = None
+    """Space that the checkpoints of the run will take, in GiB. By default 1; those of a workload are measured."""
     only: tuple[str, ...] = ()
     """Only these checks: software, driver, compute, processor, memory, limits, disk, network, collective, clock,
     nodes."""
@@ -71,7 +71,7 @@ def doctor(argv: Sequence[str]) -> int:
     for name, value, least in (("gpus", flags.gpus, 0), ("ranks", flags.ranks, 1)):
         if value is not None and not least <= value <= 4096:
             raise UserError(f"--{name} {value}", f"a number from {least} to 4,096 is needed", f"give --{name} 8")
-    if not 0 < flags.checkpoint_gb < 1e6:
+    if flags.checkpoint_gb is not None and not 0 < flags.checkpoint_gb < 1e6:
         raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "give --checkpoint-gb 20")
     gpus, gpu_name = expected_gpus(flags)
     place = place_of(flags)
@@ -85,7 +85,7 @@ def doctor(argv: Sequence[str]) -> int:
         str(flags.runs_dir),
         gpus,
         gpu_name,
-        int(flags.checkpoint_gb * GIB),
+        checkpoint_bytes(flags),
         os.getpid(),
         link_gbit=flags.link,
         wait_s=flags.wait,
@@ -111,6 +111,13 @@ def doctor(argv: Sequence[str]) -> int:
     else:
         print(verdict(failures, warnings, time.monotonic() - began))
     return int(failures > 0 or (flags.strict and warnings > 0))
+
+
+def checkpoint_bytes(flags: DoctorFlags) -> int:
+    """Room for checkpoints that the check of the disk asks for. The dry run of a workload measures its own."""
+    if flags.checkpoint_gb is not None:
+        return int(flags.checkpoint_gb * GIB)
+    return GIB if flags.workload is None else LEAST_ROOM
 
 
 def expected_gpus(flags: DoctorFlags) -> tuple[int | None, str | None]:
@@ -144,7 +151,7 @@ def every_check(flags: DoctorFlags, asked: Asked) -> Iterator[list[Finding]]:
     if flags.workload is not None:
         from ranks.cli.forecasting.examine import examine_workload  # it imports torch, which may be broken
 
-        examined = examine_workload(flags.workload, flags.train, asked.ranks, on_gpu=flags.gpus != 0)
+        examined = examine_workload(flags.workload, flags.train, asked.ranks, flags.runs_dir, on_gpu=flags.gpus != 0)
         yield examined.findings
         asked = replace(asked, workload=examined.identity)
     if asked.nodes > 1 and (not flags.only or NODES in flags.only):

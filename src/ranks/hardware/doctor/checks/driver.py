@@ -1,4 +1,5 @@
-"""What the driver says of the GPUs: number, names, memory, who uses them, faults. Uses NVML, no torch."""
+"""What the driver says of the GPUs: number, names, memory, who uses them, faults, what joins them. Uses NVML and
+nvidia-smi, no torch."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import psutil
 
 from ranks.hardware.catalogue.gpus import find, squash
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.hardware.doctor.topology import ask_topology, judge_topology
 
 NVIDIA, AMD = "0x10de", "0x1002"
 DISPLAY, ACCELERATOR = "0x03", "0x12"
@@ -42,6 +44,8 @@ class DriverFacts:
     cards: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """name, memory and used (bytes), users [(pid, name, bytes)], slowed [reason], ecc (uncorrected errors), width,
     max_width (PCI lanes)."""
+    topology: str = ""
+    """What `nvidia-smi topo -m` prints of several cards; empty where it does not answer."""
 
 
 def measure(asked: Asked) -> DriverFacts:
@@ -57,7 +61,8 @@ def measure(asked: Asked) -> DriverFacts:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
         ours = _ours(asked.doctor_pid)
         cards = [_card(pynvml, handle, ours) for handle in handles]
-        return DriverFacts(on_bus, driver, f"{version // 1000}.{version % 1000 // 10}", "", cards)
+        topology = ask_topology() if len(cards) > 1 else ""
+        return DriverFacts(on_bus, driver, f"{version // 1000}.{version % 1000 // 10}", "", cards, topology)
     except pynvml.NVMLError as error:
         return DriverFacts(on_bus, error=str(error))
     finally:
@@ -138,6 +143,7 @@ def judge(facts: DriverFacts, asked: Asked) -> Iterator[Finding]:
         )
     for index, card in enumerate(facts.cards):
         yield from _judge_card(f"gpu {index}", card)
+    yield from judge_topology(facts.topology, [card["name"] for card in facts.cards])
 
 
 def _no_cards(facts: DriverFacts, asked: Asked) -> Iterator[Finding]:
