@@ -28,20 +28,19 @@ def page(
     now: float,
     written: str,
     pictures: Iterable[tuple[str, Path]],
-    more: Iterable[tuple[str, Rows]] = (),
+    more: Iterable[tuple[str, Iterable[str]]] = (),
 ) -> str:
-    """The whole page. `pictures`: (heading, file), which are put into the page; `more`: tables with their headings."""
-    settings = [f"<pre>{escape(json.dumps(facts.settings, indent=2))}</pre>"]
+    """The whole page. `pictures`: (heading, file), which are put into the page; `more`: (heading, lines of HTML)."""
     return document(
         facts.name,
         [
             table(("", *row) for row in facts.facts(price, now)),
-            *(part for heading, rows in more for part in ([f"<h2>{escape(heading)}</h2>"], table(rows))),
+            *(part for heading, lines in more for part in ([f"<h2>{escape(heading)}</h2>"], lines)),
             *(picture(heading, path) for heading, path in pictures),
             ["<h2>Starts, ends and faults</h2>"],
             table(facts.history()),
             ["<h2>Settings</h2>"],
-            settings,
+            preformatted(json.dumps(facts.settings, indent=2)),
             [f"<p>Written {escape(written)} by ranks report.</p>"],
         ],
     )
@@ -79,8 +78,18 @@ def table(rows: Rows, *, header: bool = False) -> Iterator[str]:
     yield "</table>"
 
 
+def preformatted(text: str) -> list[str]:
+    """Text whose lines and columns stay as they are."""
+    return [f"<pre>{escape(text)}</pre>"]
+
+
 def picture(heading: str, path: Path) -> Iterator[str]:
     """A heading and the picture itself."""
-    content = base64.b64encode(path.read_bytes()).decode("ascii")
     yield f"<h2>{escape(heading)}</h2>"
+    yield from image(heading, path)
+
+
+def image(heading: str, path: Path) -> Iterator[str]:
+    """The picture itself."""
+    content = base64.b64encode(path.read_bytes()).decode("ascii")
     yield f'<img alt="{escape(heading)}" src="data:image/png;base64,{content}">'
