@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import UserError
+from ranks.workloads.chess_value.labels import teacher
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.position_keys import fresh_fens
-from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
+from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher, limits_of
 from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
 
@@ -133,18 +134,26 @@ def test_the_units_of_scores() -> None:
     assert (p_N[3], p_N[4]) == (1, 0)
 
 
+def test_engines_never_exceed_the_cores_that_ranks_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher, "available_cores", lambda: 4)
+    said: list[str] = []
+    assert [engines_here(asked, 1, said.append) for asked in (None, 2, 3, 64)] == [3, 2, 3, 3]
+    assert said == ["64 engines asked for, 3 started: one for each free core of this machine"]
+    assert engines_here(None, 8, said.append) == 1
+
+
 def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
     settings = TeacherSettings(engine_command(tmp_path), "nodes:5", 2, tmp_path / "cache", timeouts=TIMEOUTS)
     twice = np.concatenate([BOARDS[:40], BOARDS[:10]])
-    teacher = Teacher(settings)
-    first: TaughtLabels = teacher.submit(twice).result()
+    taught = Teacher(settings)
+    first: TaughtLabels = taught.submit(twice).result()
     assert (first.cached, first.computed) == (0, 40)
     assert np.array_equal(first.cp_N[40:], first.cp_N[:10])
-    second, third = teacher.submit(twice), teacher.submit(BOARDS[30:60])
+    second, third = taught.submit(twice), taught.submit(BOARDS[30:60])
     assert (second.result().cached, second.result().computed) == (50, 0)
     assert np.array_equal(second.result().cp_N, first.cp_N)
     assert (third.result().cached, third.result().computed) == (10, 20)
-    teacher.close()
+    taught.close()
     assert processes_of(tmp_path / "engine.py") == []
 
 

@@ -51,7 +51,7 @@ def label(
         to: The folder of the packed positions, in train/ and validation/.
         limit: What the engine searches for each position: nodes:N or depth:D.
         engine: The command of a UCI engine.
-        engines: Engines at the same time; by default one for each CPU core.
+        engines: Engines at the same time; by default one for each CPU core, and never more.
         cache: The folder of the label cache; by default in your cache folder, shared by all runs.
         cache_mib: The most that the labels of this engine and limit may take there; the oldest are dropped.
         most: Stop after so many positions.
@@ -68,7 +68,7 @@ def label(
     """
     check_flags(files, engines, most, validation_share)
 
-    from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings, engines_of_this_machine
+    from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings, engines_here
     from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION, PartWriter
     from ranks.workloads.chess_value.positions.read_files import by_suffix, read_files
     from ranks.workloads.chess_value.positions.sourced import SourceOptions
@@ -83,7 +83,7 @@ def label(
     )
     writers = {name: PartWriter(to, name) for name in (TRAIN, VALIDATION)}
     sources = by_suffix(files)
-    settings = TeacherSettings(engine, limit, engines or engines_of_this_machine(0), cache, cache_mib << 20)
+    settings = TeacherSettings(engine, limit, engines_here(engines, ranks=0), cache, cache_mib << 20)
     progress = LabelProgress()
     with closing(Teacher(settings)) as teacher:
         print(f"labels: {teacher.about}, {settings.engines} engines", flush=True)

@@ -9,7 +9,6 @@ Legend: N positions, U positions whose label is unknown.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from ranks.chess.core.rules import KEY_WORD
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.data.prepared.say import say
+from ranks.engine.distributed.process_env import available_cores
 from ranks.workloads.chess_value.labels.cache_file import CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.label_cache import DEFAULT_BYTES, LabelCache, default_root
@@ -132,6 +132,10 @@ class Teacher:
         return cp_U
 
 
-def engines_of_this_machine(rank_threads: int) -> int:
-    """Engines for the cores that the ranks leave; at least one."""
-    return max(1, len(os.sched_getaffinity(0)) - rank_threads)
+def engines_here(asked: int | None, ranks: int, report: Callable[[str], None] = say) -> int:
+    """Engines on this machine: as many as are asked for, at most one for each core that `ranks` ranks leave, at least
+    one. `report`: gets a line where more are asked for."""
+    most = max(1, available_cores() - ranks)
+    if asked is not None and asked > most:
+        report(f"{asked} engines asked for, {most} started: one for each free core of this machine")
+    return min(asked or most, most)
