@@ -231,7 +231,7 @@ def cycle(device: str, games: int, nodes: int) -> dict[str, Any]:
         "iteration_s": iteration_s,
         "positions": positions,
         "positions_per_s": positions / iteration_s,
-        "labels_per_s": last["cycle/labels_per_second"],
+        "labels_per_s": last.get("cycle/labels_per_second"),
         "seconds_400000_positions": WHOLE_CYCLE * iteration_s / positions,
         "seconds_400000_positions_are": "extrapolated",
         "row": {key: value for key, value in last.items() if key.startswith(("time/", "cycle/"))},

@@ -83,7 +83,7 @@ def training(result: dict[str, Any] | None) -> Iterator[str]:
             rating = f"{row['match/rating']:.0f} ({row['match/rating_low']:.0f} to {row['match/rating_high']:.0f})"
         best = f"{row['match/best_cycle']:.0f}" if "match/best_cycle" in row else ""
         cells = [row["iteration"], f"{row['time_s'] / 3600:.2f}", f"{positions:,}", f"{row['val/loss']:.5f}"]
-        cells += [f"{row['cycle/labels_per_second']:,.0f}", rating, best]
+        cells += [f"{row.get('cycle/labels_per_second', 0.0):,.0f}", rating, best]
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     yield f"`{result['run_command']}`, {machine(result)}. {result['remark']}"

@@ -31,9 +31,13 @@ class CycleReport:
     started_s: float
     games: int = 0
     positions: int = 0
-    """That got labels."""
+    """That were added."""
     cached: int = 0
     """Whose labels were computed before."""
+    computed: int = 0
+    """That were searched for their labels."""
+    computing_s: float = 0.0
+    """Seconds of these searches, also while the training went on."""
     label_s: float = 0.0
     """Seconds in which the training waited for labels."""
     updates: int = 0
@@ -53,6 +57,8 @@ class CycleReport:
                 return
             self.positions += part.positions
             self.cached += part.cached
+            self.computed += part.computed
+            self.computing_s += part.seconds
             yield part
 
     def trained(self, stats: StepStats) -> None:
@@ -73,19 +79,26 @@ class CycleReport:
         if self._last_update is not None:
             self.train_loss = float(self._last_update["loss"])
 
+    @property
+    def elapsed_s(self) -> float:
+        """Since the cycle began."""
+        return max(time.perf_counter() - self.started_s, 1e-9)
+
     def metrics(self, price: float | None) -> dict[str, float]:
         """Speeds of the cycle, shares of its time; with `price`, that of an hour, the cost of a million positions."""
-        elapsed_s = max(time.perf_counter() - self.started_s, 1e-9)
+        elapsed_s = self.elapsed_s
         found = {
             "positions": float(self.positions),
             "positions_per_hour": 3600 * self.positions / elapsed_s,
             "updates": float(self.updates),
             "updates_per_minute": 60 * self.updates / elapsed_s,
-            "labels_per_second": (self.positions - self.cached) / max(self.label_s, 1e-9),
-            "cached_share": self.cached / max(self.positions, 1),
             "label_wait_share": self.label_s / elapsed_s,
             "match_share": self.match_s / elapsed_s,
         }
+        if self.computed:
+            found["labels_per_second"] = self.computed / max(self.computing_s, 1e-9)
+        if self.computed + self.cached:
+            found["cached_share"] = self.cached / (self.computed + self.cached)
         if price is not None and self.positions:
             found["cost_per_million_positions"] = price * elapsed_s / 3600 / self.positions * 1e6
         return found
@@ -93,13 +106,12 @@ class CycleReport:
     def line(self, price: float | None) -> str:
         """The cycle in one line."""
         found = self.metrics(price)
-        parts = [
-            f"{self.games} games",
-            f"{self.positions:,} positions",
-            f"{found['labels_per_second']:,.0f} labels/s",
-            f"{found['cached_share']:.0%} cached",
-            f"loss {self.train_loss:.4f}" if self.updates else "no update yet",
-        ]
+        parts = [f"{self.games} games", f"{self.positions:,} positions"]
+        if "labels_per_second" in found:
+            parts.append(f"{found['labels_per_second']:,.0f} labels/s")
+        if "cached_share" in found:
+            parts.append(f"{found['cached_share']:.0%} cached")
+        parts.append(f"loss {self.train_loss:.4f}" if self.updates else "no update yet")
         if "loss" in self.scores:
             parts.append(f"validation {self.scores['loss']:.4f}")
         parts += [
@@ -112,6 +124,28 @@ class CycleReport:
             low, high = self.scores["rating_low"], self.scores["rating_high"]
             parts.append(f"rating {self.scores['rating']:.0f} ({low:.0f} to {high:.0f})")
         return f"cycle {self.cycle + 1}: {', '.join(parts)}"
+
+
+@dataclass
+class MatchTime:
+    """The share of the seconds of a session that matches took. Their budget counts nodes, which are not seconds."""
+
+    most: float
+    """The share that they may have."""
+    match_s: float = 0.0
+    elapsed_s: float = 0.0
+    _said: bool = False
+
+    def add(self, report: CycleReport) -> str | None:
+        """Add a cycle that has ended. Returns a warning the first time that the share is too large."""
+        self.match_s += report.match_s
+        self.elapsed_s += report.elapsed_s
+        share = self.match_s / self.elapsed_s
+        if self._said or not report.match_s or share <= self.most:
+            return None
+        self._said = True
+        do = "give fewer --rating.nodes or --rating.rung-games, or more --games, files and cycles"
+        return f"matches took {share:.0%} of the time, more than --rating.share {self.most:g}: {do}"
 
 
 def strength_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

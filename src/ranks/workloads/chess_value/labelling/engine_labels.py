@@ -15,17 +15,21 @@ from concurrent.futures import Future
 import numpy as np
 
 from ranks.engine.distributed.agree import on_every_rank
-from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.distributed.world import World
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import LabelConfig
 from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
-from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings
+from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
 WAIT_S = 0.1
 """Between two looks at whether all hosts are done and whether a stop was requested."""
+
+
+def teacher_of(cfg: LabelConfig, busy: int) -> Teacher:
+    """The engines of this host, on which `busy` ranks train at the same time. Raises UserError."""
+    return Teacher(TeacherSettings(cfg.engine, cfg.limit, engines_here(cfg.engines, busy), cfg.cache))
 
 
 class EngineLabels:
@@ -40,10 +44,8 @@ class EngineLabels:
         local_ranks = world.comm.gather_objects(world.process_env.local_rank)
         self._hosts = [rank for rank, local in enumerate(local_ranks) if local == 0]
         """The first rank of each host."""
-        ranks_of_host = -(-world.size // len(self._hosts))
-        free = available_cores() - (ranks_of_host if self.overlaps else 0)
-        settings = TeacherSettings(cfg.engine, cfg.limit, cfg.engines or max(1, free), cfg.cache)
-        self._teacher = on_every_rank(world, lambda: Teacher(settings) if world.rank in self._hosts else None)
+        busy = -(-world.size // len(self._hosts)) if self.overlaps else 0
+        self._teacher = on_every_rank(world, lambda: teacher_of(cfg, busy) if world.rank in self._hosts else None)
         about = str(self._teacher.about) if self._teacher is not None else None
         found = [each for each in world.comm.gather_objects(about) if each is not None]
         if len(set(found)) > 1:
@@ -65,8 +67,11 @@ class EngineLabels:
             mine = self._wait_for(submitted[number - 1], number, len(pieces))
             every = self._world.comm.gather_objects(mine)
             taught = [labels for labels in every if labels is not None]
-            cp_M = np.concatenate([labels.cp_N for labels in taught])
-            yield labelled(piece, cp_M, sum(labels.cached for labels in taught))
+            yield labelled(piece, np.concatenate([labels.cp_N for labels in taught]))._replace(
+                cached=sum(labels.cached for labels in taught),
+                computed=sum(labels.computed for labels in taught),
+                seconds=max(labels.seconds for labels in taught),
+            )
 
     def close(self) -> None:
         """End the engines."""

@@ -21,8 +21,12 @@ class LabelledPart(NamedTuple):
 
     train: Labelled
     validation: Labelled
-    cached: int
+    cached: int = 0
     """Positions whose labels were computed before."""
+    computed: int = 0
+    """Positions that were searched."""
+    seconds: float = 0.0
+    """How long that took, on the slowest host. Labels may be computed while an earlier part trains."""
 
     @property
     def positions(self) -> int:
@@ -61,12 +65,12 @@ def unscored(found: SourcedPositions) -> NDArray[np.intp]:
     return np.flatnonzero(found.cp_N == NO_SCORE)
 
 
-def labelled(found: SourcedPositions, cp_M: NDArray[np.int16], cached: int) -> LabelledPart:
+def labelled(found: SourcedPositions, cp_M: NDArray[np.int16]) -> LabelledPart:
     """The part of these positions. cp: int16[M], the scores of those that `unscored` names."""
     cp_N = found.cp_N.copy()
     cp_N[unscored(found)] = cp_M
     scored = SourcedPositions(found.boards_N13, cp_N, found.result_N, found.source_N, found.validates_N)
-    return LabelledPart(*scored.split(), cached)
+    return LabelledPart(*scored.split())
 
 
 class OutcomeLabels:
@@ -78,7 +82,7 @@ class OutcomeLabels:
         """See `Labeller`."""
         known = found.take((found.result_N != NO_RESULT) | (found.cp_N != NO_SCORE))
         for part in cut(known, parts):
-            yield LabelledPart(*part.split(), cached=0)
+            yield LabelledPart(*part.split())
 
     def close(self) -> None:
         """Nothing is open."""
