@@ -5,7 +5,8 @@
 
 Only regular files are opened: a pipe or a device may never end. A file may hold 1 GiB in all and 1 MiB a line. A gzip
 file may unpack to 64 MiB, and beyond that to 100 times its own size. RANKS_MAX_FILE_MIB replaces the first limit, and
-the other two sizes grow with it.
+the other two sizes grow with it. A file that is read line by line, and never held in memory, has no first limit:
+`limits=FileLimits.streamed()`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -43,6 +44,8 @@ class FileLimits:
     """How much of a file is read."""
 
     total_bytes: int = DEFAULT_MIB << 20
+    has_total: bool = True
+    """Whether a file may not be larger. The other limits depend on `total_bytes` in any case."""
 
     @property
     def line_bytes(self) -> int:
@@ -62,6 +65,11 @@ class FileLimits:
             do = f"give a number of MiB from 1 to {LARGEST_MIB}, or unset it"
             raise UserError(f"{VARIABLE}={text}", "not a size", do)
         return cls(int(text) << 20)
+
+    @classmethod
+    def streamed(cls) -> FileLimits:
+        """Those of this process for a file of any size, of which memory holds a few lines. Raises UserError."""
+        return replace(cls.of_this_process(), has_total=False)
 
 
 class DamagedGzip(UserError):
@@ -126,7 +134,7 @@ class BoundedContent(io.RawIOBase):
 
     def _check_total(self) -> None:
         limits = self.limits
-        if self._total > limits.total_bytes:
+        if limits.has_total and self._total > limits.total_bytes:
             found = f"more than {in_mib(limits.total_bytes)}, the limit of a file"
             self.fail(found, f"give a part of it, or raise the limit: {VARIABLE}={2 * limits.total_bytes >> 20}")
         packed = max(self._packed.count, 1)
@@ -173,7 +181,7 @@ def open_file(
     limits = limits or FileLimits.of_this_process()
     file = _open_regular(path, asked)
     size = os.fstat(file.fileno()).st_size
-    if size > limits.total_bytes:
+    if limits.has_total and size > limits.total_bytes:
         file.close()
         found = f"{path}: {in_mib(size)}, and the limit of a file is {in_mib(limits.total_bytes)}"
         raise UserError(asked, found, f"give a part of it, or raise the limit: {VARIABLE}={(size >> 20) + 1}")

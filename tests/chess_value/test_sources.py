@@ -31,8 +31,7 @@ SPANISH = "Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7 11. Nbd2 Bb7 
 
 
 def read(*paths: Path, options: SourceOptions = ALL, said: list[str] | None = None) -> SourcedPositions:
-    pgn, csv, epd = by_suffix(paths)
-    return joined(read_files(pgn, csv, epd, options, (said if said is not None else []).append))
+    return joined(read_files(by_suffix(paths), options, report=(said if said is not None else []).append))
 
 
 def written(path: Path, *lines: str) -> Path:

@@ -89,7 +89,7 @@ class LabelConfig:
     engine: str = free("stockfish")
     """The command of the UCI engine."""
     engines: int | None = free(None)
-    """Engines on each host; by default the cores that the ranks leave, at least one."""
+    """Engines on each host; by default, and at most, the cores that the ranks leave, at least one."""
     cache: Path | None = free(None)
     """The folder of the label cache; by default in the user's cache folder, shared by all runs."""
 
@@ -192,7 +192,7 @@ class Config:
         if not 0 <= self.final_passes < math.inf:
             raise UserError(f"--final-passes {self.final_passes}", "a number from 0", "give 8, for example")
         if not (self.games or self.stockfish_games or self.sources.files):
-            do = "give --games, --stockfish-games, --sources.pgn, --sources.csv or --sources.epd"
+            do = "give --games, --stockfish-games, --sources.pgn, .csv, .epd or .parts"
             raise UserError("a run of chess-value", "it has no source of positions", do)
         if self.net.kind != "nnue":
             self._check_simulations()

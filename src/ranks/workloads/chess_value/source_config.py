@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
+
+from ranks.errors import UserError
+
+KINDS = ("pgn", "csv", "epd", "parts")
+WEIGHT = re.compile(r"([a-z]+):([0-9]{1,6}(?:\.[0-9]{1,6})?)")
 
 
 @dataclass(frozen=True)
@@ -17,6 +24,10 @@ class SourceConfig:
     """Files with lines FEN,evaluation."""
     epd: tuple[Path, ...] = ()
     """EPD files."""
+    parts: tuple[Path, ...] = ()
+    """Folders that `ranks chess-value label` wrote. They say which positions validate."""
+    weights: str | None = None
+    """How many positions each kind gives next to the others: pgn:1,csv:2,epd:1. By default all give the same."""
     min_move: int = 10
     """PGN: the first move number whose position is used."""
     full_weight_elo: float | None = 2400.0
@@ -31,4 +42,31 @@ class SourceConfig:
     @property
     def files(self) -> tuple[Path, ...]:
         """Of all kinds."""
-        return (*self.pgn, *self.csv, *self.epd)
+        return tuple(path for kind in self.kinds for path in getattr(self, kind))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those of which there are files."""
+        return tuple(kind for kind in KINDS if getattr(self, kind))
+
+    @property
+    def weight_of(self) -> Mapping[str, float]:
+        """By kind, of those of which there are files. Raises UserError."""
+        if self.weights is None:
+            return dict.fromkeys(self.kinds, 1.0)
+        found: dict[str, float] = {}
+        for part in self.weights.split(","):
+            match = WEIGHT.fullmatch(part.strip())
+            if match is None or not float(match[2]):
+                self._refuse(f"'{part}' is no KIND:NUMBER with a number above 0")
+            found[match[1]] = float(match[2])
+        if found.keys() != set(self.kinds):
+            self._refuse(f"weights of {', '.join(found)}, and files of {', '.join(self.kinds) or 'no kind'}")
+        return found
+
+    def __post_init__(self) -> None:
+        self.weight_of  # noqa: B018 - raises UserError
+
+    def _refuse(self, found: str) -> NoReturn:
+        example = ",".join(f"{kind}:1" for kind in self.kinds or KINDS)
+        raise UserError(f"--sources.weights {self.weights}", found, f"give {example}, for example")

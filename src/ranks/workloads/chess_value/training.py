@@ -51,15 +51,11 @@ def train(cfg: Config, world: World) -> Summary:
     to_batch = batches_for(cfg.net.kind, world.device)
     window = PositionWindow("positions", cfg.window, to_batch, world)
     held_out = PositionWindow(VALIDATION, cfg.window, to_batch, world)
+    files, used = FilePositions(cfg.sources, cfg.validation_share, world), cfg.sources
     engines = find_game_engines(cfg, world)
     rungs = rung_players(with_stockfish=engines.rates)
     matches = ValueMatches(net, best, rungs, cfg.rating, world)
     threads = torch.get_num_threads()
-    files, quiet, mirror = (
-        FilePositions(cfg.sources, cfg.validation_share, world),
-        cfg.sources.quiet,
-        cfg.sources.mirror,
-    )
 
     def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
         for batch in batches:
@@ -70,7 +66,7 @@ def train(cfg: Config, world: World) -> Summary:
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
         closing(labeller_of(cfg, world, threads)) as labeller,
-        Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity)) as run,
+        Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity, *files.hashes())) as run,
     ):
         if cfg.needs_stockfish and not engines.rates:
             world.session.note("no program stockfish: the strongest fixed player of the rating has 1384")
@@ -79,8 +75,8 @@ def train(cfg: Config, world: World) -> Summary:
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
                 played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
-            found = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=quiet, mirror=mirror)
-            found = evenly(joined([found, files.take(cfg.max_positions - found.num_positions)]), cfg.max_positions)
+            own = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=used.quiet, mirror=used.mirror)
+            found = evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)

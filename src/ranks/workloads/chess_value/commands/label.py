@@ -1,4 +1,4 @@
-"""`ranks chess-value label`: positions of files with the scores of an engine, as files to train on.
+"""`ranks chess-value label`: positions of files with the scores of an engine, as files to train on (--sources.parts).
 
 Imports torch and Numba inside the function only, so that `--help` answers at once.
 """
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ranks.workloads.chess_value.labels.teacher import TaughtLabels
     from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
+CHUNK = 1 << 15
+"""Positions that are labelled at a time, about, before the filters."""
 AHEAD = 2
 """Chunks of positions that wait while one is labelled, so that reading files costs the engines no time."""
 
@@ -97,7 +99,7 @@ def label(
                 writers[name].add(part)
             progress.add(found.num_positions, scored.num_positions, taught)
 
-        for found in read_files(*sources, options):
+        for found in read_files(sources, options, chunk=CHUNK):
             found = (
                 found
                 if most is None

@@ -15,8 +15,6 @@ from ranks.workloads.chess_value.positions.sourced import SourcedPositions, join
 BITBOARDS = (*range(8), 10)
 """The words of a position that mirroring reverses: pieces and the en passant square."""
 CASTLING = 9
-MERGED = 8
-"""Sorted arrays of seen keys are merged when there are more."""
 _SWAPS = (
     (np.uint64(1), np.uint64(0x5555555555555555)),
     (np.uint64(2), np.uint64(0x3333333333333333)),
@@ -25,7 +23,8 @@ _SWAPS = (
 
 
 class SeenKeys:
-    """The Zobrist keys of all positions so far: 8 bytes each."""
+    """The Zobrist keys of all positions so far: 8 bytes each, in sorted arrays of which each is twice as long as the
+    next one."""
 
     def __init__(self) -> None:
         self._sorted: list[NDArray[np.uint64]] = []
@@ -41,8 +40,8 @@ class SeenKeys:
             first = first[keys[at] != key_N[first]]
         if len(first):
             self._sorted.append(np.sort(key_N[first]))
-        if len(self._sorted) > MERGED:
-            self._sorted = [np.sort(np.concatenate(self._sorted))]
+        while len(self._sorted) > 1 and len(self._sorted[-2]) <= 2 * len(self._sorted[-1]):
+            self._sorted[-2:] = [np.sort(np.concatenate(self._sorted[-2:]), kind="stable")]
         return np.sort(first)
 
 

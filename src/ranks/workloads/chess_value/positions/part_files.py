@@ -127,8 +127,10 @@ class PartWriter:
             self.files.append(folder / file.path)
 
 
-def part_files(folder: Path, name: str, *, verify: bool = True) -> list[Path]:
-    """The files in FOLDER/NAME, in order. Raises UserError where one is damaged or none is there."""
+def part_files(folder: Path, name: str, *, verify: bool = True, beat: Callable[[], None] = lambda: None) -> list[Path]:
+    """The files in FOLDER/NAME, in order. Raises UserError where one is damaged or none is there.
+
+    `verify`: compare the content of each with the sha256 in its name. `beat`: is called after each."""
     kept = KeptFolder(folder)
     files = kept.listing(name)
     asked = f"the positions of {folder / name}"
@@ -137,6 +139,7 @@ def part_files(folder: Path, name: str, *, verify: bool = True) -> list[Path]:
     for file in files if verify else ():
         try:
             kept.verify(file)
+            beat()
         except DamagedFile as damage:
             raise UserError(asked, str(damage), "make the files again with ranks chess-value label") from damage
     return [folder / file.path for file in files]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranks.bounded_file import FileLimits, open_file
 from ranks.chess.core.position import WORDS
 from ranks.chess.core.rules import CLOCKS_WORD, START, play
 from ranks.chess.fen import parse_fen
@@ -47,7 +49,7 @@ class DamagedGames:
             self._report(f"skipped {self.count:,} damaged games in all")
 
 
-def pgn_files(paths: tuple[Path, ...]) -> list[Path]:
+def pgn_files(paths: Sequence[Path]) -> list[Path]:
     """The files, and those in the folders and below them, by name. Raises UserError where there is none."""
     found: list[Path] = []
     for path in paths:
@@ -60,8 +62,10 @@ def pgn_files(paths: tuple[Path, ...]) -> list[Path]:
 
 def pgn_positions(path: Path, options: SourceOptions, damaged: DamagedGames) -> Iterator[SourcedPositions]:
     """The positions of each game of a file. Raises UserError where the file cannot be read."""
-    for game in read_games(path, damaged):
-        yield positions_of_game(game, options)
+    asked = f"the games in {path}"
+    with io.TextIOWrapper(open_file(path, asked, limits=FileLimits.streamed()), "utf-8", "replace") as text:
+        for game in read_games(text, damaged):
+            yield positions_of_game(game, options)
 
 
 def positions_of_game(game: PgnGame, options: SourceOptions) -> SourcedPositions:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranks.bounded_file import open_file
+from ranks.bounded_file import FileLimits, open_file
 from ranks.chess.epd import parse_epd
 from ranks.chess.fen import parse_fen
 from ranks.errors import UserError
@@ -31,7 +31,7 @@ from ranks.workloads.chess_value.positions.sourced import (
     sourced,
 )
 
-CHUNK = 1 << 14
+CHUNK = 1 << 12
 """Lines that are read at a time."""
 MOST_CP = 20_000
 """Larger numbers are codes for mates."""
@@ -102,6 +102,16 @@ def epd_positions(path: Path, options: SourceOptions) -> Iterator[SourcedPositio
         yield _positions(chunk, "epd", options, mover=True)
 
 
+def first_csv_line(path: Path) -> ScoredLine | None:
+    """None of an empty file. Raises UserError where it is no line of this kind."""
+    return next(_csv_lines(path, ScoreUnits(path)), None)
+
+
+def first_epd_line(path: Path) -> ScoredLine | None:
+    """None of an empty file. Raises UserError where it is no line of this kind."""
+    return next(_epd_lines(path, ScoreUnits(path)), None)
+
+
 def _csv_lines(path: Path, units: ScoreUnits) -> Iterator[ScoredLine]:
     with _text(path) as text:
         rows = csv.reader(text)
@@ -155,4 +165,5 @@ def _chunks(lines: Iterable[ScoredLine]) -> Iterator[list[ScoredLine]]:
 
 
 def _text(path: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(open_file(path, f"the positions of {path}"), "utf-8-sig", "replace", newline="")
+    content = open_file(path, f"the positions of {path}", limits=FileLimits.streamed())
+    return io.TextIOWrapper(content, "utf-8-sig", "replace", newline="")
