@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from torch import nn
 
 from ranks.chess.board import Board
-from ranks.chess.match.net_rating import NET
+from ranks.chess.match.net_rating import NET, Pair
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.errors import UserError
-from ranks.workloads.chess_value.config import RatingConfig
+from ranks.workloads.chess_value.config import Config, LabelConfig, RatingConfig, ValueNetConfig
 from ranks.workloads.chess_value.matches import matches
-from ranks.workloads.chess_value.matches.budget import nodes_of_label
-from ranks.workloads.chess_value.matches.matches import PAIRS_OF_A_ROUND, SprtResult, ValueMatches
-from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PairWorker, openings
+from ranks.workloads.chess_value.matches.budget import (
+    PASS_NODES,
+    NodeBudget,
+    cost_of_node,
+    multiplications,
+    nodes_of_labels,
+)
+from ranks.workloads.chess_value.matches.matches import PAIRS_OF_A_ROUND, RUNG_NODES, SprtResult, ValueMatches
+from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PairWorker, PlayedPair, openings
+from ranks.workloads.chess_value.net.building import build_net
 
 
 class FirstMove:
@@ -31,7 +41,7 @@ class FirstMove:
     def choose(self, board: Board, limits: Limits) -> Choice:
         if self._forfeits:
             raise Forfeit("died")
-        return Choice(board.legal_moves()[0])
+        return Choice(board.legal_moves()[0], nodes=3 if self.name == NET else 7)
 
     def close(self) -> None:
         pass
@@ -60,7 +70,8 @@ def value_matches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bool]]:
         kept = SimpleNamespace(files=[SimpleNamespace(iteration=0)])
         mine: Any = ValueMatches.__new__(ValueMatches)
         mine.cfg, mine.rating, mine._kept, mine._pairs_of_best = RatingConfig(), None, kept, []
-        monkeypatch.setattr(ValueMatches, "_rate", lambda self, threads: [])
+        mine.budget, mine._cost = NodeBudget(1.0), 1
+        monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, threads: [])
         monkeypatch.setattr(matches, "rating_metrics", lambda rated, ratings: {})
         monkeypatch.setattr(matches, "score_of_pairs", lambda pairs: 0.5)
         monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: found.append(True))
@@ -80,20 +91,76 @@ def test_undecided_keeps_the_best_but_not_at_the_end(value_matches: Callable[...
     assert value_matches(["H1", None, "H0"], last=True) == [True, True, False]
 
 
-def test_a_match_waits_for_the_nodes_of_a_whole_one_except_the_last() -> None:
+def matches_with(left: float, *, whole: float = 0.0, cost_of_node: int = 1, best: bool = False) -> Any:
+    """Matches whose budget has these nodes. What is played begins with a call of `drain`."""
     mine: Any = ValueMatches.__new__(ValueMatches)
-    mine.cfg = RatingConfig(rung_games=40, nodes=2000, share=0.5)
-    mine.budget = SimpleNamespace(worked=0, left=0.0)
-    mine._kept = SimpleNamespace(files=[])
-    mine.world = SimpleNamespace(session=SimpleNamespace(drain=lambda: None, timed=lambda part: pytest.fail("played")))
-    mine.budget.left = 40 * 45 * 2000 - 1
-    assert mine.play(0, 1, 1) == {}
-    mine._kept.files = ["a net"]
-    mine.budget.left = (40 + 4 * PAIRS_OF_A_ROUND) * 45 * 2000 - 1
-    assert mine.play(0, 1, 1) == {}
-    with pytest.raises(pytest.fail.Exception, match="played"):
-        mine.play(0, 1, 1, last=True)
+    mine.cfg, mine._cost = RatingConfig(rung_games=40, nodes=2000, share=0.5), cost_of_node
+    mine.budget = SimpleNamespace(worked=0, left=left, whole=whole, spent=0)
+    mine._kept = SimpleNamespace(files=["a net"] if best else [])
+    mine.world = SimpleNamespace(session=SimpleNamespace(drain=lambda: pytest.fail("played")))
+    return mine
 
 
-def test_a_label_costs_what_the_engine_needs_to_forget_and_its_nodes() -> None:
-    assert [nodes_of_label(limit) for limit in ("nodes:1000", "depth:4")] == [2000, 1160]
+def test_a_match_waits_for_the_nodes_of_a_whole_one_except_the_last() -> None:
+    first = 40 * 45 * (2000 + RUNG_NODES)
+    assert matches_with(first - 1).play(0, 1, 1) == {}
+    later = first + 4 * PAIRS_OF_A_ROUND * 45 * 2000
+    assert matches_with(later - 1, best=True).play(0, 1, 1) == {}
+    costly = 40 * 45 * (500 * 2000 + RUNG_NODES)
+    assert matches_with(costly - 1, cost_of_node=500).play(0, 1, 1) == {}, "forward passes"
+    for mine, last in ((matches_with(first), False), (matches_with(0.0), True)):
+        with pytest.raises(pytest.fail.Exception, match="played"):
+            mine.play(0, 1, 1, last=last)
+
+
+def test_the_last_match_has_the_games_that_all_nodes_of_the_run_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a pair with each of the four fixed players, and one pair of the test."""
+    of_a_game = 45 * (500 * 2000 + RUNG_NODES)
+    rated: list[int] = []
+    tested: list[int] = []
+
+    def play_all(plans: list[PairPlan], opponents: Opponents, world: Any, threads: int) -> list[PlayedPair]:
+        tested.append(len(plans))
+        return [PlayedPair(Pair(plan.opponent, 1, 1), 100, 5, 7) for plan in plans]
+
+    monkeypatch.setattr(matches, "play_all", play_all)
+    monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, threads: rated.append(games) or [])
+    monkeypatch.setattr(ValueMatches, "_player_of", lambda self, net: None)
+    monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: None)
+    for whole, left, test_games in ((20.5, 0.0, 2.0), (0.0, -5.0, 2.0), (99.0, 1.0, 2.0 * PAIRS_OF_A_ROUND)):
+        mine = matches_with(left, whole=whole * of_a_game, cost_of_node=500, best=True)
+        mine.world.session = SimpleNamespace(drain=lambda: None, timed=lambda part: nullcontext())
+        mine.net = mine.best = mine.rating = None
+        mine._pairs_of_best, mine._kept.files = [], [SimpleNamespace(iteration=0)]
+        mine.cfg = RatingConfig(rung_games=40, nodes=2000, games=2 * PAIRS_OF_A_ROUND)
+        metrics = mine.play(1, 1, 1, last=True)
+        assert (metrics["test_games"], metrics["test_score"]) == (test_games, 0.5)
+        assert mine.budget.spent == 500 * 12 * test_games / 2
+    assert rated == [20, 8, 40]
+    assert tested == [1, 1, PAIRS_OF_A_ROUND]
+
+
+def test_the_nodes_of_both_sides_are_counted() -> None:
+    played = worker([False]).run(0, lambda: False)
+    assert (played.nodes, played.other_nodes) == (3 * played.plies / 2, 7 * played.plies / 2)
+
+
+def test_labels_cost_what_is_searched_cached_or_not() -> None:
+    def cost(limit: str, **settings: Any) -> int:
+        return nodes_of_labels(replace(Config(), label=LabelConfig(limit=limit), **settings), 10, by_net=True)
+
+    assert [cost(limit) for limit in ("nodes:1000", "depth:4")] == [20_000, 11_600]
+    assert cost("nodes:1000", labels="outcome") == 0
+    assert [cost(limit, labels="search") for limit in ("nodes:1000", "depth:4")] == [10_000, 1_600]
+    cnn = replace(Config(), labels="search", net=ValueNetConfig("cnn"))
+    assert nodes_of_labels(cnn, 10, by_net=True) == 10_000 * cost_of_node(cnn.net)
+    assert nodes_of_labels(cnn, 10, by_net=False) == 10_000, "the tables label before the first update"
+
+
+@pytest.mark.parametrize("cfg", [ValueNetConfig("cnn"), ValueNetConfig("resnet", blocks=2)])
+def test_a_node_of_a_tree_search_costs_a_forward_pass(cfg: ValueNetConfig) -> None:
+    net = build_net(cfg)
+    layers = [module.weight for module in net.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    exact = sum(weight.numel() * (64 if weight.ndim == 4 else 1) for weight in layers)
+    assert multiplications(cfg) == pytest.approx(exact, rel=0.02)
+    assert cost_of_node(cfg) > PASS_NODES > 100 * cost_of_node(ValueNetConfig())

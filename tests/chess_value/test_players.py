@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
 from ranks.chess.players import tree_search
 from ranks.errors import UserError
-from ranks.workloads.chess_value.config import MOST_SIMULATIONS, ValueNetConfig
+from ranks.workloads.chess_value.config import MOST_SIMULATIONS, Config, LabelConfig, ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.players import words
+from ranks.workloads.chess_value.training import present_player
 
 
 def test_a_cnn_has_no_more_simulations_than_any_tree_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +25,10 @@ def test_a_cnn_has_no_more_simulations_than_any_tree_search(monkeypatch: pytest.
         words.run_player("run:cnn@100001", "cnn@100001", {})
     for word in ("cnn@100000", "nnue@100001"):
         words.run_player(f"run:{word}", word, {}).close()
+
+
+@pytest.mark.parametrize("labels", ["stockfish", "outcome"])
+def test_a_cnn_whose_labels_come_from_others_has_any_limit_of_labels(labels: Literal["stockfish", "outcome"]) -> None:
+    cfg = Config(net=ValueNetConfig("cnn", channels=(4, 4, 4), hidden=(4, 4)), labels=labels)
+    cfg = replace(cfg, label=LabelConfig(limit="depth:4"))
+    present_player(cfg, build_net(cfg.net), 1, labels=True)().close()

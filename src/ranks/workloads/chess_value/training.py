@@ -16,16 +16,16 @@ from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.learner import Learner
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
-from ranks.workloads.chess_value.cycle_report import CycleReport, read_rows, strength_lines
+from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
 from ranks.workloads.chess_value.evaluation import VALIDATION, validate
 from ranks.workloads.chess_value.file_positions import FilePositions
 from ranks.workloads.chess_value.game_engines import find_game_engines
-from ranks.workloads.chess_value.games.cycle_games import CycleGames, GamePlan, play_cycle, results_of
+from ranks.workloads.chess_value.games.cycle_games import GamePlan, play_cycle, results_of
 from ranks.workloads.chess_value.games.positions import evenly, positions_of
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
-from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels
+from ranks.workloads.chess_value.labelling.labeller import Labeller, OutcomeLabels, unscored
 from ranks.workloads.chess_value.labelling.search_labels import SearchLabels
-from ranks.workloads.chess_value.matches.budget import nodes_of_label
+from ranks.workloads.chess_value.matches.budget import cost_of_node, nodes_of_labels
 from ranks.workloads.chess_value.matches.matches import ValueMatches
 from ranks.workloads.chess_value.matches.rungs import open_stockfish, rung_players
 from ranks.workloads.chess_value.net.building import ValueNet, build_net
@@ -54,8 +54,8 @@ def train(cfg: Config, world: World) -> Summary:
     files, used = FilePositions(cfg.sources, cfg.validation_share, world), cfg.sources
     engines = find_game_engines(cfg, world)
     rungs = rung_players(with_stockfish=engines.rates)
-    matches = ValueMatches(net, best, rungs, cfg.rating, world)
-    threads = torch.get_num_threads()
+    matches = ValueMatches(net, best, rungs, cfg.rating, world, cost_of_node(cfg.net))
+    threads, match_time = torch.get_num_threads(), MatchTime(cfg.rating.share)
 
     def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
         for batch in batches:
@@ -78,6 +78,7 @@ def train(cfg: Config, world: World) -> Summary:
             own = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=used.quiet, mirror=used.mirror)
             found = evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
+            nodes = played.nodes + nodes_of_labels(cfg, len(unscored(found)), by_net=learner.updates > 0)
             for part in report.timed(labeller.label(found, cfg.parts, teacher)):
                 window.add(cycle, part.train)
                 held_out.add(cycle, part.validation)
@@ -91,13 +92,14 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
-                nodes = searched_nodes(cfg, played, report.positions)
                 match = matches.play(cycle, nodes, threads, last=last)
             report.ended(len(played.games), scores, match)
             run.log(scores, prefix="val")
             run.log(match, prefix="match")
             run.log(report.metrics(world.price), prefix="cycle")
             world.session.note(report.line(world.price))
+            if (too_long := match_time.add(report)) is not None:
+                world.session.warn(too_long)
             run.save(score=matches.checkpoint_score)
         if world.rank == 0:
             for line in strength_lines(read_rows(run.folder.path)):
@@ -112,12 +114,13 @@ def game_plan(cfg: Config, player: OpenPlayer, cycle: int, seed: int) -> GamePla
 
 
 def present_player(cfg: Config, net: ValueNet, updates: int, *, labels: bool = False) -> OpenPlayer:
-    """The net as it is now, with the nodes of its games; for `labels` with the limits of labels.
+    """The net as it is now, with the nodes of its games; for `labels` with the limits of `--labels search`.
 
     Before the first update the engine's tables play and label. They also play for a cnn or a resnet, which are too slow
     for many games."""
-    nodes, depth = (cfg.label.nodes, cfg.label.depth) if labels else (cfg.play.nodes, None)
-    if not updates or (cfg.net.kind != "nnue" and not labels):
+    searches = labels and cfg.labels == "search"
+    nodes, depth = (cfg.label.nodes, cfg.label.depth) if searches else (cfg.play.nodes, None)
+    if not updates or (cfg.net.kind != "nnue" and not searches):
         return open_quantised(None, "tables", nodes, depth)
     return open_net(net, "net", nodes, depth)
 
@@ -132,8 +135,3 @@ def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
 def identity_of(*parts: str | None) -> str | None:
     """What a run depends on besides its settings."""
     return "; ".join(filter(None, parts)) or None
-
-
-def searched_nodes(cfg: Config, played: CycleGames, labels: int) -> int:
-    """Nodes of a cycle's games and labels."""
-    return played.nodes + (0 if cfg.labels == "outcome" else labels * nodes_of_label(cfg.label.limit))

@@ -17,13 +17,15 @@ from ranks.selfplay.snapshots import arrays_as_weights, weights_as_arrays
 from ranks.workloads.chess_value.config import RatingConfig
 from ranks.workloads.chess_value.matches.budget import NodeBudget
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PlayedPair, openings, play_all
-from ranks.workloads.chess_value.matches.rungs import nearest_rungs
+from ranks.workloads.chess_value.matches.rungs import AT_ONCE, nearest_rungs
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net
 
 PAIRS_OF_A_ROUND = 10
 """The sequential test looks at the score after each pair; so many are played at a time, on all ranks together."""
 MOVES_OF_A_GAME = 45
 """Of one side."""
+RUNG_NODES = 2000
+"""Of a move of a fixed player, about."""
 RUNG_SEED, TEST_SEED, EVALUATION_SEED = 19, 20, 21
 """Of openings. `ranks evaluate` has others than training, where matches choose the best weights."""
 
@@ -57,9 +59,10 @@ class ValueMatches:
         rungs: Mapping[str, OpenPlayer],
         cfg: RatingConfig,
         world: World,
+        cost_of_node: int = 1,
     ) -> None:
         """`best`: another net of the same kind, for the best weights; it moves to the device of `net`. `rungs`: players
-        of LADDER."""
+        of LADDER. `cost_of_node`: of the nets, see `budget`."""
         self.net, self.best, self.world, self.cfg = net, best.to(next(net.parameters())), world, cfg
         self.budget = NodeBudget(cfg.share)
         self.times_replaced = 0
@@ -68,7 +71,7 @@ class ValueMatches:
         """Of the newest weights, after the last match."""
         self.checkpoint_score: float | None = None
         """The score of a checkpoint of the newest weights, lower is better; None unless they became the best."""
-        self._rungs = rungs
+        self._rungs, self._cost = rungs, cost_of_node
         self._kept = KeptFiles(world, BEST)
         self._pairs_of_best: list[Pair] = []
 
@@ -77,7 +80,8 @@ class ValueMatches:
         nodes that are left do not pay for a match.
 
         `last`: of the run's last cycle, in which the learning rate has fallen. There is a match in any case, and the
-        newest weights become the best unless the test finds them worse.
+        newest weights become the best unless the test finds them worse. Where the nodes of all matches of the run do
+        not pay for its rated games, there are fewer, and the test has one pair at least.
 
         Every rank calls it inside the loop, after the cycle's last update. Raises Stopped if a stop was requested;
         UserError where the disk is full.
@@ -94,11 +98,15 @@ class ValueMatches:
     def _usual_nodes(self) -> int:
         """Of the rated games, and of the first round of the test, in which both sides are nets."""
         tested = 2 * 2 * PAIRS_OF_A_ROUND if self._kept.files else 0
-        return (self.cfg.rung_games + tested) * MOVES_OF_A_GAME * self.cfg.nodes
+        return self.cfg.rung_games * self._nodes_of_rung_game + tested * MOVES_OF_A_GAME * self._cost * self.cfg.nodes
+
+    @property
+    def _nodes_of_rung_game(self) -> int:
+        return MOVES_OF_A_GAME * (self._cost * self.cfg.nodes + RUNG_NODES)
 
     def _play(self, cycle: int, threads: int, last: bool) -> dict[str, float]:
-        rated = self._rate(threads)
         cfg = self.cfg
+        rated = self._rate(self._paid_rung_games() if last else cfg.rung_games, threads)
         sprt = Sprt(-cfg.elo1, cfg.elo0) if last else Sprt(cfg.elo0, cfg.elo1)
         tested = self._test(sprt, cycle, threads) if self._kept.files else None
         pairs = [played.pair for played in rated]
@@ -119,29 +127,36 @@ class ValueMatches:
             }
         return metrics | {"best_cycle": float(self._kept.files[0].iteration + 1)}
 
-    def _rate(self, threads: int) -> list[PlayedPair]:
+    def _paid_rung_games(self) -> int:
+        """As many as the nodes of all matches pay for, and a pair with each fixed player at least."""
+        whole = self.budget.whole / self._nodes_of_rung_game
+        return int(min(self.cfg.rung_games, max(2 * AT_ONCE, whole)))
+
+    def _rate(self, games: int, threads: int) -> list[PlayedPair]:
         """Pairs with the fixed players that are nearest in strength, each with the same openings."""
         words = nearest_rungs(self.rating, self._rungs)
         players = {NET: self._player_of(self.net), **{word: self._rungs[word] for word in words}}
-        plans = rung_plans(words, self.cfg.rung_games, RUNG_SEED)
+        plans = rung_plans(words, games, RUNG_SEED)
         played = play_all(plans, Opponents(players, self.cfg.max_plies), self.world, threads)
-        self.budget.spent += sum(each.nodes for each in played)
+        self.budget.spent += sum(self._cost * each.nodes + each.other_nodes for each in played)
         return played
 
     def _player_of(self, net: nn.Module) -> OpenPlayer:
         return open_net(net, NET, self.cfg.nodes)
 
     def _test(self, sprt: Sprt, cycle: int, threads: int) -> SprtResult:
-        """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left."""
+        """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left; where
+        none are left at its begin, one pair."""
         opponents = Opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)}, self.cfg.max_plies)
         lines = openings(TEST_SEED, -(-self.cfg.games // 2))
         plans = [PairPlan(BEST, line, 1_000_003 * cycle + 4 * pair) for pair, line in enumerate(lines)]
         counts, taken, llr = [0] * 5, list[PlayedPair](), 0.0
         for first in range(0, len(plans), PAIRS_OF_A_ROUND):
-            if self.budget.left <= 0:
+            paid = self.budget.left > 0
+            if taken and not paid:
                 break
-            played = play_all(plans[first : first + PAIRS_OF_A_ROUND], opponents, self.world, threads)
-            self.budget.spent += 2 * sum(each.nodes for each in played)
+            played = play_all(plans[first:][: PAIRS_OF_A_ROUND if paid else 1], opponents, self.world, threads)
+            self.budget.spent += self._cost * sum(each.nodes + each.other_nodes for each in played)
             for each in played:
                 taken.append(each)
                 counts[each.pair.with_white + each.pair.with_black] += 1

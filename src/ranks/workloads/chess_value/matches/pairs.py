@@ -36,6 +36,8 @@ class PlayedPair(NamedTuple):
     plies: int
     nodes: int
     """That the net searched."""
+    other_nodes: int
+    """That its opponent searched."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,12 @@ class PairWorker:
             do = "start the engine by hand: type its name, then uci; or give another one"
             raise UserError(f"games with {plan.opponent}", f"one ended twice without a result: {reason}", do)
         points = games[0].white_points, 2 - games[1].white_points
-        nodes = sum(_nodes(game, first) for game, first in zip(games, (0, 1), strict=True))
+        nodes, other_nodes = (
+            sum(_nodes(game, colour) for game, colour in zip(games, colours, strict=True))
+            for colours in ((0, 1), (1, 0))
+        )
         plies = sum(len(game.turns) for game in games)
-        return PlayedPair(Pair(plan.opponent, *points), plies, nodes)  # pyright: ignore[reportArgumentType]
+        return PlayedPair(Pair(plan.opponent, *points), plies, nodes, other_nodes)  # pyright: ignore[reportArgumentType]
 
     def _games(self, task: int, stopping: Callable[[], bool]) -> list[GameRecord]:
         """Both games of a pair."""
