@@ -21,6 +21,7 @@ from tests.simulated_device.trainings import TEMPLATE
 REPOSITORY = Path(__file__).parents[2]
 SIZES = {
     "chess-spiking": {"iterations": 1},
+    "chess-value": {"iterations": 1},
     "graph-coloring": {"iterations": 2},
     "stock-trading": {"iterations": 1, "n_steps": 4},
     "stock-trading, LSTMs": {"workload": "stock-trading", "kind": "clstm", "iterations": 1, "n_steps": 4},
@@ -33,9 +34,10 @@ SIZES = {
 MOVED = ("graph-coloring", "stock-trading", "tests/toys/images.py", TEMPLATE)
 """Also begun on the CPU and continued on the device, as a run that is taken to another kind of machine."""
 FAST_ONLY = {("stock-trading, LSTMs", "exact"), ("tests/toys/cartpole.py", "exact"), ("chess-spiking", "exact")}
-FAST_ONLY |= {("video-behavior", "exact")}
+FAST_ONLY |= {("video-behavior", "exact"), ("chess-value", "exact")}
 """Not repeated in exact mode: stock-trading and the template are, with the same rollouts, games and updates."""
 LARGER = {
+    "chess-value": ({"iterations": 1, "games": 12}, {"step.py read": 3}),
     "graph-coloring": ({"iterations": 6}, {"step.py read": 4}),
     "stock-trading": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),
     "stock-trading, LSTMs": ({"iterations": 1, "n_steps": 6, "global_batch": 16}, {}),

@@ -41,6 +41,11 @@ def tiny(workload: str, settings: dict[str, Any]) -> Any:
         play = replace(cfg.selfplay, simulations=4, max_plies=8, opening_plies=0)
         cfg = replace(cfg, net=net, selfplay=play, games_per_iteration=4, slots=4, global_batch=16, eval_games=2)
         cfg = replace(cfg, eval_simulations=2, eval_max_plies=8, measure_positions=8)
+    if workload == "chess-value":
+        play, rating = replace(cfg.play, nodes=60, max_plies=30), replace(cfg.rating, games=2, rung_games=2, nodes=60)
+        cfg = replace(cfg, net=replace(cfg.net, width=16), play=play, rating=replace(rating, max_plies=20, share=1.0))
+        cfg = replace(cfg, games=6, label=replace(cfg.label, limit="nodes:60"), global_batch=30, reuse=1.0)
+        cfg = replace(cfg, validation_share=0.3, eval_games=2)
     if workload == TEMPLATE:
         play = replace(cfg.selfplay, simulations=4, max_plies=10, opening_plies=2)
         cfg = replace(cfg, selfplay=play, width=8, layers=2, games_per_iteration=4, slots=4, global_batch=16)

@@ -24,6 +24,7 @@ from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
 from ranks.workloads.chess_value.matches.matches import EVALUATION_SEED, rating_metrics, rung_plans
 from ranks.workloads.chess_value.matches.pairs import Opponents, PlayedPair, play_all
 from ranks.workloads.chess_value.matches.rungs import has_stockfish, nearest_rungs, rung_players
+from ranks.workloads.chess_value.net.inputs import to_device
 from ranks.workloads.chess_value.net.losses import target
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players.net_player import kind_of, open_net
@@ -78,7 +79,7 @@ def validation_loss(model: nn.Module, labelled: Labelled, mix: float, bins: int,
     metrics: dict[str, Tensor | tuple[Tensor, int]] = {"error": error_B.abs()}
     for number, source in enumerate(SOURCES):
         is_source_B = labelled.source_N == number
-        on_device_B = torch.from_numpy(is_source_B).to(device)
+        on_device_B = to_device(is_source_B, device)
         metrics[f"loss_{source}"] = (error_B.square() * on_device_B).sum(), int(is_source_B.sum())
     bin_B = (probability_B * bins).long().clamp(max=bins - 1)
     for number in range(bins):
