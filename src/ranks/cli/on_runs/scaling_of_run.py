@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from ranks.cli.scaling.plot import draw
 from ranks.cli.scaling.table import laws_in_words, limits, table
@@ -83,19 +83,23 @@ def _point(row: Mapping[str, Any]) -> Point:
     kind = row["scaling"]
     if kind not in ("strong", "weak"):
         raise ValueError(f"scaling is {kind!r}")
-    counts = {name: int(_number(row, name)) for name in ("num_ranks", "peak_bytes", "iterations", "collectives")}
-    names = ("speedup", "efficiency", "efficiency_low", "efficiency_high")
-    shares = {name: _number(row, name) for name in names}
-    if min(counts["num_ranks"], shares["efficiency"]) <= 0:
-        raise ValueError("num_ranks and efficiency must be above 0")
-    return Point(
-        scaling=cast("Literal['strong', 'weak']", kind),
+    found = Point(
+        scaling=kind,
+        num_ranks=int(_number(row, "num_ranks")),
         seconds=_parts(row["seconds"]),
         items_per_s={str(item): _number(row["items_per_s"], item) for item in row["items_per_s"]},
+        speedup=_number(row, "speedup"),
+        efficiency=_number(row, "efficiency"),
+        efficiency_low=_number(row, "efficiency_low"),
+        efficiency_high=_number(row, "efficiency_high"),
         lost=_parts(row["lost"]),
-        **counts,
-        **shares,
+        peak_bytes=int(_number(row, "peak_bytes")),
+        iterations=int(_number(row, "iterations")),
+        collectives=int(_number(row, "collectives")),
     )
+    if min(found.num_ranks, found.efficiency) <= 0:
+        raise ValueError("num_ranks and efficiency must be above 0")
+    return found
 
 
 def _parts(row: Mapping[str, Any]) -> Parts:
