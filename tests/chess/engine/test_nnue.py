@@ -7,18 +7,22 @@ from pathlib import Path
 import chess
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from ranks.chess.board import Board
+from ranks.chess.commands.players import make_player
 from ranks.chess.engine.nnue.features import MAX_ACTIVE, NUM_FEATURES, active_features, output_bucket
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.nnue.weights import (
     FEATURE_SCALE,
     OUTPUT_CP,
     OUTPUT_SCALE,
+    NnueWeights,
     load_weights,
     random_weights,
     save_weights,
     to_bytes,
+    weight_shapes,
 )
 from ranks.chess.engine.search import run_search
 from ranks.chess.engine.state import EngineState, new_state, set_root, start
@@ -121,3 +125,33 @@ def test_files_of_weights(tmp_path: Path) -> None:
         load_weights(tmp_path / "missing.safetensors")
     with pytest.raises(ValueError, match="width of 8"):
         to_bytes(weights._replace(feature_bias_H=np.zeros(8, np.int16)))
+
+
+def weights_of(**feature_weights: int) -> NnueWeights:
+    """A net of zeros, except weights of the first accumulator: `f5=9` is that of feature 5, `bias=9` its bias."""
+    arrays = {name: np.zeros(shape, kind) for name, (kind, shape) in weight_shapes(16).items()}
+    for name, value in feature_weights.items():
+        if name == "bias":
+            arrays["feature_bias_H"][0] = value
+        else:
+            arrays["feature_weights_FH"][int(name[1:]), 0] = value
+    return NnueWeights(**arrays)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_weights_whose_sums_do_not_fit_in_the_accumulator_are_refused(sign: int, tmp_path: Path) -> None:
+    """32 pieces on squares of their own, in one bucket: features 0, 64, 128, ... are pieces on one square."""
+    path = tmp_path / "nnue.safetensors"
+    squares = {f"f{square}": sign * 1000 for square in range(40)}
+    weights = weights_of(**squares, bias=sign * 767)
+    save_weights(path, weights)
+    assert (load_weights(path).feature_weights_FH == weights.feature_weights_FH).all()
+    one_square = {f"f{64 * piece}": sign * 32000 for piece in range(12)}
+    to_bytes(weights_of(**one_square, f768=sign * 32000, f1=-sign * 32000))
+    wrong = weights_of(**squares, bias=sign * 769)
+    with pytest.raises(ValueError, match=f"sum reaches {sign * 32769}, and the accumulator is int16"):
+        save_weights(path, wrong)
+    path.write_bytes(safetensors.numpy.save(wrong._asdict()))
+    with pytest.raises(UserError, match=f"sum reaches {sign * 32769}") as refused:
+        make_player(f"engine:{tmp_path}?nodes=1")
+    assert f"engine:{tmp_path}" in refused.value.asked

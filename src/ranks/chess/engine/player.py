@@ -127,7 +127,7 @@ def _report(lines: Sequence[Choice], limits: Limits, elapsed_s: float) -> None:
 
 
 def engine_player(spec: str, argument: str | None, options: Mapping[str, str]) -> EnginePlayer:
-    """`engine[:tables|:FOLDER|:run:RUN][?nodes=N|depth=D|Threads=N|Hash=MIB|pruning=on|off]`."""
+    """`engine[:tables|:FOLDER][?nodes=N|depth=D|Threads=N|Hash=MIB|pruning=on|off]`."""
     asked = f"the player '{spec}'"
     limits = {
         "nodes": (1, 10**12),

@@ -10,14 +10,14 @@ output is a logit: a win has the probability 1 / (1 + exp(-logit)), and OUTPUT_C
 
 | array            | integer = float x                | bound of the float               |
 |------------------|----------------------------------|----------------------------------|
-| feature_weights  | FEATURE_SCALE                    | the sum of 33 must fit in int16  |
+| feature_weights  | FEATURE_SCALE                    | a_H fits in int16, see `_reach`  |
 | feature_bias     | FEATURE_SCALE                    | the same                         |
 | hidden_weights   | WEIGHT_SCALE                     | +-127 / 64 = 1.98                |
 | hidden_bias      | FEATURE_SCALE * WEIGHT_SCALE     |                                  |
 | output_weights   | OUTPUT_SCALE                     | +-127 / 128 = 0.99               |
 | output_bias      | FEATURE_SCALE * OUTPUT_SCALE     |                                  |
 
-Legend: F features, H accumulator width, B output buckets, O hidden units, I hidden inputs.
+Legend: F features, H accumulator width, B output buckets, O hidden units, I hidden inputs, K king buckets, S squares.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from ranks.bounded_file import open_file
-from ranks.chess.engine.nnue.features import NUM_FEATURES, NUM_OUTPUT_BUCKETS
+from ranks.chess.engine.nnue.features import (
+    MAX_ACTIVE,
+    NUM_FEATURES,
+    NUM_KING_BUCKETS,
+    NUM_OUTPUT_BUCKETS,
+    NUM_PIECES,
+)
 from ranks.errors import UserError
 
 FEATURE_SCALE = 127
@@ -118,7 +124,8 @@ def save_weights(path: Path, weights: NnueWeights) -> None:
 
 
 def load_weights(path: Path, asked: str | None = None) -> NnueWeights:
-    """Read a file of weights. Raises UserError: missing, damaged, other arrays, wrong shapes or types.
+    """Read a file of weights. Raises UserError: missing, damaged, other arrays, wrong shapes or types, weights whose
+    sums do not fit in the accumulator.
 
     `asked`: the first line of the message, by default that the file was to be read."""
     asked = asked or f"the weights of a net in {path}"
@@ -142,4 +149,18 @@ def wrong_with(arrays: Mapping[str, NDArray[np.generic]]) -> str | None:
         found = arrays[name]
         if found.dtype != kind or found.shape != shape:
             return f"{name} is {found.dtype}{list(found.shape)}, not {kind}{list(shape)}"
+    for sign in (1, -1):
+        reach = sign * _reach(arrays["feature_weights_FH"], arrays["feature_bias_H"], sign)
+        if not -(2**15) <= reach < 2**15:
+            return f"feature weights and a bias whose sum reaches {reach}, and the accumulator is int16"
     return None
+
+
+def _reach(feature_weights_FH: NDArray[np.generic], feature_bias_H: NDArray[np.generic], sign: int) -> int:
+    """The largest accumulator, times `sign`, of any set of at most MAX_ACTIVE pieces, each on a square of its own.
+
+    A bound for all positions: it does not ask which pieces a game can have."""
+    weights_FH = sign * feature_weights_FH.astype(np.int32)
+    of_square_KSH = weights_FH.reshape(NUM_KING_BUCKETS, NUM_PIECES, 64, -1).max(axis=1).clip(min=0)
+    largest_KH = np.sort(of_square_KSH, axis=1)[:, -MAX_ACTIVE:].sum(axis=1)
+    return int((largest_KH + sign * feature_bias_H.astype(np.int32)).max())
