@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
-from ranks.cli.scaling.one_rank import learning_rate
+from ranks.cli.scaling.one_rank import BatchPoint, batch_table, learning_rate, learning_rates
 from ranks.cli.scaling.table import limits
 from ranks.engine.config import OptimConfig
 from ranks.engine.distributed.process_env import available_cores
@@ -267,3 +267,19 @@ def test_the_rule_gives_the_learning_rate_of_a_batch() -> None:
     assert learning_rate(config, 128) == pytest.approx(0.02)
     assert learning_rate(images.Config(), 128) == pytest.approx(images.Config().optim.lr)
     assert learning_rate(object(), 128) is None
+    assert learning_rate(config, None) is None
+    assert learning_rate(images.Config(), None) == pytest.approx(images.Config().optim.lr)
+
+
+def test_the_learning_rate_stands_at_micro_batches_too_and_stays() -> None:
+    """They change the passes, not the global batch of 64 that the rule is about."""
+    config = images.Config(global_batch=64, optim=OptimConfig(lr=0.01, lr_rule="linear", base_batch=32))
+    rates = learning_rates(config, "micro-batch", [16, 32])
+    assert rates == {16: pytest.approx(0.02), 32: pytest.approx(0.02)}
+    assert learning_rates(config, "global-batch", [16, 32]) == {16: pytest.approx(0.005), 32: pytest.approx(0.01)}
+    points = [BatchPoint(size, 0.1, {"samples": 640.0}, 1000, rate) for size, rate in rates.items()]
+    text = batch_table("micro-batch", points, "linear from batch 32")
+    head, first, *_ = text.splitlines()
+    assert head.endswith("learning rate (linear from batch 32)")
+    assert first.split()[-1] == "0.02"
+    assert "A larger global batch is another training" in text

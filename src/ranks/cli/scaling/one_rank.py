@@ -19,7 +19,10 @@ ANOTHER = (
     "a larger global batch is another training: fewer updates for as many items, less noise in the gradient, "
     "often another learning rate. Compare results after the same number of items before you choose one"
 )
-SAME = "the micro-batch changes speed and memory, not the result beyond rounding (batch normalisation is an exception)"
+SAME = (
+    "the micro-batch changes speed and memory, not the result beyond rounding (batch normalisation is an exception), "
+    "so the learning rate stays. A larger global batch is another training: ranks scale ... --global-batch 64,128"
+)
 
 
 @dataclass(frozen=True)
@@ -31,26 +34,35 @@ class BatchPoint:
     items_per_s: Mapping[str, float]
     peak_bytes: int
     learning_rate: float | None = None
-    """By the rule of the optimizer's settings; None where they are not known."""
+    """By the rule of the optimizer's settings for the global batch; None where one of them is not known."""
 
 
 def measure_batches(
     measurement: Measurement, settings: Settings, kind: Kind, sizes: Sequence[int]
 ) -> tuple[list[BatchPoint], str]:
     """One point for each size, and the name of the device. Raises UserError."""
-    rates = {size: learning_rate(settings.config, size) if kind == "global-batch" else None for size in sizes}
+    rates = learning_rates(settings.config, kind, sizes)
     cases = [Case(f"--{kind} {size}", 1, (f"--{kind}", str(size))) for size in sizes]
     runs = measurement.run(cases)
     points = [_point(size, runs[case.label], rates[size]) for size, case in zip(sizes, cases, strict=True)]
     return points, runs[cases[0].label][0].devices[0]
 
 
-def learning_rate(config: Any, global_batch: int) -> float | None:
-    """What the rule of the settings gives for a global batch; None where Config has no optimizer's settings. Raises
+def learning_rates(config: Any, kind: Kind, sizes: Sequence[int]) -> dict[int, float | None]:
+    """The learning rate of each size. A micro-batch leaves the global batch, and so the rate, as it is. Raises
     UserError where the rule has no base batch."""
+    same = getattr(config, "global_batch", None)
+    return {size: learning_rate(config, size if kind == "global-batch" else same) for size in sizes}
+
+
+def learning_rate(config: Any, global_batch: int | None) -> float | None:
+    """What the rule of the settings gives for a global batch; None where Config has no optimizer's settings, or where
+    the rule needs a batch that is not known. Raises UserError where the rule has no base batch."""
     optim = getattr(config, "optim", None)
     if not isinstance(optim, OptimConfig):
         return None
+    if global_batch is None:
+        return optim.lr if optim.lr_rule == "none" else None
     return optim.resolve(global_batch=global_batch, updates=1).lr
 
 
