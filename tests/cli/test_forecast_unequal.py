@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from ranks.cli.forecasting import inputs
 from ranks.cli.main import main
 from ranks.engine.liveness.beats import Collective
+from ranks.hardware.catalogue.links import network_link
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.trace import Call, IterationTrace, Trace
 from ranks.progress import ProgressBar
@@ -152,6 +154,46 @@ def test_shares_of_real_equal_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     noted = [json.loads(line) for line in Path("runs/forecasts.jsonl").read_text().splitlines()]
     assert [row["shards_per_rank"] for row in noted] == [[48, 16], [32, 32]]
     assert noted[0]["threads"] == noted[1]["threads"] > 0
+
+
+def test_one_rank_of_a_profile_of_cores_measures_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no link. Two ranks have one, which is measured on this machine."""
+    write_profile(device="EPYC", is_gpu=False)
+    probed: list[str] = []
+
+    def probe_link(gpus: str) -> Any:
+        probed.append(gpus)
+        return network_link(1.0)
+
+    monkeypatch.setattr(inputs, "probe_link", probe_link)
+    assert forecast("--ranks", "1") == 0
+    assert probed == []
+    assert forecast("--ranks", "1,2") == 0
+    assert probed == ["none"]
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("flags", "around_s"),
+    [
+        (["--gpus", "1"], 300),
+        (["--gpus", "1", "--setup", "10m", "--transfer", "1h"], 4200),
+        (["--gpus", "1", "--watts", "700", "--kwh", "0.3"], 0),
+        (["--gpus", "1", "--watts", "700", "--kwh", "0.3", "--setup", "1m"], 60),
+        (["--on", "rtx6000ada+rtx4090"], 300),
+    ],
+)
+def test_set_up_and_transfer_are_a_part_of_the_job(
+    flags: list[str], around_s: float, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for found in as_json(capsys, *flags)["forecasts"]:
+        assert found["job_s"]["middle"] == pytest.approx(found["run_s"]["middle"] + around_s)
+    assert forecast(*flags) == 0
+    text = capsys.readouterr().out
+    assert "whole job (90 %)" in text
+    assert ("job      set-up" in text) == (around_s > 0 or "--watts" in flags)
 
 
 @pytest.mark.parametrize(

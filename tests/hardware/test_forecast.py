@@ -83,6 +83,12 @@ def test_efficiency_with_the_same_and_with_a_larger_batch() -> None:
     assert forecast_run(profile(traces={}), trace(2, 0.5), LINK, FREE).weak_efficiency is None
 
 
+def test_the_job_has_set_up_and_transfer_too() -> None:
+    found = forecast_run(profile(), trace(1, 1.0), LINK, Rental(None, setup_s=300, transfer_s=60, unit_s=60))
+    for job_s, run_s in zip(vars(found.job_s).values(), vars(found.run_s).values(), strict=True):
+        assert job_s == pytest.approx(run_s + 360)
+
+
 def test_a_started_unit_is_paid() -> None:
     rental = Rental(2.0, setup_s=300, transfer_s=60, unit_s=60)
     assert rental.paid_s(61) == 480
@@ -107,6 +113,11 @@ def test_the_choice_keeps_to_the_deadline_or_the_budget() -> None:
     assert chosen(budget=1.0) is four, "the fastest that it pays for"
     assert chosen(budget=two.cost.high) is two
     assert chosen(budget=one.cost.low / 2) is None
+    late = Rental(1.0, setup_s=40, transfer_s=20, unit_s=1)
+    one, two = (forecast_run(profile(), trace(n, s), LINK, late) for n, s in ((1, 1.0), (2, 0.55)))
+    assert two.run_s.high < 100 < two.job_s.high, "with set-up and transfer it is late"
+    assert best((one, two), deadline_s=100, budget=None) is None
+    assert best((one, two), deadline_s=160, budget=None) is two
     by_the_hour = Rental(1.0, setup_s=0, transfer_s=0, unit_s=3600)
     slow, fast = (forecast_run(profile(), trace(1, s), LINK, by_the_hour) for s in (2.0, 1.0))
     assert best((slow, fast), deadline_s=None, budget=None) is fast, "the same hour is paid"

@@ -52,20 +52,22 @@ class ForecastFlags:
     hours: float | None = None
     """Print how many iterations a run makes in so many hours."""
     deadline: str | None = None
-    """The run must end within this time: 90m, 8h. The cheapest number of GPUs is named."""
+    """The job must end within this time, with set-up and transfer: 90m, 8h. The cheapest number of GPUs is named."""
     budget: float | None = None
     """The run may cost so much: print how many iterations that pays for, and name the fastest number of GPUs that
     finishes the run."""
-    setup: str = "5m"
-    """Paid time before the command starts: boot, installation."""
+    setup: str | None = None
+    """Time before the command starts, paid too: boot, installation. By default 5m; 0s on a machine of your own, which
+    CPU cores without --price are, and GPUs with --watts."""
     transfer: str = "0s"
-    """Paid time for data up and results down."""
+    """Time for data up and results down, paid too."""
     billing: str = "1m"
     """Started units of this time are paid."""
     failure_every: str = "24h"
     """Mean time between failures of a machine, for the interval of saves (Young and Daly)."""
     profile: Path | None = None
-    """Use a profile that --save-profile has written, for example on a rented GPU. Nothing is run."""
+    """Use a profile that --save-profile has written, for example on a rented GPU. The workload is not run then. Several
+    CPU ranks without --link measure the link of this machine."""
     save_profile: Path | None = None
     """Write the profile to a file."""
     profile_seconds: float = 10.0

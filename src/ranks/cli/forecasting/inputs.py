@@ -27,6 +27,7 @@ from ranks.launch.gpus import find_gpus
 
 CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
 """Of a GPU's memory: what CUDA and NCCL take, and which share of the data sheet's memory can be used."""
+RENTED_SETUP = "5m"
 OTHER_GPU = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
 ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "cores", "profile_seconds")
 
@@ -70,7 +71,11 @@ def _check_settings(flags: ForecastFlags, settings: Settings) -> None:
 
 
 def _times(flags: ForecastFlags) -> list[float]:
-    times = [seconds(getattr(flags, name), f"--{name}") for name in ("setup", "transfer", "billing")]
+    """Seconds of set-up, transfer and the billing unit. Raises UserError."""
+    is_rented = flags.watts is None and (flags.gpus is not None or flags.price is not None)
+    setup = flags.setup if flags.setup is not None else RENTED_SETUP if is_rented else "0s"
+    given = {"--setup": setup, "--transfer": flags.transfer, "--billing": flags.billing}
+    times = [seconds(text, flag) for flag, text in given.items()]
     if times[-1] <= 0:
         raise UserError(f"--billing {flags.billing}", "a unit above 0 is needed", "give --billing 1s, for example")
     return times
@@ -150,6 +155,8 @@ def links_of(
     """What connects each number of ranks. Raises UserError where nothing is known."""
     if given is not None:
         return dict.fromkeys(counts, given)
+    if max(counts) == 1:
+        return {1: network_link(1.0)}  # one rank has no link
     if not profile.is_gpu:
         return dict.fromkeys(counts, probe_link("none"))
     here = find_gpus().count
@@ -160,7 +167,7 @@ def links_of(
     found: dict[int, Link] = {}
     for count in counts:
         if count == 1:
-            found[1] = network_link(1.0)  # one rank has no link
+            found[1] = network_link(1.0)
             continue
         link = catalogued_link(gpu, count) if gpu is not None else None
         if link is None:

@@ -28,7 +28,7 @@ def table(
     iterations, with their heads."""
     kind = next(iter(forecasts[0].items_per_s), "iterations")
     priced = [f.cost for f in forecasts if f.cost is not None]
-    head = [unit, "iteration", f"{kind}/s", "strong", "weak", "whole run (90 %)", "memory"]
+    head = [unit, "iteration", f"{kind}/s", "strong", "weak", "whole job (90 %)", "memory"]
     head += ["cost (90 %)", f"per million {kind}"] if priced else []
     lines = [[*head, *(name for name, _ in reached), "limited by"]]
     for index, f in enumerate(forecasts):
@@ -39,7 +39,7 @@ def table(
             rate(speed),
             f"{f.strong_efficiency(forecasts[0]):.0%}",
             "-" if f.weak_efficiency is None else f"{f.weak_efficiency:.0%}",
-            with_interval(f.run_s, clock),
+            with_interval(f.job_s, clock),
             size(f.peak_bytes),
         ]
         if f.cost is not None:
@@ -74,10 +74,14 @@ def sources(
             yield f"price    {_of(counts)}unknown: give --price, what one GPU costs an hour"
         else:
             yield f"price    {_of(counts)}{rental.gpu_hour:,.2f} for one GPU an hour ({rental.source})"
-    paid = next(iter(rentals.values()))
-    before = f"set-up {clock(paid.setup_s)}, transfer {clock(paid.transfer_s)}"
-    if paid.gpu_hour is not None:
-        yield f"paid     {before}, then the run; billed by {clock(paid.unit_s)}"
+    yield from job_in_words(next(iter(rentals.values())))
+
+
+def job_in_words(rental: Rental) -> Iterator[str]:
+    """What belongs to the job next to the run, and how it is paid."""
+    billed = "" if rental.gpu_hour is None else f"; billed by {clock(rental.unit_s)}"
+    if rental.around_s or billed:
+        yield f"job      set-up {clock(rental.setup_s)}, transfer {clock(rental.transfer_s)}, and the run{billed}"
 
 
 def host_in_words(profile: Profile, counts: Sequence[int], cores: int | None) -> str:
@@ -111,7 +115,7 @@ def advice(
     else:
         cost = f", {chosen.cost.middle:,.2f}" if chosen.cost is not None else ""
         of = unit if chosen.num_ranks > 1 else unit.removesuffix("s")
-        yield f"best: {chosen.num_ranks} {of}, {clock(chosen.run_s.middle)}{cost}"
+        yield f"best: {chosen.num_ranks} {of}, {clock(chosen.job_s.middle)}{cost}"
     yield when_to_save(save_s, failure_s)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ranks.cli.columns import aligned
-from ranks.cli.forecasting.table import clock, host_in_words, when_to_save, with_interval
+from ranks.cli.forecasting.table import clock, host_in_words, job_in_words, when_to_save, with_interval
 from ranks.cli.units import rate, short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
@@ -31,12 +31,12 @@ def row_table(rows: Sequence[Candidate], reached: Sequence[tuple[str, Sequence[F
     """One line for each way. `reached`: more columns of iterations, with their heads."""
     kind = next(iter(rows[0].forecast.items_per_s), "iterations")
     with_cost = any(row.forecast.cost is not None for row in rows)
-    head = ["", "iteration (90 %)", f"{kind}/s", "whole run (90 %)", *(["cost (90 %)"] if with_cost else [])]
+    head = ["", "iteration (90 %)", f"{kind}/s", "whole job (90 %)", *(["cost (90 %)"] if with_cost else [])]
     lines = [[*head, *(name for name, _ in reached), "limited by"]]
     for index, row in enumerate(rows):
         f = row.forecast
         speed = f.items_per_s.get(kind, 1 / f.iteration_s.middle)
-        cells = [row.name, with_interval(f.iteration_s, short_s), rate(speed), with_interval(f.run_s, clock)]
+        cells = [row.name, with_interval(f.iteration_s, short_s), rate(speed), with_interval(f.job_s, clock)]
         if with_cost:
             cells.append("unknown" if f.cost is None else with_interval(f.cost, "{:,.2f}".format))
         cells += [with_interval(column[index], "{:,.0f}".format) for _, column in reached]
@@ -82,8 +82,7 @@ def sources(
     else:
         total = rental.gpu_hour * len(devices)
         yield f"price    {total:,.2f} for all {len(devices)} cards an hour ({rental.source})"
-        before = f"set-up {clock(rental.setup_s)}, transfer {clock(rental.transfer_s)}"
-        yield f"paid     {before}, then the run; billed by {clock(rental.unit_s)}"
+    yield from job_in_words(rental)
 
 
 def advice_of_rows(
@@ -104,7 +103,7 @@ def advice_of_rows(
     else:
         row = next(row for row in rows if row.forecast is chosen)
         cost = f", {chosen.cost.middle:,.2f}" if chosen.cost is not None else ""
-        yield f"best: {row.name}, {clock(chosen.run_s.middle)}{cost}"
+        yield f"best: {row.name}, {clock(chosen.job_s.middle)}{cost}"
     flag = "--ranks" if unit == "ranks" else "--gpus"
     shares = rows[0].name.removeprefix("shares ")
     run = f"{flag} {len(divided.ranks)} --shares"

@@ -70,6 +70,8 @@ class Forecast:
     iteration_s: ForecastInterval
     run_s: ForecastInterval
     """The whole command: start, iterations, evaluations, saves."""
+    job_s: ForecastInterval
+    """From the first paid second to the last one: set-up, upload, the command, download."""
     cost: ForecastInterval | None
     items_per_s: dict[str, float]
     limited_by: str
@@ -147,6 +149,7 @@ def whole_run(
         replayed,
         iteration_s,
         run_s,
+        run_s.plus(ForecastInterval.around(rental.around_s, 0.0)),
         ForecastInterval(*known) if len(known) == 3 else None,
         {kind: number / replayed.seconds for kind, number in trace.items.items()},
         limited_by,
@@ -226,19 +229,19 @@ def num_saves(save_every: str, iterations: int, iteration_s: float) -> int:
 
 
 def best(forecasts: Sequence[Forecast], *, deadline_s: float | None, budget: float | None) -> Forecast | None:
-    """With a deadline the cheapest run that ends before it; with a budget the fastest that it pays for; without both
+    """With a deadline the cheapest job that ends before it; with a budget the fastest that it pays for; without both
     the cheapest, or without a price the one with the fewest GPU-hours; of equal ones the fastest. None where nothing
     does."""
     allowed = [
         f
         for f in forecasts
-        if (deadline_s is None or f.run_s.high <= deadline_s)
+        if (deadline_s is None or f.job_s.high <= deadline_s)
         and (budget is None or (f.cost is not None and f.cost.high <= budget))
     ]
     if budget is not None and deadline_s is None:
-        return min(allowed, key=lambda f: f.run_s.middle, default=None)
+        return min(allowed, key=lambda f: f.job_s.middle, default=None)
 
     def paid(f: Forecast) -> float:
         return f.cost.middle if f.cost is not None else f.paid_s * f.num_ranks
 
-    return min(allowed, key=lambda f: (paid(f), f.run_s.middle), default=None)
+    return min(allowed, key=lambda f: (paid(f), f.job_s.middle), default=None)

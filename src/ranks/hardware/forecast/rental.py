@@ -21,16 +21,21 @@ class Rental:
     source: str = ""
     """Where the price comes from."""
 
+    @property
+    def around_s(self) -> float:
+        """Before and after the run."""
+        return self.setup_s + self.transfer_s
+
     def paid_s(self, run_s: float) -> float:
         """Seconds that are paid for a run."""
-        whole_s = self.setup_s + self.transfer_s + run_s
+        whole_s = self.around_s + run_s
         return math.ceil(whole_s / self.unit_s - 1e-9) * self.unit_s
 
     def run_s(self, budget: float, num_gpus: int) -> float:
         """Seconds of a run that a budget pays for. The price must be known."""
         assert self.gpu_hour is not None
         paid_s = math.floor(3600 * budget / (self.gpu_hour * num_gpus) / self.unit_s) * self.unit_s
-        return max(0.0, paid_s - self.setup_s - self.transfer_s)
+        return max(0.0, paid_s - self.around_s)
 
     def cost(self, run_s: float, num_gpus: int) -> float | None:
         """Of a run on so many GPUs; None where the price is unknown."""
