@@ -26,14 +26,17 @@ from ranks.workloads.video_behavior.clips.labelled import LabelledFrames
 from ranks.workloads.video_behavior.clips.prepare import cache_folder, rendered_frames
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, RenderedConfig
 from ranks.workloads.video_behavior.renderer.rendered_study import renderer_sha256
+from ranks.workloads.video_behavior.scoring import BehaviorScores
 from ranks.workloads.video_behavior.tables.baselines import energy_f1, majority_f1, shuffled_in_time, split_by_clip
 from ranks.workloads.video_behavior.tables.task import (
     TrainedNet,
+    chosen_labels,
     f1_without_smoothing,
     mean_and_range,
     scores_on,
     trained,
 )
+from ranks.workloads.video_behavior.validation import LabelChoice
 
 SEEDS, SEEDS_QUICK = 3, 1
 NET_F1, RARE_F1, EVENT_F1, COUNT_ERROR = 0.85, 0.6, 0.80, 0.15
@@ -112,8 +115,11 @@ def table(quick: bool = False, seeds: int | None = None) -> dict[str, Any]:
         nets = [each.net for each in found]
         drawn = replace(settings.fresh, seed=secrets.randbits(31))  # after the last update of any net
         fresh = rendered_frames(drawn, cfg)
-        rows = [*_net_rows(nets, fresh, folder), *_harder_rows(nets, drawn, cfg, folder)]
-        baselines = _baseline_rows(nets, [each.one_frame for each in found], data, fresh, folder)
+        choices = [chosen_labels(net, data, folder) for net in nets]
+        scores = [scores_on(net, choice, fresh, folder) for net, choice in zip(nets, choices, strict=True)]
+        rows = [*_net_rows(scores, fresh), *_harder_rows(nets, choices, drawn, cfg, folder)]
+        straight = [raw.frames.macro_f1 for raw, _ in scores]
+        baselines = _baseline_rows(nets, [each.one_frame for each in found], straight, data, fresh, folder)
         leak = _leak_rows(nets, [each.leak for each in found], data, leaky, folder)
         minutes = np.mean([net.seconds for net in nets]) / 60
     tables = {
@@ -174,8 +180,7 @@ def _at_most(what: str, values: Sequence[float], bar: float) -> BehaviorRow:
     return _row(what, values, f"<= {bar:g}", bool(np.mean(values) <= bar))
 
 
-def _net_rows(nets: Sequence[TrainedNet], fresh: LabelledFrames, folder: Path) -> list[BehaviorRow]:
-    scores = [scores_on(net, fresh, folder) for net in nets]
+def _net_rows(scores: Sequence[tuple[BehaviorScores, BehaviorScores]], fresh: LabelledFrames) -> list[BehaviorRow]:
     raw, smoothed = ([pair[at] for pair in scores] for at in (0, 1))
     rarest = int(np.argmin(raw[0].frames.support_C))
     name = fresh.classes[rarest]
@@ -194,11 +199,14 @@ def _net_rows(nets: Sequence[TrainedNet], fresh: LabelledFrames, folder: Path) -
     ]
 
 
-def _harder_rows(nets: Sequence[TrainedNet], drawn: RenderedConfig, cfg: Config, folder: Path) -> list[BehaviorRow]:
+def _harder_rows(
+    nets: Sequence[TrainedNet], choices: Sequence[LabelChoice], drawn: RenderedConfig, cfg: Config, folder: Path
+) -> list[BehaviorRow]:
     rows: list[BehaviorRow] = []
     for what, harder in (("half contrast", replace(drawn, contrast=0.5)), ("double noise", replace(drawn, noise=2.0))):
         data = rendered_frames(harder, cfg)
-        found = [scores_on(net, data, folder)[1].macro_f1.value for net in nets]
+        pairs = zip(nets, choices, strict=True)
+        found = [scores_on(net, choice, data, folder)[1].macro_f1.value for net, choice in pairs]
         rows.append(_row(f"macro-F1 at {what}, smoothed", found))
     return rows
 
@@ -206,6 +214,7 @@ def _harder_rows(nets: Sequence[TrainedNet], drawn: RenderedConfig, cfg: Config,
 def _baseline_rows(
     nets: Sequence[TrainedNet],
     one: Sequence[TrainedNet],
+    straight: Sequence[float],
     data: LabelledFrames,
     fresh: LabelledFrames,
     folder: Path,
@@ -213,7 +222,6 @@ def _baseline_rows(
     # the regression is fitted on the training animals, and scored on the test animals of the other study
     clips = nets[0].cfg.clips
     energy = energy_f1(ClipCutter(data, clips, CPU), ClipCutter(fresh, clips, CPU), "test", ENERGY_STRIDE)
-    straight = [f1_without_smoothing(net, fresh, folder) for net in nets]
     shuffled = [f1_without_smoothing(net, fresh, folder, shuffled_in_time) for net in nets]
     lost = [a - b for a, b in zip(straight, shuffled, strict=True)]
     single = [f1_without_smoothing(net, fresh, folder) for net in one]

@@ -34,12 +34,10 @@ from ranks.workloads.video_behavior.validation import (
 
 @dataclass(frozen=True)
 class TrainedNet:
-    """A net after its training, how its probabilities become labels, and the seconds of all its iterations, validation
-    and saves with them."""
+    """A net after its training, and the seconds of all its iterations, validation and saves with them."""
 
     net: nn.Module
     cfg: Config
-    choice: LabelChoice
     seconds: float
 
 
@@ -50,17 +48,26 @@ def table_world(folder: Path, name: str, seed: int) -> World:
 
 
 def trained(cfg: Config, data: LabelledFrames, folder: Path, name: str, seed: int) -> TrainedNet:
-    """Train a net as `ranks train` does, and choose its smoothing on the validation animals. A run of this name in the
-    folder goes on, and a finished one is kept."""
-    world = table_world(folder, name, seed)
+    """Train a net as `ranks train` does. A run of this name in the folder goes on, with the same number of cores, and a
+    finished one is kept, with any number."""
+    run = folder / name
+    if not (run / "export" / "model.safetensors").exists():
+        world = table_world(folder, name, seed)
+        try:
+            train(cfg, world, data)
+        finally:
+            world.leave()
+    net, _ = load_export(run / "export" / "model.safetensors", R2Plus1DNet, f"the net {name}")
+    return TrainedNet(net, replace(cfg, classes=data.classes), training_s(run))
+
+
+def chosen_labels(found: TrainedNet, data: LabelledFrames, folder: Path) -> LabelChoice:
+    """How the probabilities of a net become labels, chosen on the validation animals of its training."""
+    world = table_world(folder, "scores", 0)
     try:
-        summary = train(cfg, world, data)
-        seconds = training_s(summary.folder)
-        net, _ = load_export(summary.folder / "export" / "model.safetensors", R2Plus1DNet, f"the net {name}")
-        choice = choose_labels(net, ClipCutter(data, cfg.clips, world.device), cfg, world)
+        return choose_labels(found.net, ClipCutter(data, found.cfg.clips, world.device), found.cfg, world)
     finally:
         world.leave()
-    return TrainedNet(net, replace(cfg, classes=data.classes), choice, seconds)
 
 
 def training_s(folder: Path) -> float:
@@ -71,11 +78,13 @@ def training_s(folder: Path) -> float:
     return totals.iterations_s
 
 
-def scores_on(found: TrainedNet, data: LabelledFrames, folder: Path) -> tuple[BehaviorScores, BehaviorScores]:
+def scores_on(
+    found: TrainedNet, choice: LabelChoice, data: LabelledFrames, folder: Path
+) -> tuple[BehaviorScores, BehaviorScores]:
     """Scores of the test split before and after smoothing."""
     world = table_world(folder, "scores", 0)
     try:
-        return score_split(found.net, ClipCutter(data, found.cfg.clips, world.device), "test", world, found.choice)
+        return score_split(found.net, ClipCutter(data, found.cfg.clips, world.device), "test", world, choice)
     finally:
         world.leave()
 
