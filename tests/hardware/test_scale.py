@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
+from ranks.cli.scaling.balance import Balance, ItemLimits, balance_table
 from ranks.cli.scaling.one_rank import BatchPoint, batch_table, learning_rate, learning_rates
 from ranks.cli.scaling.table import limits
 from ranks.engine.config import OptimConfig
 from ranks.engine.distributed.process_env import available_cores
 from ranks.engine.liveness.beats import Collective
+from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.scale.law import ScalabilityLaw, fit
 from ranks.hardware.scale.loss import Scaling, point
 from ranks.hardware.scale.record import RankRecord, TimedCall
@@ -34,7 +36,7 @@ def record(rank: int, offsets: tuple[float, float, float, float], data_s: float 
     """One collective in each iteration of a second. `offsets`: of its start, issue, wait and end."""
     start, issued, wait, end = offsets
     calls = tuple(all_reduce(i + start, i + wait, i + end, i + issued) for i in range(ITERATIONS))
-    return RankRecord(rank, "cpu", calls, tuple(range(ITERATIONS)), (data_s,) * ITERATIONS, 1000 + rank)
+    return RankRecord(rank, "cpu", calls, tuple(range(ITERATIONS)), (data_s,) * ITERATIONS, 1000 + rank, 8000)
 
 
 def rows(count: int = ITERATIONS) -> list[dict[str, float]]:
@@ -70,7 +72,7 @@ def test_a_collective_that_ends_behind_work_costs_nothing() -> None:
 
 
 def test_one_rank_is_measured_by_its_rows() -> None:
-    alone = RankRecord(0, "cpu", (), (), (), 7)
+    alone = RankRecord(0, "cpu", (), (), (), 7, 9)
     found = short_run([alone], rows())
     assert (found.parts.compute, found.parts.data) == (pytest.approx(0.75), pytest.approx(0.25))
     assert found.parts.total == pytest.approx(1.0)
@@ -79,7 +81,7 @@ def test_one_rank_is_measured_by_its_rows() -> None:
 
 def test_collectives_that_do_not_match_are_refused() -> None:
     one, other = record(0, (0.3, 0.3, 0.4, 0.9)), record(1, (0.3, 0.3, 0.4, 0.9))
-    shorter = RankRecord(1, "cpu", other.calls[:-1], other.first_calls, other.data_s, 0)
+    shorter = RankRecord(1, "cpu", other.calls[:-1], other.first_calls, other.data_s, 0, 0)
     with pytest.raises(ValueError, match="ranks 0 and 1 differ"):
         short_run([one, shorter], rows())
     with pytest.raises(ValueError, match="no collective"):
@@ -97,7 +99,7 @@ def test_iterations_before_the_first_update_do_not_count() -> None:
     filling = [
         row | ({"train/grad_norm": 1.0} if i >= 4 else {"time/samples_per_second": 7.0}) for i, row in enumerate(rows())
     ]
-    found = short_run([RankRecord(0, "cpu", (), (), (), 7)], filling)
+    found = short_run([RankRecord(0, "cpu", (), (), (), 7, 9)], filling)
     assert (found.iterations, found.items) == (ITERATIONS - 4, {"samples": pytest.approx(64)})
 
 
@@ -110,7 +112,7 @@ def test_a_record_survives_its_file() -> None:
 
 
 def a_run(ranks: int, parts: Parts, samples: float) -> ShortRun:
-    return ShortRun((parts,) * ranks, 10, 10, {"samples": samples}, 1000, ("cpu",) * ranks)
+    return ShortRun((parts,) * ranks, 10, 10, {"samples": samples}, 1000, ("cpu",) * ranks, (8000,) * ranks)
 
 
 ONE = a_run(1, Parts(compute=0.9, data=0.1), 64)
@@ -217,6 +219,40 @@ def test_a_card_with_less_memory_gets_fewer_items() -> None:
     assert shares[2] == 1
     assert 1000 / sum(shares) <= 20
     assert propose_shares((1.0, 1.0), (100, 1), num_items=200) is None, "one share of 64 is more than one item"
+
+
+GIB = 2**30
+NEED = MemoryNeed(pass_items=1000, fixed_bytes=2 * GIB, bytes_per_item=GIB / 100)
+
+
+def test_a_rank_carries_what_its_memory_holds() -> None:
+    """0.9 of 10 GiB hold 2 GiB and 700 items; a batch has 2,000. 80 GiB hold all."""
+    allowed = ItemLimits(need=NEED, global_batch=2000)
+    assert allowed.of([80 * GIB, 10 * GIB, GIB], 2000) == (2000, 700, 0)
+    assert allowed.of([80 * GIB, 10 * GIB], 200) == (200, 70), "an iteration of fewer items has the same shares"
+    assert propose_shares((1.0, 1.0), allowed.of([80 * GIB, 10 * GIB], 2000), 2000) == (13, 7), "700 of 2,000"
+    assert ItemLimits((5, 3), NEED, 2000).of([80 * GIB, GIB], 2000) == (5, 3), "what the user says holds"
+    assert ItemLimits().of([80 * GIB], 2000) is None
+
+
+def test_a_rank_whose_items_are_split_carries_any_number_of_them() -> None:
+    for most_pass, expected in ((700, 2000), (701, 700)):
+        allowed = ItemLimits(need=NEED, global_batch=2000, most_pass=most_pass)
+        assert allowed.of([10 * GIB], 2000) == (expected,)
+    flat = MemoryNeed(pass_items=1000, fixed_bytes=2 * GIB, bytes_per_item=0.0)
+    assert [flat.share_that_fits(size * GIB, 2000) for size in (1, 3)] == [0.0, 1.0]
+
+
+@pytest.mark.skipif(available_cores() < 2, reason="two ranks need two cores")
+def test_shares_of_two_real_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On CPU cores they share the memory of the machine, so no rank has a limit of its own."""
+    short = ["--seconds", "1", "--rounds", "1", "--shares", "auto", "--json"]
+    assert main(["scale", str(TOYS / "images.py"), "--ranks", "2", "--train=--global-batch 40", *short]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["limits"] is None
+    assert len(content["shares"]) == 2
+    table = balance_table(Balance(("H100", "L4"), (20, 20), (0.1, 0.3), (5, 2), (40, 12)))
+    assert [line.split()[-2:] for line in table.splitlines()[:3]] == [["most", "share"], ["40", "5"], ["12", "2"]]
 
 
 # Real ranks ------------------------------------------------------------------------------------------------------

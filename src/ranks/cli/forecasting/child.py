@@ -33,6 +33,8 @@ class TraceRequest:
     """Of the short runs. The parent removes it."""
     fits_first: bool = False
     """Measure the memory with small passes first, and record nothing where the whole ones do not fit."""
+    memory_only: bool = False
+    """Measure the memory, and record nothing."""
 
 
 def main(argv: list[str]) -> None:
@@ -59,12 +61,12 @@ def main(argv: list[str]) -> None:
     folder, device = Path(asked.folder), torch.device(asked.device)
     trace = need = None
     with contextlib.redirect_stdout(sys.stderr):
-        if asked.fits_first:
+        if asked.fits_first or asked.memory_only:
             need = measure_need(job, device, asked.num_ranks, folder)
         memory_bytes = capacity_bytes(device, asked.num_ranks)
         ranks_here = 1 if device.type == "cuda" else asked.num_ranks
-        if need is not None and ranks_here * need.peak_bytes > memory_bytes:
-            pass  # it would end this process, or others
+        if asked.memory_only or (need is not None and ranks_here * need.peak_bytes > memory_bytes):
+            pass  # a run that does not fit would end this process, or others
         elif asked.whole:
             trace = record(job, device, asked.num_ranks, folder, asked.budget_s, asked.started_s)
         else:
@@ -73,7 +75,7 @@ def main(argv: list[str]) -> None:
     answer: dict[str, Any] = {"trace": trace and trace.as_json(), "device": name, "memory_bytes": memory_bytes}
     answer |= {"need": need and asdict(need), "ran_out": ran_out_of_memory(folder)}
     answer |= {"checkpoint_bytes": checkpoint_bytes(folder)}
-    run = run_of_recording(folder)
+    run = {"identity": {}, "code": {}} if asked.memory_only else run_of_recording(folder)
     answer |= {"identity": run["identity"], "code": run["code"]}  # `train` may fill in settings
     print(f"\n{MARK}{json.dumps(answer)}", flush=True)
 

@@ -74,7 +74,7 @@ class Recorded:
     """The answer of a child."""
 
     whole_trace: Trace | None
-    """None: it was not recorded, because the memory does not suffice."""
+    """None: it was not recorded, because the memory does not suffice, or because only that was asked for."""
     device: str
     """Its name."""
     memory_bytes: int
@@ -84,7 +84,7 @@ class Recorded:
     ran_out: bool
     """Of memory: the recorded run went on with smaller passes."""
     identity: dict[str, Any]
-    """Of the recorded run."""
+    """Of the recorded run; empty where nothing was recorded."""
     checkpoint_bytes: int
     """Of the largest checkpoint that the short runs have saved; 0 without one."""
     code: dict[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranks.cli.flags.settings import Settings
-from ranks.cli.scaling.balance import balance_table, measure_balance
+from ranks.cli.scaling.balance import ItemLimits, balance_table, measure_balance, measured_limits
 from ranks.cli.scaling.measure import Case, Measurement, measurement_of
 from ranks.cli.scaling.one_rank import Kind, batch_table, check_sizes, measure_batches, rule_of
 from ranks.cli.scaling.scale_flags import ScaleFlags
@@ -80,7 +80,9 @@ def shares(flags: ScaleFlags, settings: Settings, counts: Sequence[int]) -> int:
         asked = f"--max-items {','.join(map(str, flags.max_items))}"
         raise UserError(asked, f"{counts[0]} ranks", "give one number above 0 for each rank")
     measurement = measurement_of(flags, settings, counts)
-    found = measure_balance(measurement, counts[0], settings.engine.num_shards, flags.max_items)
+    given = ItemLimits(flags.max_items)
+    allowed = given if flags.max_items is not None else measured_limits(measurement, settings, counts[0])
+    found = measure_balance(measurement, counts[0], settings.engine.num_shards, allowed)
     content = about(settings, measurement, found.devices[0]) | asdict(found) | {"flag": found.flag}
     return finish(flags, content, measurement.warning, balance_table(found))
 

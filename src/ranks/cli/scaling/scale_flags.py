@@ -39,7 +39,8 @@ class ScaleFlags:
     shares: Literal["auto"] | None = None
     """Measure how fast each rank is with equal shares, and print the --shares with which all end at the same time."""
     max_items: tuple[int, ...] | None = None
-    """With --shares auto: the items that the memory of each rank holds."""
+    """With --shares auto: the items that each rank may carry at most. By default, on GPUs, as many as its memory holds,
+    which is measured with small passes."""
     rounds: int = 3
     """How often each run is made; the numbers of ranks take turns."""
     seconds: float = 8.0

@@ -36,3 +36,11 @@ class MemoryNeed:
         if self.bytes_per_item <= 0:
             return self.pass_items if self.fixed_bytes <= memory_bytes else 0
         return max(0, math.floor((memory_bytes - self.fixed_bytes) / self.bytes_per_item))
+
+    def share_that_fits(self, memory_bytes: float, global_batch: int, most_pass: int | None = None) -> float:
+        """The largest share of a global batch that a rank with so much memory can carry, from 0 to 1. `most_pass`: the
+        items of a pass at most, where the settings split a rank's items; None: a rank takes them in one pass."""
+        largest = self.largest_pass(memory_bytes)
+        if largest and (self.bytes_per_item <= 0 or (most_pass is not None and largest >= most_pass)):
+            return 1.0
+        return min(1.0, largest / global_batch)

@@ -39,6 +39,8 @@ class RankRecord:
     """Of each iteration: the time in which its batches are made."""
     peak_bytes: int
     """The most memory that the rank held."""
+    capacity_bytes: int
+    """What it may hold: on its GPU, or its part of what all ranks of a CPU machine may hold."""
 
     def as_json(self) -> dict[str, Any]:
         """For `of_json`."""
@@ -55,6 +57,7 @@ class RankRecord:
             tuple(map(int, content["first_calls"])),
             tuple(map(float, content["data_s"])),
             int(content["peak_bytes"]),
+            int(content["capacity_bytes"]),
         )
 
 

@@ -13,6 +13,7 @@ from ranks.engine.distributed.world import World
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.engine.runs.provenance import cpu_name
 from ranks.hardware.scale.record import RankRecord, TimedCall
+from ranks.hardware.short_runs.capacity import capacity_of_rank
 from ranks.hardware.short_runs.clocks import WallClock
 from ranks.hardware.short_runs.job import Job
 from ranks.hardware.short_runs.recorded_comm import RecordedComm
@@ -34,9 +35,9 @@ def record_rank(job: Job, folder: Path, seconds: float) -> RankRecord:
     ]
     data_s = [times.seconds.get("data", 0.0) if isinstance(times, PhaseTimes) else 0.0 for times in comm.iterations]
     device = torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else cpu_name()
-    peak_bytes = peak_memory_bytes(world.device)
+    memory = peak_memory_bytes(world.device), capacity_of_rank(world.device, world.size)
     world.leave()
-    return RankRecord(world.rank, device, tuple(calls), tuple(comm.first_calls), tuple(data_s), peak_bytes)
+    return RankRecord(world.rank, device, tuple(calls), tuple(comm.first_calls), tuple(data_s), *memory)
 
 
 def record_file(folder: Path, rank: int) -> Path:

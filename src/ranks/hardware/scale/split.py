@@ -73,6 +73,8 @@ class ShortRun:
     """Of the rank that held most."""
     devices: tuple[str, ...]
     """The name of each rank's device."""
+    capacities: tuple[int, ...]
+    """What each rank may hold, in bytes."""
 
     @property
     def parts(self) -> Parts:
@@ -102,7 +104,8 @@ def short_run(records: Sequence[RankRecord], rows: Sequence[Mapping[str, Any]]) 
         count, collectives = last - first, calls[1] - calls[0]
     peak_bytes = max(record.peak_bytes for record in records)
     devices = tuple(record.device for record in records)
-    return ShortRun(tuple(ranks), count, collectives, items_of(steady), peak_bytes, devices)
+    capacities = tuple(record.capacity_bytes for record in records)
+    return ShortRun(tuple(ranks), count, collectives, items_of(steady), peak_bytes, devices, capacities)
 
 
 def check_matched(records: Sequence[RankRecord]) -> None:

@@ -24,3 +24,8 @@ def capacity_bytes(device: torch.device, num_ranks: int) -> int:
     left = memory_left(psutil.virtual_memory().available) + own.rss
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return left if limit == resource.RLIM_INFINITY else min(left, num_ranks * (own.rss + max(0, limit - own.vms)))
+
+
+def capacity_of_rank(device: torch.device, num_ranks: int) -> int:
+    """What one rank may hold: on its own GPU, or an equal part of what all ranks of a CPU machine may hold."""
+    return capacity_bytes(device, num_ranks) // (1 if device.type == "cuda" else num_ranks)
