@@ -18,6 +18,7 @@ from pages.on_policy import on_policy
 from pages.results import headlines, results
 from pages.selfplay import self_play, spiking
 from pages.trading import trading
+from pages.video import video
 
 
 def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
@@ -42,6 +43,7 @@ PAGES: dict[Path, Callable[[Path, Path], Iterator[str]]] = {
     ROOT / "docs" / "stock-trading.md": trading,
     ROOT / "docs" / "chess-core.md": chess,
     ROOT / "docs" / "chess-value.md": chess_value,
+    ROOT / "docs" / "video-behavior.md": video,
     ROOT / "docs" / "on-policy.md": on_policy,
     ROOT / "docs" / "self-play.md": self_play,
     ROOT / "docs" / "chess-spiking.md": spiking,
