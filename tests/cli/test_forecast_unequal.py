@@ -199,10 +199,10 @@ def test_set_up_and_transfer_are_a_part_of_the_job(
 @pytest.mark.parametrize(
     ("flags", "seconds", "said"),
     [
-        (["--gpus", "2"], 0.6, "ranks keep 6.7 CPU cores busy; those of that machine are unknown: give --cores"),
-        (["--gpus", "2", "--cores", "2"], 2.0, "ranks keep 6.7 CPU cores busy, of 2"),
-        (["--gpus", "2", "--shares", "1,1", "--cores", "2"], 2.0, "ranks keep 6.7 CPU cores busy, of 2"),
-        (["--gpus", "1"], 1.0, "how many CPU cores ranks need is unknown, of 16"),
+        (["--gpus", "2"], 0.6, "busy CPU cores: 6.7; those of the run's machine are unknown: give --cores"),
+        (["--gpus", "2", "--cores", "2"], 2.0, "busy CPU cores: 6.7; the machine has 2"),
+        (["--gpus", "2", "--shares", "1,1", "--cores", "2"], 2.0, "busy CPU cores: 6.7; the machine has 2"),
+        (["--gpus", "1"], 1.0, "how many CPU cores ranks need is unknown; the machine has 16"),
     ],
 )
 def test_the_cores_of_the_machine_limit_its_ranks(

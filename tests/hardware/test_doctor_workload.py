@@ -11,7 +11,7 @@ import pytest
 
 from ranks.cli.main import main
 from ranks.hardware.doctor.finding import Severity
-from ranks.hardware.doctor.workload import DryRun, RunPlace, judge_loading, judge_memory, judge_workload
+from ranks.hardware.doctor.workload import RunPlace, WorkloadFacts, judge_loading, judge_memory, judge_workload
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.trace import IterationTrace, Trace
 from tests.toys import images
@@ -41,8 +41,8 @@ def test_memory_and_loading(found: Trace, device: str, memory_gib: int, expected
     assert room.found == "their size is unknown: the dry run saved none"
 
 
-def dry_run(found: Trace | None, need: MemoryNeed | None = None, memory_gib: float = 8, **changes: Any) -> DryRun:
-    return DryRun(found, need, int(memory_gib * GIB), **changes)
+def dry_run(found: Trace | None, need: MemoryNeed | None = None, memory_gib: float = 8, **more: Any) -> WorkloadFacts:
+    return WorkloadFacts(found, need, int(memory_gib * GIB), **more)
 
 
 def place(num_ranks: int = 1, device: str = "cuda:0", cores: int = 8) -> RunPlace:
@@ -80,7 +80,7 @@ def test_a_pass_that_was_split_does_not_fit() -> None:
     ("device", "phases", "said"),
     [
         # 64 samples: 0.1 s of loading, then 0.9 s of work
-        ("cpu", {"data": 0.1}, "it delivers 640, and the device can consume 71.11 samples/s; 10% of an iteration"),
+        ("cpu", {"data": 0.1}, "it delivers 640, and the device can consume 71.1 samples/s; 10% of an iteration"),
         # behind the work of a second: 0.2 s of it are exposed
         ("cpu", {"data_wait": 0.2}, "it delivers 64, and the device can consume 80 samples/s; 20% of an iteration"),
         ("cuda:0", {"data": 0.2}, "it delivers 64, and the device can consume 80 samples/s; 20% of an iteration"),

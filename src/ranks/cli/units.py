@@ -28,11 +28,6 @@ def short_s(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def rate(per_second: float) -> str:
-    """1234.5 -> '1,234', 3.456 -> '3.46'."""
-    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
-
-
 def last_line(text: str) -> str:
     """The last line that is not empty, which says why a program ended."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")[:300]

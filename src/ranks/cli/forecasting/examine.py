@@ -18,7 +18,7 @@ from ranks.engine.runs.checkpoints.checkpoint import KEEP
 from ranks.errors import UserError
 from ranks.hardware.doctor.finding import Finding, failure
 from ranks.hardware.doctor.limited import within
-from ranks.hardware.doctor.workload import DryRun, RunPlace, judge_workload
+from ranks.hardware.doctor.workload import RunPlace, WorkloadFacts, judge_workload
 from ranks.launch.gpus import find_gpus
 
 TRACE_S, LIMIT_S, GPUS_S = 3.0, 120.0, 5.0
@@ -48,7 +48,7 @@ def examine_workload(workload: str, train: str, ranks: int, runs_dir: Path, *, o
         found = record_trace(workload, [*argv, "--threads", str(threads)], asked, LIMIT_S)
     except UserError as error:
         return ExaminedWorkload([failure("workload", error.found, "a dry run that ends", error.do)], None)
-    dry_run = DryRun(found.whole_trace, found.need, found.memory_bytes, found.ran_out, found.checkpoint_bytes)
+    dry_run = WorkloadFacts(found.whole_trace, found.need, found.memory_bytes, found.ran_out, found.checkpoint_bytes)
     free = disk_usage(
         next(place for place in (runs_dir.absolute(), *runs_dir.absolute().parents) if place.is_dir())
     ).free

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ranks.cli.columns import aligned
-from ranks.cli.units import rate, short_s, size
+from ranks.cli.units import short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup
 from ranks.hardware.forecast.ledger import ForecastAndFact
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental, save_interval_s
 from ranks.hardware.links.curve import Link
+from ranks.hardware.units import rate
 from ranks.progress import duration
 
 T = TypeVar("T")
@@ -88,9 +89,9 @@ def host_in_words(profile: Profile, counts: Sequence[int], cores: int | None) ->
     """How many CPU cores the ranks keep busy, and how many there are."""
     used = {n: trace.host_cpu_s / trace.work_s for n in counts if (trace := profile.traces[n]).host_cpu_s is not None}
     needed = [f"{n * each:.1f}" + (f" with {n}" if len(counts) > 1 else "") for n, each in used.items()]
-    busy = f"ranks keep {', '.join(needed)} CPU cores busy" if needed else "how many CPU cores ranks need is unknown"
-    has = "; those of that machine are unknown: give --cores" if cores is None else f", of {cores}"
-    return busy + has
+    busy = f"busy CPU cores: {', '.join(needed)}" if needed else "how many CPU cores ranks need is unknown"
+    has = "those of the run's machine are unknown: give --cores" if cores is None else f"the machine has {cores}"
+    return f"{busy}; {has}"
 
 
 def _grouped(values: Mapping[int, T]) -> Iterator[tuple[T, list[int]]]:

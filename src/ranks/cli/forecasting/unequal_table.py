@@ -8,12 +8,13 @@ from typing import Any
 
 from ranks.cli.columns import aligned
 from ranks.cli.forecasting.table import clock, host_in_words, job_in_words, when_to_save, with_interval
-from ranks.cli.units import rate, short_s, size
+from ranks.cli.units import short_s, size
 from ranks.hardware.forecast.job import Forecast, ForecastInterval
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.forecast.unequal import RankDevice, UnequalForecast
 from ranks.hardware.links.curve import Link
+from ranks.hardware.units import rate
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from ranks.cli.flags.settings import Settings
 from ranks.cli.forecasting.child import TraceRequest
 from ranks.cli.forecasting.measure import record_trace
 from ranks.cli.scaling.measure import Case, Measurement
-from ranks.cli.units import rate, short_s
+from ranks.cli.units import short_s
 from ranks.engine.sharding.assignment import ShardAssignment
 from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.scale.shares import MOST, propose_shares, slowest_s, spread_of
+from ranks.hardware.units import rate
 
 SAFE = 0.9
 """The share of a card's memory that is given to a rank: some of it is lost between buffers."""

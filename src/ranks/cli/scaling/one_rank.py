@@ -9,10 +9,11 @@ from typing import Any, Literal
 from ranks.cli.columns import aligned
 from ranks.cli.flags.settings import Settings
 from ranks.cli.scaling.measure import Case, Measurement
-from ranks.cli.units import rate, short_s, size
+from ranks.cli.units import short_s, size
 from ranks.engine.config import OptimConfig
 from ranks.errors import UserError
 from ranks.hardware.scale.split import Parts, ShortRun
+from ranks.hardware.units import rate
 
 Kind = Literal["micro-batch", "global-batch"]
 ANOTHER = (

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ranks.cli.columns import aligned
-from ranks.cli.units import rate, short_s, size
+from ranks.cli.units import short_s, size
 from ranks.hardware.scale.law import ScalabilityLaw
 from ranks.hardware.scale.loss import Point
+from ranks.hardware.units import rate
 
 NAMES = {"compute": "compute", "communication": "communication", "data": "data", "skew": "the slowest rank"}
 REMEDIES = {

@@ -12,7 +12,7 @@ from ranks.hardware.catalogue.price_file import Price
 
 @dataclass(frozen=True)
 class MachinePrice:
-    """USD an hour, on demand: of the cheapest and of the dearest offers for such GPUs."""
+    """USD an hour, on demand: by the lowest and by the highest prices of such GPUs."""
 
     low: float
     high: float

@@ -9,6 +9,7 @@ from ranks.hardware.doctor.finding import Finding, failure, note, ok, warning
 from ranks.hardware.forecast.host import host_bound_s
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.trace import Trace
+from ranks.hardware.units import rate
 from ranks.watch.lines import size
 
 GIB = 2**30
@@ -21,7 +22,7 @@ HOST_SLOWER = 1.05
 
 
 @dataclass(frozen=True)
-class DryRun:
+class WorkloadFacts:
     """What a short run of one rank has shown."""
 
     trace: Trace | None
@@ -49,12 +50,12 @@ class RunPlace:
     """That are there at a time."""
 
 
-def judge_workload(found: DryRun, place: RunPlace) -> Iterator[Finding]:
+def judge_workload(found: WorkloadFacts, place: RunPlace) -> Iterator[Finding]:
     """Speed, memory, loading, the host's cores and room for checkpoints."""
     trace = found.trace
     if trace is not None:
         kind, number = next(iter(trace.items.items()), ("iterations", 1.0))
-        speed = f"{number / trace.work_s:,.4g} {kind}/s"
+        speed = f"{rate(number / trace.work_s)} {kind}/s"
         yield ok("workload", f"an iteration takes {trace.work_s:.3g} s on {place.device}, {speed}")
     yield judge_memory(found, place)
     if trace is None:
@@ -65,7 +66,7 @@ def judge_workload(found: DryRun, place: RunPlace) -> Iterator[Finding]:
     yield judge_room(found.checkpoint_bytes, place)
 
 
-def judge_memory(found: DryRun, place: RunPlace) -> Finding:
+def judge_memory(found: WorkloadFacts, place: RunPlace) -> Finding:
     """Whether the ranks fit, and the largest micro-batch that does."""
     trace, need, memory_bytes = found.trace, found.need, found.memory_bytes
     sharing = place.num_ranks if place.device.startswith("cpu") else 1
@@ -100,11 +101,11 @@ def judge_loading(trace: Trace, place: RunPlace) -> Finding:
     in_turn_s, behind_s = (trace.phases_s.get(name, 0.0) for name in ("data", "data_wait"))
     waits_s = in_turn_s + behind_s
     share = waits_s / max(trace.work_s, 1e-12)
-    consumes = f"{number / max(trace.work_s - waits_s, 1e-12):,.4g} {kind}/s"
+    consumes = f"{rate(number / max(trace.work_s - waits_s, 1e-12))} {kind}/s"
     if place.device.startswith("cpu") and in_turn_s > behind_s:
-        delivers = f"{number / in_turn_s:,.4g}"
+        delivers = rate(number / in_turn_s)
     else:
-        delivers = f"{'' if share > LEAST_WAIT else 'at least '}{number / trace.work_s:,.4g}"
+        delivers = ("" if share > LEAST_WAIT else "at least ") + rate(number / trace.work_s)
     said = f"it delivers {delivers}, and the device can consume {consumes}; {share:.0%} of an iteration waits for data"
     if share <= WAITS:
         return ok("loading", said)
