@@ -40,8 +40,8 @@ class SearchLabels:
             make_worker = SearchWorkers(tasks, open_player)
             began_s = time.perf_counter()
             scores = spread("labels of a part", len(tasks), make_worker, self._world, self._threads)
-            found = labelled(part, np.concatenate([np.zeros(0, np.int16), *scores]))
-            yield found._replace(computed=wanted.num_positions, seconds=time.perf_counter() - began_s)
+            scored = labelled(part, np.concatenate([np.zeros(0, np.int16), *scores]))
+            yield scored._replace(computed=wanted.num_positions, seconds=time.perf_counter() - began_s)
 
     def close(self) -> None:
         """Nothing is open between two parts."""
