@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from ranks.cli.forecasting.table import compared
+from ranks.cli.forecasting.table import compared, fact_rows
 from ranks.engine.config import RunConfig
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import find
@@ -316,6 +316,7 @@ def test_a_forecast_for_another_card_is_compared_with_the_run_on_it(tmp_path: Pa
     assert head.endswith("forecast for")
     assert row.endswith(h200.guessed)
     assert "forecast for" not in compared([h100])
+    assert list(fact_rows(h200))[-1][0] == f"forecast for {h200.guessed}"
 
 
 def test_a_forecast_for_another_card_does_not_know_the_threads_there(tmp_path: Path) -> None:

@@ -164,6 +164,8 @@ def fact_rows(c: ForecastAndFact) -> Iterator[tuple[str, ...]]:
     if c.fact_run_s is not None:
         error = f"{c.forecast_run_s.middle / c.fact_run_s - 1:+.1%}"
         yield "the whole run", with_interval(c.forecast_run_s, clock), clock(c.fact_run_s), error
+    if c.guessed:
+        yield f"forecast for {c.guessed}", "", "", ""
 
 
 def _error(c: ForecastAndFact) -> str:
