@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ranks.hardware.doctor.limited import within
+from ranks.launch.gpus import each_card
 
 DRIVER_S = 5.0
 """A driver may hang."""
@@ -59,15 +58,4 @@ def provider_of(environ: Mapping[str, str], firmware: Path) -> str:
 
 def gpu_names() -> tuple[str, ...]:
     """The name of each NVIDIA GPU of the machine, used or not; empty without a driver."""
-    pynvml: Any = import_module("pynvml")
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return tuple(str(pynvml.nvmlDeviceGetName(handle)) for handle in handles)
-    except pynvml.NVMLError:
-        return ()
-    finally:
-        pynvml.nvmlShutdown()
+    return each_card(lambda pynvml, handle: str(pynvml.nvmlDeviceGetName(handle)))

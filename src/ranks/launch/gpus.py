@@ -6,11 +6,13 @@ import contextlib
 import importlib.util
 import os
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Gpus:
 
 def find_gpus(environ: Mapping[str, str] = os.environ) -> Gpus:
     """The GPUs that NVML lists and CUDA_VISIBLE_DEVICES allows."""
-    cards = _nvml_cards()
+    cards = each_card(_card_with_slices)
     if not cards:
         return Gpus(0, "no NVIDIA GPU found")
     if gpu_build() != "CUDA":
@@ -85,24 +87,16 @@ def _card_of(entry: str, kind: str, cards: tuple[Card, ...]) -> Card | None:
     return cards[int(entry)] if entry.isdigit() and int(entry) < len(cards) else None
 
 
-def _nvml_cards() -> tuple[Card, ...]:
-    """Each GPU with its MIG slices, in the order of the PCI bus; empty without a driver."""
+def each_card(read: Callable[[Any, Any], T]) -> tuple[T, ...]:
+    """`read(pynvml, handle)` of each NVIDIA GPU of the machine, used or not, in the order of the PCI bus; empty without
+    a driver."""
     pynvml: Any = import_module("pynvml")
-
-    def slices(handle: Any) -> Generator[str]:
-        with contextlib.suppress(pynvml.NVMLError):  # the GPU or its driver knows no MIG
-            if pynvml.nvmlDeviceGetMigMode(handle)[0]:
-                for i in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-                    with contextlib.suppress(pynvml.NVMLError):  # no slice has this number
-                        yield str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i)))
-
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return ()
     try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return tuple(Card(str(pynvml.nvmlDeviceGetUUID(handle)), tuple(slices(handle))) for handle in handles)
+        return tuple(read(pynvml, pynvml.nvmlDeviceGetHandleByIndex(i)) for i in range(pynvml.nvmlDeviceGetCount()))
     except pynvml.NVMLError:
         return ()
     finally:
@@ -118,3 +112,16 @@ def gpu_build() -> str:
         return ""
     found = re.search(r"^(cuda|hip)\b[^=\n]*=\s*['\"]", file.read_text(encoding="utf-8"), re.MULTILINE)
     return "" if found is None else "CUDA" if found[1] == "cuda" else "ROCm"
+
+
+def _card_with_slices(pynvml: Any, handle: Any) -> Card:
+    return Card(str(pynvml.nvmlDeviceGetUUID(handle)), tuple(_slices(pynvml, handle)))
+
+
+def _slices(pynvml: Any, handle: Any) -> Generator[str]:
+    """The UUIDs of a GPU's MIG devices."""
+    with contextlib.suppress(pynvml.NVMLError):  # the GPU or its driver knows no MIG
+        if pynvml.nvmlDeviceGetMigMode(handle)[0]:
+            for i in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+                with contextlib.suppress(pynvml.NVMLError):  # no slice has this number
+                    yield str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i)))
