@@ -24,7 +24,7 @@ def video(proofs: Path, benchmarks: Path) -> Iterator[str]:
         yield "|---|---|---|"
         for row in rows:
             met = "" if row["passed"] is None else ": met" if row["passed"] else ": **not met**"
-            found = f"{row['mean']:.3f}" if seeds == 1 else row["found"]
+            found = f"{row['mean']:.3f}".removesuffix(".000") if seeds == 1 else row["found"]
             yield f"| {row['what']} | {found} | {row['bar']}{met} |"
         yield ""
     yield from (f"- {name}: {value}" for name, value in result["raw"]["facts"].items())
