@@ -171,9 +171,9 @@ def test_the_tensorboard_of_a_run_on_another_machine(trained: Path, capsys: pyte
     """`ranks watch box:spirals` runs this command on the box."""
     folder = trained / "runs" / "spirals" / "tensorboard"
     command = f"tensorboard --logdir {folder} --host 127.0.0.1 --port 6006"
-    told = f"TensorBoard, from your machine: ssh -t -L 6006:127.0.0.1:6006 box '{command}', then open http://127.0.0.1:6006/\n"
+    proposed = f"TensorBoard, from your machine: ssh -t -L 6006:127.0.0.1:6006 box '{command}', then open http://127.0.0.1:6006/\n"
     assert main(["watch", "spirals", "--ssh-host", "box"]) == 0
-    assert told in capsys.readouterr().out
+    assert proposed in capsys.readouterr().out
     shutil.rmtree(folder)
     assert main(["watch", "spirals", "--ssh-host", "box"]) == 0
     assert "TensorBoard" not in capsys.readouterr().out

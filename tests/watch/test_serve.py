@@ -23,7 +23,6 @@ from ranks.watch.live_run import MOST_CURVES, LiveRun
 from ranks.watch.serve.answer import layout
 from ranks.watch.serve.server import ADDRESS, PageServer
 from ranks.watch.tail import READ_BYTES
-from ranks.watch.thinning import MOST_BUCKETS, Extremes, Thinned
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
 Get = Callable[..., tuple[http.client.HTTPResponse, bytes]]
@@ -179,36 +178,6 @@ def test_a_resumed_run_replaces_the_rows_that_were_cut_back(tmp_path: Path) -> N
         assert [row[1:] for row in after["history"]][1] == ["warning", "iteration 2: odd"]
 
 
-def test_thinned_curves_keep_spikes_and_stay_short() -> None:
-    curve = Thinned[Extremes](Extremes.plus)
-    for n in range(1, 30_001):
-        curve.add(Extremes.of(n, {7_777: 50.0, 23_456: -50.0}.get(n, 1.0)), n)
-    start, buckets = curve.since(0)
-    assert start == 0
-    assert MOST_BUCKETS / 2 <= len(buckets) <= MOST_BUCKETS
-    assert (max(b.high for b in buckets), min(b.low for b in buckets)) == (50.0, -50.0)
-    assert sum(b.rows for b in buckets) == 30_000
-    assert sum(b.mean * b.rows for b in buckets) == pytest.approx(29_998)
-    assert (buckets[0].first, buckets[-1].last) == (1, 30_000)
-    assert len(curve.since(29_999)[1]) == 1
-    assert curve.since(30_000) == (len(buckets), [])
-    (spike,) = (b.point() for b in buckets if b.high > 1)
-    assert spike[2:] == [1.0, 50.0]
-
-
-def test_what_a_page_holds_of_a_curve_is_what_the_server_holds() -> None:
-    """The page keeps `start` points and appends the others; at any moments of asking it has the whole curve."""
-    curve = Thinned[Extremes](Extremes.plus, most=8)
-    held: list[Extremes] = []
-    asked_at = 0
-    for n in range(1, 200):
-        curve.add(Extremes.of(n, float(n % 13)), n)
-        if n % 7 == 0 or n % 11 == 0:
-            start, new = curve.since(asked_at)
-            held, asked_at = [*held[:start], *new], n
-            assert held == curve.since(0)[1]
-
-
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)>"
     folder = make_run(
@@ -337,8 +306,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             assert main(["watch", str(folder), *flags]) == 2
             assert said in capsys.readouterr().err
     assert main(["watch", "box:mine", "--serve", "--port", "7100", "--price", "2.5"]) == 2
-    told = "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine --runs-dir runs --price 2.5 --serve --port 7100'"
-    assert told in capsys.readouterr().err
+    proposed = "ssh -t -L 7100:127.0.0.1:7100 box 'ranks watch mine --runs-dir runs --price 2.5 --serve --port 7100'"
+    assert proposed in capsys.readouterr().err
     argv = [sys.executable, "-m", "ranks", "watch", "mine", "--runs-dir", str(folder.parent), "--serve", "--port", "0"]
     for number, code in ((signal.SIGINT, 0), (signal.SIGTERM, 143)):
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -16,8 +16,6 @@ LABEL_START_NODES = 1000
 """What it costs Stockfish to forget everything before a position, in nodes of our engine: 1.4 ms."""
 LABEL_NODES_AT_DEPTH_0, GROWTH = 10, 2
 """Stockfish 15.1 needs about 10 x 2^depth nodes for a position: 2,700 at depth 8, 10,400 at depth 10."""
-
-
 PASS_NODES, MULTIPLICATIONS_OF_A_NODE = 800, 10_000
 """What a simulation with its forward pass costs on one core, in nodes of our engine of 1.4 us: the calls, and the
 multiplications. Measured on a busy core: 6.9 ms for the default cnn, 6.4 ms for the default resnet, 1.3 ms for a cnn of

@@ -89,8 +89,9 @@ def picture_of(clips: ClipConfig, store: Path | None) -> Picture:
     listed = None if store is None else StoreList.read(store)
     if listed is None:
         return Picture(size)
-    if listed.picture.size != size:
-        found = "frames of {} x {} pixels".format(*listed.picture.size or (0, 0))
+    height, width = listed.picture.size or size
+    if (height, width) != size:
+        found = f"frames of {height} x {width} pixels"
         raise UserError(f"the store {store}", found, f"cache with --size {clips.size}, or give another --clips.size")
     return listed.picture
 
