@@ -98,6 +98,7 @@ def test_a_net_that_waits_for_the_device_plays_without_graphs_after_one_warning(
         found = [source.play(net, iteration) for iteration in range(2)]
     assert [e["text"] for e in events if e["event"] == "warning"] == [e["text"] for e in events][:1]
     assert "cannot be captured as a CUDA graph" in events[0]["text"]
+    assert torch.rand(3, device="cuda:0").isfinite().all(), "the generator of the device works as before"
     with single_rank("cuda:0", exact=True, shards=2) as world:
         source = selfplay(world, CONNECT_FOUR, cuda_graph=False)
         for iteration, games in enumerate(found):

@@ -52,6 +52,8 @@ class EvaluationGraphs:
                     evaluate()
             torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        before = generator.clone_state()
         try:
             # Graphs run one after the other, so they share memory. Other threads (NCCL's) may go on calling CUDA.
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
@@ -59,6 +61,7 @@ class EvaluationGraphs:
         except RuntimeError as error:
             self._can_capture = False
             self._graphs.clear()
+            generator.graphsafe_set_state(before)  # a failed capture leaves it captured: no dropout, no torch.rand
             cause = str(error.__context__ or error).splitlines()[0]  # the end of a failed capture fails too
             self._warn(f"the net cannot be captured as a CUDA graph, so its kernels are launched one by one: {cause}")
             return

@@ -5,13 +5,15 @@ Legend: B clips, T frames, H height, W width, C channels.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 Size: TypeAlias = tuple[int, int, int]
+Activation: TypeAlias = Literal["none", "relu", "silu"]
 CHANNELS_PER_GROUP = 8
 STEM_FRAMES = 5
 """Frames that the first convolution sees at once."""
@@ -27,14 +29,31 @@ def grey_and_motion(clips_BTHW: Tensor) -> Tensor:
     centred = clips_BTHW - clips_BTHW.mean((1, 2, 3), keepdim=True)
     deviation = centred.square().mean((1, 2, 3), keepdim=True).sqrt()
     grey = centred / (deviation + LEAST_CONTRAST)
-    return torch.stack([grey, MOTION_GAIN * (grey - grey.mean(1, keepdim=True))], 1)
+    motion = torch.add(-MOTION_GAIN * grey.mean(1, keepdim=True), grey, alpha=MOTION_GAIN)  # one kernel
+    return torch.stack([grey, motion], 1)
 
 
-def group_norm(channels: int) -> nn.GroupNorm:
-    """Group norm with 8 channels in a group (Wu & He 2018, arXiv 1803.08494). Its statistics are those of one clip, so
-    a result depends on no other clip of the batch."""
-    groups = channels // CHANNELS_PER_GROUP if channels % CHANNELS_PER_GROUP == 0 else 1
-    return nn.GroupNorm(groups, channels)
+class ClipNorm(nn.GroupNorm):
+    """Group norm with 8 channels in a group (Wu & He 2018, arXiv 1803.08494), then an optional sum and an activation.
+
+    Its statistics are those of one clip, so a result depends on no other clip of the batch. `fused`: a kernel that does
+    all of it at once (layout.py).
+    """
+
+    fused: Callable[..., Tensor] | None = None
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels // CHANNELS_PER_GROUP if channels % CHANNELS_PER_GROUP == 0 else 1, channels)
+
+    def forward(self, input: Tensor, activation: Activation = "none", add: Tensor | None = None) -> Tensor:
+        if self.fused is not None:
+            return self.fused(input, add, self.weight, self.bias, self.num_groups, self.eps, activation)
+        x = super().forward(input)
+        if add is not None:
+            x = x + add
+        if activation == "none":
+            return x
+        return torch.relu(x) if activation == "relu" else F.silu(x)
 
 
 class VideoConv3d(nn.Conv3d):
@@ -59,6 +78,41 @@ class VideoConv3d(nn.Conv3d):
         return F.conv3d(input, weight, None, stride, padding, 1, groups)
 
 
+class StemConv(VideoConv3d):
+    """A convolution of few channels, whose kernel is 2s - 1 wide for a stride of s in space.
+
+    `space_to_depth`: s x s neighbouring pixels become channels of one, and the kernel is two of those wide. The result
+    is the same. cuDNN has a slow kernel for two channels, and a fast one for eight or more.
+    """
+
+    space_to_depth = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        (frames, *strides), (padding, _, _), _ = self.numbers
+        if not self.space_to_depth or min(strides) == 1:
+            return super().forward(input)
+        if torch.is_autocast_enabled(input.device.type):  # what is copied next is smaller then
+            input = input.to(torch.get_autocast_dtype(input.device.type))
+        weight = space_to_depth(F.pad(self.weight, (0, 1, 0, 1)), strides)
+        return F.conv3d(
+            space_to_depth(_with_edges(input, strides), strides), weight, None, (frames, 1, 1), (padding, 0, 0)
+        )
+
+
+def space_to_depth(x_BCTHW: Tensor, strides: Sequence[int]) -> Tensor:
+    """[B, C * s * r, T, H / s, W / r], in channels_last_3d: the pixels of each s x r rectangle as channels of one."""
+    rows, columns = strides
+    split = x_BCTHW.unflatten(4, (-1, columns)).unflatten(3, (-1, rows)).permute(0, 2, 3, 5, 1, 4, 6)
+    return split.flatten(4).permute(0, 4, 1, 2, 3)
+
+
+def _with_edges(x_BCTHW: Tensor, strides: Sequence[int]) -> Tensor:
+    """Clips with the zeros around them that the stem's convolution sees, a whole number of strides wide."""
+    (height, width), (rows, columns) = x_BCTHW.shape[3:], strides
+    below, right = (-size % step + 1 for size, step in ((height, rows), (width, columns)))
+    return F.pad(x_BCTHW, (columns - 1, right, rows - 1, below))
+
+
 class VideoStem(nn.Module):
     """The first convolution, in space and time together: with two channels, a factored one saves nothing."""
 
@@ -67,11 +121,11 @@ class VideoStem(nn.Module):
         space = [2 * step - 1 if step > 1 else 3 for step in stride[1:]]
         kernel = (STEM_FRAMES, space[0], space[1])
         padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
-        self.conv = VideoConv3d(2, width, kernel, stride, padding)
-        self.norm = group_norm(width)
+        self.conv = StemConv(2, width, kernel, stride, padding)
+        self.norm = ClipNorm(width)
 
     def forward(self, x_B2THW: Tensor) -> Tensor:
-        return torch.relu(self.norm(self.conv(x_B2THW)))
+        return self.norm(self.conv(x_B2THW), "relu")
 
 
 class CentreClassifier(nn.Module):

@@ -1,21 +1,25 @@
 """The faster memory layout of a network's activations, measured at the start of a training.
 
-Convolutions in channels_last_3d are faster on some devices and slower on others, and group norm may copy. The layout
-changes the rounding of a result, so with --exact or --deterministic it is always contiguous: a
-resume measures again, and may find another.
+Convolutions in channels_last_3d are faster on some devices and slower on others. PyTorch's group norm copies there, so
+on CUDA a kernel of ours takes its place (fused_norm.py), where Triton is installed. The layout changes the rounding of a
+result, so with --exact or --deterministic it is always contiguous: a resume measures again, and may find another.
 """
 
 from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 
 import torch
+from torch import Tensor
 
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
 from ranks.workloads.video_behavior.config import ClipConfig
-from ranks.workloads.video_behavior.net.layers import VideoConv3d
+from ranks.workloads.video_behavior.net.layers import ClipNorm, StemConv, VideoConv3d
 from ranks.workloads.video_behavior.net.nets import VideoNet
 
 REPEATS = 3
@@ -33,12 +37,13 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
         return "activations are contiguous"
     clips_BTHW = torch.rand(max(1, min(batch, MAX_CLIPS)), clips.frames, clips.size, clips.size, device=world.device)
     seconds: dict[bool, float] = {}
-    measured = copy.deepcopy(net).to(world.device)
+    measured, fused = copy.deepcopy(net).to(world.device), fused_norm_for(world)
+    on_cuda = world.device.type == "cuda"
     for channels_last in (False, True):
-        set_channels_last(measured, channels_last)
+        set_channels_last(measured, channels_last, fused, space_to_depth=on_cuda)
         seconds[channels_last] = min(_pass_s(measured, clips_BTHW, world) for _ in range(REPEATS))
     faster = bool(world.comm.gather_objects(seconds[True] < seconds[False])[0])
-    set_channels_last(net, faster)
+    set_channels_last(net, faster, fused, space_to_depth=on_cuda)
     rates = {
         name: len(clips_BTHW) / seconds[layout] for name, layout in (("contiguous", False), ("channels last", True))
     }
@@ -46,11 +51,27 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
     return f"activations are {'channels last' if faster else 'contiguous'}: {found} forwards and backwards"
 
 
-def set_channels_last(net: VideoNet, channels_last: bool) -> None:
-    """Set the layout of all convolutions."""
+def fused_norm_for(world: World) -> Callable[..., Tensor] | None:
+    """The kernel of group norm for activations in channels_last_3d, where it can run."""
+    if world.device.type != "cuda" or world.config.precision == "fp64" or find_spec("triton") is None:
+        return None
+    return import_module("ranks.workloads.video_behavior.net.fused_norm").fused_norm
+
+
+def set_channels_last(
+    net: VideoNet, channels_last: bool, fused: Callable[..., Tensor] | None = None, *, space_to_depth: bool = False
+) -> None:
+    """Set the layout of all convolutions. Where it is channels_last_3d: `fused` is the kernel of group norm, and
+    `space_to_depth` says how the stem is computed."""
     for module in net.modules():
         if isinstance(module, VideoConv3d):
             module.channels_last = channels_last
+        if isinstance(module, StemConv):
+            module.space_to_depth = channels_last and space_to_depth
+        if isinstance(module, ClipNorm):
+            width = module.num_channels // module.num_groups
+            is_power_of_two = width & (width - 1) == 0  # the kernel has no other groups
+            module.fused = fused if channels_last and is_power_of_two else None
 
 
 def _pass_s(net: VideoNet, clips_BTHW: torch.Tensor, world: World) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from ranks.workloads.video_behavior.net.layers import VideoConv3d, group_norm
+from ranks.workloads.video_behavior.net.layers import ClipNorm, VideoConv3d
 
 CHANNELS = (32, 64, 128, 256)
 HIDDEN = (512, 256)
@@ -33,7 +33,7 @@ class Mouse3DNet(nn.Module):
         channels = 1
         for number, out in enumerate(CHANNELS):
             layers.append(VideoConv3d(channels, out, (3, 3, 3), (1, 1, 1), (1, 1, 1)))
-            layers += [nn.BatchNorm3d(out) if norm == "batch" else group_norm(out), nn.ReLU()]
+            layers += [nn.BatchNorm3d(out) if norm == "batch" else ClipNorm(out), nn.ReLU()]
             layers.append(nn.MaxPool3d((2 if number else 1, 2, 2)))
             channels = out
         self.layers = nn.Sequential(*layers)

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from ranks.workloads.video_behavior.net.layers import (
     CentreClassifier,
+    ClipNorm,
     Size,
     VideoConv3d,
     VideoStem,
     grey_and_motion,
-    group_norm,
     pointwise,
     stage_strides,
 )
@@ -33,17 +32,17 @@ class R2Plus1DBlock(nn.Module):
         super().__init__()
         space, time = (1, stride[1], stride[2]), (stride[0], 1, 1)
         self.space = VideoConv3d(channels, out_channels, (1, 3, 3), space, (0, 1, 1))
-        self.space_norm = group_norm(out_channels)
+        self.space_norm = ClipNorm(out_channels)
         self.time = VideoConv3d(out_channels, out_channels, (3, 1, 1), time, (1, 0, 0))
-        self.time_norm = group_norm(out_channels)
+        self.time_norm = ClipNorm(out_channels)
         nn.init.zeros_(self.time_norm.weight)  # a block begins as the identity
         same = channels == out_channels and max(stride) == 1
         shortcut = pointwise(channels, out_channels, stride)
-        self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, group_norm(out_channels))
+        self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, ClipNorm(out_channels))
 
     def forward(self, x_BCTHW: Tensor) -> Tensor:
-        hidden = torch.relu(self.space_norm(self.space(x_BCTHW)))
-        return torch.relu(self.shortcut(x_BCTHW) + self.time_norm(self.time(hidden)))
+        hidden = self.space_norm(self.space(x_BCTHW), "relu")
+        return self.time_norm(self.time(hidden), "relu", add=self.shortcut(x_BCTHW))
 
 
 class R2Plus1DNet(nn.Module):

@@ -16,11 +16,11 @@ from torch.nn import functional as F
 
 from ranks.workloads.video_behavior.net.layers import (
     CentreClassifier,
+    ClipNorm,
     Size,
     VideoConv3d,
     VideoStem,
     grey_and_motion,
-    group_norm,
     pointwise,
     stage_strides,
 )
@@ -43,24 +43,24 @@ class X3DBlock(nn.Module):
         super().__init__()
         inner = expanded(out_channels)
         self.expand = pointwise(channels, inner)
-        self.expand_norm = group_norm(inner)
+        self.expand_norm = ClipNorm(inner)
         self.depthwise = VideoConv3d(inner, inner, (3, 3, 3), stride, (1, 1, 1), groups=inner)
-        self.depthwise_norm = group_norm(inner)
+        self.depthwise_norm = ClipNorm(inner)
         self.squeeze = nn.Linear(inner, max(8, inner // SQUEEZE))
         self.excite = nn.Linear(self.squeeze.out_features, inner)
         self.project = pointwise(inner, out_channels)
-        self.project_norm = group_norm(out_channels)
+        self.project_norm = ClipNorm(out_channels)
         nn.init.zeros_(self.project_norm.weight)  # a block begins as the identity
         same = channels == out_channels and max(stride) == 1
         shortcut = pointwise(channels, out_channels, stride)
-        self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, group_norm(out_channels))
+        self.shortcut = nn.Identity() if same else nn.Sequential(shortcut, ClipNorm(out_channels))
 
     def forward(self, x_BCTHW: Tensor) -> Tensor:
-        x = F.silu(self.expand_norm(self.expand(x_BCTHW)))
+        x = self.expand_norm(self.expand(x_BCTHW), "silu")
         x = self.depthwise_norm(self.depthwise(x))
         weight_BE = torch.sigmoid(self.excite(torch.relu(self.squeeze(x.mean((2, 3, 4))))))
         x = F.silu(x * weight_BE[:, :, None, None, None])
-        return torch.relu(self.shortcut(x_BCTHW) + self.project_norm(self.project(x)))
+        return self.project_norm(self.project(x), "relu", add=self.shortcut(x_BCTHW))
 
 
 class X3DNet(nn.Module):
@@ -91,7 +91,7 @@ class X3DNet(nn.Module):
                 channels = out
         self.stages = nn.Sequential(*stages)
         inner = expanded(channels)
-        self.head = nn.Sequential(pointwise(channels, inner), group_norm(inner), nn.ReLU())
+        self.head = nn.Sequential(pointwise(channels, inner), ClipNorm(inner), nn.ReLU())
         self.classifier = CentreClassifier(inner, len(classes))
 
     def forward(self, clips_BTHW: Tensor) -> Tensor:
