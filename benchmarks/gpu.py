@@ -18,7 +18,7 @@ gpu_parts:
   extrapolated).
 - selfplay.py: self-play of chess: evaluations/s by batch of four nets, plies/s end to end, busy
   share. With and without CUDA graphs.
-- video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory,
+- video.py: updates of video-behavior from a store on the device: clips/s at 17 x 256 x 256 by batch, memory, kernels,
   bytes of a clip, share of the copy bandwidth.
 - value.py: updates of chess-value from a window of mapped files: positions/s of nnue, cnn and resnet by batch, of
   the device and of the host alone, memory; a cycle of `ranks train`.

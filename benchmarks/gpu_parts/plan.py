@@ -40,11 +40,6 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
         sizes = {"clip": [17, 256], "batches": [128, 256, 512, 1024], "frames": 4096}
         small = {"clip": [9, 32], "batches": [4, 8], "frames": 256}
         add(f"video {name}", "video:clip_updates", precision=fastest, net=net, **(sizes if gpu else small))
-    for name in ("r2plus1d-s", "x3d-s"):
-        sizes = (
-            {"clip": [17, 256], "batch": 128, "frames": 4096} if gpu else {"clip": [9, 32], "batch": 4, "frames": 256}
-        )
-        add(f"work of a video update, {name}", "video:clip_work", precision=fastest, net=VIDEO_NETS[name], **sizes)
     for name, (large, small_batches) in VALUE_BATCHES.items():
         for precision in ("bf16", "fp32") if gpu and name == "nnue" else (fastest,):
             sizes = {"batches": large if gpu else small_batches, "positions": 4_000_000 if gpu else 400_000}

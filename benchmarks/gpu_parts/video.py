@@ -9,6 +9,7 @@ Legend: N frames, H height, W width, C classes, B clips, T frames of a clip.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpu_parts.device import work
+from gpu_parts.device import work as kernel_times
 from gpu_parts.updates import wait
 from ranks import Learner, Loss, RunConfig, World
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
@@ -77,16 +78,23 @@ def random_frames(num_frames: int, size: int) -> LabelledFrames:
 def clip_updates(
     device: str, precision: str, net: dict[str, Any], clip: list[int], batches: list[int], frames: int
 ) -> dict[str, Any]:
-    """Clips/s of whole updates by batch. `net`: settings of the network. `clip`: frames and pixels of a side."""
+    """Clips/s of whole updates by batch, and of the first batch the longest kernels. `net`: settings of the network.
+    `clip`: frames and pixels of a side."""
     cfg = replace(Config(), clips=ClipConfig(clip[0], size=clip[1]), net=VideoNetConfig(**net))
     data = random_frames(frames, clip[1])
     world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="video")
     copy_bytes_per_s = copy_bandwidth(world.device)
     work = work_of_clip(make_net(cfg, CLASSES), clip, DTYPES[precision])
-    found: dict[str, Any] = {"work_of_a_clip": work, "copy_bytes_per_s": copy_bytes_per_s, "batches": {}}
+    network = make_net(cfg, CLASSES)
+    layout = choose_layout(network, cfg.clips, batches[0], world)
+    found: dict[str, Any] = {
+        "layout": layout, "work_of_a_clip": work, "copy_bytes_per_s": copy_bytes_per_s, "batches": {},
+    }  # fmt: skip
     for batch in batches:
+        of_batch = replace(cfg, global_batch=batch, epoch_clips=batch * 100)
         try:
-            clips_per_s, peak_bytes = measured(replace(cfg, global_batch=batch, epoch_clips=batch * 100), data, world)
+            updates = ClipUpdates(of_batch, copy.deepcopy(network), data, world)
+            clips_per_s, peak_bytes = measured(updates, batch, world)
         except torch.OutOfMemoryError:
             found["batches"][batch] = {"out_of_memory": True}
             continue
@@ -96,16 +104,16 @@ def clip_updates(
             "flop_per_s": clips_per_s * work["training_flop"],
             "share_of_copy_bandwidth": clips_per_s * work["training_bytes"] / copy_bytes_per_s,
         }
+        if batch == batches[0]:
+            found["kernels"] = {**kernel_times(updates.update_now, world.device, times=2), "clips": batch}
     return found
 
 
 class ClipUpdates:
     """Updates of one batch size."""
 
-    def __init__(self, cfg: Config, data: LabelledFrames, world: World) -> None:
-        cutter = ClipCutter(data, cfg.clips, world.device)
-        self.world, self.clips, network = world, ClipStream(cutter, cfg, world), make_net(cfg, CLASSES)
-        self.layout = choose_layout(network, cfg.clips, cfg.global_batch, world)
+    def __init__(self, cfg: Config, network: VideoNet, data: LabelledFrames, world: World) -> None:
+        self.world, self.clips = world, ClipStream(ClipCutter(data, cfg.clips, world.device), cfg, world)
         self.learner = Learner(network, cfg.optim, world, global_batch=cfg.global_batch, updates=10_000)
         self.settings = BehaviorLossSettings.of(self.clips.balance, len(CLASSES), data.multi, world.device)
         self.iteration = 0
@@ -117,6 +125,11 @@ class ClipUpdates:
         self.learner.step(self.loss, self.clips.at(self.iteration))
         self.iteration += 1
 
+    def update_now(self) -> None:
+        """One update, and wait for it."""
+        self.update()
+        self.learner.drain()
+
     def seconds_of(self, count: int) -> float:
         """Of one update, as a mean over `count`."""
         begun = time.perf_counter()
@@ -127,9 +140,8 @@ class ClipUpdates:
         return (time.perf_counter() - begun) / count
 
 
-def measured(cfg: Config, data: LabelledFrames, world: World) -> tuple[float, int]:
+def measured(updates: ClipUpdates, batch: int, world: World) -> tuple[float, int]:
     """Clips/s of the updates of one batch size, and the peak memory."""
-    updates = ClipUpdates(cfg, data, world)
     updates.seconds_of(WARM_UP)
     if world.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -137,22 +149,7 @@ def measured(cfg: Config, data: LabelledFrames, world: World) -> tuple[float, in
     more = int(MEASURED_S / update_s) - LEAST_UPDATES
     if more > 0:
         update_s = updates.seconds_of(more)
-    return cfg.global_batch / update_s, peak_memory_bytes(world.device)
-
-
-def clip_work(
-    device: str, precision: str, net: dict[str, Any], clip: list[int], batch: int, frames: int
-) -> dict[str, Any]:
-    """Of one update: launches, how long the device works, and its longest kernels."""
-    cfg = replace(Config(), clips=ClipConfig(clip[0], size=clip[1]), net=VideoNetConfig(**net), global_batch=batch)
-    world = World.join(RunConfig(precision=precision, threads=THREADS), device=device, workload="video")
-    updates = ClipUpdates(replace(cfg, epoch_clips=batch * 100), random_frames(frames, clip[1]), world)
-
-    def do() -> None:
-        updates.update()
-        updates.learner.drain()
-
-    return {**work(do, world.device, times=2), "layout": str(updates.layout), "clips": batch}
+    return batch / update_s, peak_memory_bytes(world.device)
 
 
 def copy_bandwidth(device: torch.device) -> float:

@@ -36,9 +36,9 @@ def results_of(norm: ClipNorm, x: Tensor, add: Tensor | None, activation: Activa
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
-    "activation, has_sum", [("none", False), ("relu", False), ("silu", False), ("none", True), ("relu", True)]
+    ("activation", "has_sum"), [("none", False), ("relu", False), ("silu", False), ("none", True), ("relu", True)]
 )
-@pytest.mark.parametrize("channels, sizes", [(24, (5, 9, 11)), (4, (3, 5, 5)), (56, (1, 3, 2)), (8, (4, 64, 80))])
+@pytest.mark.parametrize(("channels", "sizes"), [(24, (5, 9, 11)), (4, (3, 5, 5)), (56, (1, 3, 2)), (8, (4, 64, 80))])
 def test_it_gives_what_plain_torch_gives(
     channels: int, sizes: tuple[int, int, int], activation: Activation, has_sum: bool, dtype: torch.dtype
 ) -> None:

@@ -28,7 +28,8 @@ from ranks.workloads.video_behavior.net.layers import Activation
 
 CHUNK = 1 << 14
 """Values of a chunk, about."""
-MAX_CHUNKS = 64
+MAX_CHUNKS, FEW_CHUNKS = 64, 8
+"""Of a clip. Kernels are compiled for these two numbers only."""
 TILE = 4096
 """Values that a program holds at once."""
 ACTIVATIONS: dict[Activation, int] = {"none": 0, "relu": 1, "silu": 2}
@@ -87,8 +88,8 @@ def norm_apply(
     CHANNELS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, CHUNKS: tl.constexpr,
     ACTIVATION: tl.constexpr, ADD: tl.constexpr,
 ):  # fmt: skip
-    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of each clip, float32[B, 2, C]:
-    mean and 1 / deviation of the group of a channel."""
+    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of a clip, float32[B, 2, C]: mean
+    and 1 / deviation of the group of a channel."""
     clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
     sum_C, square_C = of_chunks(sums, clip, tl.num_programs(1), C, c, CHUNKS)
@@ -204,7 +205,7 @@ class Sizes(NamedTuple):
         chunks = min(MAX_CHUNKS, max(1, positions * channels // CHUNK))
         rows = triton.cdiv(triton.cdiv(positions, chunks), tile) * tile
         chunks = triton.cdiv(positions, rows)
-        return cls(positions, rows, chunks, slots, tile, triton.next_power_of_2(chunks))
+        return cls(positions, rows, chunks, slots, tile, FEW_CHUNKS if chunks <= FEW_CHUNKS else MAX_CHUNKS)
 
 
 def channels_last(x_BCTHW: Tensor) -> Tensor:

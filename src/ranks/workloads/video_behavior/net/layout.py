@@ -1,8 +1,8 @@
 """The faster memory layout of a network's activations, measured at the start of a training.
 
 Convolutions in channels_last_3d are faster on some devices and slower on others. PyTorch's group norm copies there, so
-on CUDA a kernel of ours takes its place (fused_norm.py), where Triton is installed. The layout changes the rounding of a
-result, so with --exact or --deterministic it is always contiguous: a resume measures again, and may find another.
+on CUDA a kernel of ours takes its place (fused_norm.py), where Triton is installed. The layout changes the rounding of
+a result, so with --exact or --deterministic it is always contiguous: a resume measures again, and may find another.
 """
 
 from __future__ import annotations
