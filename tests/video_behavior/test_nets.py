@@ -10,17 +10,16 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ranks import RunConfig, UserError
+from ranks import UserError
 from ranks.engine.export.export import export_model
 from ranks.onnx_export.layout import examples_of, layout_of
 from ranks.onnx_export.write import write_onnx
 from ranks.workloads.video_behavior.config import PRESETS, ClipConfig, Config, VideoNetConfig
 from ranks.workloads.video_behavior.net.examples import example_inputs
 from ranks.workloads.video_behavior.net.layers import grey_and_motion
-from ranks.workloads.video_behavior.net.layout import choose_layout, set_channels_last
 from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 from tests.engine.plain_torch import value_of
-from tests.video_behavior.example_frames import SMALL, world_of
+from tests.video_behavior.example_frames import SMALL
 
 CLASSES = ("rest", "active", "walk", "lick", "shake", "withdraw")
 TINY = {
@@ -83,15 +82,6 @@ def test_a_clip_does_not_change_the_logits_of_another(name: str) -> None:
     torch.testing.assert_close(model(clips_BTHW)[:1], model(clips_BTHW[:1]))
 
 
-@pytest.mark.parametrize("name", ["r2plus1d-s", "x3d-s", "mouse3d"])
-def test_both_layouts_give_the_same_logits(name: str) -> None:
-    model = net(TINY[name]).eval()
-    clips_BTHW = torch.rand(2, 17, 32, 32)
-    expected = model(clips_BTHW)
-    set_channels_last(model, True)
-    torch.testing.assert_close(model(clips_BTHW), expected, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("name", ["x3d-s", "mouse3d"])
 def test_an_export_needs_torch_alone(name: str, tmp_path: Path) -> None:
     model = net(TINY[name]).eval()
@@ -124,11 +114,3 @@ def test_wrong_sizes_are_refused() -> None:
     for make in wrong:
         with pytest.raises(UserError):
             make()
-
-
-@pytest.mark.parametrize("config", [RunConfig(exact=True), RunConfig(deterministic=True)])
-def test_no_layout_is_measured_where_a_resume_must_give_the_same_bits(config: RunConfig) -> None:
-    """A resume may measure another one than the start. It would round otherwise."""
-    net = make_net(SMALL, CLASSES)
-    assert "no layout is measured" in choose_layout(net, SMALL.clips, 4, world_of(config=config))
-    assert not any(getattr(module, "channels_last", False) for module in net.modules())

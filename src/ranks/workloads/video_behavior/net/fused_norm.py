@@ -88,8 +88,8 @@ def norm_apply(
     CHANNELS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, CHUNKS: tl.constexpr,
     ACTIVATION: tl.constexpr, ADD: tl.constexpr,
 ):  # fmt: skip
-    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of a clip, float32[B, 2, C]: mean
-    and 1 / deviation of the group of a channel."""
+    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of a clip, float32[B, 2, C]:
+    mean and 1 / deviation of the group of a channel."""
     clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
     sum_C, square_C = of_chunks(sums, clip, tl.num_programs(1), C, c, CHUNKS)
@@ -187,7 +187,7 @@ def norm_grad_apply(
         tl.store(x_grad + at, dx.to(x_grad.dtype.element_ty), mask=inside)
 
 
-class Sizes(NamedTuple):
+class Division(NamedTuple):
     """How a clip is divided. `channels` and `chunk_slots` are powers of two."""
 
     positions: int
@@ -198,7 +198,7 @@ class Sizes(NamedTuple):
     chunk_slots: int
 
     @classmethod
-    def of(cls, x_BCTHW: Tensor) -> Sizes:
+    def of(cls, x_BCTHW: Tensor) -> Division:
         positions, channels = x_BCTHW[0, 0].numel(), x_BCTHW.shape[1]
         slots = triton.next_power_of_2(channels)
         tile = max(1, TILE // slots)
@@ -224,7 +224,7 @@ class FusedNorm(torch.autograd.Function):
         x_BCTHW = channels_last(x_BCTHW)
         added_BCTHW = x_BCTHW if add_BCTHW is None else channels_last(add_BCTHW)
         y_BCTHW = torch.empty_like(x_BCTHW)
-        size, (clips, channels) = Sizes.of(x_BCTHW), x_BCTHW.shape[:2]
+        size, (clips, channels) = Division.of(x_BCTHW), x_BCTHW.shape[:2]
         sums_BK2C = x_BCTHW.new_empty((clips, size.chunks, 2, channels), dtype=torch.float32)
         moments_B2C = x_BCTHW.new_empty((clips, 2, channels), dtype=torch.float32)
         grid, width = (clips, size.chunks), channels // groups
@@ -248,7 +248,7 @@ class FusedNorm(torch.autograd.Function):
         width, activation, add_dtype = ctx.settings
         grad_BCTHW, x_grad_BCTHW = channels_last(grad_outputs[0]), torch.empty_like(x_BCTHW)
         add_grad_BCTHW = None if add_dtype is None else torch.empty_like(x_BCTHW, dtype=add_dtype)
-        size, (clips, channels) = Sizes.of(x_BCTHW), x_BCTHW.shape[:2]
+        size, (clips, channels) = Division.of(x_BCTHW), x_BCTHW.shape[:2]
         sums_BK2C = x_BCTHW.new_empty((clips, size.chunks, 2, channels), dtype=torch.float32)
         affine_grad_B2C = torch.empty_like(moments_B2C)
         grid, has_sum = (clips, size.chunks), add_grad_BCTHW is not None
