@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 from measure import RESULTS, origin
 from network_jobs.jobs import NetworkJob, draw
-from network_jobs.judge import JobFact, judge
+from network_jobs.judge import JobFact, judge, ledger
 from network_jobs.network import Network
 
 from ranks.cli.forecasting.child import TraceRequest
@@ -120,7 +120,9 @@ class Result:
 
     def write(self) -> None:
         temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
+        # a line for each entry of the file: all traces with indents would be four times as long
+        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self.content.items())
+        temporary.write_text(f"{{{lines}}}\n", encoding="utf-8")
         temporary.replace(self.path)
 
 
@@ -171,6 +173,7 @@ def print_judgement(result: Result) -> None:
         if part:
             found = result.content.setdefault("judgement", {})[name] = judge(part)
             shown = {key: value for key, value in found.items() if key != "choices"}
+            result.content.setdefault("ledger", {})[name] = ledger(part)
             print(f"{name}: {json.dumps(shown, indent=1)}")
 
 

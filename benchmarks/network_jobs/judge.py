@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,21 +40,44 @@ class JobFact:
 def judge(facts: Sequence[JobFact]) -> dict[str, Any]:
     """The figures of all configurations whose cores were free enough."""
     kept = [fact for fact in facts if fact.cpu <= BUSY]
-    errors = sorted(abs(fact.error) for fact in kept)
     choices = list(_choices(kept))
     return {
-        "configurations": len(facts),
+        "measured": len(facts),
         "thrown_out": len(facts) - len(kept),
-        "median_error": statistics.median(errors),
-        "p90_error": errors[max(0, round(0.9 * len(errors)) - 1)],
-        "mean_error_by_ranks": {
-            n: statistics.fmean(f.error for f in kept if f.num_ranks == n) for n in sorted({f.num_ranks for f in kept})
-        },
-        "within_interval": sum(fact.is_within for fact in kept) / len(kept),
+        **_errors(kept),
+        "by_ranks": {n: _errors([f for f in kept if f.num_ranks == n]) for n in sorted({f.num_ranks for f in kept})},
         "jobs": len(choices),
         "right_fastest": sum(choice["fastest"] <= CLOSE for choice in choices),
         "right_cheapest": sum(choice["cheapest"] <= CLOSE for choice in choices),
         "choices": choices,
+    }
+
+
+def ledger(facts: Sequence[JobFact]) -> list[dict[str, Any]]:
+    """Each forecast beside its fact."""
+    return [
+        {
+            "job": fact.job.number,
+            "ranks": fact.num_ranks,
+            "forecast_s": [fact.forecast_s.low, fact.forecast_s.middle, fact.forecast_s.high],
+            "fact_s": fact.fact_s,
+            "error": fact.error,
+            "is_within": fact.is_within,
+            "cpu": fact.cpu,
+        }
+        for fact in facts
+    ]
+
+
+def _errors(facts: Sequence[JobFact]) -> dict[str, Any]:
+    """How far the forecasts of some configurations are from their facts."""
+    errors = sorted(abs(fact.error) for fact in facts)
+    return {
+        "configurations": len(facts),
+        "median_error": statistics.median(errors),
+        "p90_error": errors[max(0, math.ceil(0.9 * len(errors)) - 1)],
+        "mean_error": statistics.fmean(fact.error for fact in facts),
+        "within_interval": sum(fact.is_within for fact in facts) / len(facts),
     }
 
 

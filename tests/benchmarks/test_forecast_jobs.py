@@ -46,7 +46,7 @@ def test_errors_and_intervals(jobs: Any) -> None:
     assert found["thrown_out"] == 1  # it says nothing of the forecast
     assert found["median_error"] == pytest.approx(0.1)
     assert found["within_interval"] == pytest.approx(2 / 3)
-    assert found["mean_error_by_ranks"] == pytest.approx({1: 0.0, 2: 0.1, 4: 0.2})
+    assert {n: of["mean_error"] for n, of in found["by_ranks"].items()} == pytest.approx({1: 0.0, 2: 0.1, 4: 0.2})
 
 
 def test_a_wrong_choice_costs_what_the_best_one_would_have_saved(jobs: Any) -> None:
