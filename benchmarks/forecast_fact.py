@@ -1,11 +1,12 @@
 """Forecasts of whole runs on one and two ranks, and the runs that follow them: the table of the README.
 
-    python benchmarks/forecast_fact.py [--workload graph-coloring] [--train="--preset demo --threads 1"]
-        [--iterations 100] [--ranks 1,2] [--repeats 3] [--result FILE]           about ten minutes, on quiet cores
+    python benchmarks/forecast_fact.py [--workloads graph-coloring,stock-trading] [--repeats 2] [--result FILE]
+    python benchmarks/forecast_fact.py --workloads ./my_task.py --train="--batch 64" --iterations 100
 
-It runs what a user runs, in an empty folder of runs: `ranks forecast WORKLOAD --ranks 1,2`, then `ranks train WORKLOAD`
-for each number of ranks, then `ranks forecast --ledger`. Nothing is measured at two ranks before their forecast but the
-link. With --repeats the runs take turns (1, 2, 1, 2, ...). Each row keeps the load of the machine before its run: other
+About five minutes for a workload, on quiet cores. It runs what a user runs, in an empty folder of runs: `ranks forecast
+WORKLOAD --ranks 1,2`, then `ranks train WORKLOAD` for each number of ranks, then `ranks forecast --ledger`. Nothing is
+measured at two ranks before their forecast but the link. With --repeats the runs take turns (1, 2, 1, 2, ...). A start
+continues with the workloads that are missing in the result. Each run keeps the load of the machine before it: other
 programs make facts longer, so a table of a busy machine says nothing. `python benchmarks/figures.py` writes the table.
 """
 
@@ -26,6 +27,14 @@ from typing import Any
 from measure import RESULTS, environment, origin
 
 LIMIT_S = 3600.0
+SETTINGS: dict[str, tuple[str, int]] = {
+    "graph-coloring": ("--preset demo", 100),
+    "stock-trading": ("--preset demo", 40),
+    "video-behavior": ("--preset demo --eval-every 40", 80),
+    "chess-spiking": ("--preset demo --games-per-iteration 60 --slots 64 --eval-games 8 --eval-every 4", 4),
+    "chess-value": ("--preset demo", 3),
+}
+"""Flags of `ranks train` and iterations: runs of a minute or two on one core."""
 
 
 def ranks(*argv: str) -> str:
@@ -54,8 +63,9 @@ def measure(
                 ranks("train", workload, *train, *same, "--gpus=none", f"--ranks={num_ranks}", f"--name={name}")
                 print(f"{name}: done", flush=True)
         compared = json.loads(ranks("forecast", "--ledger", f"--runs-dir={folder}", "--json"))
+    if len(compared) < len(counts) * repeats:
+        raise RuntimeError(f"only {len(compared)} runs of {workload} have a forecast")
     return {
-        "workload": workload,
         "train": shlex.join(train),
         "iterations": iterations,
         "forecasts": forecast["forecasts"],
@@ -65,19 +75,25 @@ def measure(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", default="graph-coloring", help="a name, or the path of a file")
-    parser.add_argument("--train", default="--preset demo --threads 1", help="flags of ranks train")
-    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--workloads", default=",".join(SETTINGS), help="names, or the path of a file")
+    parser.add_argument("--train", help="flags of ranks train, where they are not those of this file")
+    parser.add_argument("--iterations", type=int)
     parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--result", type=Path, default=RESULTS / f"forecast_fact_{time.strftime('%Y-%m-%d')}.json")
-    asked, began = parser.parse_args(), origin()
+    asked = parser.parse_args()
     counts = [int(count) for count in asked.ranks.split(",")]
-    content = {"origin": began}
-    content |= measure(asked.workload, shlex.split(asked.train), counts, asked.iterations, asked.repeats)
-    if len(content["runs"]) < len(counts) * asked.repeats:
-        raise RuntimeError(f"only {len(content['runs'])} runs have a forecast")
-    asked.result.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    content: dict[str, Any] = {"origin": origin(), "workloads": {}}
+    if asked.result.exists():
+        content = json.loads(asked.result.read_text(encoding="utf-8"))
+    for workload in asked.workloads.split(","):
+        if workload in content["workloads"]:
+            continue
+        flags, iterations = SETTINGS.get(workload, ("", 100))
+        train = ["--threads=1", *shlex.split(asked.train if asked.train is not None else flags)]
+        found = measure(workload, train, counts, asked.iterations or iterations, asked.repeats)
+        content["workloads"][workload] = found
+        asked.result.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     from pages.hardware import forecast_table
 
     print("\n".join(forecast_table(content)), f"\n{asked.result}")

@@ -172,20 +172,23 @@ def forecast_and_fact(benchmarks: Path) -> Iterator[str]:
 
 
 def forecast_table(result: Result) -> Iterator[str]:
-    """Each number of ranks: what `ranks forecast` said before, and what its runs took."""
-    yield f"`ranks forecast {result['workload']}` and the runs after it, of {result['iterations']:,} iterations"
-    yield f"({machine(result)}, 1-minute load {load(result)}):"
-    heads = ["Ranks", "An iteration (90 %)", "In fact", "Error", "Whole run (90 %)", "In fact", "In the interval"]
+    """Each workload and number of ranks: what `ranks forecast` said before, and what the runs took."""
+    yield f"`ranks forecast` and the runs after it ({machine(result)}, one thread a rank):"
+    heads = ["Workload", "Ranks", "An iteration (90 %)", "In fact", "Error", "Whole run (90 %)", "In fact", "Held"]
     yield from ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for num_ranks in sorted({run["num_ranks"] for run in result["runs"]}):
-        runs = [run for run in result["runs"] if run["num_ranks"] == num_ranks]
-        each, whole = runs[0]["forecast_s"], runs[0]["forecast_run_s"]
-        fact_s = statistics.median(run["fact_s"] for run in runs)
-        took_s = statistics.median(run["fact_run_s"] for run in runs)
-        held = f"{sum(run['is_within'] for run in runs)} of {len(runs)}"
-        cells = [_between(each, 1000, "ms"), f"{_three(1000 * fact_s)} ms", f"{each['middle'] / fact_s - 1:+.1%}"]
-        cells += [_between(whole, 1, "s"), f"{_three(took_s)} s", held]
-        yield f"| {num_ranks} | {' | '.join(cells)} |"
+    for name, workload in result["workloads"].items():
+        for num_ranks in sorted({run["num_ranks"] for run in workload["runs"]}):
+            runs = [run for run in workload["runs"] if run["num_ranks"] == num_ranks]
+            each, whole = runs[0]["forecast_s"], runs[0]["forecast_run_s"]
+            factor, unit = (1000, "ms") if each["middle"] < 1 else (1, "s")
+            fact_s = statistics.median(run["fact_s"] for run in runs)
+            took_s = statistics.median(run["fact_run_s"] for run in runs)
+            held = f"{sum(run['is_within'] for run in runs)} of {len(runs)}"
+            cells = [name, str(num_ranks), _between(each, factor, unit), f"{_three(factor * fact_s)} {unit}"]
+            cells += [f"{each['middle'] / fact_s - 1:+.1%}", _between(whole, 1, "s"), f"{_three(took_s)} s", held]
+            yield f"| {' | '.join(cells)} |"
+    loads = [run["load"] for workload in result["workloads"].values() for run in workload["runs"]]
+    yield from ["", f"Held: runs in the interval of an iteration. Load before the runs: at most {max(loads):.1f}."]
 
 
 def _between(interval: dict[str, float], factor: float, unit: str) -> str:
@@ -219,8 +222,8 @@ def network_jobs(result: Result) -> Iterator[str]:
     ]
     yield "10 %, held in 84 to 96 %, and in 29 of 30 jobs a number of ranks that is the best one or costs at most 3 %"
     yield f"more. The fastest number was chosen in {of['right_fastest']} of {of['jobs']} jobs, the cheapest in"
-    yield f"{of['right_cheapest']}. {of['thrown_out']} of {of['measured']} runs took more than 70 % of the two cores that"
-    yield "all ranks share, and are left out. Nothing was changed after the tuned jobs."
+    yield f"{of['right_cheapest']}. {of['thrown_out']} of {of['measured']} runs took more than 70 % of the two cores"
+    yield "that all ranks share, and are left out. Nothing was changed after the tuned jobs."
     yield from [f"`{command(result)}`, {machine(result)}.", ""]
 
 
