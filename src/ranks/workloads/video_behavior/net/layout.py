@@ -10,18 +10,18 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
+from ranks.triton_kernels import load_kernels
 from ranks.workloads.video_behavior.config import ClipConfig
 from ranks.workloads.video_behavior.net.layers import ClipNorm, StemConv, VideoConv3d
 from ranks.workloads.video_behavior.net.nets import VideoNet
 
+KERNELS = "ranks.workloads.video_behavior.net.fused_norm"
 REPEATS = 3
 MAX_CLIPS = 16
 
@@ -52,10 +52,12 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
 
 
 def fused_norm_for(world: World) -> Callable[..., Tensor] | None:
-    """The kernel of group norm for activations in channels_last_3d, where it can run."""
-    if world.device.type != "cuda" or world.config.precision == "fp64" or find_spec("triton") is None:
+    """The kernel of group norm for activations in channels_last_3d, where it runs."""
+    if world.config.precision == "fp64":
         return None
-    return import_module("ranks.workloads.video_behavior.net.fused_norm").fused_norm
+    x, ones = torch.zeros(1, 8, 1, 1, 1, device=world.device), torch.ones(8, device=world.device)
+    kernels = load_kernels(KERNELS, world.device, lambda module: module.fused_norm(x, None, ones, ones, 1, 1.0, "none"))
+    return None if kernels is None else kernels.fused_norm
 
 
 def set_channels_last(
