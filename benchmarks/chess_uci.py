@@ -40,7 +40,7 @@ from ranks.chess.match.schedule import Participant, pair_tasks, play_pairs
 from ranks.chess.match.time_control import TimeControl
 from ranks.chess.players.player import Player
 from ranks.chess.uci.player import UciPlayer
-from tests.chess.uci_conversation import Listener, check_script, random_script
+from tests.chess.uci.uci_conversation import Listener, check_script, random_script
 
 SCRIPTS_PER_PROCESS = 10
 GAMES_PER_LINE = 10

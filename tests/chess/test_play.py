@@ -18,8 +18,7 @@ from ranks.chess.diagram import draw
 from ranks.chess.pgn import read_games
 from ranks.chess.players.player import Choice
 from ranks.errors import UserError
-
-from .faulty_players import Forfeits
+from tests.chess.faulty_players import Forfeits
 
 Typed = Callable[[str], str]
 

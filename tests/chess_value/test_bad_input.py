@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranks.cli.main import main
-
-from .label_engine import engine_command
+from tests.chess_value.labels.label_engine import engine_command
 
 FEN = "8/8/8/4k3/8/4K3/4P3/8 w - - 0 1"
 CASES: dict[str, tuple[str, str, list[str]]] = {

@@ -13,7 +13,7 @@ from ranks.chess.uci import player
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import Config, LabelConfig
 from ranks.workloads.chess_value.game_engines import GameEngines, find_game_engines
-from tests.chess_value.label_engine import engine_command
+from tests.chess_value.labels.label_engine import engine_command
 from tests.chess_value.tiny import CONFIG, run_config, train
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from ranks.cli.main import main
 from ranks.secrets import hide, is_secret_name
-
-from .conftest import HERE
+from tests.cli.conftest import HERE
 
 VARIABLES = [
     *("HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "RUNPOD_API_KEY"),

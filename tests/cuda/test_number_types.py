@@ -8,7 +8,7 @@ import pytest
 
 from ranks import RunConfig, World
 from tests.cuda.gpu import NEEDS_GPU
-from tests.engine.test_precision import (
+from tests.engine.distributed.test_precision import (
     test_a_recurrent_cell_of_any_model_stays_in_float32,
     test_a_recurrent_layer_of_any_model_stays_in_float32,
 )

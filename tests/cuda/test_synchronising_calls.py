@@ -9,7 +9,7 @@ import torch
 
 from ranks import Learner, RunConfig, World, stream
 from tests.cuda.gpu import NEEDS_GPU
-from tests.engine.test_no_sync import ITEMS, STEPS, Points, config, impatient_loss, learner_of, loss
+from tests.engine.update.test_no_sync import ITEMS, STEPS, Points, config, impatient_loss, learner_of, loss
 
 __all__ = ["config"]  # a fixture
 pytestmark = NEEDS_GPU

@@ -7,7 +7,7 @@ from pathlib import Path
 from ranks.workloads.video_behavior.annotations.read import parse_merge, read_annotations
 from ranks.workloads.video_behavior.study.study import read_dataset_csv
 from tests.fuzz.registry import Examples, parser, texts, written
-from tests.video_behavior import annotation_examples as examples
+from tests.video_behavior.annotations import annotation_examples as examples
 
 FORMATS = {
     "boris-events": texts(examples.NEW, examples.NEW.replace("\t", ","), examples.NEW_HEADER),

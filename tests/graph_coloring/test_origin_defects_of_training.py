@@ -30,7 +30,7 @@ from ranks.workloads.graph_coloring.data.dataset_folder import load
 from ranks.workloads.graph_coloring.net.device_graphs import DeviceGraphs
 from ranks.workloads.graph_coloring.net.model import GraphEncoder
 from tests.engine.group import run_ranks
-from tests.engine.test_no_sync import Reads
+from tests.engine.update.test_no_sync import Reads
 from tests.graph_coloring.batches import graphs_of
 from tests.graph_coloring.example_graphs import write_col
 from tests.graph_coloring.small_config import SMALL

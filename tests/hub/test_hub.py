@@ -17,7 +17,7 @@ import torch
 from ranks import RunConfig, World
 from ranks.cli.main import main
 from ranks.engine.export.load_export import load_export
-from tests.engine.test_export import flipped
+from tests.engine.export.test_export import flipped
 from tests.toys import images
 
 from .local_hub import TOKEN, LocalHub

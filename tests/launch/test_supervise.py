@@ -177,7 +177,7 @@ def test_one_of_several_ranks_that_exits_is_named_with_its_message(start: Any) -
 
 @pytest.mark.parametrize(("ranks", "read"), [(1, "typed"), (2, "")])
 def test_only_a_rank_without_others_reads_standard_input(start: Any, tmp_path: Path, ranks: int, read: str) -> None:
-    """From a file. `tests/cli/test_debugging.py` has a pipe to a rank that is forked."""
+    """From a file. `tests/cli/starting/test_debugging.py` has a pipe to a rank that is forked."""
     (tmp_path / "input").write_text("typed")
     with_input = ["sh", "-c", f'exec "$@" < {tmp_path / "input"}', "sh"]
     launcher = start("(folder / f'read{rank}').write_text(sys.stdin.read())\n", ranks=ranks, before=with_input)

@@ -1,7 +1,8 @@
 """`ranks prove same-run` on two toys, and on toys that are broken on purpose.
 
 The other proofs are commands (tests/README.md), L2 of the toy images too, and results of the long ones are committed
-in `results/`. That self-play has the same bits on any number of ranks is also tested by tests/cli/test_own_workload.py.
+in `results/`. That self-play has the same bits on any number of ranks is also tested by
+tests/cli/user_files/test_own_workload.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every kind of workload trains on a simulated device as on the CPU, and the host rarely waits for the device.
 
-Nothing here needs CUDA. `benchmarks/gpu.py` and tests/engine/test_no_sync.py are for a GPU.
+Nothing here needs CUDA. `benchmarks/gpu.py` and tests/engine/update/test_no_sync.py are for a GPU.
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule, read_
 from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing
 from ranks.workloads.video_behavior.training import train
 from ranks.workloads.video_behavior.video.decode import open_video
-
-from .example_frames import CLASSES, SMALL, example_frames, pixels_of
-from .videos import write_square
+from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames, pixels_of
+from tests.video_behavior.video.videos import write_square
 
 
 def trained_run(tmp_path: Path, multi: bool = False, classes: tuple[str, ...] = CLASSES) -> Path:

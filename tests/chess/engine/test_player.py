@@ -20,7 +20,7 @@ from ranks.chess.engine.transpositions import new_table
 from ranks.chess.players.player import Choice, Clock, Limits
 from ranks.chess.players.time_plan import time_plan
 from ranks.errors import UserError
-from tests.chess.uci_conversation import Conversation, check_script, random_script
+from tests.chess.uci.uci_conversation import Conversation, check_script, random_script
 
 SMALL = "engine:tables?Hash=1"
 

@@ -1,0 +1,159 @@
+"""The label cache: hits, several runs at once, its limit, and files that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.cache_export import caches_in, export_labels, import_labels
+from ranks.workloads.chess_value.labels.cache_file import BYTES_PER_LABEL, CacheAbout
+from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.label_cache import DEFAULT_BYTES, MOST_FILES, LabelCache, folder_name
+from tests.chess_value.boards import random_boards
+
+ABOUT = CacheAbout("Small 1.0", "nodes:5")
+BOARDS = random_boards(300, seed=1)
+CP = np.arange(-150, 150, dtype=np.int16)
+
+
+def files(cache: LabelCache) -> list[Path]:
+    return sorted((cache.path / "labels").iterdir())
+
+
+def cache_of(root: Path, said: list[str] | None = None, most_bytes: int = DEFAULT_BYTES) -> LabelCache:
+    return LabelCache(root, ABOUT, most_bytes, (said if said is not None else []).append)
+
+
+def test_labels_are_found_by_position_and_not_by_key_alone(tmp_path: Path) -> None:
+    cache = cache_of(tmp_path)
+    assert (cache.look_up(BOARDS) == NO_SCORE).all()
+    cache.add(BOARDS[:200], np.where(np.arange(200) == 7, NO_SCORE, CP[:200]).astype(np.int16))
+    wanted = np.where((np.arange(300) < 200) & (np.arange(300) != 7), CP, NO_SCORE)
+    assert np.array_equal(cache.look_up(BOARDS), wanted)
+    assert np.array_equal(cache_of(tmp_path).look_up(BOARDS[::-1]), wanted[::-1])
+    same_key = BOARDS[:1].copy()
+    same_key[0, 0] ^= np.uint64(1 << 20)  # a pawn more, and the key of the other position
+    assert cache.look_up(same_key).tolist() == [NO_SCORE]
+    older = BOARDS[:1].copy()
+    older[0, 11] += np.uint64(5)
+    assert cache.look_up(older).tolist() == [CP[0]]
+    assert len(LabelCache(tmp_path, CacheAbout("Small 1.0", "nodes:6"))) == 0
+
+
+def test_several_runs_see_the_labels_of_each_other(tmp_path: Path) -> None:
+    caches = [cache_of(tmp_path) for _ in range(3)]
+    for start in range(0, 300, 5):  # more files than are left unmerged
+        caches[start // 5 % 3].add(BOARDS[start : start + 5], CP[start : start + 5])
+    for cache in caches:
+        cache.refresh()
+        assert np.array_equal(cache.look_up(BOARDS), CP)
+        assert len(cache.all_labels().key_N) == 300
+    assert len(files(caches[0])) <= MOST_FILES + 1
+
+
+def test_the_oldest_labels_are_dropped_at_the_limit(tmp_path: Path) -> None:
+    most_bytes = 100 * BYTES_PER_LABEL + 5_000
+    cache = cache_of(tmp_path, most_bytes=most_bytes)
+    for start in range(0, 300, 60):
+        cache.add(BOARDS[start : start + 60], CP[start : start + 60])
+        assert sum(path.stat().st_size for path in files(cache)) <= most_bytes
+    found_before = cache.look_up(BOARDS) != NO_SCORE
+    assert found_before[240:].all()
+    assert not found_before[:60].any()
+
+
+def damaged(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-300] ^= 1
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def of_another_engine(path: Path) -> None:
+    other = LabelCache(path.parents[2], CacheAbout("Large 2.0", "nodes:5"))
+    other.add(BOARDS[:10], np.full(10, 77, np.int16))
+    files(other)[0].rename(path.parent / files(other)[0].name)
+    path.unlink()
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("harm", [damaged, cut, of_another_engine, a_link])
+def test_a_file_that_cannot_be_used_is_named_and_gives_no_labels(harm: object, tmp_path: Path) -> None:
+    cache_of(tmp_path).add(BOARDS[:10], CP[:10])
+    cache_of(tmp_path).add(BOARDS[10:20], CP[10:20])
+    assert callable(harm)
+    harm(files(cache_of(tmp_path))[0])
+    said: list[str] = []
+    cache = cache_of(tmp_path, said)
+    assert np.array_equal(cache.look_up(BOARDS[:20]), np.where(np.arange(20) < 10, NO_SCORE, CP[:20]))
+    assert len(said) == 1
+    assert "it is removed, its labels are computed again" in said[0]
+    cache.add(BOARDS[:10], CP[:10])
+    said.clear()
+    assert np.array_equal(cache_of(tmp_path, said).look_up(BOARDS[:20]), CP[:20])
+    assert said == []
+
+
+def test_a_cache_of_another_version_is_named_and_left_alone(tmp_path: Path) -> None:
+    newer = tmp_path / folder_name(ABOUT).replace("v1-", "v2-")
+    newer.mkdir(parents=True)
+    (newer / "labels").write_text("of the future")
+    said: list[str] = []
+    cache = cache_of(tmp_path, said)
+    cache.add(BOARDS, CP)
+    assert np.array_equal(cache.look_up(BOARDS), CP)
+    assert [str(newer) in line and "of another version" in line for line in said] == [True]
+    assert (newer / "labels").read_text() == "of the future"
+
+
+def test_an_exported_cache_is_imported(tmp_path: Path) -> None:
+    cache = cache_of(tmp_path / "here")
+    cache.add(BOARDS[:150], CP[:150])
+    cache.add(BOARDS[100:], CP[100:])
+    assert export_labels(cache, tmp_path / "labels.safetensors") == 300
+    there = tmp_path / "there"
+    assert import_labels(there, tmp_path / "labels.safetensors", DEFAULT_BYTES) == (ABOUT, 300)
+    assert np.array_equal(LabelCache(there, ABOUT).look_up(BOARDS), CP)
+    assert [(one.about, len(one)) for one in caches_in(there, DEFAULT_BYTES)] == [(ABOUT, 300)]
+
+
+@pytest.mark.parametrize(
+    ("harm", "found"),
+    [
+        (lambda path: path.write_bytes(b"x" * 100), "not a safetensors file"),
+        (lambda path: path.write_bytes(b""), "not a safetensors file"),
+        (lambda path: path.unlink(), "No such file"),
+        (lambda path: damaged(path), "its content is not that of its sha256"),
+        (lambda path: safetensors.numpy.save_file({"weights": np.zeros(3)}, path), "no file of labels"),
+        (
+            lambda path: safetensors.numpy.save_file(
+                {"about_B": np.frombuffer(json.dumps({"format": 9, "engine": "x"}).encode(), np.uint8)}, path
+            ),
+            "labels of format 9, this version reads 1",
+        ),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused(harm: object, found: str, tmp_path: Path) -> None:
+    cache = cache_of(tmp_path / "here")
+    cache.add(BOARDS, CP)
+    path = tmp_path / "labels.safetensors"
+    export_labels(cache, path)
+    assert callable(harm)
+    harm(path)
+    with pytest.raises(UserError) as error:
+        import_labels(tmp_path / "there", path, DEFAULT_BYTES)
+    assert found in error.value.found
+    assert str(path) in error.value.asked
+    assert not (tmp_path / "there").exists()

@@ -1,0 +1,184 @@
+"""Labels: the same in any order and with any number of engines; engines that fail; none left afterwards."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ranks.chess.fen import format_fen, parse_fen
+from ranks.chess.uci.timeouts import Timeouts
+from ranks.errors import UserError
+from ranks.workloads.chess_value.labels import teacher
+from ranks.workloads.chess_value.labels.engine_pool import EnginePool
+from ranks.workloads.chess_value.labels.label import NO_SCORE
+from ranks.workloads.chess_value.labels.position_keys import fresh_fens
+from ranks.workloads.chess_value.labels.teacher import TaughtLabels, Teacher, TeacherSettings, engines_here
+from ranks.workloads.chess_value.labels.teacher_engine import find_teacher, limits_of
+from ranks.workloads.chess_value.labels.units import MATE_CP, MOST_CP, clipped_cp, win_probability
+from tests.chess.uci.fake_engine import processes_of
+from tests.chess_value.boards import random_boards
+from tests.chess_value.labels.label_engine import engine_command
+
+TIMEOUTS = Timeouts(start_s=60.0, ready_s=60.0, late_s=60.0, silent_s=60.0, move_s=60.0, quit_s=0.3)
+SHORT = replace(TIMEOUTS, silent_s=1.0)
+BOARDS = random_boards(500)
+
+
+def scores(command: str, boards_N13: NDArray[np.uint64], engines: int, limit: str = "nodes:30") -> NDArray[np.int16]:
+    pool = EnginePool(find_teacher(command), limits_of(limit), engines, TIMEOUTS)
+    cp_N = np.full(len(boards_N13), NO_SCORE, np.int16)
+    for index, cp in pool.scores(boards_N13):
+        assert cp_N[index] == NO_SCORE, "each position is labelled once"
+        cp_N[index] = cp
+    pool.close()
+    return cp_N
+
+
+@pytest.mark.parametrize("engine", ["small", "stockfish"])
+def test_labels_do_not_depend_on_the_order_or_on_the_number_of_engines(engine: str, tmp_path: Path) -> None:
+    if engine == "stockfish":
+        try:
+            find_teacher("stockfish")
+        except UserError:
+            pytest.skip("Stockfish is not installed")
+    command = engine_command(tmp_path) if engine == "small" else "stockfish"
+    order = np.random.default_rng(3).permutation(len(BOARDS))
+    first = scores(command, BOARDS, engines=1)
+    assert (first != NO_SCORE).all()
+    assert len(set(first.tolist())) > 100
+    assert np.array_equal(scores(command, BOARDS[order], engines=3), first[order])
+    assert np.array_equal(scores(command, BOARDS, engines=3), first)
+
+
+def test_many_positions_are_written_as_one_is() -> None:
+    special = [
+        "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 0 1",
+        "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1",
+        "8/8/8/8/8/7k/8/6QK w - - 0 1",
+    ]
+    boards = np.concatenate([BOARDS[:100], *map(parse_fen, special)])
+    boards[:, 11] = np.uint64(1 << 16)
+    assert fresh_fens(boards) == [format_fen(board_13) for board_13 in boards]
+    assert fresh_fens(boards[:0]) == []
+
+
+def test_the_clock_of_a_position_does_not_change_its_label(tmp_path: Path) -> None:
+    later = BOARDS[:20].copy()
+    later[:, 11] += np.uint64(7 + (3 << 16))
+    command = engine_command(tmp_path)
+    assert np.array_equal(scores(command, BOARDS[:20], 1), scores(command, later, 1))
+
+
+@pytest.mark.parametrize(("fault", "tries"), [("dies once", 2), ("hangs once", 2), ("dies", 2), ("hangs", 2)])
+def test_a_position_is_tried_twice_then_set_aside(fault: str, tries: int, tmp_path: Path) -> None:
+    board = fresh_fens(BOARDS[7:8])[0].split()[0]
+    wanted = scores(engine_command(tmp_path), BOARDS[:12], 1)
+    said: list[str] = []
+    command = find_teacher(engine_command(tmp_path, fault, board))
+    pool = EnginePool(command, limits_of("depth:1"), 2, SHORT, said.append)
+    found = dict(pool.scores(BOARDS[:12]))
+    pool.close()
+    assert len((tmp_path / "marker").read_text().split()) == tries
+    if fault.endswith("once"):
+        assert [found[index] for index in range(12)] == wanted.tolist()
+        assert len(said) == 1
+    else:
+        assert found.pop(7) == NO_SCORE
+        assert [found[index] for index in range(12) if index != 7] == np.delete(wanted, 7).tolist()
+        assert len(said) == 2
+        assert "no label, two engines failed" in said[1]
+    assert board in said[-1]
+    assert processes_of(tmp_path / "engine.py") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("no-such-engine-here", "there is no program 'no-such-engine-here'"),
+        ("{python} -c pass", "the engine died with exit code 0"),
+        ("{engine}", "positions in a row ended two engines each; the last engine gave no score"),
+    ],
+)
+def test_an_engine_that_is_none_is_one_error(command: str, found: str, tmp_path: Path) -> None:
+    engine = engine_command(tmp_path, "scoreless")
+    text = command.format(python=sys.executable, engine=engine)
+    with pytest.raises(UserError) as error:
+        scores(text, BOARDS[:15], engines=1)
+    assert found in error.value.found
+    assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_without_stockfish_the_error_says_how_to_install_it_and_what_needs_none() -> None:
+    with pytest.raises(UserError) as error:
+        find_teacher("stockfish-that-is-missing")
+    assert "install" in error.value.do
+    assert "--labels search or --labels outcome" in error.value.do
+
+
+def test_the_units_of_scores() -> None:
+    assert clipped_cp(13, None) == 13
+    assert clipped_cp(-99_999, None) == -MOST_CP
+    assert clipped_cp(None, 3) == MATE_CP
+    assert clipped_cp(None, 0) == clipped_cp(None, -5) == -MATE_CP
+    p_N = win_probability(np.array([0, 400, -400, MATE_CP, -MATE_CP], np.int16))
+    assert p_N.tolist() == pytest.approx([0.5, 1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1)), 1, 0])
+    assert (p_N[3], p_N[4]) == (1, 0)
+
+
+def test_engines_never_exceed_the_cores_that_ranks_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher, "available_cores", lambda: 4)
+    said: list[str] = []
+    assert [engines_here(asked, 1, said.append) for asked in (None, 2, 3, 64)] == [3, 2, 3, 3]
+    assert said == ["64 engines asked for, 3 started: one for each free core of this machine"]
+    assert engines_here(None, 8, said.append) == 1
+
+
+def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
+    settings = TeacherSettings(engine_command(tmp_path), "nodes:5", 2, tmp_path / "cache", timeouts=TIMEOUTS)
+    twice = np.concatenate([BOARDS[:40], BOARDS[:10]])
+    taught = Teacher(settings)
+    first: TaughtLabels = taught.submit(twice).result()
+    assert (first.cached, first.computed) == (0, 40)
+    assert np.array_equal(first.cp_N[40:], first.cp_N[:10])
+    second, third = taught.submit(twice), taught.submit(BOARDS[30:60])
+    assert (second.result().cached, second.result().computed) == (50, 0)
+    assert np.array_equal(second.result().cp_N, first.cp_N)
+    assert (third.result().cached, third.result().computed) == (10, 20)
+    taught.close()
+    assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_no_engine_is_left_after_kill_9_of_the_run(tmp_path: Path) -> None:
+    code = """
+import sys, time
+from pathlib import Path
+from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings
+from tests.chess_value.boards import random_boards
+teacher = Teacher(TeacherSettings(sys.argv[1], "nodes:1", 2, Path(sys.argv[2])))
+pending = teacher.submit(random_boards(20))
+print("started", flush=True)
+time.sleep(600)
+"""
+    board = fresh_fens(random_boards(1))[0].split()[0]
+    command = engine_command(tmp_path, "hangs", board)
+    argv = [sys.executable, "-c", code, command, str(tmp_path / "cache")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        while not (tmp_path / "marker").exists():
+            time.sleep(0.02)
+        assert processes_of(tmp_path / "engine.py")
+        run.send_signal(signal.SIGKILL)
+    for _ in range(1000):
+        if not processes_of(tmp_path / "engine.py"):
+            break
+        time.sleep(0.02)
+    assert processes_of(tmp_path / "engine.py") == []

@@ -1,0 +1,190 @@
+"""Positions of files: which are used, their units, and what is wrong with a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranks.chess.board import Board
+from ranks.chess.engine.quiet import quiet_mask
+from ranks.chess.fen import format_fen, parse_fen
+from ranks.errors import UserError
+from ranks.workloads.chess_value.labels.label import NO_RESULT, NO_SCORE, SOURCES
+from ranks.workloads.chess_value.positions.filters import SeenKeys, mirrored
+from ranks.workloads.chess_value.positions.read_files import by_suffix, read_files
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions, SourceOptions, joined, sourced
+from tests.chess_value.boards import random_boards
+
+ALL = SourceOptions(min_move=1, full_weight_elo=None, quiet=False, validation_share=0.0)
+GAME = """[White "A"]
+[Black "B"]
+[Result "{result}"]
+{tags}
+1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O {moves} {result}
+
+"""
+SPANISH = "Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7 11. Nbd2 Bb7 12. Bc2 Re8"
+
+
+def read(*paths: Path, options: SourceOptions = ALL, said: list[str] | None = None) -> SourcedPositions:
+    return joined(read_files(by_suffix(paths), options, report=(said if said is not None else []).append))
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_game_gives_its_positions_from_a_move_on(tmp_path: Path) -> None:
+    game = GAME.format(result="0-1", tags="", moves=SPANISH)
+    found = read(written(tmp_path / "a.pgn", game), options=replace(ALL, min_move=10))
+    fens = [format_fen(board_13) for board_13 in found.boards_N13]
+    assert len(fens) == 6
+    assert fens[0].endswith("w - - 1 10")
+    assert fens[-1].endswith("b - - 4 12")
+    assert found.result_N.tolist() == [-1, 1] * 3
+    assert (found.cp_N == NO_SCORE).all()
+    assert {SOURCES[source] for source in found.source_N} == {"pgn"}
+    assert read(written(tmp_path / "b.pgn", game.replace("0-1", "*"))).result_N.tolist() == [NO_RESULT] * 24
+
+
+def test_damaged_games_are_skipped_named_and_counted(tmp_path: Path) -> None:
+    good = GAME.format(result="1-0", tags="", moves="d6")
+    wrong = GAME.format(result="1-0", tags="", moves="Qxe5")
+    (tmp_path / "deep").mkdir()
+    written(tmp_path / "deep" / "b.pgn", *[wrong] * 6)
+    written(tmp_path / "a.pgn", wrong, good)
+    said: list[str] = []
+    assert read(tmp_path, said=said).num_positions == 10
+    assert f"{tmp_path / 'a.pgn'}, game 1 (line 1), move 5... Qxe5" in said[0]
+    assert len(said) == 6
+    assert said[-1] == "skipped 7 damaged games in all"
+
+
+def test_ratings_weigh_games(tmp_path: Path) -> None:
+    def positions(elo: str) -> int:
+        tags = f'[WhiteElo "{elo}"]\n[BlackElo "{elo}"]\n'
+        openings = [" ".join(SPANISH.split()[:count]) for count in range(10, 19, 3)]
+        path = written(tmp_path / "a.pgn", *(GAME.format(result="1-0", tags=tags, moves=moves) for moves in openings))
+        found = read(path, options=replace(ALL, full_weight_elo=2400.0))
+        assert np.array_equal(found.boards_N13, read(path, options=replace(ALL, full_weight_elo=2400.0)).boards_N13)
+        return found.num_positions
+
+    assert positions("2600") > positions("2000") > positions("1000") >= 0
+    assert positions("2600") == positions("2400")
+
+
+def test_a_game_trains_or_validates_and_no_position_does_both(tmp_path: Path) -> None:
+    ends = ["d6", "Be7", "b5", "Nxe4", "Bc5", "d5", "h6", "Bb4", "Qe7", "g6", "Rb8", "Rg8", "Ng8", "h5", "g5", "b6"]
+    games = [GAME.format(result="1-0", tags="", moves=f"{end} 6. a3") for end in ends]
+    options = replace(ALL, validation_share=0.4, min_move=6)
+    there = read(written(tmp_path / "a.pgn", *games), options=options)
+    back = read(written(tmp_path / "b.pgn", *games[::-1]), options=options)
+    splits = [
+        dict(zip(found.boards_N13[:, 12].tolist(), found.validates_N.tolist(), strict=True)) for found in (there, back)
+    ]
+    assert splits[0] == splits[1]
+    assert 0 < there.validates_N.sum() < there.num_positions == len(ends)
+    train, validation = there.split()
+    assert not set(train.boards_N13[:, 12].tolist()) & set(validation.boards_N13[:, 12].tolist())
+
+
+def test_csv_scores_are_for_white_and_mates_have_signs(tmp_path: Path) -> None:
+    fens = [
+        Board().fen(),
+        "4k3/8/8/8/8/8/4P3/4K3 b - - 0 1",
+        "4k3/8/8/8/8/4P3/8/4K3 b - - 0 1",
+        "4k3/8/8/8/4P3/8/8/4K3 w - - 0 1",
+    ]
+    path = written(
+        tmp_path / "a.csv", "FEN,Evaluation", f"{fens[0]},+56", f"{fens[1]},-10", f"{fens[2]},#+3", f"{fens[3]},#-2"
+    )
+    assert read(path).cp_N.tolist() == [56, 10, -10_000, -10_000]
+    assert read(path, options=replace(ALL, csv_side="mover")).cp_N.tolist() == [56, -10, 10_000, -10_000]
+
+
+def test_epd_scores_are_for_the_side_to_move_and_results_for_white(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.epd",
+        '4k3/8/8/8/8/8/4P3/4K3 b - - ce 34; c9 "1-0"; id "x y";',
+        "",
+        "4k3/8/8/8/4P3/8/8/4K3 w - - 3 9",
+    )
+    found = read(path)
+    assert (found.cp_N.tolist(), found.result_N.tolist()) == ([34, NO_SCORE], [-1, NO_RESULT])
+
+
+@pytest.mark.parametrize(
+    ("fen", "quiet"),
+    [
+        (Board().fen(), True),
+        ("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1", False),  # a pawn takes the queen
+        ("4k3/8/2p5/3p4/4P3/8/8/4K3 w - - 0 1", True),  # exd5 cxd5 is even
+        ("4k3/8/8/8/8/8/4q3/4K3 w - - 0 1", False),  # check
+        ("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", False),  # a promotion
+        ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", False),  # stalemate
+        ("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1", False),  # mate
+    ],
+)
+def test_quiet_positions(fen: str, quiet: bool) -> None:
+    assert quiet_mask(parse_fen(fen)).tolist() == [quiet]
+
+
+def test_mirrored_positions_have_mirrored_moves() -> None:
+    boards = random_boards(400, seed=4)
+    count = len(boards)
+    found = sourced(boards, [None] * count, [1] * count, "own", [False] * count)
+    free = boards[boards[:, 9] == 0]
+    reflection = mirrored(found)
+    assert 0 < len(free) == reflection.num_positions < count
+    for before_13, after_13 in zip(free[:30], reflection.boards_N13[:30], strict=True):
+        before, after = (Board(format_fen(words)) for words in (before_13, after_13))
+        assert int(after.words[12]) == int(after_13[12])
+        assert sorted(before.legal_moves()) == sorted((move ^ 7 ^ 7 << 6) for move in after.legal_moves())
+    assert np.array_equal(mirrored(reflection).boards_N13, free)
+
+
+def test_each_key_is_new_once() -> None:
+    rng, seen, earlier = np.random.default_rng(0), SeenKeys(), set[int]()
+    for _ in range(30):
+        keys = rng.integers(0, 400, 50).astype(np.uint64)
+        new = keys[seen.new(keys)].tolist()
+        assert new == list(dict.fromkeys(key for key in keys.tolist() if key not in earlier))
+        earlier |= set(new)
+    assert len(seen) == len(earlier)
+
+
+START = Board().fen()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "asked", "found"),
+    [
+        ("a.csv", f"{START},12\n{START},0.35\n", "'0.35' in {path}, line 2", "a decimal number"),
+        ("a.csv", f"{START},55%\n", "'55%' in {path}, line 1", "not a score"),
+        ("a.csv", f"FEN,Evaluation\n{START},32000\n", "'32000' in {path}, line 2", "a code for a mate"),
+        ("a.csv", "".join(f"{START},{cp % 9}\n" for cp in range(60)), "the scores of {path}", "all from -8 to 8"),
+        ("a.csv", f"{START}\n", "{path}, line 1", "no comma and score"),
+        ("a.csv", f"{START},1\n8/8/8 w - - 0 1,2\n", "in {path}, line 2", "the board has 3 ranks"),
+        ("a.epd", f"{START}\n{START} ce +0.4;\n4k3/8 w\n", "in {path}, line 2", "a decimal number"),
+        ("a.epd", f"{START}\n\n4k3/8 w\n", "in {path}, line 3", "the board has 2 ranks"),
+        ("a.epd", "4k3/8/8/8/8/8/8/4K2P w - -\n", "in {path}, line 1", "a pawn on the first or last rank"),
+        ("a.txt", "", "the positions of {path}", "'.txt' is no format of positions"),
+    ],
+)
+def test_bad_files_are_refused_with_the_line(name: str, content: str, asked: str, found: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UserError) as error:
+        read(path)
+    assert asked.format(path=path) in error.value.asked
+    assert found in error.value.found
+
+
+def test_a_folder_without_games_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.csv", tmp_path / "missing.pgn"):
+        with pytest.raises(UserError, match=str(path)):
+            read(path)

@@ -1,0 +1,147 @@
+"""Real files: greys, times, odd sizes, and everything that is no video."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranks.errors import UserError
+from ranks.workloads.video_behavior.video.decode import count_frames, open_video, probe
+from ranks.workloads.video_behavior.video.picture import Crop, Picture
+from tests.video_behavior.video.videos import moving_square, write_frames, write_ramp, write_square
+
+
+def decoded(path: Path, picture: Picture | None = None) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    with open_video(path, threads=1) as video:
+        blocks = list(video.blocks(picture, 16))
+        assert all(len(one.frames_NHW) <= 16 for one in blocks)
+        frames_NHW = np.concatenate([one.frames_NHW for one in blocks])
+        return frames_NHW, np.concatenate([one.times_s_N for one in blocks]), video.warnings
+
+
+def colours(num_frames: int) -> list[np.ndarray]:
+    return [np.repeat(frame[..., None], 3, 2) for frame in moving_square(num_frames)]
+
+
+def test_greys_frames_and_times_survive(tmp_path: Path) -> None:
+    written_NHW = write_square(tmp_path / "a square.mp4.mp4")
+    found_NHW, times_s_N, warnings = decoded(tmp_path / "a square.mp4.mp4")
+    assert found_NHW.shape == written_NHW.shape
+    assert np.abs(found_NHW.astype(int) - written_NHW).max() <= 1
+    assert np.allclose(times_s_N, np.arange(40) / 25)
+    assert warnings == []
+
+
+def test_limited_and_full_range_show_the_same_scene(tmp_path: Path) -> None:
+    write_frames(tmp_path / "limited.mp4", colours(3))
+    write_square(tmp_path / "full.mp4", 3)
+    limited, full = (decoded(tmp_path / name)[0] for name in ("limited.mp4", "full.mp4"))
+    assert np.abs(limited.astype(int) - full).mean() < 2
+    assert limited.max() > 210
+
+
+@pytest.mark.parametrize(
+    ("name", "pixels", "color_range", "codec"),
+    [
+        ("gray.mp4", "gray", None, "libx264"),
+        ("gray.mkv", "gray", None, "libx264"),
+        ("gray.avi", "gray", None, "libx264"),
+        ("gray.h264", "gray", None, "libx264"),
+        ("full.mp4", "gray", 2, "libx264"),
+        ("hevc.mp4", "gray", None, "libx265"),
+        ("ffv1.mkv", "gray", None, "ffv1"),
+        ("yuvj.mp4", "yuvj420p", None, "libx264"),
+        ("limited.mp4", "yuv420p", None, "libx264"),
+        ("tagged.mp4", "yuv420p", 1, "libx264"),
+    ],
+)
+def test_every_grey_survives_in_full_and_in_limited_range(
+    tmp_path: Path, name: str, pixels: str, color_range: int | None, codec: str
+) -> None:
+    """H.264 without colour has no tag and full range; its frames are decoded as yuv420p, as those of limited range."""
+    row_W = write_ramp(tmp_path / name, pixels, color_range, codec)
+    found_NHW = decoded(tmp_path / name)[0]
+    assert np.abs(found_NHW[:, 24].astype(int) - row_W).max() <= (1 if pixels == "yuv420p" else 0)
+
+
+def test_colour_of_full_range_is_read_as_its_tag_says(tmp_path: Path) -> None:
+    """The same luma, 16 to 235, without a tag and with one."""
+    for color_range, (black, white) in ((None, (0, 255)), (2, (16, 235))):
+        write_ramp(tmp_path / "a.mp4", "yuv420p", color_range)
+        greys = decoded(tmp_path / "a.mp4")[0]
+        assert (int(greys.min()), int(greys.max())) == (black, white)
+
+
+def test_a_variable_frame_rate_has_the_times_of_the_file(tmp_path: Path) -> None:
+    write_frames(tmp_path / "v.mkv", colours(4), [0, 40, 140, 150])
+    assert np.allclose(decoded(tmp_path / "v.mkv")[1], [0, 0.04, 0.14, 0.15], atol=1e-3)
+
+
+def test_odd_sizes_crop_and_size(tmp_path: Path) -> None:
+    path = tmp_path / "odd.mp4"
+    write_square(path, 3, height=47, width=63)
+    assert decoded(path)[0].shape == (3, 48, 64), "H.264 has even sides"
+    boxed_NHW = decoded(path, Picture((32, 32)))[0]
+    assert boxed_NHW[:, :3].max() == 0, "black bars above a wide frame"
+    assert boxed_NHW[:, 16].min() > 10
+    assert decoded(path, Picture((32, 32), "crop"))[0][:, :3].min() > 10
+    assert decoded(path, Picture(None, crop=Crop(8, 4, 20, 10)))[0].shape == (3, 10, 20)
+    with pytest.raises(UserError, match="64 x 48"):
+        decoded(path, Picture(None, crop=Crop(60, 0, 20, 10)))
+
+
+def test_a_truncated_file_gives_its_good_frames(tmp_path: Path) -> None:
+    write_frames(tmp_path / "whole.mkv", colours(100), codec="mpeg4")
+    content = (tmp_path / "whole.mkv").read_bytes()
+    (tmp_path / "cut.mkv").write_bytes(content[: len(content) * 6 // 10])
+    frames_NHW, times_s_N, warnings = decoded(tmp_path / "cut.mkv")
+    assert 10 < len(frames_NHW) < 75
+    assert f"promises 4.0 s, and the last frame ends at {times_s_N[-1] + 0.04:.1f} s" in warnings[-1]
+    assert not decoded(tmp_path / "whole.mkv")[2]
+
+
+def test_frames_that_the_header_promises_and_the_file_lacks_are_warned_of(tmp_path: Path) -> None:
+    write_square(tmp_path / "whole.mp4")
+    broken = bytearray((tmp_path / "whole.mp4").read_bytes())
+    start = broken.index(b"mdat") + len(broken) // 3
+    broken[start : start + 600] = bytes(600)
+    (tmp_path / "broken.mp4").write_bytes(broken)
+    found_NHW, _, warnings = decoded(tmp_path / "broken.mp4")
+    assert len(found_NHW) == 40 or "promises 40 frames" in warnings[0]
+
+
+def test_what_is_no_video_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.mp4").write_text("not a video\n" * 100)
+    (tmp_path / "empty.mp4").touch()
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(1600))
+    write_square(tmp_path / "whole.mp4")
+    (tmp_path / "head.mp4").write_bytes((tmp_path / "whole.mp4").read_bytes()[:200])
+    cases = {
+        "text.mp4": "no video",
+        "empty.mp4": "no video",
+        "sound.wav": "no video stream; it holds audio",
+        "head.mp4": "no video|one frame",
+        "missing.mp4": "No such file",
+    }
+    for name, found in cases.items():
+        with pytest.raises(UserError, match=found):
+            probe(tmp_path / name)
+
+
+def test_frames_are_counted_where_the_header_has_no_length(tmp_path: Path) -> None:
+    path = tmp_path / "stream.h264"
+    write_ramp(path, "yuv420p")
+    assert probe(path).expected_frames is None
+    assert count_frames(path) == len(decoded(path)[0]) == 3
+
+
+def test_facts_of_the_header(tmp_path: Path) -> None:
+    write_square(tmp_path / "a.mp4", 10)
+    facts = probe(tmp_path / "a.mp4")
+    assert (facts.height, facts.width, facts.expected_frames, facts.codec) == (48, 64, 10, "h264")
+    assert facts.fps == pytest.approx(25)
