@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import torch
 
 from ranks.chess.board import Board
+from ranks.chess.commands.players import ENGINE
 from ranks.chess.engine.evaluator import Evaluator
 from ranks.chess.engine.nnue.inference import net_arrays
 from ranks.chess.engine.tables import default_values
 from ranks.chess.players.player import Limits
+from ranks.chess.players.strength import FILE
 from ranks.workloads.chess_value.config import ValueNetConfig
 from ranks.workloads.chess_value.net.building import build_net
 from ranks.workloads.chess_value.net.nnue import NnueNet
@@ -35,7 +39,7 @@ def test_an_untrained_net_loses_to_the_tables_at_equal_nodes_and_misses_the_bar_
 
 
 def test_a_rating_has_its_games_and_its_interval() -> None:
-    found = rated(quantise(untrained()), pairs=1)
+    found = rated(Evaluator.of_net(net_arrays(quantise(untrained()))), pairs=1)
     assert found["games"] == 8
     assert found["low"] < found["value"] < min(found["high"], FIRST_RATING)
 
@@ -58,3 +62,11 @@ def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
     queen_up = player.choose(Board("rnb1kbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"), Limits())
     assert queen_up.score_cp is not None
     assert queen_up.score_cp > 300
+
+
+def test_the_strengths_that_ship_are_those_of_the_weights_that_ship() -> None:
+    """`python benchmarks/chess_strength.py` measures them again."""
+    net = Evaluator.of_net(net_arrays(from_files(SHIPPED, "a test").weights))
+    for folder, evaluator in ((ENGINE, Evaluator.of_tables(default_values())), (SHIPPED, net)):
+        if (folder / FILE).exists():
+            assert json.loads((folder / FILE).read_text())["weights_sha256"] == evaluator.sha256

@@ -14,8 +14,8 @@ import pytest
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.commands.players import make_player
 from ranks.chess.players.player import Choice, Limits, Player
-from ranks.chess.uci.engine import OPTIONS
 from ranks.chess.uci.go import GoCommand
+from ranks.chess.uci.options import OPTIONS
 from ranks.errors import UserError
 from tests.chess.fake_clock import FakeClock
 from tests.chess.uci.uci_conversation import HANGS_S, Conversation, check_script, random_script

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.players.player import Player
+from ranks.chess.players.strength import Strength
 from ranks.chess.uci.engine import Engine
 
 HANGS_S = 60.0
@@ -54,11 +55,16 @@ class Conversation(Listener):
 
     Leaving the context ends the engine and raises its error."""
 
-    def __init__(self, load: Callable[[], Player], now: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Player],
+        now: Callable[[], float] = time.perf_counter,
+        strength: Strength | None = None,
+    ) -> None:
         self._sent: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         super().__init__(self._sent.put)
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(Engine("test", load, self.receive, now),))
+        self._thread = threading.Thread(target=self._run, args=(Engine("test", load, self.receive, now, strength),))
         self._thread.start()
 
     def __enter__(self) -> Conversation:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from ranks.chess.players.player import Player
 from ranks.chess.players.spec import PlayerSpec, name_of
+from ranks.chess.players.strength import FILE, Strength, read_strength
 from ranks.errors import UserError
 
 PLAYERS: Mapping[str, str] = {
@@ -25,7 +27,10 @@ USAGE = (
     "uci:COMMAND[@NODES][?Option=Value&...], or MODULE.FUNCTION[:ARGUMENT] of your own"
 )
 MODULES: list[str] = []
-"""Modules with a PLAYERS table like the one above. The command line adds the workloads."""
+"""Modules with a PLAYERS table like the one above, and perhaps one of STRENGTHS: names with their files. The command
+line adds the workloads."""
+ENGINE = Path(__file__).parents[1] / "engine"
+"""The folder with the strength of the engine's own tables."""
 
 
 def parse_player(text: str) -> PlayerSpec:
@@ -48,6 +53,19 @@ def parse_player(text: str) -> PlayerSpec:
 def make_player(text: str) -> Player:
     """The player of a spec, e.g. `alphabeta:3` or `uci:stockfish?Threads=1`. Raises UserError."""
     return parse_player(text).make()
+
+
+def strength_of(spec: PlayerSpec) -> Strength | None:
+    """The Elo of a player by its nodes. None where none was measured, or where the spec has limits or options of its
+    own. Raises UserError where the file is damaged."""
+    name, argument = spec.name, spec.argument
+    if spec.options or (argument or "").startswith("@"):
+        return None
+    files = {"engine": ENGINE / FILE if argument in (None, "tables") else Path(argument) / FILE}
+    if name not in files and argument is None:
+        for module in MODULES:
+            files |= getattr(import_module(module), "STRENGTHS", {})
+    return read_strength(files[name], f"the player '{spec.text}'") if name in files else None
 
 
 def _factory(text: str, name: str) -> str:

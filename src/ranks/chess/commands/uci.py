@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ranks import __version__
-from ranks.chess.commands.players import parse_player
+from ranks.chess.commands.players import parse_player, strength_of
 from ranks.chess.players.player import Forfeit
 from ranks.chess.uci.engine import Engine, print_line, read_lines
 from ranks.errors import UserError
@@ -30,7 +30,7 @@ def uci(*, player: str = "alphabeta:64?evaluation=position") -> int:
         warm_up(loaded)
         return loaded
 
-    engine = Engine(f"ranks {__version__} {player}", load, print_line)
+    engine = Engine(f"ranks {__version__} {player}", load, print_line, strength=strength_of(spec))
     try:
         engine.run(read_lines(sys.stdin.fileno()))
     except Forfeit as fault:

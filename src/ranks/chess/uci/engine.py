@@ -23,35 +23,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranks.chess.uci.go import GoCommand
-from ranks.chess.uci.lines import Option
+from ranks.chess.uci.options import Options
 from ranks.errors import UserError
 
 if TYPE_CHECKING:
     from ranks.chess.board import Board
     from ranks.chess.players.player import Player
+    from ranks.chess.players.strength import Strength
     from ranks.chess.uci.search_thread import SearchThread
 
 LONGEST_LINE = 1 << 20
 """The moves of a game of 6,000 moves take 32 KiB."""
-OPTIONS = (
-    Option("Hash", "spin", "16", 1, 4096),
-    Option("Clear Hash", "button"),
-    Option("Threads", "spin", "1", 1, 256),
-    Option("MultiPV", "spin", "1", 1, 218),
-    Option("Move Overhead", "spin", "30", 0, 5000),
-    Option("Ponder", "check", "false"),
-)
-_STRENGTH = "strength is not limited by an Elo number, since none was measured: limit nodes, depth or time"
-_TABLEBASES = "tablebases are not supported"
-REFUSED_OPTIONS = {
-    "uci_limitstrength": _STRENGTH,
-    "uci_elo": _STRENGTH,
-    "uci_chess960": "Chess960 is not supported",
-    "syzygypath": _TABLEBASES,
-    "nalimovpath": _TABLEBASES,
-    "gaviotatbpath": _TABLEBASES,
-}
-"""Options that GUIs often set, with what is said instead."""
 
 
 class Engine:
@@ -63,9 +45,10 @@ class Engine:
         load: Callable[[], Player],
         write: Callable[[str], None],
         now: Callable[[], float] = time.perf_counter,
+        strength: Strength | None = None,
     ) -> None:
         """`load` creates the player, in its own thread; `write` prints a line; `now` is the
-        clock."""
+        clock. `strength`: which nodes have which Elo, if that was measured."""
         self._name, self._load, self._write_line, self._now = name, load, write, now
         self._writing = threading.Lock()
         self._player: Player | None = None
@@ -73,7 +56,7 @@ class Engine:
         self._loaded, self._ended = threading.Event(), threading.Event()
         self._board: Board | None = None
         self._refused = False
-        self._options = {option.name.lower(): option.default for option in OPTIONS}
+        self._options = Options(strength)
         self._search: SearchThread | None = None
         self._num_games = 0
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -129,8 +112,8 @@ class Engine:
     def _introduce(self, rest: list[str]) -> None:
         self._write(f"id name {self._name}")
         self._write("id author the ranks developers")
-        for option in OPTIONS:
-            self._write(option.line())
+        for line in self._options.lines():
+            self._write(line)
         self._write("uciok")
 
     def _is_ready(self, rest: list[str]) -> None:
@@ -169,19 +152,24 @@ class Engine:
         player = self._wait()
         self._stop()
         from ranks.chess.board import Board
+        from ranks.chess.players.player import UciSearcher
         from ranks.chess.uci.search_thread import SearchThread
 
         board = (self._board or Board()).copy()
         go = GoCommand.parse(rest)
         searchmoves = self._parse_searchmoves(go, board, player)
         limits = replace(
-            go.limits(board.white_to_move, int(self._options["move overhead"]) / 1000),
+            go.limits(board.white_to_move, self._options.number("Move Overhead") / 1000),
             searchmoves=searchmoves,
-            multipv=int(self._options["multipv"]),
-            threads=int(self._options["threads"]),
-            hash_mib=int(self._options["hash"]),
+            multipv=self._options.number("MultiPV"),
+            threads=self._options.number("Threads"),
+            hash_mib=self._options.number("Hash"),
             now=self._now,
         )
+        if self._options.limits_strength:
+            limits = self._options.weakened(limits)
+            if isinstance(player, UciSearcher):
+                player.clear_hash()  # as in the matches in which the Elo was measured
         if self._refused:
             self._say("no move: the position was refused")
         self._search = SearchThread(player, None if self._refused else board, limits, go.ponder, self._write, self._end)
@@ -218,17 +206,11 @@ class Engine:
             self._search.ponder_hit()
 
     def _set_option(self, rest: list[str]) -> None:
-        name, _, value = " ".join(rest).removeprefix("name ").partition(" value ")
-        word = name.strip().lower()
-        known = {option.name.lower(): option for option in OPTIONS}.get(word)
-        missing = REFUSED_OPTIONS.get(word, f"no option '{name.strip()}'")
-        refusal = known.refusal(value.strip()) if known else missing
-        if known is None or refusal:
-            self._say(f"option not changed: {refusal}")
-        elif known.kind == "button":
+        name, _, value = (text.strip() for text in " ".join(rest).removeprefix("name ").partition(" value "))
+        if self._options.is_button(name):
             self._clear_hash()
-        else:
-            self._options[known.name.lower()] = value.strip()
+        elif refusal := self._options.change(name, value):
+            self._say(f"option not changed: {refusal}")
 
     def _clear_hash(self) -> None:
         """Clear the table of the player. A running search is stopped first."""

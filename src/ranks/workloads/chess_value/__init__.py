@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranks.errors import UserError
@@ -26,6 +27,8 @@ COMMANDS = {
 }
 PLAYERS = {"chess-value": "ranks.workloads.chess_value.players.words:shipped_player"}
 """Players of `ranks chess`: chess-value[@NODES]."""
+STRENGTHS = {"chess-value": Path(__file__).parent / "weights" / "strength.json"}
+"""Their Elo by nodes, for UCI_LimitStrength."""
 RUN_PLAYER = "ranks.workloads.chess_value.players.words:run_player"
 """The player of a run: run:RUN[/ITERATION][@NODES]."""
 MODEL_PLAYER = "ranks.workloads.chess_value.players.words:model_player"
@@ -47,6 +50,7 @@ __all__ = [
     "PRESETS",
     "RUN_PLAYER",
     "SHAPE",
+    "STRENGTHS",
     "Config",
     "build",
     "evaluate",

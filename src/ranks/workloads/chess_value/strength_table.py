@@ -73,7 +73,7 @@ def table(quick: bool = False) -> Mapping[str, Any]:
     pairs = QUICK_PAIRS if quick else PAIRS
     others = {"tables": Evaluator.of_tables(default_values()), "material": Evaluator.of_tables(material_values())}
     rows = compare(shipped.weights, others, pairs)
-    rating = rated(shipped.weights, pairs)
+    rating = rated(Evaluator.of_net(net_arrays(shipped.weights)), pairs)
     facts = {"weights": shipped.source, "sha256": shipped.sha256, "rating": rating}
     passed = all(row["passed"] is not False for row in rows)
     return {"tables": {"Elo of the net over the same search": rows}, "passed": passed, "facts": facts}
@@ -101,17 +101,17 @@ def compare(weights: NnueWeights, others: Mapping[str, Evaluator], pairs: int) -
     return rows
 
 
-def rated(weights: NnueWeights, pairs: int) -> dict[str, Any]:
-    """The rating at NODES from games with the four fixed players nearest to FIRST_RATING."""
+def rated(evaluator: Evaluator, pairs: int, nodes: int = NODES, guess: float = FIRST_RATING) -> dict[str, Any]:
+    """The rating of the engine with `nodes` a move, from games with the four fixed players nearest to `guess`."""
     rungs = rung_players(with_stockfish=has_stockfish())
-    near = nearest_rungs(FIRST_RATING, rungs)
-    net = Participant(NET, opener(NET, Evaluator.of_net(net_arrays(weights)), NODES))
-    played = play(net, {word: rungs[word] for word in near}, max(1, pairs // len(near)))[1]
+    near = nearest_rungs(guess, rungs)
+    player = Participant(NET, opener(NET, evaluator, nodes))
+    played = play(player, {word: rungs[word] for word in near}, max(1, pairs // len(near)))[1]
     ratings = rate_nets(played, [], LADDER)
     if ratings is None:
-        return {"nodes": NODES, "games": 2 * len(played), "value": None}
+        return {"nodes": nodes, "games": 2 * len(played), "value": None}
     found = ratings.rating(NET)
-    return {"nodes": NODES, "games": 2 * len(played), "value": found.value, "low": found.low, "high": found.high}
+    return {"nodes": nodes, "games": 2 * len(played), "value": found.value, "low": found.low, "high": found.high}
 
 
 def play(first: Participant, others: Mapping[str, Callable[[], Player]], pairs: int) -> tuple[Crosstable, list[Pair]]:
