@@ -4,7 +4,7 @@
 
 For each number of nodes the engine plays pairs of games with the four players of the committed ladder that are nearest
 to its rating so far (Stockfish 15.1 is one of them above 1384). Nodes are fixed, so other work on the machine changes
-the time only. Writes `strength.json` beside the weights of each player: src/ranks/chess/engine for the tables,
+the time only. Writes `strength.json` into the folder of each player's weights: src/ranks/chess/engine for the tables,
 src/ranks/workloads/chess_value/weights for the shipped net. Repeat it when weights or search have changed: a test
 compares the weights.
 """

@@ -54,7 +54,7 @@ def judge(facts: Sequence[JobFact]) -> dict[str, Any]:
 
 
 def ledger(facts: Sequence[JobFact]) -> list[dict[str, Any]]:
-    """Each forecast beside its fact."""
+    """Each forecast with its fact."""
     return [
         {
             "job": fact.job.number,

@@ -203,7 +203,7 @@ def _three(value: float) -> str:
 
 
 def network_jobs(result: Result) -> Iterator[str]:
-    """Forecasts of jobs whose passes sleep, over real links, beside what they took."""
+    """Forecasts of jobs whose passes sleep, over real links, and what they took."""
     yield from [
         "### Jobs over slow links",
         "",

@@ -1,4 +1,4 @@
-"""UCI_Elo: how many nodes it stands for, and that a search keeps to them."""
+"""UCI_Elo: how many nodes it means, and that a search keeps to them."""
 
 from __future__ import annotations
 
