@@ -14,8 +14,9 @@ from pages.chess import chess
 from pages.chess_value import chess_value
 from pages.coloring import coloring
 from pages.hardware import before_renting, forecast_and_fact, in_short, while_running
+from pages.hardware import rows as hardware_rows
 from pages.on_policy import on_policy
-from pages.results import headlines, results
+from pages.results import headlines, newest, results
 from pages.selfplay import self_play, spiking
 from pages.trading import trading
 from pages.video import video
@@ -30,7 +31,7 @@ def all_results(proofs: Path, benchmarks: Path) -> Iterator[str]:
 
 def readme(proofs: Path, benchmarks: Path) -> Iterator[str]:
     """The figures that come first, and a forecast with its facts."""
-    yield from headlines(proofs, benchmarks)
+    yield from headlines(proofs, benchmarks, hardware_rows(newest(benchmarks)))
     yield from forecast_and_fact(benchmarks)
 
 

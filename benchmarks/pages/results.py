@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ HEADLINES = (
     "`--exact` against fast, 2 ranks",
     "stock-trading with",
     "self-play of chess, default",
+    "forecasts of jobs",
 )
 """The figures of the README, by the beginning of their rows."""
 HEAD = ["| What | Figure | Machine and date | Command |", "|---|---|---|---|"]
@@ -36,10 +37,11 @@ def results(proofs: Path, benchmarks: Path) -> Iterator[str]:
     yield from section("Quality of the workloads", tables(found[0]))
 
 
-def headlines(proofs: Path, benchmarks: Path) -> Iterator[str]:
-    """The figures of the README; docs/results.md has their commands."""
+def headlines(proofs: Path, benchmarks: Path, more: Iterable[Row]) -> Iterator[str]:
+    """The figures of the README, of other pages too; docs/results.md has their commands."""
     found = newest(proofs), newest(benchmarks)
     rows = [*same_run(found[0]), *survive(found[0]), *engine(found[1]), *against_peers(found[1]), *workloads(found[1])]
+    rows += more
     yield from ["| What | Figure | Machine and date |", "|---|---|---|"]
     for start in HEADLINES:
         for what, figure, result in [row for row in rows if row[0].startswith(start)][:1]:
