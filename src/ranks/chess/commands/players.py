@@ -58,14 +58,13 @@ def make_player(text: str) -> Player:
 def strength_of(spec: PlayerSpec) -> Strength | None:
     """The Elo of a player by its nodes. None where none was measured, or where the spec has limits or options of its
     own. Raises UserError where the file is damaged."""
-    name, argument = spec.name, spec.argument
-    if spec.options or (argument or "").startswith("@"):
-        return None
-    files = {"engine": ENGINE / FILE if argument in (None, "tables") else Path(argument) / FILE}
-    if name not in files and argument is None:
+    file: Path | None = None
+    if spec.name == "engine" and not spec.options:
+        file = (ENGINE if spec.argument in (None, "tables") else Path(spec.argument)) / FILE
+    elif spec.name not in PLAYERS and spec.argument is None:
         for module in MODULES:
-            files |= getattr(import_module(module), "STRENGTHS", {})
-    return read_strength(files[name], f"the player '{spec.text}'") if name in files else None
+            file = getattr(import_module(module), "STRENGTHS", {}).get(spec.name, file)
+    return None if file is None else read_strength(file, f"the player '{spec.text}'")
 
 
 def _factory(text: str, name: str) -> str:

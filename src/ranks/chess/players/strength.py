@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import os
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -53,7 +54,7 @@ class Strength:
 
 def read_strength(path: Path, asked: str) -> Strength | None:
     """The strength in a file; None without one. Raises UserError where it is damaged."""
-    if not path.exists():
+    if not os.path.exists(path):  # also False for a name that no file can have
         return None
     try:
         points = read_object(path, follow=True)["points"]
