@@ -40,7 +40,8 @@ NETS = {
 """6x64 and 10x128: residual nets with ReLUs; default and origin: spiking nets."""
 MEASURED_S = 1.0
 OPENING_PLIES, MAX_PLIES = 100, 110
-"""Games begin with 0 to 100 random moves and end after 110 plies, so that positions of all stages are there at once."""
+"""The first iteration's games begin with 0 to 100 random moves and end after 110 plies, so positions of all stages are
+there at once. Later games have no random moves, so each ply that is counted had its search."""
 PLIES_GOAL, BUSY_GOAL, BARE_GOAL = 5_500, 0.85, 0.70
 """On one H200: plies/s with 32 simulations; busy share, and share of a bare forward loop at that batch, with 10x128."""
 
@@ -97,9 +98,14 @@ class Playing:
             handle.remove()
             if graphs is not None:
                 graphs.clear()  # the hook is not in the next one
+
+            def forward() -> None:
+                self.net(planes[0])
+
+            bare = forward if graphs is None else lambda: graphs.run("bare forward pass", batch, forward)
             return {
                 "evaluations_per_s": batch / self.seconds_of(evaluate),
-                "bare_forward_per_s": batch / self.seconds_of(lambda: self.net(planes[0])),
+                "bare_forward_per_s": batch / self.seconds_of(bare),
             }
 
 
@@ -130,28 +136,29 @@ class TimedEvaluator(BatchEvaluator):
 def selfplay(
     device: str, precision: str, net: str, slots: int, simulations: int, games: int, cuda_graph: bool = True
 ) -> dict[str, Any]:
-    """Games in all stages, with 32 simulations a move or none: plies/s of the second iteration."""
+    """Games in all stages, each ply with so many simulations or without a search: plies/s of the third iteration."""
     from ranks.selfplay import selfplay as module
 
     module.BatchEvaluator = TimedEvaluator  # type: ignore[misc]
     playing = Playing(device, precision, net)
-    cfg = SelfPlayConfig(
-        simulations=max(1, simulations), opening_plies=OPENING_PLIES, max_plies=MAX_PLIES, cuda_graph=cuda_graph
-    )
+    gpu = playing.world.device.type == "cuda"
+    opening_plies, max_plies = (OPENING_PLIES, MAX_PLIES) if gpu else (6, 12)  # short games, so that some end
+    cfg = SelfPlayConfig(simulations=max(1, simulations), max_plies=max_plies, cuda_graph=cuda_graph)
     if not simulations:
         cfg = replace(cfg, search="none")
-    gpu = playing.world.device.type == "cuda"
-    if not gpu:  # short games, so that some end
-        cfg = replace(cfg, opening_plies=0, max_plies=12)
+    opened = replace(cfg, opening_plies=opening_plies)
+    stages = SelfPlay(CHESS, playing.encoding, slots, games, opened, playing.world)
+    stages.play(playing.net, 0)
     source = SelfPlay(CHESS, playing.encoding, slots, games, cfg, playing.world)
-    source.play(playing.net, 0)
+    source.load_state_dict(stages.state_dict())
+    source.play(playing.net, 1)
     TimedEvaluator.spans.clear()
     wait(playing.world.device)
     origin_mark = torch.cuda.Event(enable_timing=True) if gpu else None
     if origin_mark is not None:
         origin_mark.record()
     start = time.perf_counter()
-    ended = source.play(playing.net, 1)
+    ended = source.play(playing.net, 2)
     wait(playing.world.device)
     wall_s = time.perf_counter() - start
     found = source.statistics()

@@ -73,7 +73,8 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
     if "plies_per_s" in found:
         busy = f", the GPU works {found['gpu_busy_share']:.0%} of the time" if found["gpu_busy_share"] else ""
         speed = f"{found['plies_per_s']:,.0f} plies/s, {found['evaluations_per_s']:,.0f} evaluations/s"
-        figure = f"{speed}, {found['by_bare_forward']:.0%} of the bare forward pass{busy}"
+        bare = f", {found['by_bare_forward']:.0%} of the bare forward pass" if "by_bare_forward" in found else ""
+        figure = f"{speed}{bare}{busy}"
         return f"self-play of chess, {name.removeprefix('selfplay ')}, {device}: {found['slots']:,} games", figure
     if "evaluations_per_s" in found:
         what = f"evaluations of chess positions, {name.removeprefix('selfplay evaluations ')}, {device}"
