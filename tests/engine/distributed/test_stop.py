@@ -46,7 +46,7 @@ def test_a_signal_to_a_forked_process_does_not_stop_the_rank() -> None:
 
 
 def test_a_lone_process_that_hangs_obeys_a_signal_after_the_grace_time() -> None:
-    """No launcher watches it. A run with several ranks: tests/launch/test_hangs.py."""
+    """No launcher watches it. A run with several ranks: tests/launch/supervision/test_hangs.py."""
     process = subprocess.Popen([*FORKED_CODE, HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ranks.launch.env_vars import check_loopback
-from tests.launch.test_supervise import ERROR, sessions
+from tests.launch.scripts import ERROR, sessions
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 LIMIT_MIB = 400

@@ -113,7 +113,7 @@ def test_an_abort_says_why(tmp_path: Path) -> None:
 
 
 def test_the_kernels_out_of_memory_kill_is_named(tmp_path: Path) -> None:
-    """From the counters of cgroup v2; `tests/launch/test_causes.py` has a real one."""
+    """From the counters of cgroup v2; `tests/launch/supervision/test_causes.py` has a real one."""
     (tmp_path / "cgroup").write_text("0::/jobs/7\n")
     group = tmp_path / "fs" / "jobs" / "7"
     group.mkdir(parents=True)
