@@ -50,6 +50,14 @@ def test_hangs_lose_nothing(outcome: Outcome) -> None:
     assert [stop["code"] for stop in outcome.file["raw"]["hung_stops"]] == [143]
 
 
+def test_each_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    images, options = str(TOYS / "images.py"), ProofOptions(train="--store {folder}/frames --seed 1")
+    proof = SurviveProof(Report("survive", images, {}), Workspace(tmp_path), images, options, 4, random.Random(0))
+    for name in ("killed", "stopped"):
+        arguments = proof.command(name, 2, "exact").arguments
+        assert arguments[-4:] == ["--store", f"{tmp_path}/own/{name}-2-exact/frames", "--seed", "1"]
+
+
 def test_every_difference_from_the_baseline_run_is_named(tmp_path: Path) -> None:
     images, where = str(TOYS / "images.py"), Workspace(tmp_path)
     where.runs.mkdir()

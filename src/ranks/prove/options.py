@@ -29,7 +29,8 @@ class ProofOptions:
     seed: int = 0
     """Seed of the random times of signals and of the processes that get them."""
     train: str = ""
-    """More flags of ranks train for all runs, in one string: --train="--preset small"."""
+    """More flags of ranks train for all runs, in one string: --train="--preset small". {folder} is an empty folder for
+    each run, such as --store {folder}."""
     out: Path = Path("results")
     """Folder of the result file."""
 

@@ -25,6 +25,8 @@ from ranks.prove.processes import ProcessTree, ProofError, kill_marked
 LIMIT_S = 1800.0
 """Most seconds of a single command of a proof."""
 TAIL_BYTES = 1 << 14
+OWN_FOLDER = "{folder}"
+"""In the flags of a run: a folder of its own, which is empty when it starts first."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Workspace:
     @property
     def tmp(self) -> Path:
         return self.folder / "tmp"
+
+    def own(self, name: str) -> Path:
+        """A folder that a run has for itself, beside its run folder."""
+        return self.folder / "own" / name
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -100,7 +106,8 @@ class TrainCommand:
     @property
     def arguments(self) -> list[str]:
         where = ["--runs-dir", str(self.workspace.runs), "--name", self.name, "--gpus", self.gpus]
-        return ["train", self.workload, *where, *self.layout.flags, *self.flags]
+        flags = [flag.replace(OWN_FOLDER, str(self.workspace.own(self.name))) for flag in self.flags]
+        return ["train", self.workload, *where, *self.layout.flags, *flags]
 
     def start(self) -> ProcessTree:
         """Start or resume the run."""
