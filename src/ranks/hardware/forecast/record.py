@@ -41,6 +41,8 @@ from ranks.hardware.short_runs.rows import (
 
 NO_PHASES = ("iteration", "evaluation", "save")
 LEAST, MOST_RUNS = 3, 4
+SPARE = 3
+"""More iterations than `LEAST` for which a run has time: the first one, that of the first update, and the last one."""
 
 
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
@@ -48,7 +50,7 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     `started_s`: when the command began, by `time.time`."""
     first = run_once(job, device, num_ranks, folder / "first", 2, evaluates=True)
     iteration_s = plain_s(first.rows[-1])
-    steady = record_steady(job, device, num_ranks, folder, max(budget_s, 4 * iteration_s))
+    steady = record_steady(job, device, num_ranks, folder, max(budget_s, (LEAST + SPARE) * iteration_s))
     evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)
     saves_s = sum(first.saves_s)
     return replace(
