@@ -65,7 +65,7 @@ class Workspace:
         return self.folder / "tmp"
 
     def own(self, name: str) -> Path:
-        """A folder that a run has for itself, beside its run folder."""
+        """A folder that a run has for itself, apart from its run folder."""
         return self.folder / "own" / name
 
     def log(self, name: str) -> Path:
