@@ -89,7 +89,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-SHARES = ("net", "planes", "trees", "records", "waiting", "gather")
+SHARES = ("net", "planes", "trees", "records", "waiting_device", "waiting_ranks", "gather")
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ def play(asked: argparse.Namespace, pace: Pace) -> None:
                 games=len(games) * first,
                 game_plies=float(games.plies_N.sum()) * first,
                 iterations=first,
-                waiting_s=times.waiting_s,
+                waiting_s=times.waiting_device_s + times.waiting_ranks_s,
                 gather_s=times.gather_s,
                 trees_s=times.trees_s,
                 records_s=times.records_s,

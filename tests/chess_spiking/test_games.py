@@ -94,16 +94,22 @@ def check_pgn(game: PlayedGame) -> None:
 
 def test_how_a_game_ended_is_its_last_comment() -> None:
     fools_mate = tuple(moves_of("f2f3", "e7e5", "g2g4", "d8h4"))
-    game = PlayedGame(3, 7, 12, (10, 11), fools_mate, (None, 0.25, -0.5, 1.0), -1, "rules")
+    game = PlayedGame(3, 7, 12, fools_mate, (10, 10, 10, 10), (None, 0.25, -0.5, 1.0), -1, "rules")
     assert format_pgn(game, "run").endswith("1. f3 e5 {+0.25} 2. g4 {-0.50} 2... Qh4# {+1.00, Black mates} 0-1\n")
     assert '[Round "3.7"]' in format_pgn(game, "run")
-    assert '[White "run, weights 10-11"]' in format_pgn(game, "run")
-    two = replace(game, moves=fools_mate[:2], values=(None, None))
+    two = replace(game, moves=fools_mate[:2], weights=(10, 10), values=(None, None))
     resigned = format_pgn(replace(two, outcome=1, ending="resigned"), "run")
     assert resigned.endswith("1. f3 e5 {Black resigns} 1-0\n")
     longest = format_pgn(replace(two, outcome=0, ending="most plies"), "run")
     assert longest.endswith("1. f3 e5 {Draw by length: 2 plies} 1/2-1/2\n")
     assert '[Termination "adjudication"]' in longest
+
+
+def test_a_comment_says_where_other_weights_chose_the_moves() -> None:
+    game = PlayedGame(0, 0, 12, tuple(moves_of("f2f3", "e7e5", "g2g4")), (9, 11, 11), (None, 0.25, None), 1, "resigned")
+    text = format_pgn(game, "run")
+    assert '[White "run, weights 9-11"]' in text
+    assert text.endswith("1. f3 e5 {+0.25, weights 11} 2. g4 {White resigns} 1-0\n")
 
 
 def moves_of(*texts: str) -> list[int]:

@@ -10,11 +10,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ranks.chess.core.rules import CHESS
 from ranks.engine.export.export import export_model
 from ranks.errors import UserError
+from ranks.selfplay import Positions
+from ranks.selfplay.check_rules import check_rules
 from ranks.workloads import chess_spiking
 from ranks.workloads.chess_spiking.building import Net, build, build_net, example_inputs
 from ranks.workloads.chess_spiking.config import PRESETS, Config, NetConfig
+from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.net.coding import HIGH, LOW, rate_code
 
 TINY = NetConfig(blocks=1, width=16, value_channels=8, value_hidden=8)
@@ -148,6 +152,22 @@ def test_presets(preset: str) -> None:
         assert 4 * sum(p.numel() for p in model.parameters()) < bound
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_one_flag_gives_the_control_of_any_preset(preset: str) -> None:
+    """The same weights, one step, and the planes themselves as input."""
+    cfg = PRESETS[preset]()
+    control = replace(cfg.net, neuron="relu")
+    spiking, model = build_net(cfg.net), build_net(control)
+    assert {n: p.shape for n, p in spiking.named_parameters()} == {n: p.shape for n, p in model.named_parameters()}
+    assert model.steps == 1
+    positions = Positions.of(check_rules(CHESS, 4))
+    planes = encoding_of(control, 0).planes(positions)
+    assert planes.shape == (len(positions.num_moves_B), model.planes, 8, 8)
+    assert encoding_of(cfg.net, 0).planes(positions).ndim == (5 if cfg.net.coding == "rate" else 4)
+    with torch.no_grad():
+        assert model(planes)[0].shape == (len(planes), 4672)
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -159,7 +179,6 @@ def test_presets(preset: str) -> None:
         ({"groups": 0}, "--net.groups 0"),
         ({"kind": "origin", "groups": 5}, "--net.groups 5"),
         ({"blocks": -1}, "--net.blocks -1"),
-        ({"neuron": "relu", "coding": "rate"}, "--net.neuron relu"),
     ],
 )
 def test_impossible_settings_are_named(wrong: dict[str, object], named: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,14 @@ def test_the_page_shows_each_preset(name: str) -> None:
     assert net.endswith(f", {cfg.net.steps} steps")
     if cfg.net.kind == "residual":
         assert net.startswith(f"{cfg.net.blocks} blocks of {cfg.net.width} channels, ")
+
+
+def test_the_page_and_the_presets_have_the_measured_iterations() -> None:
+    """40 iterations took 30.5 minutes (benchmarks/results/chess_spiking_strength_2026-11-23.json)."""
+    minutes = {name: 30.5 / 40 * PRESETS[name]().iterations for name in ("demo", "small")}
+    for name, found in minutes.items():
+        (said,) = re.findall(rf"--preset {name} --name {name} .*about (\d+) minutes on 2 CPU cores", PAGE)
+        assert abs(found - int(said)) <= 0.5, name
 
 
 def test_the_page_counts_the_presets() -> None:

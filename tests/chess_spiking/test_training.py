@@ -9,14 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from torch import Tensor
 
-from ranks import RunConfig, World
-from ranks.selfplay import SelfPlayConfig
+from ranks import Run, RunConfig, UserError, World
+from ranks.chess.core.rules import CHESS
+from ranks.selfplay import ReplayConfig, ReplayWindow, SelfPlay, SelfPlayConfig, Targets
 from ranks.workloads import chess_spiking
-from ranks.workloads.chess_spiking import PRESETS, Config
+from ranks.workloads.chess_spiking import PRESETS, Config, build
 from ranks.workloads.chess_spiking.config import NetConfig
+from ranks.workloads.chess_spiking.encoding import encoding_of
+from ranks.workloads.chess_spiking.training import spikes
 from tests.engine.group import run_ranks
+from tests.selfplay.fixtures import single_rank
 
 TINY = Config(
     iterations=1,
@@ -92,6 +98,37 @@ def test_two_ranks_train_the_same_net_as_one_and_the_export_needs_only_torch(tmp
     )
     ended = subprocess.run([sys.executable, "-c", use], cwd=export, capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["2", "4672", "2", "3", "False", "True"]
+
+
+def test_spikes_are_counted_on_positions_spread_over_the_newest_games(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Tensor] = []
+    gather = ReplayWindow.gather
+
+    def gathered(self: ReplayWindow, ids_B: Tensor) -> Targets:
+        taken.append(ids_B)
+        return gather(self, ids_B)
+
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        net, encoding = build(TINY), encoding_of(TINY.net, world.seed)
+        source = SelfPlay(CHESS, encoding, 4, 4, TINY.selfplay, world)
+        window = ReplayWindow(CHESS, TINY.replay, world)
+        with Run.open(TINY, world, keep=dict(selfplay=source, window=window)) as run:
+            for iteration in run.iterations(2, long=True):
+                window.add(source.play(net, iteration))
+        monkeypatch.setattr(ReplayWindow, "gather", gathered)
+        assert spikes(net, encoding, window, 8, world)
+    (ids_B,) = taken
+    first, newest = len(window) - len(window.parts[-1]), len(window.parts[-1])
+    assert first > 0
+    assert ids_B.tolist() == [first + i * newest // 8 for i in range(8)]
+
+
+@pytest.mark.parametrize("replay", [ReplayConfig(), ReplayConfig(on_policy=True), ReplayConfig(reuse=1.0)])
+def test_without_search_other_games_than_those_of_the_newest_weights_are_refused(replay: ReplayConfig) -> None:
+    with pytest.raises(UserError, match=r"give --replay\.on-policy --replay\.reuse 1"):
+        Config(selfplay=SelfPlayConfig(search="none"), replay=replay)
 
 
 def test_without_numba_one_error_says_what_to_install() -> None:

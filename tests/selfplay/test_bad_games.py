@@ -18,11 +18,12 @@ from ranks.jit import kernel
 from ranks.search import LEGAL_MOVES, TICTACTOE
 from ranks.search.games import tictactoe
 from ranks.search.trees import tree_bytes
-from ranks.selfplay import ReplayConfig, SelfPlayConfig, value_loss
+from ranks.selfplay import Encoding, Positions, ReplayConfig, SelfPlayConfig, score_against_random, value_loss
+from ranks.selfplay.check_memory import check_memory
 from ranks.selfplay.check_rules import check_rules
+from ranks.selfplay.net.batch_evaluator import BatchMemory, batch_bytes
 from ranks.selfplay.search_settings import search_config
-from ranks.selfplay.slots import check_memory
-from tests.selfplay.fixtures import net_of, selfplay, single_rank
+from tests.selfplay.fixtures import net_of, planes, selfplay, single_rank
 
 
 def too_many(states: Any, row: int, keys: Any, first: int, end: int, moves: Any, at: int) -> int:
@@ -138,13 +139,29 @@ def test_a_value_loss_does_not_broadcast(shape: tuple[int, ...]) -> None:
 def test_the_memory_of_all_ranks_of_this_host_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = SelfPlayConfig(simulations=8)
     with single_rank() as world:
-        needed = tree_bytes(TICTACTOE, search_config(cfg, world.seed), 8)
+        needed = tree_bytes(TICTACTOE, search_config(cfg, world.seed), 8) + batch_bytes(TICTACTOE, 16)
         free = psutil.virtual_memory()._replace(available=3 * needed)
         monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
         for ranks, fits in ((3, True), (4, False)):
             monkeypatch.setattr(world.comm, "gather_objects", lambda mine, ranks=ranks: [mine] * ranks)
             with nullcontext() if fits else pytest.raises(UserError, match="4 ranks on"):
-                check_memory(TICTACTOE, 8, cfg, world)
+                check_memory(TICTACTOE, 8, 16, cfg, world)
+
+
+def test_batches_that_do_not_fit_on_the_device_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg, free = SelfPlayConfig(simulations=8), batch_bytes(TICTACTOE, 16)
+    monkeypatch.setattr("ranks.selfplay.check_memory.device_memory_left", lambda device: free)
+    with single_rank() as world:
+        check_memory(TICTACTOE, 8, 16, cfg, world)
+        with pytest.raises(UserError, match="the batches of rank 0 need"):
+            check_memory(TICTACTOE, 8, 17, cfg, world)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_the_bytes_of_a_batch_are_those_of_its_arrays(rows: int) -> None:
+    memory = BatchMemory(TICTACTOE, rows, torch.device("cpu"))
+    arrays = [found for found in vars(memory).values() if isinstance(found, torch.Tensor)]
+    assert batch_bytes(TICTACTOE, rows) == sum(array.nbytes for array in arrays)
 
 
 def test_a_game_that_fits_is_accepted() -> None:
@@ -165,11 +182,18 @@ def test_a_game_that_fits_is_accepted() -> None:
         (lambda world: replace(SelfPlayConfig(), max_plies=0), "--selfplay.max-plies 0"),
         (lambda world: ReplayConfig(reuse=0), "--replay.reuse 0"),
         (lambda world: ReplayConfig(root_value=2.0), "--replay.root-value 2.0"),
+        (lambda world: ReplayConfig().check_search("none"), "--replay.no-on-policy --replay.reuse 4\n"),
+        (lambda world: ReplayConfig(on_policy=True).check_search("none"), "give --replay.on-policy --replay.reuse 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(make: Callable[[Any], object], said: str) -> None:
     with single_rank() as world, pytest.raises(UserError, match=said):
         make(world)
+
+
+def test_search_and_on_policy_games_without_search_are_accepted() -> None:
+    ReplayConfig().check_search("gumbel")
+    ReplayConfig(reuse=1.0, on_policy=True).check_search("none")
 
 
 def test_more_trees_than_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,9 +203,32 @@ def test_more_trees_than_memory_are_refused_before_they_are_allocated(monkeypatc
     with single_rank() as world:
         selfplay(world, TICTACTOE, slots=4)
         monkeypatch.setattr("psutil.virtual_memory", Memory)
-        with pytest.raises(UserError, match=r"their trees need \d+\.\d GiB"):
+        with pytest.raises(UserError, match=r"their trees and batches need \d+\.\d GiB"):
             selfplay(world, TICTACTOE, slots=1000, simulations=200)
         selfplay(world, TICTACTOE, slots=4)
+
+
+def rare_index(index: int) -> Encoding:
+    """A move's index is its square. That of square 8 is another one where at most six moves are left."""
+
+    def indices(positions: Positions) -> torch.Tensor:
+        is_rare_BM = (positions.moves_BM == 8) & (positions.num_moves_B <= 6)[:, None]
+        return torch.where(is_rare_BM, index, positions.moves_BM)
+
+    return Encoding(planes, indices)
+
+
+@pytest.mark.parametrize("index", [9, 70_000, -1])
+def test_a_rare_move_without_a_logit_is_named_in_self_play_and_in_games(index: int) -> None:
+    said = rf"move 8 of tic-tac-toe\n(.|\n)*its index is {index}, and the net returned 9 logits\n(.|\n)*from 0 to 8"
+    net = net_of(TICTACTOE, 0.0)
+    with single_rank() as world:
+        source = selfplay(world, TICTACTOE, slots=32, games=200)
+        source.encoding = rare_index(index)
+        with pytest.raises(UserError, match=said):
+            source.play(net, 0)
+        with pytest.raises(UserError, match=said):
+            score_against_random(net, TICTACTOE, rare_index(index), 20, SelfPlayConfig(simulations=8), world)
 
 
 def test_a_net_that_returns_no_numbers_is_named() -> None:

@@ -49,7 +49,7 @@ FLAGS = [
     (("--selfplay.opening-plies", "12"), "--selfplay.opening-plies 12", "below --selfplay.max-plies"),
     ((*OFF_POLICY, "--replay.positions", "15"), "a batch of 16 positions", "--replay.positions 16 or more"),
     ((*SEARCH, "--slots", "2000000000"), "2,000,000,000 slots on a rank", "fewer slots or fewer simulations"),
-    ((*SEARCH, "--slots", "5000000", "--selfplay.simulations", "3000"), "trees need", "GiB are free"),
+    ((*SEARCH, "--slots", "5000000", "--selfplay.simulations", "3000"), "trees and batches need", "GiB are free"),
 ]
 
 

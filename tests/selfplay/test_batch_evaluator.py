@@ -24,7 +24,7 @@ from ranks.selfplay import (
 )
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
 from ranks.selfplay.random import sample, uniform
-from ranks.selfplay.times import PlayTimes
+from ranks.selfplay.times import PlayTimes, speed
 from tests.selfplay.fixtures import ENCODING, net_of
 
 POSITIONS = Positions(
@@ -53,6 +53,14 @@ def test_logits_are_those_of_the_legal_moves_in_their_order() -> None:
     assert policy_and_value(net, shifted, POSITIONS)[0].tolist() == [[5, 0, 3, -inf], [8, 7, -inf, -inf]]
 
 
+@pytest.mark.parametrize("shift", [-4, 1])
+def test_a_move_whose_index_is_none_of_the_logits_has_nan_and_the_others_keep_theirs(shift: int) -> None:
+    shifted = Encoding(ENCODING.planes, lambda positions: positions.moves_BM + shift)
+    found = policy_and_value(Fixed(torch.zeros(2)), shifted, POSITIONS)[0].tolist()
+    inside = [[index + shift if 0 <= index + shift < 9 else math.nan for index in row] for row in ([3, 8, 5], [0, 1])]
+    np.testing.assert_equal(found, [[*inside[0], -math.inf], [*inside[1], -math.inf, -math.inf]])
+
+
 def test_a_batch_comes_back_as_probabilities_and_expected_outcomes() -> None:
     memory, times = BatchMemory(TICTACTOE, 4, torch.device("cpu")), PlayTimes()
     memory.leaves.moves_BM[1, :2] = [4, 7]
@@ -68,6 +76,26 @@ def test_a_batch_comes_back_as_probabilities_and_expected_outcomes() -> None:
     assert drawn > 0
 
 
+def test_waits_for_the_device_and_for_ranks_are_two_shares() -> None:
+    waited = PlayTimes(wall_s=10.0, waiting_device_s=4.0, waiting_ranks_s=1.0)
+    found = speed([waited.numbers(), PlayTimes(wall_s=10.0, waiting_ranks_s=3.0).numbers()])
+    assert (found["waiting_device_share"], found["waiting_ranks_share"]) == (0.2, 0.2)
+
+
+def test_a_wait_for_an_evaluation_is_a_wait_for_the_device() -> None:
+    class Evaluated:
+        def synchronize(self) -> None:
+            clock.append(clock[-1] + 5.0)
+
+    clock = [0.0]
+    memory, times = BatchMemory(TICTACTOE, 1, torch.device("cpu")), PlayTimes()
+    memory.copied = Evaluated()  # type: ignore[assignment]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("time.perf_counter", lambda: clock[-1])
+        BatchEvaluator(ENCODING, torch.device("cpu"), times).wait(memory)
+    assert times == PlayTimes(waiting_device_s=5.0)
+
+
 def targets(**changes: Tensor) -> Targets:
     found = Targets(
         POSITIONS,
@@ -77,6 +105,7 @@ def targets(**changes: Tensor) -> Targets:
         root_value_B=torch.tensor([0.0, 0.0]),
         value_B=torch.tensor([1.0, -1.0]),
         value_weight_B=torch.ones(2),
+        is_cut_B=torch.zeros(2, dtype=torch.bool),
     )
     return replace(found, **changes)
 

@@ -271,12 +271,19 @@ def test_search_with_a_net_that_knows_nothing_beats_random_moves() -> None:
             scores.append(score_against_random(net, TICTACTOE, ENCODING, 41, SelfPlayConfig(simulations=100), world))
     assert scores[0] == scores[1]
     assert scores[0]["score"] > 0.9
+    assert scores[0]["score_low"] < scores[0]["score"] < scores[0]["score_high"] <= 1
     assert scores[0]["won"] + scores[0]["drawn"] + scores[0]["lost"] == pytest.approx(1)
     with single_rank() as world:
         nobody = score_against_random(
             net_of(TICTACTOE), TICTACTOE, ENCODING, 10, SelfPlayConfig(simulations=4, max_plies=4), world
         )
-    assert nobody == {"score": 0.5, "won": 0.0, "drawn": 1.0, "lost": 0.0}
+    assert {name: nobody[name] for name in ("score", "won", "drawn", "lost")} == {
+        "score": 0.5,
+        "won": 0.0,
+        "drawn": 1.0,
+        "lost": 0.0,
+    }
+    assert 0 < nobody["score_low"] < 0.5 < nobody["score_high"] < 1, "ten equal games leave doubt"
 
 
 def test_distinct_openings_are_counted_by_their_first_8_plies() -> None:

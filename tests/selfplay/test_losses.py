@@ -57,6 +57,7 @@ TARGETS = Targets(
     root_value_B=torch.zeros(3),
     value_B=torch.tensor([1.0, -1.0, 0.0]),
     value_weight_B=torch.ones(3),
+    is_cut_B=torch.zeros(3, dtype=torch.bool),
 )
 """Moves 1, 0 and 1 were played; won, lost and drawn."""
 
@@ -117,6 +118,21 @@ def test_reinforce_adds_the_value_loss_and_subtracts_the_entropy() -> None:
     entropy = float(policy_entropy(logits()).sum())
     assert math.isclose(loss(0.0, 2.0), loss(0.0, 0.0) - 2 * entropy, rel_tol=1e-6)
     assert math.isclose(loss(3.0, 0.0), loss(0.0, 0.0) + 3 * 2, rel_tol=1e-6), "squared errors 1, 1 and 0"
+
+
+def test_reinforce_learns_nothing_but_entropy_from_a_game_that_was_cut() -> None:
+    net = Outputs()
+    with torch.no_grad():
+        net.value.fill_(0.5)
+    cut = replace(TARGETS, is_cut_B=torch.tensor([True, False, True]), value_weight_B=torch.tensor([0.0, 1.0, 0.0]))
+    found = reinforce_loss(net, cut, encoding=ENCODING, vf_coef=2.0)
+    assert float(found.sum.detach()) == pytest.approx(2.0 * 1.5**2), "the value of the lost game; it has one move"
+    found.sum.backward()
+    assert net.logits.grad is not None
+    assert not net.logits.grad.any()
+    assert net.value.grad[[0, 2]].tolist() == [0, 0]  # type: ignore[index]
+    reinforce_loss(net, cut, encoding=ENCODING, vf_coef=0.0, ent_coef=1.0).sum.backward()
+    assert (net.logits.grad[0] != 0).any(), "its entropy counts"
 
 
 def test_reinforce_is_unbiased_and_a_baseline_changes_only_the_variance() -> None:

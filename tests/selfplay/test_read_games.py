@@ -67,7 +67,7 @@ def part(runs: Path, iteration: int) -> Path:
 def test_each_game_has_its_moves_values_weights_result_and_ending(trained: tuple[Path, list[Games]]) -> None:
     folder, played = trained
     found = iter(read(folder))
-    endings: set[str] = set()
+    endings, changes = set[str](), 0
     for games in played:
         end_N = games.plies_N.cumsum()
         for n in range(len(games)):
@@ -76,7 +76,7 @@ def test_each_game_has_its_moves_values_weights_result_and_ending(trained: tuple
             assert list(game.moves) == games.moves(n)
             assert game.iteration == games.iteration + 1
             versions_P = games.records.version_P[rows]
-            assert game.weights == (versions_P[0], games.iteration)
+            assert list(game.weights) == versions_P.tolist()
             assert game.weights_text == (f"{versions_P[0]}-" if len({*versions_P}) > 1 else "") + str(games.iteration)
             full_P, value_P = games.records.full_P[rows], games.records.value_P[rows]
             expected = [float(v) if full else None for full, v in zip(full_P, value_P, strict=True)]
@@ -86,8 +86,10 @@ def test_each_game_has_its_moves_values_weights_result_and_ending(trained: tuple
             ending = "most plies" if games.truncated_N[n] else "resigned" if games.resigned_N[n] else "rules"
             assert game.ending == ending
             endings.add(ending)
+            changes += len({*game.weights}) > 1
     assert next(found, None) is None
     assert endings == {"rules", "most plies", "resigned"}, "change SETTINGS"
+    assert changes > 0, "no game went on in another iteration"
 
 
 def test_some_of_the_games(trained: tuple[Path, list[Games]]) -> None:
@@ -155,12 +157,22 @@ def test_a_part_of_an_older_version_is_named_and_still_learned_from(runs: Path) 
         assert len(window) == len(older["move_P"]) > 0
 
 
+def test_a_part_that_cannot_be_learned_from_is_refused_when_a_run_resumes(runs: Path) -> None:
+    arrays = safetensors.numpy.load(part(runs, 0).read_bytes())
+    file = KeptFolder(runs / "r" / "kept").write(FOLDER, 0, {n: a for n, a in arrays.items() if n != "end_P"})
+    state = {"game": CONNECT_FOUR.name, "added": 0, "updates": 0, "parts": {"files": [file.as_json()]}}
+    with single_rank(runs_dir=runs, name="r") as world:
+        window = ReplayWindow(CONNECT_FOUR, ReplayConfig(), world)
+        with pytest.raises(UserError, match=r"without the arrays end_P: another version(.|\n)*another --name"):
+            window.load_state_dict(state)
+
+
 def test_of_two_parts_of_one_iteration_the_newer_one_counts(runs: Path) -> None:
     """A run that was killed and repeats an iteration in fast mode may play other games."""
     arrays = safetensors.numpy.load(part(runs, 1).read_bytes())
     kept = KeptFolder(runs / "r" / "kept")
-    kept.write(FOLDER, 1, {**arrays, "first_version_N": np.zeros_like(arrays["first_version_N"])})
-    assert {game.weights for game in read(runs) if game.iteration == 2} == {(0, 1)}
+    kept.write(FOLDER, 1, {**arrays, "version_T": np.full_like(arrays["version_T"], 7)})
+    assert {weight for game in read(runs) if game.iteration == 2 for weight in game.weights} == {7}
 
 
 def test_bad_input_is_one_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from pathlib import Path
 
@@ -72,6 +73,22 @@ def test_each_new_position_is_used_reuse_times_on_average_and_old_parts_are_drop
         assert kept[-1] == "00000005"
 
 
+def test_positions_that_are_measured_are_spread_over_the_newest_iteration(tmp_path: Path) -> None:
+    with single_rank(runs_dir=tmp_path, name="r") as world:
+        source = selfplay(world, TICTACTOE, search="none", games=30)
+        window = ReplayWindow(TICTACTOE, ReplayConfig(), world)
+        assert window.spread(4).tolist() == []
+        with open_run(world, selfplay=source, window=window) as run:
+            for iteration in run.iterations(3, long=True):
+                window.add(source.play(net_of(TICTACTOE), iteration))
+        newest, first = len(window.parts[-1]), len(window) - len(window.parts[-1])
+        ids = window.spread(20).tolist()
+        assert len(ids) == 20 < newest
+        assert ids[0] == first > 0
+        assert {b - a for a, b in itertools.pairwise([*ids, len(window)])} <= {newest // 20, newest // 20 + 1}
+        assert window.spread(10_000).tolist() == list(range(first, len(window)))
+
+
 def test_the_first_update_waits_for_the_first_positions(tmp_path: Path) -> None:
     with single_rank(runs_dir=tmp_path, name="r") as world:
         source = selfplay(world, TICTACTOE, search="none", games=30)
@@ -100,6 +117,7 @@ def test_the_value_does_not_learn_from_a_game_that_was_cut(share: float, tmp_pat
     is_cut_P = np.repeat(games.truncated_N, games.plies_N)
     assert 0 < is_cut_P.sum() < len(is_cut_P)
     np.testing.assert_array_equal(batch.value_weight_B, np.where(is_cut_P, share, 1).astype(np.float32))
+    np.testing.assert_array_equal(batch.is_cut_B, is_cut_P)
     np.testing.assert_array_equal(batch.outcome_B, np.where(is_cut_P, 0, games.outcome_P()))
     np.testing.assert_array_equal(batch.value_B.numpy()[is_cut_P], games.records.value_P[is_cut_P])
 

@@ -18,13 +18,13 @@ ROW: dict[str, Any] = {
     **{"selfplay/plies_per_second": 1234.5, "selfplay/simulations_per_second": 39400.0},
     **{"selfplay/evaluations_per_second": 40100.0, "selfplay/target_entropy": 2.1054, "selfplay/policy_kl": 0.3141},
     **{"selfplay/net_share": 0.7, "selfplay/trees_share": 0.12, "selfplay/planes_share": 0.08},
-    **{"selfplay/records_share": 0.04, "selfplay/waiting_share": 0.05, "selfplay/gather_share": 0.01},
+    **{"selfplay/records_share": 0.04, "selfplay/waiting_device_share": 0.03, "selfplay/waiting_ranks_share": 0.02, "selfplay/gather_share": 0.01},
 }
 LINE = (
     "iteration 12: 1,600 games of 81.3 plies; first 40%, second 25%, "
     "drawn 35% (stalemate 5%, threefold repetition 20%, most plies 10%); "
     "1,234 plies/s, 39,400 simulations/s, 40,100 evaluations/s; target entropy 2.11, policy KL 0.314; "
-    "net 70%, trees 12%, planes 8%, records 4%, waiting 5%, gather 1%"
+    "net 70%, trees 12%, planes 8%, records 4%, waiting device 3%, waiting ranks 2%, gather 1%"
 )
 
 

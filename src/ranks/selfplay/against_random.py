@@ -13,6 +13,7 @@ from ranks.engine.distributed.poll_interval import PollInterval
 from ranks.engine.distributed.world import World
 from ranks.engine.update.evaluate import eval_mode
 from ranks.errors import UserError
+from ranks.rating.elo import estimate
 from ranks.search.evaluation import BoolArray, Evaluator, Float64Array
 from ranks.search.game import Game
 from ranks.search.result import likeliest_moves
@@ -33,7 +34,8 @@ def score_against_random(
     """The net against uniformly random moves, with the search of its self-play without noise.
 
     With search `none` it plays the likeliest move. It begins in every second game. Returns `score` (won 1,
-    drawn 1/2, lost 0; a game of `cfg.max_plies` counts as drawn), and the shares won, drawn and lost. With
+    drawn 1/2, lost 0; a game of `cfg.max_plies` counts as drawn) with its 95 % interval from `score_low` to
+    `score_high`, and the shares won, drawn and lost. With
     --exact the games of each shard are one batch, so the result has the same bits on any number of ranks.
     Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; UserError where
     `games` is below 1.
@@ -58,8 +60,10 @@ def score_against_random(
         outcomes = np.concatenate([np.zeros(0), *(batch.outcomes() for batch in batches)])
         every = np.concatenate(world.comm.gather_objects(outcomes))
     world.check_stop()
-    won, drawn = float((every > 0).mean()), float((every == 0).mean())
-    return {"score": won + drawn / 2, "won": won, "drawn": drawn, "lost": 1 - won - drawn}
+    lost, drawn, won = (int((every == outcome).sum()) for outcome in (-1, 0, 1))
+    score = estimate([lost, drawn, won]).score
+    shares = {"won": won / games, "drawn": drawn / games, "lost": lost / games}
+    return {"score": score.value, "score_low": score.low, "score_high": score.high, **shares}
 
 
 def games_of_batches(games: int, world: World) -> list[range]:

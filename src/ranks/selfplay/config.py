@@ -60,8 +60,8 @@ class SelfPlayConfig:
     resign_check: float = 0.1
     """Share of games without resignation, in which false ones are counted (AlphaGo Zero: 0.1)."""
     max_plies: int = 512
-    """A game of this many plies is cut: it counts as drawn, and the value does not learn from it (AlphaZero: 512
-    for chess, as draws)."""
+    """A game of this many plies is cut: it counts as drawn, and the value does not learn from it, nor does the policy
+    of REINFORCE (AlphaZero: 512 for chess, as draws)."""
     cuda_graph: bool = True
     """On CUDA, capture the net's forward pass as a CUDA graph, once for each set of weights. Python in `forward` then
     runs at the capture alone."""
@@ -148,3 +148,12 @@ class ReplayConfig:
             found = f"--replay.positions {self.positions:,} is smaller than a batch"
             do = f"give --replay.positions {global_batch} or more, or a smaller batch"
             raise UserError(f"a batch of {global_batch:,} positions", found, do)
+
+    def check_search(self, search: str) -> None:
+        """Raises UserError for games without search, of which REINFORCE would learn from old weights, or from a
+        position more than once. `search`: that of `SelfPlayConfig`."""
+        if search == "none" and not (self.on_policy and self.reuse <= 1):
+            on_policy = "" if self.on_policy else "no-"
+            asked = f"--selfplay.search none --replay.{on_policy}on-policy --replay.reuse {self.reuse:g}"
+            found = "REINFORCE learns from games of the newest weights, and from each position once"
+            raise UserError(asked, found, "give --replay.on-policy --replay.reuse 1, or --selfplay.search gumbel")

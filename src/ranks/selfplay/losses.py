@@ -32,6 +32,8 @@ class Targets:
     """float32: the value target, a mixture of both (`ReplayConfig.root_value`)."""
     value_weight_B: Tensor
     """float32: the weight of the value loss: 1, or less where a game was cut and has no outcome."""
+    is_cut_B: Tensor
+    """bool: whether the game was cut at the most plies, so that nobody knows its outcome."""
 
     def __len__(self) -> int:
         return len(self.value_B)
@@ -77,12 +79,14 @@ def reinforce_loss(
     For games without search, from a window with `ReplayConfig(reuse=1, on_policy=True)`, which gives each
     position of the newest iteration at most once. It is on-policy in the first update of an iteration only:
     the later updates, and the first moves of games that go on from the iteration before, have moves that
-    older weights have sampled; they are not corrected. A game that was cut counts as a draw.
+    older weights have sampled; they are not corrected. A game that was cut has no outcome: neither the policy nor
+    the value learns from it, only the entropy counts.
 
     `ent_coef`: factor of the policy's entropy over legal moves, which is subtracted."""
     logits_BM, value = policy_and_value(net, encoding, batch.positions)
-    advantage_B = batch.outcome_B - expected_outcome(value.float()).detach()
-    value_B, entropy_B = value_loss(value, batch.outcome_B), policy_entropy(logits_BM.float())
+    advantage_B = (batch.outcome_B - expected_outcome(value.float()).detach()).masked_fill(batch.is_cut_B, 0.0)
+    value_B = value_loss(value, batch.outcome_B).masked_fill(batch.is_cut_B, 0.0)
+    entropy_B = policy_entropy(logits_BM.float())
     policy_B = advantage_B * policy_loss(logits_BM, batch.policy_BM)
     loss_B = policy_B + vf_coef * value_B - ent_coef * entropy_B
     return Loss(loss_B.sum(), len(batch), value_loss=value_B.detach(), entropy=entropy_B.detach())

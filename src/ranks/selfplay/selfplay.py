@@ -21,15 +21,16 @@ from ranks.search.evaluation import Leaves
 from ranks.search.game import Game
 from ranks.search.scheduler import GameGroup
 from ranks.selfplay.agreement import Agreement
+from ranks.selfplay.check_memory import check_memory
 from ranks.selfplay.check_rules import check_game, check_rules, check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.games import Games, ended_arrays
 from ranks.selfplay.gather import gather_arrays
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
-from ranks.selfplay.net.encoding import Encoding, largest_move_index
+from ranks.selfplay.net.encoding import Encoding, check_move_indices, largest_move_index
 from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.records import DTYPES, Records
-from ranks.selfplay.slots import Slots, check_memory
+from ranks.selfplay.slots import Slots
 from ranks.selfplay.times import PlayTimes, speed
 
 Batch = tuple[GameGroup, BatchMemory]
@@ -66,7 +67,7 @@ class SelfPlay:
 
         Raises UserError for a game that is no game of two players without chance and hidden
         information, for rules that break their contract, where a rank has no slot, and where the trees
-        do not fit in memory. Every rank calls it.
+        and batches do not fit in memory. Every rank calls it.
         """
         seen = check_rules(game, cfg.max_plies)
         fewest = min(len(world.assignment.items_of(rank, slots)) for rank in range(world.size))
@@ -82,9 +83,10 @@ class SelfPlay:
         on_device = world.device.type != "cpu"
         self._num_logits = 1 + largest_move_index(encoding, seen, world.device)
         ids = world.items(slots)
-        check_memory(game, len(ids), cfg, world)
+        parts = self._parts(ids, 2 if on_device else 1)
+        check_memory(game, len(ids), sum(rows for _, rows in parts), cfg, world)
         self._slots = Slots(game, ids, cfg, world.seed, torch.get_num_threads() if on_device else 1)
-        self._batches = [self._batch(part, rows) for part, rows in self._parts(ids, 2 if on_device else 1)]
+        self._batches = [self._batch(part, rows) for part, rows in parts]
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
         self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
         self._speed: dict[str, float] = {}
@@ -123,7 +125,7 @@ class SelfPlay:
         `net`: a module from planes to policy logits and value (`encoding.PolicyValueNet`). The ranks
         agree on the number of ended games every few ticks, while they play on; the iteration ends that
         many ticks later. Every rank calls it. Raises Stopped where a stop was requested; UserError
-        where the net's outputs have wrong shapes or are no numbers.
+        where the net's outputs have wrong shapes or are no numbers, or where a move has no logit.
         """
         started = time.perf_counter()
         slots, world = self._slots, self.world
@@ -164,7 +166,7 @@ class SelfPlay:
         while not last:
             started = time.perf_counter()
             ended = agreement.games(tick, len(slots.ended))
-            slots.times.waiting_s += time.perf_counter() - started
+            slots.times.waiting_ranks_s += time.perf_counter() - started
             last = ended is not None and ended >= self.games_per_iteration
             if ended is not None:
                 self.world.session.progress("games", ended, self.games_per_iteration)
@@ -175,6 +177,7 @@ class SelfPlay:
                     slots.step(group)
                 except UserError:
                     check_trees(self.game, slots.search.trees, group.slots_P)
+                    check_move_indices(self.game, net, self.encoding, memory.leaves, self.world.device)
                     memory.check_numbers(f"in self-play, iteration {slots.version + 1}")
                     raise
                 if not last:

@@ -11,23 +11,17 @@ Legend: G slots of this rank, P some of them, M most legal moves of a position.
 
 from __future__ import annotations
 
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
-from ranks.engine.distributed.cgroup import memory_left
-from ranks.engine.distributed.world import World
-from ranks.errors import UserError
 from ranks.search.evaluation import Float64Array, Int64Array
 from ranks.search.game import Game
 from ranks.search.result import SearchResult
 from ranks.search.scheduler import GameGroup
 from ranks.search.search import Search
-from ranks.search.trees import tree_bytes
 from ranks.selfplay.check_rules import check_trees
 from ranks.selfplay.config import SelfPlayConfig
 from ranks.selfplay.games import NO_KIND, EndedGame
@@ -38,23 +32,6 @@ from ranks.selfplay.times import PlayTimes
 
 MIN_SLOTS_PER_THREAD = 64
 """A thread steps at least this many trees, because starting its work takes 0.1 ms."""
-
-
-def check_memory(game: Game, slots: int, cfg: SelfPlayConfig, world: World) -> None:
-    """Raises UserError on all ranks where the trees of a host's ranks do not fit in its free memory.
-
-    `slots`: of this rank. Every rank calls it, before any of them allocates trees.
-    """
-    mine = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
-    of_ranks = world.comm.gather_objects((socket.gethostname(), mine, memory_left(psutil.virtual_memory().available)))
-    for host in sorted({host for host, _, _ in of_ranks}):
-        needed = sum(bytes_ for on, bytes_, _ in of_ranks if on == host)
-        free = min(free for on, _, free in of_ranks if on == host)
-        if needed > free:
-            count = sum(on == host for on, _, _ in of_ranks)
-            found = f"their trees need {needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} GiB are free"
-            asked = f"{slots:,} slots on a rank, and {count} ranks on {host}"
-            raise UserError(asked, found, "give fewer slots or fewer simulations")
 
 
 class Slots:

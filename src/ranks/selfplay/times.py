@@ -18,8 +18,10 @@ class PlayTimes:
     """Steps of the trees and rules; with several threads, until the last one is done."""
     records_s: float = 0.0
     """Choosing moves, recording them, starting games."""
-    waiting_s: float = 0.0
-    """For evaluations of the device, and for other ranks."""
+    waiting_device_s: float = 0.0
+    """For evaluations of the device."""
+    waiting_ranks_s: float = 0.0
+    """For other ranks, to agree on the number of ended games."""
     gather_s: float = 0.0
     """Gathering the finished games over ranks."""
     plies: float = 0.0
@@ -43,7 +45,7 @@ def speed(ranks: list[list[float]]) -> dict[str, float]:
         for name in ("plies", "simulations", "evaluations")
     }
     found["batch_fill"] = sum(time.evaluations for time in times) / max(sum(time.rows for time in times), 1.0)
-    for name in ("net", "planes", "trees", "records", "waiting", "gather"):
+    for name in ("net", "planes", "trees", "records", "waiting_device", "waiting_ranks", "gather"):
         shares = [getattr(time, f"{name}_s") / max(time.wall_s, 1e-9) for time in times]
         found[f"{name}_share"] = sum(shares) / len(shares)
     return found

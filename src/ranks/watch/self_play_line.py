@@ -15,7 +15,7 @@ RESULTS = {
     "resigned": "rollout/resigned",
 }
 SPEEDS = ("plies", "simulations", "evaluations")
-TIMES = ("net", "trees", "planes", "records", "waiting", "gather")
+TIMES = ("net", "trees", "planes", "records", "waiting_device", "waiting_ranks", "gather")
 """Shares of the time of play, as in `ranks.selfplay.times`."""
 
 
@@ -41,7 +41,7 @@ def self_play_line(row: JsonRow) -> str | None:
             f"target entropy {entropy:.3g}" if entropy is not None else "",
             f"policy KL {kl:.3g}" if kl is not None else "",
         ],
-        [_percent(name, share) for name, share in times.items() if share is not None],
+        [_percent(name.replace("_", " "), share) for name, share in times.items() if share is not None],
     )
     return clean(f"iteration {iterations_done(row) or 0:,}: {'; '.join(filter(None, map(_joined, parts)))}")
 

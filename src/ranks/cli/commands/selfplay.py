@@ -64,8 +64,10 @@ def games(
         print(format_pgn(game, folder.name) if pgn and format_pgn else line_of(game, notation))
         printed += 1
     if not printed:
-        found = "no part can be read, see the warnings" if skipped else "the run has just deleted the part"
-        raise UserError(asked, found, "restore it from a copy" if skipped else "run the command again")
+        if skipped:
+            do = "restore it from a copy, or read it with the version of ranks that wrote it"
+            raise UserError(asked, "no part can be read, see the warnings", do)
+        raise UserError(asked, "the run has just deleted the part", "run the command again")
     return 0
 
 

@@ -30,7 +30,9 @@ from ranks.selfplay import (
     ReplayWindow,
     SelfPlay,
     SelfPlayConfig,
+    Snapshots,
     alphazero_loss,
+    reinforce_loss,
     score_against_random,
 )
 
@@ -149,11 +151,14 @@ class Config:
     """Iterations between evaluations."""
     eval_games: int = 100
     """Games against random moves of one evaluation."""
+    snapshot_every: int = free(10)
+    """Iterations between weights that the run keeps."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "iterations", "games_per_iteration", "slots", "global_batch", "width", "layers")
-        at_least(1, self, "eval_every", "eval_games")
+        at_least(1, self, "eval_every", "eval_games", "snapshot_every")
         self.replay.check_batch(self.global_batch)
+        self.replay.check_search(self.selfplay.search)
 
 
 def build(cfg: Config) -> nn.Module:
@@ -161,16 +166,20 @@ def build(cfg: Config) -> nn.Module:
 
 
 def train(cfg: Config, world: World) -> Summary:
-    net, loss = build(cfg), partial(alphazero_loss, encoding=ENCODING)
+    net = build(cfg)
+    loss = partial(reinforce_loss if cfg.selfplay.search == "none" else alphazero_loss, encoding=ENCODING)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
     selfplay = SelfPlay(GAME, ENCODING, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(GAME, cfg.replay, world, mirror)
-    with Run.open(cfg, world, keep=dict(learner=learner, selfplay=selfplay, window=window)) as run:
+    snapshots = Snapshots(net, cfg.snapshot_every, world)
+    keep = dict(learner=learner, selfplay=selfplay, window=window, snapshots=snapshots)
+    with Run.open(cfg, world, keep=keep) as run:
         for iteration in run.iterations(cfg.iterations, long=True):  # a stop in a long one repeats it on resume
             games = selfplay.play(net, iteration)
             window.add(games)
             for batch in window.batches(cfg.global_batch):
                 run.log(learner.step(loss, batch))
+            snapshots.take(iteration)
             run.log(games.results(), prefix="rollout")
             run.log(selfplay.statistics(), prefix="selfplay")
             if run.every(cfg.eval_every):
@@ -180,5 +189,5 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
-    """The score against random moves, with the search of the training without its noise."""
+    """The score against random moves with its 95 % interval, with the search of the training without its noise."""
     return score_against_random(model, GAME, ENCODING, cfg.eval_games, cfg.selfplay, world)

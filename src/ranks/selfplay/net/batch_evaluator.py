@@ -12,6 +12,7 @@ Legend: B rows of a batch, W words of a packed position, M the most legal moves 
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -29,20 +30,33 @@ from ranks.selfplay.net.evaluation_graphs import EvaluationGraphs
 from ranks.selfplay.times import PlayTimes
 
 
+def batch_arrays(game: Game, rows: int) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """The shape and the type of each array of a `BatchMemory`."""
+    return {
+        "states_BW": ((rows, len(game.initial)), torch.int64),
+        "moves_BM": ((rows, game.max_moves), torch.int16),
+        "num_moves_B": ((rows,), torch.int32),
+        "priors_BM": ((rows, game.max_moves), torch.float32),
+        "value_B": ((rows,), torch.float32),
+    }
+
+
+def batch_bytes(game: Game, rows: int) -> int:
+    """The memory of a batch on the host. A batch on a device has copies of the same arrays there."""
+    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in batch_arrays(game, rows).values())
+
+
 class BatchMemory:
     """Host memory of one batch of a fixed number of rows; pinned where the net is on a device."""
 
     def __init__(self, game: Game, rows: int, device: torch.device) -> None:
         pinned = device.type != "cpu"
-
-        def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
-            return torch.empty(shape, dtype=dtype, pin_memory=pinned).zero_()
-
-        self.states_BW = zeros(rows, len(game.initial), dtype=torch.int64)
-        self.moves_BM = zeros(rows, game.max_moves, dtype=torch.int16)
-        self.num_moves_B = zeros(rows, dtype=torch.int32)
-        self.priors_BM = zeros(rows, game.max_moves, dtype=torch.float32)
-        self.value_B = zeros(rows, dtype=torch.float32)
+        arrays = {
+            name: torch.empty(shape, dtype=dtype, pin_memory=pinned).zero_()
+            for name, (shape, dtype) in batch_arrays(game, rows).items()
+        }
+        self.states_BW, self.moves_BM, self.num_moves_B = arrays["states_BW"], arrays["moves_BM"], arrays["num_moves_B"]
+        self.priors_BM, self.value_B = arrays["priors_BM"], arrays["value_B"]
         self.leaves = Leaves(
             self.states_BW.numpy().view(np.uint64), self.moves_BM.numpy().view(np.uint16), self.num_moves_B.numpy()
         )
@@ -118,4 +132,4 @@ class BatchEvaluator:
         memory.copied.synchronize()
         heartbeat.wait_over()
         memory.copied = None
-        self.times.waiting_s += time.perf_counter() - started
+        self.times.waiting_device_s += time.perf_counter() - started

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ranks.errors import UserError
 from ranks.search.evaluation import Leaves
+from ranks.search.game import Game
 
 PolicyValueNet: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 """planes [B, C, H, W] -> policy logits [B, A], and the value for the side to move: [B] from -1 (lost)
@@ -81,7 +82,8 @@ class Encoding:
 def policy_and_value(net: Any, encoding: Encoding, positions: Positions, num_logits: int = 1) -> tuple[Tensor, Tensor]:
     """Logits of the legal moves [B, M], -inf behind them, and the net's value ([B] or [B, 3]).
 
-    `num_logits`: the fewest that the net may return. Raises UserError for outputs of other shapes.
+    `num_logits`: the fewest that the net may return. Raises UserError for outputs of other shapes. A move whose index
+    is none of the logits gets NaN, since the host does not wait for the device here: see `check_move_indices`.
     """
     logits_BA, value = net(encoding.planes(positions).to(dtype_of(net)))
     is_move_BM = positions.is_move()
@@ -93,8 +95,10 @@ def policy_and_value(net: Any, encoding: Encoding, positions: Positions, num_log
             f"return [B, A] with an A of {num_logits} or more, or give other indices (Encoding.move_indices)",
         )
     check_value(value, rows)
-    indices_BM = encoding.move_indices(positions).masked_fill(~is_move_BM, 0)
-    return logits_BA.gather(1, indices_BM).masked_fill(~is_move_BM, -torch.inf), value
+    indices_BM = encoding.move_indices(positions)
+    inside_BM = indices_BM.clamp(0, logits_BA.shape[1] - 1)
+    logits_BM = logits_BA.gather(1, inside_BM).masked_fill(inside_BM != indices_BM, torch.nan)
+    return logits_BM.masked_fill(~is_move_BM, -torch.inf), value
 
 
 def check_value(value: Tensor, rows: int) -> None:
@@ -112,6 +116,23 @@ def largest_move_index(encoding: Encoding, leaves: Leaves, device: torch.device)
     device."""
     positions = Positions.of(leaves, device)
     return int(encoding.move_indices(positions).masked_fill(~positions.is_move(), 0).max())
+
+
+def check_move_indices(game: Game, net: Any, encoding: Encoding, leaves: Leaves, device: torch.device) -> None:
+    """Raises UserError where a legal move of these positions has an index that is none of the net's logits. It
+    evaluates the net again and waits for the device, so it is for batches whose priors are NaN."""
+    positions = Positions.of(leaves, device)
+    with torch.no_grad():
+        num_logits = net(encoding.planes(positions).to(dtype_of(net)))[0].shape[1]
+    indices_BM = encoding.move_indices(positions)
+    is_wrong_BM = positions.is_move() & ((indices_BM < 0) | (indices_BM >= num_logits))
+    if is_wrong_BM.any():
+        move, index = (int(found_BM[is_wrong_BM][0]) for found_BM in (positions.moves_BM, indices_BM))
+        raise UserError(
+            f"the policy logit of move {move} of {game.name}",
+            f"its index is {index}, and the net returned {num_logits} logits",
+            f"return more logits, or give indices from 0 to {num_logits - 1} (Encoding.move_indices)",
+        )
 
 
 def dtype_of(net: Any) -> torch.dtype:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ranks.errors import UserError
 from ranks.search.evaluation import Evaluation, Leaves
 from ranks.search.game import Game
 from ranks.selfplay.net.batch_evaluator import BatchEvaluator, BatchMemory
-from ranks.selfplay.net.encoding import Encoding
+from ranks.selfplay.net.encoding import Encoding, check_move_indices
 from ranks.selfplay.times import PlayTimes
 
 
@@ -26,8 +27,8 @@ class NetEvaluator:
     """
 
     def __init__(self, net: Any, game: Game, encoding: Encoding, device: torch.device, when: str = "in a game") -> None:
-        """`when`: for the UserError where the net returns no numbers."""
-        self.net, self.game, self.device, self.when = net, game, device, when
+        """`when`: for the UserError where the net returns no numbers; a move without a logit is named."""
+        self.net, self.game, self.encoding, self.device, self.when = net, game, encoding, device, when
         self._evaluator = BatchEvaluator(encoding, device, PlayTimes())
         self._memories: dict[int, BatchMemory] = {}
 
@@ -44,7 +45,11 @@ class NetEvaluator:
             with torch.no_grad():
                 self._evaluator.launch(self.net, memory)
                 self._evaluator.wait(memory)
-            memory.check_numbers(self.when)
+            try:
+                memory.check_numbers(self.when)
+            except UserError:
+                check_move_indices(self.game, self.net, self.encoding, memory.leaves, self.device)
+                raise
             for found, into in zip(memory.evaluation, evaluation, strict=True):
                 into[rows_L] = found[:count]
         return evaluation

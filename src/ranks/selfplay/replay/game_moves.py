@@ -1,5 +1,5 @@
 """The games of one part of the replay window: what is needed to replay them. The positions that
-are learned from are in part.py. About 3 bytes a move and 20 a game.
+are learned from are in part.py. About 7 bytes a move and 16 a game.
 
 Legend: N games, T moves of all games, one game after the other.
 """
@@ -30,9 +30,9 @@ class PlayedGame:
     """Of the game in its slot, from 0."""
     iteration: int
     """In which it ended, counted from 1 as in metrics.jsonl."""
-    weights: tuple[int, int]
-    """The first and the last weights that chose its moves, as finished iterations: 0 is the untrained net."""
     moves: tuple[int, ...]
+    weights: tuple[int, ...]
+    """The weights that chose each move, as finished iterations: 0 is the untrained net."""
     values: tuple[float | None, ...]
     """The root's value after each move's search, for the side that moved; None where the search was not full."""
     outcome: int
@@ -47,8 +47,8 @@ class PlayedGame:
 
     @property
     def weights_text(self) -> str:
-        """`weights` as 12, or as 11-12 where they changed during the game."""
-        first, last = self.weights
+        """The first and the last weights as 11-12, or as 12 where they did not change during the game."""
+        first, last = self.weights[0], self.weights[-1]
         return str(last) if first == last else f"{first}-{last}"
 
 
@@ -59,13 +59,13 @@ class GameMoves:
     game_N: NDArray[np.int64]
     """Ids: slot * 2**32 + number in the slot."""
     plies_N: NDArray[np.int32]
-    first_version_N: NDArray[np.int32]
-    """The iteration, from 0, whose weights chose the first move."""
     result_N: NDArray[np.int8]
     """For the player who moves first: 1 won, 0 drawn, -1 lost."""
     ending_N: NDArray[np.uint8]
     """The index in ENDINGS."""
     move_T: NDArray[np.uint16]
+    version_T: NDArray[np.int32]
+    """The iteration, from 0, whose weights chose the move."""
     is_position_T: NDArray[np.bool_]
     """Whether the search was full: these moves, in order, are the positions of the part."""
 
@@ -76,10 +76,10 @@ class GameMoves:
         return cls(
             games.game_N,
             games.plies_N,
-            records.version_P[np.cumsum(games.plies_N) - games.plies_N],
             games.outcome_N,
             np.select([games.truncated_N, games.resigned_N], [1, 2], 0).astype(np.uint8),
             records.move_P,
+            records.version_P,
             records.full_P,
         )
 
@@ -100,8 +100,8 @@ class GameMoves:
                 slot=int(self.game_N[n] // 2**32),
                 number=int(self.game_N[n] % 2**32),
                 iteration=iteration + 1,
-                weights=(int(self.first_version_N[n]), iteration),
                 moves=tuple(self.move_T[line].tolist()),
+                weights=tuple(self.version_T[line].tolist()),
                 values=tuple(None if value != value else value for value in value_T[line].tolist()),
                 outcome=int(self.result_N[n]),
                 ending=ENDINGS[self.ending_N[n]],

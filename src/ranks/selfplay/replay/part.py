@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ranks.errors import UserError
 from ranks.search.game import Game
 from ranks.selfplay.games import Games
 from ranks.selfplay.losses import Targets
@@ -84,6 +85,7 @@ class HostBatch:
             root_value_B=there(self.value_B),
             value_B=there(value_B.astype(np.float32)),
             value_weight_B=there(value_weight_B.astype(np.float32)),
+            is_cut_B=there(self.is_cut_B),
         )
 
 
@@ -122,8 +124,13 @@ class Part:
 
     @classmethod
     def opened(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
-        """The part in the arrays of a file, which also holds what `GameMoves` says."""
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+        """The part in the arrays of a file, which also holds what `GameMoves` says. Raises UserError where another
+        version of ranks wrote other arrays."""
+        names = [field.name for field in fields(cls)]
+        if missing := sorted({*names} - arrays.keys()):
+            found = f"a part without the arrays {', '.join(missing)}: another version of ranks wrote it"
+            raise UserError("the replay window of this run", found, "give the run another --name")
+        return cls(**{name: arrays[name] for name in names})
 
 
 def read(parts: Sequence[Part], ids_B: NDArray[np.int64], game: Game) -> HostBatch:

@@ -142,6 +142,13 @@ class ReplayWindow:
         shards = Shards.assigned(chosen_B, self.world.assignment, self.world.rank)
         return StepBatch(shards, self.gather, item="positions")
 
+    def spread(self, count: int) -> Tensor:
+        """The indices of at most `count` positions, spread evenly over the newest iteration that has any: the same on
+        any number of ranks."""
+        newest = len(self.parts[-1]) if self.parts else 0
+        count = min(count, newest)
+        return len(self) - newest + torch.arange(count) * newest // max(count, 1)
+
     def gather(self, ids_B: Tensor) -> Targets:
         """The positions with these indices in the window, on the device; from len(window) on their mirror images,
         where the window has a symmetry."""

@@ -14,7 +14,8 @@ from ranks.workloads.chess_spiking.planes import KEY, black_to_move, input_plane
 
 def encoding_of(net: NetConfig, seed: int) -> Encoding:
     """Planes and move indices for a net; with rate coding spike trains, a function of the seed and the
-    position's Zobrist key."""
+    position's Zobrist key. The control has one step, and gets the planes themselves."""
+    is_rate_coded = net.coding == "rate" and net.neuron == "lif"
 
     def planes(positions: Positions) -> Tensor:
         dtype = torch.float32
@@ -22,7 +23,7 @@ def encoding_of(net: NetConfig, seed: int) -> Encoding:
             found = origin_planes(positions.states_BW, positions.moves_BM, positions.num_moves_B, dtype)
         else:
             found = input_planes(positions.states_BW, dtype)
-        return rate_code(found, positions.states_BW[:, KEY], seed, net.steps) if net.coding == "rate" else found
+        return rate_code(found, positions.states_BW[:, KEY], seed, net.steps) if is_rate_coded else found
 
     def indices(positions: Positions) -> Tensor:
         black_B = black_to_move(positions.states_BW)

@@ -18,10 +18,16 @@ def notation(moves: Sequence[int]) -> list[str]:
 
 
 def format_pgn(game: PlayedGame, event: str) -> str:
-    """A game as PGN. A comment gives the root's value after each full search, for the side that moved."""
-    comments = {ply: f"{value:+.2f}" for ply, value in enumerate(game.values, 1) if value is not None}
-    plies, reason = len(game.moves), ending_of(game)
-    comments[plies] = f"{comments[plies]}, {reason}" if plies in comments else reason
+    """A game as PGN. A comment gives the root's value after each full search, for the side that moved, and the weights
+    where they have changed."""
+    plies, comments = len(game.moves), dict[int, str]()
+    before = (game.weights[0], *game.weights[:-1])
+    for ply, (value, old, new) in enumerate(zip(game.values, before, game.weights, strict=True), 1):
+        said = [f"{value:+.2f}"] if value is not None else []
+        said += [f"weights {new}"] if new != old else []
+        said += [ending_of(game)] if ply == plies else []
+        if said:
+            comments[ply] = ", ".join(said)
     headers = {
         "Event": f"self-play of {event}",
         "Round": f"{game.slot}.{game.number}",

@@ -73,11 +73,11 @@ def train(cfg: Config, world: World) -> Summary:
 
 
 def spikes(net: Net, encoding: Encoding, window: ReplayWindow, positions: int, world: World) -> dict[str, float]:
-    """Spike rates, dead neurons and operations of an evaluation, over the oldest positions of the window."""
+    """Spike rates, dead neurons and operations of an evaluation, over positions of the newest games."""
     if not len(window):
         return {}
     with eval_mode(net, world):
-        batch = window.gather(torch.arange(min(positions, len(window))))
+        batch = window.gather(window.spread(positions))
         found = measure(net, encoding.planes(batch.positions))
     values = torch.stack([value.double() for value in found.values()]).tolist()
     return dict(zip(found, values, strict=True))

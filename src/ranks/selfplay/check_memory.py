@@ -1,0 +1,70 @@
+"""Checks that the trees and batches of self-play fit in memory, before any of them is allocated."""
+
+from __future__ import annotations
+
+import math
+import socket
+from typing import NamedTuple
+
+import psutil
+import torch
+
+from ranks.engine.distributed.cgroup import memory_left
+from ranks.engine.distributed.world import World
+from ranks.errors import UserError
+from ranks.search.game import Game
+from ranks.search.trees import tree_bytes
+from ranks.selfplay.config import SelfPlayConfig
+from ranks.selfplay.net.batch_evaluator import batch_bytes
+from ranks.selfplay.search_settings import search_config
+
+
+class MemoryOfRank(NamedTuple):
+    """In bytes."""
+
+    host: str
+    needed: int
+    """On the host: trees and batches."""
+    free: float
+    """On the host."""
+    needed_of_device: int
+    """The batches; what the net needs is not known."""
+    free_of_device: float
+
+
+def check_memory(game: Game, slots: int, rows: int, cfg: SelfPlayConfig, world: World) -> None:
+    """Raises UserError on all ranks where the trees and batches of a host's ranks do not fit in its free memory, or the
+    batches of a rank in that of its device.
+
+    `slots`: of this rank; `rows`: of all its batches. Every rank calls it, before any of them allocates.
+    """
+    batches = batch_bytes(game, rows)
+    trees = slots * tree_bytes(game, search_config(cfg, world.seed), 1)
+    free = memory_left(psutil.virtual_memory().available)
+    mine = MemoryOfRank(socket.gethostname(), trees + batches, free, batches, device_memory_left(world.device))
+    of_ranks = world.comm.gather_objects(mine)
+    for host in sorted({rank.host for rank in of_ranks}):
+        here = [rank for rank in of_ranks if rank.host == host]
+        needed, free = sum(rank.needed for rank in here), min(rank.free for rank in here)
+        if needed > free:
+            asked = f"{slots:,} slots on a rank, and {len(here)} ranks on {host}"
+            found = f"their trees and batches need {gib(needed)}, and {gib(free)} are free"
+            raise UserError(asked, found, "give fewer slots or fewer simulations")
+    for number, rank in enumerate(of_ranks):
+        if rank.needed_of_device > rank.free_of_device:
+            needed, free = gib(rank.needed_of_device), gib(rank.free_of_device)
+            found = f"the batches of rank {number} need {needed} on its device, and {free} are free"
+            raise UserError(f"{slots:,} slots on a rank", found, "give fewer slots")
+
+
+def device_memory_left(device: torch.device) -> float:
+    """Bytes that torch can allocate on a CUDA device now; infinite on others, where nothing says it."""
+    if device.type != "cuda":
+        return math.inf
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + unused
+
+
+def gib(num_bytes: float) -> str:
+    """A number of bytes as text."""
+    return f"{num_bytes / 2**30:,.1f} GiB"
