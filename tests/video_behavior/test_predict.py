@@ -29,11 +29,15 @@ from tests.video_behavior.example_frames import CLASSES, SMALL, example_frames, 
 from tests.video_behavior.video.videos import write_square
 
 
-def trained_run(tmp_path: Path, multi: bool = False, classes: tuple[str, ...] = CLASSES) -> Path:
+def trained_run(
+    tmp_path: Path, multi: bool = False, classes: tuple[str, ...] = CLASSES, subject: str | None = None
+) -> Path:
     """The folder of a run of two updates, whose study is not there any more."""
     data = example_frames(multi=multi)
-    data = data if multi else replace(data, classes=classes, background=classes[0])
+    uncoded = classes[0] if classes[0] == "background" else ""
+    data = data if multi else replace(data, classes=classes, background=classes[0], uncoded=uncoded)
     cfg = replace(SMALL, iterations=2, data=tmp_path / "gone", labels="multi" if multi else "exclusive")
+    cfg = replace(cfg, subject=subject)
     world = World.join(
         RunConfig(runs_dir=tmp_path / "runs", name="r", threads=1), device="cpu", workload="video-behavior"
     )
@@ -67,7 +71,7 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
     """Frames without a code are no event. A behaviour that people code is, also as the background of the training."""
     monkeypatch.chdir(tmp_path)
     classes = (background, *CLASSES[1:])
-    trained_run(tmp_path, classes=classes)
+    trained_run(tmp_path, classes=classes, subject="m1")
     for name, frames in (("a", 30), ("b", 9)):
         write_square(tmp_path / f"{name}.mp4", frames)
     predict = ["video-behavior", "predict", "r", "a.mp4", "b.mp4", "--overlay", "--least-certain", "3"]
@@ -82,7 +86,9 @@ def test_predict_writes_a_row_for_each_frame_and_events_that_can_be_read_back(
         shares = {name: float(row[f"{name}_prob"]) for name in classes}
         assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
         assert row["Action"] == max(shares, key=lambda name: shares[name])
-    shown = {event.behavior for event in read_annotation(out / "a.boris.tsv").events}
+    events = read_annotation(out / "a.boris.tsv").events
+    assert {event.subject for event in events} == ({"m1"} if events else set())
+    shown = {event.behavior for event in events}
     assert shown == {row["Action"] for row in rows} - {"background"}
     with open_video(out / "a.overlay.mp4") as video:
         assert sum(len(block.frames_NHW) for block in video.blocks()) == 30
@@ -118,7 +124,8 @@ def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(
     monkeypatch.chdir(tmp_path)
     folder = trained_run(tmp_path, multi=True)
     weights = json.loads((folder / "export/config.json").read_text())["weights_sha256"]
-    LabelRule(threshold_C=(0.0, 0.0)).write(folder, weights)
+    always = Smoothing((1.0, 1e-9))
+    LabelRule((always, always), multi=True).write(folder, weights)
     write_square(tmp_path / "a.mp4", 12)
     assert main(["video-behavior", "predict", "r", "a.mp4"]) == 0
     assert "not smoothed" not in capsys.readouterr().out
@@ -128,7 +135,8 @@ def test_overlapping_behaviours_and_a_rule_that_the_run_keeps(
 
 def test_a_rule_survives_its_file_and_no_other_weights(tmp_path: Path) -> None:
     smoothing = Smoothing((1.0, 0.5, 2.0), "hmm", 1, ((5, 1, 0), (1, 4, 0), (0, 1, 3)), (0.2, 0.2, 0.6), (1, 2, 3))
-    for rule, multi in ((LabelRule(smoothing), False), (LabelRule(threshold_C=(0.2, 0.5, 0.9)), True)):
+    one_by_one = tuple(Smoothing((1.0, threshold)) for threshold in (0.2, 0.5, 0.9))
+    for rule, multi in ((LabelRule((smoothing,)), False), (LabelRule(one_by_one, multi=True), True)):
         rule.write(tmp_path, "abc")
         assert read_rule(tmp_path, "abc", 3, multi) == rule
         assert read_rule(tmp_path, "abd", 3, multi) is None

@@ -5,12 +5,14 @@ Legend: N frames, C classes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.config import ClipConfig
 from ranks.workloads.video_behavior.metrics.bouts import bouts_of
 from ranks.workloads.video_behavior.report.agreement_pictures import (
     confusion_of,
@@ -19,7 +21,7 @@ from ranks.workloads.video_behavior.report.agreement_pictures import (
     draw_reliability,
 )
 from ranks.workloads.video_behavior.report.command import report
-from ranks.workloads.video_behavior.report.contact_sheet import worst_confusions
+from ranks.workloads.video_behavior.report.contact_sheet import draw_contact_sheet, worst_confusions
 from ranks.workloads.video_behavior.report.raster import budgets, draw_ethogram_raster, draw_time_budget
 from ranks.workloads.video_behavior.report.seen import SeenSplit, SeenVideo
 from ranks.workloads.video_behavior.report.write import labelled_minutes, learned_from
@@ -56,7 +58,8 @@ def test_the_worst_confusion_is_the_surest_frame_of_the_bout_that_is_wrong() -> 
     assert counts_CC[1, 2] == stop - first
     assert counts_CC.sum() == np.trace(counts_CC) + stop - first == sum(one.video.num_frames for one in seen.videos)
     (found,) = worst_confusions(seen)
-    assert (found.true, found.named, found.frame, found.probability) == (1, 2, first + 1, SURE)
+    names = seen.classes
+    assert (found.true, found.named, found.frame, found.probability) == (names[1], names[2], first + 1, SURE)
     assert found.seen is seen.videos[0]
 
 
@@ -82,9 +85,29 @@ def test_a_net_that_has_learned_from_an_animal_is_found() -> None:
 def test_overlapping_behaviours_have_pictures_too(tmp_path: Path) -> None:
     seen, _ = seen_split(multi=True)
     assert confusion_of(seen)[:, [0, 1], [1, 0]].sum() == 0
+    assert worst_confusions(seen) == []
     for draw in (draw_confusion, draw_precision_recall, draw_reliability, draw_ethogram_raster, draw_time_budget):
         draw(seen, tmp_path / f"{draw.__name__}.png")
         assert (tmp_path / f"{draw.__name__}.png").stat().st_size > 2000
+
+
+def test_overlapping_behaviours_are_missed_or_named_wrongly(tmp_path: Path) -> None:
+    """The net never names the first behaviour, and names the second one in one frame too many."""
+    seen, _ = seen_split(multi=True)
+    video = seen.videos[0]
+    labels, probability_NC = video.labels.copy(), video.probability_NC.copy()
+    labels[:, 0], probability_NC[:, 0] = 0, 0.5 - 0.4 * video.truth[:, 0]
+    wrong = int(np.flatnonzero(video.truth[:, 1] == 0)[0])
+    labels[wrong, 1], probability_NC[wrong, 1] = 1, SURE
+    seen = replace(seen, videos=(replace(video, labels=labels, probability_NC=probability_NC),))
+    first, second = seen.classes
+    found = worst_confusions(seen)
+    assert {(one.true, one.named) for one in found} == {(first, f"no {first}"), (f"no {second}", second)}
+    assert [one.frame for one in found if one.named == second] == [wrong]
+    missed = [one for one in found if one.true == first]
+    assert missed
+    assert all(video.truth[one.frame, 0] == 1 and one.probability == pytest.approx(0.9) for one in missed)
+    assert draw_contact_sheet(seen, ClipConfig(frames=5, size=16), tmp_path / "sheet.png")
 
 
 def test_a_run_that_does_not_exist_is_one_error(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_it_learns_what_moves_and_what_blinks(tmp_path: Path) -> None:
     assert rows[-1]["val/macro_f1"] > 0.7
     notes = [event["text"] for event in read_rows(folder / "events.jsonl") if event["event"] == "note"]
     assert sum(note.startswith("epoch ") for note in notes) == 2
-    assert any(note.startswith("train  3 videos of 3 animals") for note in notes)
+    assert any(note.startswith("train  3 videos (3 trials) of 3 animals") for note in notes)
     assert any(note.endswith("; saved best") for note in notes)
     net, _ = load_export(folder / "export" / "model.safetensors", R2Plus1DNet, "the export")
     assert net.classes == list(CLASSES)

@@ -18,7 +18,12 @@ ROW: dict[str, Any] = {
     **{"selfplay/plies_per_second": 1234.5, "selfplay/simulations_per_second": 39400.0},
     **{"selfplay/evaluations_per_second": 40100.0, "selfplay/target_entropy": 2.1054, "selfplay/policy_kl": 0.3141},
     **{"selfplay/net_share": 0.7, "selfplay/trees_share": 0.12, "selfplay/planes_share": 0.08},
-    **{"selfplay/records_share": 0.04, "selfplay/waiting_device_share": 0.03, "selfplay/waiting_ranks_share": 0.02, "selfplay/gather_share": 0.01},
+    **{
+        "selfplay/records_share": 0.04,
+        "selfplay/waiting_device_share": 0.03,
+        "selfplay/waiting_ranks_share": 0.02,
+        "selfplay/gather_share": 0.01,
+    },
 }
 LINE = (
     "iteration 12: 1,600 games of 81.3 plies; first 40%, second 25%, "

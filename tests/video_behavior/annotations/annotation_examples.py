@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
+from ranks.workloads.video_behavior.annotations.pairing import marks_of
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 FEW = settings(max_examples=40, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
@@ -46,6 +49,42 @@ def random_annotations(draw: st.DrawFn, modifiers: bool = True) -> Annotation:
     video = draw(NAMES.filter(lambda name: name not in ("NA", "None")))
     duration_s = draw(st.sampled_from([None, 200.0, 333.366]))
     return Annotation(f"{video}.mp4", tuple(events), fps, duration_s, draw(NAMES))
+
+
+OLD_COLUMNS = (
+    *("Time", "Media file path", "Total length", "FPS", "dose", "Subject", "Behavior", "Behavioral category"),
+    *("Modifier 1", "Modifier 2", "Comment", "Status"),
+)
+
+
+@st.composite
+def old_tables(draw: st.DrawFn, annotation: Annotation) -> list[list[str]]:
+    """The rows of an annotation as BORIS wrote them before version 8: a block with all that it may hold, and a table
+    with categories and a column of others."""
+    offset_s = draw(st.integers(-5_000, 5_000)) / 1000
+    variables = draw(st.lists(st.one_of(NAMES, st.sampled_from(["FPS", "dose", "Comment", "Modifier 1"])), max_size=3))
+    block = [
+        ["Observation id", annotation.observation],
+        [],
+        ["Media file(s)"],
+        ["Player #1", annotation.video],
+        *draw(st.sampled_from([[], [["Player #2", "side.mp4"]]])),
+        [""],
+        ["Observation date", draw(st.sampled_from(["", "2017-03-01 10:00:00"]))],
+        ["Description", draw(COMMENTS)],
+        ["Time offset (s)", repr(offset_s)],
+        ["independent variables"],
+        ["variable", "value"],
+        *([name, draw(COMMENTS)] for name in {name.casefold(): name for name in variables}.values()),
+        [],
+    ]
+    rows: list[list[str]] = []
+    for mark, number in zip(marks_of(annotation.events, "an example"), itertools.count()):
+        about = [annotation.video, repr(annotation.duration_s), repr(annotation.fps), f"{number} mg"]
+        what = [mark.subject, mark.behavior, f"category {number}", *mark.modifiers, *[""] * (2 - len(mark.modifiers))]
+        rows.append([f"{mark.time_s + offset_s:.3f}", *about, *what, mark.comment, mark.kind])
+    padded = [row + [""] * (len(OLD_COLUMNS) - len(row)) for row in block]
+    return [*padded, list(OLD_COLUMNS), *rows]
 
 
 def ordered(annotation: Annotation) -> list[Event]:

@@ -83,6 +83,7 @@ def test_trials_are_joined_in_time(tmp_path: Path) -> None:
         written(folder / f"prediction_m1_{trial}.csv", f"Frame,Action\n0,{action}\n1,{action}\n")
     assert [event.behavior for event in read_annotation(folder, fps=2.0).events] == ["w", "x", "y"]
     assert read_annotation(folder, fps=2.0).events[-1] == Event("y", 2.0, 3.0)
+    assert (read_annotation(one, fps=1.0).trials, read_annotation(folder, fps=2.0).trials) == (2, 3)
 
 
 def slow_labels(events: tuple[Event, ...], times_N: np.ndarray) -> list[int]:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.aggregated import read_aggregated, write_aggregated
 from ranks.workloads.video_behavior.annotations.boris_events import (
     read_boris_events,
+    read_old_boris_events,
     write_boris_events,
     write_old_boris_events,
 )
@@ -26,7 +28,16 @@ from ranks.workloads.video_behavior.annotations.boris_project import (
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 from ranks.workloads.video_behavior.annotations.read import read_annotation, read_annotations
-from tests.video_behavior.annotations.annotation_examples import FEW, NEW, PROJECT, ordered, random_annotations
+from tests.video_behavior.annotations.annotation_examples import (
+    FEW,
+    NEW,
+    OLD,
+    OLD_COLUMNS,
+    PROJECT,
+    old_tables,
+    ordered,
+    random_annotations,
+)
 
 
 def check_same(read: Annotation, wanted: Annotation) -> None:
@@ -53,6 +64,71 @@ def test_tabular_events(folder: Path, annotation: Annotation) -> None:
 def test_old_tabular_events(folder: Path, annotation: Annotation) -> None:
     write_old_boris_events(folder / "a.tsv", annotation)
     check_same(read_annotation(folder / "a.tsv"), annotation)
+
+
+def cells_of(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file, delimiter="\t"))
+
+
+@FEW
+@given(random_annotations(), st.data())
+def test_old_files_lose_nothing(folder: Path, annotation: Annotation, data: st.DataObject) -> None:
+    """The block, categories and columns of others come back in an old file row by row. In a new or an aggregated one
+    the block is in columns: date, description, time offset and independent variables."""
+    rows = data.draw(old_tables(annotation))
+    old, again, new, aggregated = (folder / f"{name}.tsv" for name in ("old", "again", "new", "aggregated"))
+    with old.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter="\t").writerows(rows)
+    check_same(read_annotation(old), annotation)
+    found = read_old_boris_events(old, "\t")
+    (read,) = found.annotations
+    write_old_boris_events(again, read, found.kept)
+    check_same(read_annotation(again), annotation)
+    written, top = cells_of(again), rows.index(list(OLD_COLUMNS))
+    for row, cells in zip(rows[:top], written, strict=False):
+        assert cells[: len(row)] == row
+        assert not any(cells[len(row) :])
+    tables = [
+        [dict(zip(some[top], row, strict=True)) for row in some[top + 1 :]] for some in (rows, written, cells_of(old))
+    ]
+    added = {"Modifier 1": "", "Modifier 2": ""}
+    assert [added | row for row in tables[1]] == tables[0] == tables[2]
+
+    block = {row[0]: row[1] for row in rows[:top] if row[0]}
+    facts = {name: block[name] for name in ("Observation date", "Description", "Time offset (s)")}
+    first = [row[0] for row in rows].index("variable") + 1
+    variables = {row[0]: row[1] for row in rows[first:top] if row[0]}
+    write_boris_events(new, found.annotations, found.kept)
+    write_aggregated(aggregated, found.annotations, found.kept)
+    for path in (new, aggregated):
+        check_same(read_annotation(path), annotation)
+        names, *below = cells_of(path)
+        for row in below:
+            cells = dict(zip(names, row, strict=True))
+            assert {name: cells[name] for name in facts} == facts
+            for name, value in variables.items():
+                assert cells.get(f"{name} (observation)", cells.get(name)) == value
+    columns, *below = cells_of(new)
+    for cells, expected in zip(below, tables[0], strict=True):
+        named = dict(zip(columns, cells, strict=True))
+        assert [named[name] for name in ("Time", "dose", "Behavioral category", "Media duration (s)")] == [
+            expected[name] for name in ("Time", "dose", "Behavioral category", "Total length")
+        ]
+
+
+def test_the_block_of_an_old_file_goes_with_its_observation_only(tmp_path: Path) -> None:
+    path, again = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text(OLD.replace(",,,\n,,,,\n", ",,,\nweather,rain,,,\n"))
+    found = read_old_boris_events(path, ",")
+    (read,) = found.annotations
+    write_old_boris_events(again, read, found.kept)
+    assert again.read_text().splitlines()[1:3] == ["Time offset (s),0.5,,,,,,,", "weather,rain,,,,,,,"]
+    write_old_boris_events(again, replace(read, observation="another"), found.kept)
+    text = again.read_text()
+    assert "rain" not in text
+    assert "another" in text
+    assert read_annotation(again).events == read.events
 
 
 @FEW

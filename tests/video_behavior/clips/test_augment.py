@@ -131,3 +131,12 @@ def test_mirrors_swap_the_sides_of_classes() -> None:
     assert mirrored_classes(names) == [0, 3, 5, 1, 6, 2, 4, 7]
     with pytest.raises(UserError, match="no class 'turn_R'"):
         mirrored_classes(("rest", "turn_L"))
+
+
+def test_mirrors_swap_the_sides_in_joined_words() -> None:
+    names = ("TurnLeft", "TurnRight", "turnL", "turnR", "LTurn", "RTurn", "leftPaw", "rightPaw", "left1", "right1")
+    assert mirrored_classes(names) == [1, 0, 3, 2, 5, 4, 7, 6, 9, 8]
+    alone = ("upright", "L1", "Rearing", "righting", "ALL", "BR")
+    assert mirrored_classes(alone) == list(range(6))
+    with pytest.raises(UserError, match="no class 'RightPawLick'"):
+        mirrored_classes(("rest", "LeftPawLick"))

@@ -168,7 +168,7 @@ def test_the_table_of_classes_counts_every_split() -> None:
     data = example_frames()
     stream = clip_stream(SMALL)
     lines = study_lines(data, stream.balance)
-    assert lines[0].startswith("train  3 videos of 3 animals, ")
+    assert lines[0].startswith("train  3 videos (3 trials) of 3 animals, ")
     assert [line.split()[0] for line in lines[3:]] == ["class", *CLASSES]
     move = lines[5].replace(",", "").split()
     expected = [int((data.class_N[data.frames_of(split)] == 1).sum()) for split in ("train", "val", "test")]

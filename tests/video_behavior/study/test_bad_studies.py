@@ -25,7 +25,7 @@ from ranks.workloads.video_behavior.config import ClipConfig, Config
 from tests.video_behavior.annotations.annotation_examples import PROJECT
 from tests.video_behavior.study.example_study import FPS, FRAMES, LICK, ROWS, annotate, lab
 from tests.video_behavior.video.test_decode import decoded
-from tests.video_behavior.video.videos import moving_square, write_square
+from tests.video_behavior.video.videos import moving_square, write_no_frames, write_square
 
 Change = Callable[[Path], object]
 """What makes a good study bad."""
@@ -94,7 +94,14 @@ LIST: dict[str, Bad] = {
         "no video, or damaged",
         "check that the file plays, or convert it",
     ),
-    "video without a frame": Bad(cut(0), "cache", "m2.mp4", "no video, or damaged", "convert it"),
+    "empty video file": Bad(cut(0), "cache", "m2.mp4", "no video, or damaged", "convert it"),
+    "video without a frame": Bad(
+        lambda folder: write_no_frames(folder / "m2.mp4", "avi"),
+        "cache",
+        "m2.mp4",
+        "not one frame can be decoded",
+        "convert it",
+    ),
     "truncated video": Bad(cut(300), "cache", "m2.mp4", "no video, or damaged", "convert it"),
     "missing video": Bad(
         lambda folder: (folder / "m2.mp4").unlink(), "cache", "line 3", "there is no video", "paths are relative to"

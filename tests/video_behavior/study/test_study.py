@@ -187,6 +187,22 @@ def test_classes_and_their_table_come_from_the_annotations(tmp_path: Path) -> No
     assert load_study(tmp_path, background="lick").classes == ("lick", "shake", "walk")
 
 
+def test_a_subject_may_do_nothing_in_a_file_but_is_in_the_study(tmp_path: Path) -> None:
+    """m2.tsv names another mouse only; m3.csv, of a net, names none."""
+    (tmp_path / "m3.csv").write_text("Frame,Action\n0,groom\n")
+    for number, mouse in ((1, "black"), (2, "white")):
+        write_boris_events(tmp_path / f"m{number}.tsv", [annotation(f"m{number}.mp4", Event("lick", 1.0, 2.0, mouse))])
+    rows = "".join(f"m{number}.mp4,m{number}.{suffix}\n" for number, suffix in ((1, "tsv"), (2, "tsv"), (3, "csv")))
+    for number in (1, 2, 3):
+        (tmp_path / f"m{number}.mp4").touch()
+    (tmp_path / "dataset.csv").write_text(f"video,annotation\n{rows}")
+    study = load_study(tmp_path, subject="black")
+    assert study.classes == ("background", "groom", "lick")
+    assert counts_of_events(study, subject="black").bouts_VC[:, 1:].tolist() == [[0, 1], [0, 0], [1, 0]]
+    with pytest.raises(UserError, match=r"dataset\.csv\nfound: no events of the subject 'blak'\n.*did you mean black"):
+        load_study(tmp_path, subject="blak")
+
+
 def test_where_codes_cover_every_frame_the_background_is_the_longest(tmp_path: Path) -> None:
     (tmp_path / "v.mp4").touch()
     covered = annotation("v.mp4", Event("rest", 0.0, 6.0), Event("walk", 6.0, 9.98))

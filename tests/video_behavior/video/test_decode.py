@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import wave
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import pytest
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.video.decode import count_frames, open_video, probe
 from ranks.workloads.video_behavior.video.picture import Crop, Picture
-from tests.video_behavior.video.videos import moving_square, write_frames, write_ramp, write_square
+from tests.video_behavior.video.videos import (
+    damage,
+    moving_square,
+    write_frames,
+    write_no_frames,
+    write_ramp,
+    write_square,
+)
 
 
 def decoded(path: Path, picture: Picture | None = None) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -103,14 +111,37 @@ def test_a_truncated_file_gives_its_good_frames(tmp_path: Path) -> None:
     assert not decoded(tmp_path / "whole.mkv")[2]
 
 
-def test_frames_that_the_header_promises_and_the_file_lacks_are_warned_of(tmp_path: Path) -> None:
-    write_square(tmp_path / "whole.mp4")
-    broken = bytearray((tmp_path / "whole.mp4").read_bytes())
-    start = broken.index(b"mdat") + len(broken) // 3
-    broken[start : start + 600] = bytes(600)
-    (tmp_path / "broken.mp4").write_bytes(broken)
-    found_NHW, _, warnings = decoded(tmp_path / "broken.mp4")
-    assert len(found_NHW) == 40 or "promises 40 frames" in warnings[0]
+def test_damaged_frames_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "broken.mp4"
+    write_square(path)
+    damage(path, 0.33)
+    with open_video(path, threads=1) as video:
+        num_frames = sum(len(block.frames_NHW) for block in video.blocks())
+    assert 10 < num_frames < 40
+    assert video.missing_frames == 40 - num_frames
+    (warning,) = video.warnings
+    assert f"broken.mp4: the header promises 40 frames, {num_frames} can be decoded" in warning
+    assert "labels that count frames do not fit" in warning
+
+
+@pytest.mark.parametrize(("promised", "missing"), [(5, 2), (2, 0)])
+def test_a_header_that_promises_another_number_of_frames_is_warned_of(
+    tmp_path: Path, promised: int, missing: int
+) -> None:
+    """An AVI file has the number in its stream header, 32 bytes behind the name and the size of that."""
+    path = tmp_path / "v.avi"
+    write_ramp(path, "yuv420p", codec="mpeg4")
+    content = bytearray(path.read_bytes())
+    at = content.index(b"strh") + 8 + 32
+    assert struct.unpack_from("<I", content, at) == (3,)
+    struct.pack_into("<I", content, at, promised)
+    path.write_bytes(content)
+    with open_video(path, threads=1) as video:
+        assert sum(len(block.frames_NHW) for block in video.blocks()) == 3
+    assert video.missing_frames == missing
+    (warning,) = video.warnings
+    assert f"v.avi: the header promises {promised} frames, 3 can be decoded" in warning
+    assert ("labels that count frames do not fit" in warning) == (missing > 0)
 
 
 def test_what_is_no_video_is_refused(tmp_path: Path) -> None:
@@ -121,11 +152,15 @@ def test_what_is_no_video_is_refused(tmp_path: Path) -> None:
         sound.writeframes(bytes(1600))
     write_square(tmp_path / "whole.mp4")
     (tmp_path / "head.mp4").write_bytes((tmp_path / "whole.mp4").read_bytes()[:200])
+    write_no_frames(tmp_path / "nothing.avi", "avi")
+    write_no_frames(tmp_path / "nothing.mp4", "mp4")
     cases = {
         "text.mp4": "no video",
         "empty.mp4": "no video",
         "sound.wav": "no video stream; it holds audio",
         "head.mp4": "no video|one frame",
+        "nothing.avi": "not one frame can be decoded",
+        "nothing.mp4": "no video stream; it holds nothing",
         "missing.mp4": "No such file",
     }
     for name, found in cases.items():

@@ -1,7 +1,8 @@
-"""The store: decoded once, continued after a kill, repaired where it is damaged."""
+"""The store: decoded once, continued after a kill, estimated before."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -19,14 +20,13 @@ import pytest
 
 from ranks.data.prepared.file_lock import file_lock
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.store.cache import cache_videos
-from ranks.workloads.video_behavior.video.store.frame_store import FrameStore, open_store
 from ranks.workloads.video_behavior.video.store.part import HEAD_BYTES, npy_head
+from ranks.workloads.video_behavior.video.store.plan import VideoLength, decode_s
 from tests.video_behavior.example_frames import pixels_of
-from tests.video_behavior.video.videos import write_ramp, write_square
+from tests.video_behavior.video.stores import PICTURE, modified, videos_in
+from tests.video_behavior.video.videos import write_ramp
 
-PICTURE = Picture((24, 32))
 PYTHON = sys.executable
 CACHE = """
 import json, sys
@@ -37,17 +37,6 @@ from ranks.workloads.video_behavior.video.store.cache import cache_videos
 videos = [(name, Path(path)) for name, path in json.loads(sys.argv[1])]
 cache_videos(videos, Path(sys.argv[2]), Picture((24, 32)), workers=1)
 """
-
-
-def videos_in(folder: Path, *lengths: int) -> list[tuple[str, Path]]:
-    found = [(f"v{i}.mp4", folder / f"v{i}.mp4") for i in range(len(lengths))]
-    for (_, path), length in zip(found, lengths, strict=True):
-        write_square(path, length)
-    return found
-
-
-def modified(store: FrameStore) -> list[int]:
-    return [(store.folder / f"{video.key}.npy").stat().st_mtime_ns for video in store.videos]
 
 
 def test_frames_times_and_clips(tmp_path: Path) -> None:
@@ -68,27 +57,6 @@ def test_frames_times_and_clips(tmp_path: Path) -> None:
     assert again.sha256 == store.sha256
 
 
-def test_only_what_changed_or_is_damaged_is_decoded_again(tmp_path: Path) -> None:
-    videos = videos_in(tmp_path, 8, 9, 10)
-    store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
-    before, old = modified(store), store.sha256
-    write_square(videos[1][1], 12)
-    damaged = store.folder / f"{store.videos[2].key}.npy"
-    content = bytearray(damaged.read_bytes())
-    content[500] ^= 1
-    damaged.write_bytes(content)
-    with pytest.raises(UserError, match=r"v2.mp4 are missing or damaged"):
-        open_store(tmp_path / "store", verify=True)
-    damaged.write_bytes(content[:-1])
-    with pytest.raises(UserError, match=r"v2.mp4 are missing or damaged"):
-        open_store(tmp_path / "store")
-    repaired = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
-    assert [a == b for a, b in zip(modified(repaired), before, strict=True)] == [True, False, False]
-    assert [video.num_frames for video in repaired.videos] == [8, 12, 10]
-    assert repaired.sha256 != old
-    open_store(tmp_path / "store", verify=True)
-
-
 def test_a_killed_command_continues(tmp_path: Path) -> None:
     """Killed when the first video is whole: that one stays."""
     videos = videos_in(tmp_path, 5, 2000)
@@ -105,7 +73,7 @@ def test_a_killed_command_continues(tmp_path: Path) -> None:
     assert whole.stat().st_mtime_ns == before
     assert [video.num_frames for video in store.videos] == [5, 2000]
     assert not list(store.folder.glob(".*.tmp"))
-    open_store(tmp_path / "store", verify=True)
+    assert cache_videos(videos, tmp_path / "store", PICTURE, verify=True).sha256 == store.sha256
 
 
 def test_up_to_ten_bad_videos_are_named_with_their_reasons(tmp_path: Path) -> None:
@@ -186,7 +154,7 @@ def test_a_decoder_that_hangs_is_started_again_and_then_named(
     assert "it is decoded once more" in capsys.readouterr().err
 
 
-def test_a_disk_that_is_too_small_is_refused_before_anything_is_decoded(
+def test_a_disk_that_is_too_small_is_refused_before_any_video_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = SimpleNamespace(total=10**9, used=10**9 - 10**6, free=10**6)
@@ -194,6 +162,40 @@ def test_a_disk_that_is_too_small_is_refused_before_anything_is_decoded(
     with pytest.raises(UserError, match=r"0.00 GB are free"):
         cache_videos(videos_in(tmp_path, 50), tmp_path / "store", PICTURE)
     assert not list((tmp_path / "store").glob("*.npy"))
+    assert not (tmp_path / "store" / "sources.json").exists(), "no sha256 of a video"
+
+
+def test_a_full_disk_is_no_error_where_nothing_has_to_be_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The videos have to be read to find that the store has their frames."""
+    videos = videos_in(tmp_path, 50)
+    store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    (store.folder / "sources.json").unlink()
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**9, used=10**9, free=0))
+    assert cache_videos(videos, tmp_path / "store", PICTURE).sha256 == store.sha256
+
+
+def test_the_estimate_comes_before_the_bars_of_reading_and_decoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    videos, terminal = videos_in(tmp_path, 5, 6), Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
+    said = terminal.getvalue()
+    size = sum(path.stat().st_size for _, path in videos)
+    estimate, read = said.index("2 videos to decode, about 11 frames"), said.index(f"{size:,} of {size:,} bytes")
+    assert estimate < read < said.index("11 of 11 frames")
+    assert said.count("videos to decode") == 1
+
+
+def test_the_estimate_grows_with_the_size_of_the_frames() -> None:
+    small, large = (decode_s([VideoLength(10_000, height * width)]) for height, width in ((480, 640), (1080, 1920)))
+    assert 4 < large / small < 7
 
 
 def test_a_stream_without_a_length_counts_in_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +231,7 @@ def test_a_change_in_the_middle_of_a_video_is_noticed_and_its_old_frames_are_del
     assert again.videos[0].key != cached.videos[0].key
     kept = {path.stem for path in again.folder.glob("*.npy")}
     assert kept == {again.videos[0].key, cached.videos[1].key}, "the second video is still there"
-    assert {path.stem for path in again.folder.glob("*.json")} - {"store", "sources"} == kept
+    assert {path.stem for path in again.folder.glob("*.json")} - {"store", "sources", "checked"} == kept
 
 
 def test_a_store_that_is_whole_needs_neither_its_lock_nor_its_videos(
@@ -247,27 +249,6 @@ def test_a_store_that_is_whole_needs_neither_its_lock_nor_its_videos(
         os.utime(videos[0][1], ns=(10**18, 10**18))
         assert cache_videos(videos, folder, PICTURE).sha256 == cached.sha256
     assert capsys.readouterr().err == ""
-
-
-def test_damaged_files_of_a_store_are_named_and_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    videos = videos_in(tmp_path, 3)
-    store = cache_videos(videos, tmp_path / "store", PICTURE, workers=1)
-    before = modified(store)
-    for content in ("{}", '{"format": 2}', '{"format": 2, "size": [1], "videos": [[]]}', "[", "3"):
-        (store.folder / "store.json").write_text(content)
-        (store.folder / "sources.json").write_text(content)
-        with pytest.raises(UserError, match=r"no store.json of this version, or it is damaged"):
-            open_store(store.folder)
-        assert modified(cache_videos(videos, store.folder, PICTURE)) == before
-    name = f"{store.videos[0].key}.json"
-    nothing = '{"source": "", "sha256": "", "warnings": [], "size": [24, 32], "times_s": []}'
-    wrong = '{"size": 3, "times_s": 4, "sha256": 5, "source": 6, "warnings": 7}'
-    for content in ("[]", "", '{"size": [24, 32]}', nothing, wrong, "{}"):
-        (store.folder / name).write_text(content)
-        with pytest.raises(UserError, match=rf"the frames of v0.mp4 are missing or damaged: {name}"):
-            open_store(store.folder)
-    assert cache_videos(videos, store.folder, PICTURE, workers=1).sha256 == store.sha256
-    assert f"{name} is not what ranks wrote" in capsys.readouterr().err
 
 
 def test_the_head_is_numpy_s_own(tmp_path: Path) -> None:

@@ -29,6 +29,22 @@ def write_square(path: Path, num_frames: int = 40, height: int = 48, width: int 
     return frames_NHW
 
 
+def write_no_frames(path: Path, format_name: str) -> None:
+    """Write a container that has a video stream, and not one frame."""
+    with av.open(str(path), "w", format=format_name) as container:
+        stream: Any = container.add_stream("libx264", rate=25)
+        stream.pix_fmt, stream.height, stream.width = "yuv420p", 48, 64
+        container.start_encoding()
+
+
+def damage(path: Path, at: float, num_bytes: int = 600) -> None:
+    """Overwrite a part of a file with zeros. `at`: where it begins, 0 to 1."""
+    content = bytearray(path.read_bytes())
+    first = int(at * len(content))
+    content[first : first + num_bytes] = bytes(num_bytes)
+    path.write_bytes(content)
+
+
 def write_frames(
     path: Path, frames: Iterable[np.ndarray], pts: Sequence[int] | None = None, codec: str = "libx264"
 ) -> None:

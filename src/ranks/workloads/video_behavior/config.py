@@ -153,6 +153,9 @@ class Config:
     background: str = ""
     """The class of frames without a code: by default "background", or the behaviour with the most time where codes
     cover every frame. A run keeps it."""
+    uncoded: str = "background"
+    """The class that is no behaviour in what `predict` writes: the background, where no annotation names it. A run
+    keeps what its study says."""
     merge: str = ""
     """Behaviours to rename: 3->1,5->1 makes one class of three."""
     classes: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ from ranks.workloads.video_behavior.metrics.frames import (
 from ranks.workloads.video_behavior.metrics.scores import (
     average_precision,
     calibration_counts,
+    decisions,
     reliability,
     score_counts,
 )
@@ -76,7 +77,7 @@ class BehaviorScores:
     f1_C: tuple[AnimalInterval, ...]
     average_precision_C: Floats
     ece: float
-    """Expected calibration error of the probabilities; NaN with overlapping behaviours."""
+    """Expected calibration error of the probabilities."""
     bouts: dict[float, BoutMetrics]
     """By the least IoU of a match."""
     event_f1: dict[float, AnimalInterval]
@@ -118,14 +119,14 @@ def score(videos: Sequence[VideoPrediction], labels: Sequence[Ints], excluded: t
     def f1_of(counts: Ints, c: int) -> float:
         return float(measure(counts).f1_C[c])
 
-    probability, truth_NC, right = _scored_frames(pairs, num_classes, multi)
-    calibration = reliability(calibration_counts(probability.max(1), right))
+    probability_NC, truth = _scored_frames(pairs, multi)
+    truth_NC = truth if multi else np.eye(num_classes, dtype=np.int64)[truth]
     return BehaviorScores(
         frames=measure(sum_of(frames_A)),
         macro_f1=interval_over_animals(frames_A, lambda counts: measure(counts).macro_f1),
         f1_C=tuple(interval_over_animals(frames_A, partial(f1_of, c=c)) for c in range(num_classes)),
-        average_precision_C=average_precision(score_counts(probability, truth_NC)),
-        ece=float("nan") if multi else calibration.ece,
+        average_precision_C=average_precision(score_counts(probability_NC, truth_NC)),
+        ece=reliability(calibration_counts(*decisions(probability_NC, truth))).ece,
         bouts={iou: bouts_by(sum_of(counts_A)) for iou, counts_A in events.items()},
         event_f1={iou: interval_over_animals(counts_A, event_f1) for iou, counts_A in events.items()},
         count_error=interval_over_animals(events[IOUS[0]], lambda counts: bouts_by(counts).count_error),
@@ -143,17 +144,11 @@ def _ignored_as_truth(truth: Ints, found: Ints) -> Ints:
     return found if truth.ndim == 2 else np.where(truth < 0, truth, found)
 
 
-def _scored_frames(
-    pairs: Sequence[tuple[VideoPrediction, Ints]], num_classes: int, multi: bool
-) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
-    """(probabilities, labels [N, C], whether the likeliest class is right) of all frames that count."""
-    probability = np.concatenate([video.probability_NC for video, _ in pairs])
+def _scored_frames(pairs: Sequence[tuple[VideoPrediction, Ints]], multi: bool) -> tuple[Floats, Ints]:
+    """(probabilities, labels) of all frames that count."""
+    probability_NC = np.concatenate([video.probability_NC for video, _ in pairs])
     truth = np.concatenate([video.truth for video, _ in pairs])
-    if multi:
-        return probability, truth, np.ones(len(truth), np.bool_)
-    counted = truth >= 0
-    probability, truth = probability[counted], truth[counted]
-    return probability, np.eye(num_classes, dtype=np.int64)[truth], probability.argmax(1) == truth
+    return (probability_NC, truth) if multi else (probability_NC[truth >= 0], truth[truth >= 0])
 
 
 def score_lines(title: str, scores: BehaviorScores, classes: Sequence[str], seconds_a_frame: float) -> list[str]:

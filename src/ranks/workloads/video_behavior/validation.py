@@ -9,7 +9,7 @@ Legend: N frames, C classes, B clips.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,9 +33,16 @@ from ranks.workloads.video_behavior.metrics.frames import (
     multi_label_metrics,
 )
 from ranks.workloads.video_behavior.net.losses import probabilities
-from ranks.workloads.video_behavior.scoring import BehaviorScores, by_video, score, score_lines, score_values
+from ranks.workloads.video_behavior.scoring import (
+    BehaviorScores,
+    VideoPrediction,
+    by_video,
+    score,
+    score_lines,
+    score_values,
+)
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
-from ranks.workloads.video_behavior.smoothing.smoothing import choose_smoothing, choose_thresholds
+from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing, choose_smoothing, shown_or_not
 
 MAX_CLIPS = 64
 """Clips of one forward pass."""
@@ -118,25 +125,41 @@ def likeliest(probability_NC: Probabilities, multi: bool) -> Ints:
 
 
 def choose_labels(model: nn.Module, cutter: ClipCutter, cfg: Config, world: World) -> LabelChoice:
-    """Smoothing, or with overlapping behaviours the threshold of each class, chosen on the split "val". `cfg`:
-    of the training. Every rank calls it and gets the same."""
+    """Smoothing, with overlapping behaviours of each behaviour by itself, chosen on the split "val". `cfg`: of the
+    training. Every rank calls it and gets the same."""
     data = cutter.data
     videos = by_video(data, "val", predict_frames(model, cutter, data.all_frames_of("val"), world))
-    probabilities = [video.probability_NC for video in videos]
     if data.multi:
-        choice = choose_thresholds(np.concatenate(probabilities), np.concatenate([video.truth for video in videos]))
-        return LabelChoice(LabelRule(threshold_C=choice.threshold_C), tuple(choice.lines(data.classes)))
+        return _choose_one_by_one(data, videos)
     training = [data.class_N[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
     balance = class_balance(split_bouts(data, "train"), data.classes, cfg.imbalance, cfg.imbalance_power)
     chosen = choose_smoothing(
-        probabilities,
+        [video.probability_NC for video in videos],
         [video.truth for video in videos],
         training,
         len(data.classes),
         excluded=data.excluded,
         prior_C=balance.prior_C.tolist(),
     )
-    return LabelChoice(LabelRule(chosen.smoothing), tuple(chosen.lines()))
+    return LabelChoice(LabelRule((chosen.smoothing,)), (*chosen.lines(), chosen.rule))
+
+
+def _choose_one_by_one(data: LabelledFrames, videos: Sequence[VideoPrediction]) -> LabelChoice:
+    """The smoothing of each behaviour, as two classes: not shown, and shown."""
+    training = [data.label_NC[v.first_frame : v.first_frame + v.num_frames] for v in data.videos_of("train")]
+    smoothings, lines, rule = list[Smoothing](), list[str](), ""
+    for c, name in enumerate(data.classes):
+        chosen = choose_smoothing(
+            [shown_or_not(video.probability_NC[:, c]) for video in videos],
+            [video.truth[:, c] for video in videos],
+            [label_NC[:, c].astype(np.int64) for label_NC in training],
+            2,
+            excluded=(0,),
+        )
+        smoothings.append(chosen.smoothing)
+        lines += chosen.lines(f"validation, {name}")
+        rule = chosen.rule
+    return LabelChoice(LabelRule(tuple(smoothings), multi=True), (*lines, rule))
 
 
 def score_split(

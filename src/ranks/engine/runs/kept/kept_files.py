@@ -1,5 +1,4 @@
-"""Large arrays that a run writes once and its checkpoints name: a replay window's parts, cached
-labels, decoded videos.
+"""Large arrays that a run writes once and its checkpoints name: a replay window's parts, cached labels.
 
     parts = KeptFiles(world, "replay")
     with Run.open(cfg, world, keep=dict(learner=learner, replay=parts)) as run:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 
+from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.boris_columns import (
     NO_SUBJECT,
     KeptCells,
@@ -17,11 +18,13 @@ from ranks.workloads.video_behavior.annotations.boris_columns import (
     annotation_of,
     by_observation,
     frame_text,
+    leaving_out,
+    media_file_of,
     modifier_cells,
     observation_cells,
     shifted,
 )
-from ranks.workloads.video_behavior.annotations.boris_events import OBSERVATION, BorisEvents
+from ranks.workloads.video_behavior.annotations.boris_events import EVENT, OBSERVATION, BorisEvents
 from ranks.workloads.video_behavior.annotations.delimited import (
     MAX_EVENT_ROWS,
     TableRow,
@@ -45,8 +48,11 @@ def is_aggregated(names: Sequence[str]) -> bool:
     return {"behavior", "start (s)", "stop (s)"} <= {name.strip().casefold() for name in names}
 
 
-def read_aggregated(path: Path, delimiter: str) -> BorisEvents:
-    """Read aggregated events, in the order of their starts. Raises UserError."""
+def read_aggregated(
+    path: Path, delimiter: str, video: str | None = None, damaged: list[UserError] | None = None
+) -> BorisEvents:
+    """Read aggregated events, in the order of their starts. Raises UserError. `video` and `damaged` as in
+    `read_boris_events`."""
     header, table = table_of(path, rows_of(path, delimiter, MAX_EVENT_ROWS))
     rows, columns = list(table), ObservationColumns.of(header)
     start, stop = header.required("Start (s)"), header.required("Stop (s)")
@@ -68,18 +74,21 @@ def read_aggregated(path: Path, delimiter: str) -> BorisEvents:
         return Event(columns.behavior_of(row), start_s, stop_s, *fixed, said[0], said[1] if word == "STATE" else "")
 
     annotations: list[Annotation] = []
-    keys: dict[int, Hashable] = {}
-    for group, observation, video in by_observation(rows, columns):
-        events: dict[Event, TableRow] = {}
-        for row in group:
-            event = event_of(row)
-            if event in events:
-                row.fail(f"the same event as in line {events[event].line}", "remove one of the two rows")
-            events[event] = row
-            keys[row.line] = key_of(event)
-        ordered = tuple(sorted(events, key=lambda event: event.start_s))
-        annotations.append(annotation_of(group, columns, observation, video, ordered))
-    return BorisEvents(tuple(annotations), KeptCells.of(header, rows, columns, [keys[row.line] for row in rows]))
+    read: list[tuple[Hashable, TableRow]] = []
+    for observation, group in by_observation(rows, columns, video).items():
+        with leaving_out(damaged, observation):
+            media = media_file_of(group, columns, observation)
+            events: dict[Event, TableRow] = {}
+            for row in group:
+                event = event_of(row)
+                if event in events:
+                    row.fail(f"the same event as in line {events[event].line}", "remove one of the two rows")
+                events[event] = row
+            ordered = tuple(sorted(events, key=lambda event: event.start_s))
+            annotations.append(annotation_of(group, columns, observation, media, ordered))
+            read += [(key_of(event), row) for event, row in events.items()]
+    kept = KeptCells.of(header, read, columns)
+    return BorisEvents(tuple(annotations), kept, frozenset(map(columns.subject_of, rows)))
 
 
 def key_of(event: Event) -> Hashable:
@@ -102,7 +111,7 @@ def write_aggregated(path: Path, annotations: Sequence[Annotation], kept: KeptCe
     def rows() -> Iterator[dict[str, str]]:
         for annotation in annotations:
             shared = observation_cells(annotation)
-            offset_s = kept.offset_s(shared["Observation id"])
+            offset_s = kept.offset_s(annotation.observation)
             for event in annotation.events:
                 cells = {
                     **shared,
@@ -123,4 +132,5 @@ def write_aggregated(path: Path, annotations: Sequence[Annotation], kept: KeptCe
                 }
                 yield kept.filled(annotation, key_of(event), cells, owned)
 
-    write_rows(path, kept.with_own_columns(names, "FPS (frame/s)"), rows(), delimiter_for(path))
+    columns = [name for name in kept.with_own_columns(names, "FPS (frame/s)") if name in names or name not in EVENT]
+    write_rows(path, columns, rows(), delimiter_for(path))

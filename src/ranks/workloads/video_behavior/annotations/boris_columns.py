@@ -7,11 +7,13 @@ is taken off when a file is read and added when it is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.annotations.boris_block import MODIFIER, ObservationBlock
 from ranks.workloads.video_behavior.annotations.delimited import (
     NUMBER,
     Header,
@@ -22,12 +24,13 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     number,
     optional_number,
 )
-from ranks.workloads.video_behavior.annotations.events import Annotation, Event
+from ranks.workloads.video_behavior.annotations.events import Annotation, Event, same_file
 
 DURATION = "Media duration (s)"
 NO_SUBJECT = "No focal subject"
-MODIFIER = re.compile(r"modifiers?(\s*#?\s*\d+)?", re.IGNORECASE)
 PLAYER = re.compile(r"player #\d+:\s*", re.IGNORECASE)
+OLD_NAMES = {"Media file name": "Media file path", DURATION: "Total length", "Behavior type": "Status"}
+"""What BORIS before version 8 calls a column."""
 ONE_FILE = "export one observation for each media file: ranks does not cut observations that play several"
 
 
@@ -50,11 +53,11 @@ class ObservationColumns:
     """Its time offset, where no column names it."""
 
     @classmethod
-    def of(cls, header: Header, observation: str = "", offset_s: float = 0.0) -> ObservationColumns:
+    def of(cls, header: Header, block: ObservationBlock | None = None) -> ObservationColumns:
         """Find the columns. Raises UserError where subject or behaviour are missing."""
         return cls(
-            fixed_observation=observation,
-            fixed_offset_s=offset_s,
+            fixed_observation="" if block is None else block.observation,
+            fixed_offset_s=0.0 if block is None else block.offset_s,
             observation=header.index("Observation id"),
             media=header.index("Media file name", "Media file path"),
             source=header.index("Source", "Media file", "Media file(s)"),
@@ -105,19 +108,45 @@ def shifted(time_s: float, offset_s: float) -> float:
     return time_s if offset_s == 0 else float(Decimal(repr(time_s)) + Decimal(repr(offset_s)))
 
 
-def by_observation(rows: Sequence[TableRow], columns: ObservationColumns) -> Iterator[tuple[list[TableRow], str, str]]:
-    """The rows of each observation with its id and its media file. Raises UserError for several files of one."""
+def by_observation(
+    rows: Sequence[TableRow], columns: ObservationColumns, video: str | None = None
+) -> dict[str, list[TableRow]]:
+    """The rows of each observation by its id. `video`: only the observations of this media file or with this id, where
+    there are some."""
     groups: dict[str, list[TableRow]] = {}
     for row in rows:
         groups.setdefault(columns.observation_of(row), []).append(row)
-    for observation, group in groups.items():
-        files = list(dict.fromkeys(name for name in map(columns.media_of, group) if name))
-        if len(files) > 1 or (files and columns.media is None and ";" in files[0]):
-            named = "" if not observation else f" of observation '{observation}'"
-            raise UserError(
-                asked(group[0].path), f"events{named} in several media files: {', '.join(files[:3])}", ONE_FILE
-            )
-        yield group, observation, files[0] if files else ""
+    if video is None or len(groups) < 2:
+        return groups
+    wanted = {name: group for name, group in groups.items() if name == video or _shows(group, columns, video)}
+    return wanted or groups
+
+
+def _shows(group: Sequence[TableRow], columns: ObservationColumns, video: str) -> bool:
+    """Whether an observation shows a media file, by its name without folders."""
+    return any(same_file(name, video) for name in set(map(columns.media_of, group)))
+
+
+def media_file_of(group: Sequence[TableRow], columns: ObservationColumns, observation: str) -> str:
+    """The media file of an observation, "" where it names none. Raises UserError where it plays several."""
+    files = list(dict.fromkeys(name for name in map(columns.media_of, group) if name))
+    if len(files) > 1 or (files and columns.media is None and ";" in files[0]):
+        named = "" if not observation else f" of observation '{observation}'"
+        raise UserError(asked(group[0].path), f"events{named} in several media files: {', '.join(files[:3])}", ONE_FILE)
+    return files[0] if files else ""
+
+
+@contextmanager
+def leaving_out(damaged: list[UserError] | None, observation: str = "") -> Generator[None]:
+    """Puts what is wrong with an observation into `damaged`; raises it where that is None. `observation`: its name,
+    where the error does not say it."""
+    try:
+        yield
+    except UserError as error:
+        if damaged is None:
+            raise
+        found = f"observation '{observation}', {error.found}" if observation else error.found
+        damaged.append(UserError(error.asked, found, error.do))
 
 
 def annotation_of(
@@ -162,28 +191,42 @@ def frame_text(time_s: float, fps: float | None) -> str:
 
 @dataclass(frozen=True)
 class KeptCells:
-    """The cells of a table that was read and is written back: what `Annotation` does not hold stays as it was."""
+    """The cells of a table that was read and is written back: what `Annotation` does not hold stays as it was. Columns
+    have the names of BORIS 8."""
 
     names: tuple[str, ...] = ()
     by_event: Mapping[Hashable, Mapping[str, str]] = field(default_factory=lambda: dict[Hashable, Mapping[str, str]]())
     """The cells of a row, by observation and by what identifies its event."""
     by_observation: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: dict[str, Mapping[str, str]]())
-    """The cells that are equal in all rows of an observation."""
+    """The cells that are equal in all rows of an observation, and what the block of an old file says of it."""
+    block: ObservationBlock = field(default_factory=ObservationBlock)
+    block_names: tuple[str, ...] = ()
+    """The columns of what the block says."""
 
     @classmethod
     def of(
-        cls, header: Header, rows: Sequence[TableRow], columns: ObservationColumns, keys: Sequence[Hashable]
+        cls,
+        header: Header,
+        rows: Sequence[tuple[Hashable, TableRow]],
+        columns: ObservationColumns,
+        block: ObservationBlock | None = None,
     ) -> KeptCells:
-        """What a table holds. `keys`: what identifies the event of each row."""
+        """What a table holds. `rows`: each with what identifies its event among those of its observation."""
+        block = block or ObservationBlock()
+        names = _new_names(header.names)
+        of_block = block.columns(names)
         by_event: dict[Hashable, Mapping[str, str]] = {}
         shared: dict[str, dict[str, str]] = {}
-        for row, key in zip(rows, keys, strict=True):
-            cells = dict(zip(header.names, row.cells, strict=True))
-            by_event[columns.observation_of(row), key] = cells
-            equal = shared.setdefault(columns.observation_of(row), dict(cells))
+        for key, row in rows:
+            cells = dict(zip(names, row.cells, strict=True))
+            observation = columns.observation_of(row)
+            by_event[observation, key] = cells
+            equal = shared.setdefault(observation, dict(cells))
             for name in [name for name, value in equal.items() if cells[name] != value]:
                 del equal[name]
-        return cls(header.names, by_event, shared)
+        if block.observation in shared:
+            shared[block.observation] = {**of_block, **shared[block.observation]}
+        return cls(tuple(names), by_event, shared, block, tuple(of_block))
 
     def offset_s(self, observation: str) -> float:
         """The time offset of an observation, 0 where the table says nothing."""
@@ -194,7 +237,7 @@ class KeptCells:
         self, annotation: Annotation, key: Hashable, cells: Mapping[str, str], owned: Sequence[str]
     ) -> dict[str, str]:
         """The cells of a row to write. `owned`: the columns that say what the event is; the others are kept."""
-        observation = cells["Observation id"]
+        observation = annotation.observation
         kept = {**self.by_observation.get(observation, {}), **self.by_event.get((observation, key), {})}
         for name, value in (
             ("FPS", annotation.fps),
@@ -207,6 +250,13 @@ class KeptCells:
 
     def with_own_columns(self, names: Sequence[str], after: str) -> list[str]:
         """The columns of a table to write: `names`, and what only this table has after the column `after`."""
-        own = [name for name in self.names if name not in names and not MODIFIER.fullmatch(name)]
+        known = dict.fromkeys([*self.names, *self.block_names])
+        own = [name for name in known if name not in names and not MODIFIER.fullmatch(name)]
         at = names.index(after) + 1
         return [*names[:at], *own, *names[at:]]
+
+
+def _new_names(names: Sequence[str]) -> list[str]:
+    """The columns of a table by the names of BORIS 8, which no other column of it has."""
+    new = {old.casefold(): name for name, old in OLD_NAMES.items() if name not in names}
+    return [new.get(name.casefold(), name) for name in names]

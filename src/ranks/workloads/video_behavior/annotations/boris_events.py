@@ -20,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranks.errors import UserError
+from ranks.workloads.video_behavior.annotations.boris_block import FACTS, ObservationBlock
 from ranks.workloads.video_behavior.annotations.boris_columns import (
+    OLD_NAMES,
     KeptCells,
     ObservationColumns,
     annotation_of,
     by_observation,
     frame_text,
+    leaving_out,
+    media_file_of,
     modifier_cells,
     observation_cells,
     shifted,
@@ -36,10 +40,10 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     TableRow,
     asked,
     delimiter_for,
-    number,
     number_text,
     rows_of,
     table_of,
+    write_cells,
     write_rows,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation
@@ -56,16 +60,17 @@ OBSERVATION = (
 )
 BEFORE_SUBJECT = (*OBSERVATION, "Time offset (s)", "Media duration (s)", "FPS")
 EVENT = ("Behavior type", "Time", "Media file name", "Image index", "Image file path", "Comment")
-OLD_BLOCK = 200
+OLD_BLOCK = 400
 """The most lines before the table of an old file."""
 
 
 @dataclass(frozen=True)
 class BorisEvents:
-    """A file of tabular events: its annotations, and the cells that they do not hold."""
+    """A file of events: its annotations, and the cells that they do not hold. `subjects`: of all its rows."""
 
     annotations: tuple[Annotation, ...]
     kept: KeptCells
+    subjects: frozenset[str]
 
 
 def is_boris_events(names: Sequence[str]) -> bool:
@@ -74,29 +79,41 @@ def is_boris_events(names: Sequence[str]) -> bool:
     return {"time", "subject", "behavior"} <= folded and bool({"behavior type", "status"} & folded)
 
 
-def read_boris_events(path: Path, delimiter: str) -> BorisEvents:
-    """Read new tabular events. Raises UserError."""
+def read_boris_events(
+    path: Path, delimiter: str, video: str | None = None, damaged: list[UserError] | None = None
+) -> BorisEvents:
+    """Read new tabular events. Raises UserError.
+
+    `video`: only the observations of this media file or with this id, where there are some; the others may be damaged.
+    `damaged`: takes what is wrong with single observations, which are left out; without it, that is raised.
+    """
     header, rows = table_of(path, rows_of(path, delimiter, MAX_EVENT_ROWS))
-    return _read(header, list(rows), ObservationColumns.of(header))
+    return _read(header, list(rows), None, video, damaged)
 
 
-def read_old_boris_events(path: Path, delimiter: str) -> BorisEvents:
-    """Read tabular events that start with a block about the observation. Raises UserError."""
-    rows = rows_of(path, delimiter, MAX_EVENT_ROWS)
-    block: dict[str, TableRow] = {}
+def read_old_boris_events(
+    path: Path, delimiter: str, video: str | None = None, damaged: list[UserError] | None = None
+) -> BorisEvents:
+    """Read tabular events that start with a block about the observation. As `read_boris_events`."""
+    rows = rows_of(path, delimiter, MAX_EVENT_ROWS, blank=True)
+    block: list[TableRow] = []
     for row in itertools.islice(rows, OLD_BLOCK):
         if is_boris_events(row.cells):
-            header, table = table_of(path, itertools.chain([row], rows))
-            named, offset = block.get("observation id"), block.get("time offset (s)")
-            observation = "" if named is None else named.cells[1]
-            offset_s = 0.0 if offset is None else number(offset, 1, "time offset")
-            return _read(header, list(table), ObservationColumns.of(header, observation, offset_s))
-        if len(row.cells) > 1:
-            block.setdefault(row.cells[0].strip().casefold(), row)
+            below = (row for row in rows if not row.is_blank)
+            header, table = table_of(path, itertools.chain([row], below))
+            return _read(header, list(table), ObservationBlock(tuple(block)), video, damaged)
+        block.append(row)
     raise UserError(asked(path), "no row with Time, Subject, Behavior and Status", "export the events again")
 
 
-def _read(header: Header, rows: list[TableRow], columns: ObservationColumns) -> BorisEvents:
+def _read(
+    header: Header,
+    rows: list[TableRow],
+    block: ObservationBlock | None,
+    video: str | None,
+    damaged: list[UserError] | None,
+) -> BorisEvents:
+    columns = ObservationColumns.of(header, block)
     kind, time = header.required("Behavior type", "Status"), header.required("Time")
     comment = header.index("Comment")
 
@@ -115,12 +132,15 @@ def _read(header: Header, rows: list[TableRow], columns: ObservationColumns) -> 
         )
 
     annotations: list[Annotation] = []
-    keys: dict[int, Hashable] = {}
-    for group, observation, video in by_observation(rows, columns):
-        marks = [mark_of(row) for row in group]
-        keys |= {row.line: key_of(mark) for row, mark in zip(group, marks, strict=True)}
-        annotations.append(annotation_of(group, columns, observation, video, events_of(marks)))
-    return BorisEvents(tuple(annotations), KeptCells.of(header, rows, columns, [keys[row.line] for row in rows]))
+    read: list[tuple[Hashable, TableRow]] = []
+    for observation, group in by_observation(rows, columns, video).items():
+        with leaving_out(damaged, observation):
+            media = media_file_of(group, columns, observation)
+            marks = [mark_of(row) for row in group]
+            annotations.append(annotation_of(group, columns, observation, media, events_of(marks)))
+            read += [(key_of(mark), row) for mark, row in zip(marks, group, strict=True)]
+    kept = KeptCells.of(header, read, columns, block)
+    return BorisEvents(tuple(annotations), kept, frozenset(map(columns.subject_of, rows)))
 
 
 def key_of(mark: Mark) -> Hashable:
@@ -143,7 +163,7 @@ def write_boris_events(path: Path, annotations: Sequence[Annotation], kept: Kept
     def rows() -> Iterator[dict[str, str]]:
         for annotation in annotations:
             shared = observation_cells(annotation)
-            offset_s = kept.offset_s(shared["Observation id"])
+            offset_s = kept.offset_s(annotation.observation)
             for mark in marks_of(annotation.events, f"to write {path}"):
                 cells = {
                     **shared,
@@ -160,38 +180,51 @@ def write_boris_events(path: Path, annotations: Sequence[Annotation], kept: Kept
     write_rows(path, kept.with_own_columns(names, "FPS"), rows(), delimiter_for(path))
 
 
-def write_old_boris_events(path: Path, annotation: Annotation) -> None:
+def write_old_boris_events(path: Path, annotation: Annotation, kept: KeptCells | None = None) -> None:
     """Write the tabular events of one observation as BORIS did before version 8, which other programs read. Raises
-    UserError."""
-    width = max((len(event.modifiers) for event in annotation.events), default=0)
-    modifiers = tuple(f"Modifier {at + 1}" for at in range(width))
-    first = ("Time", "Media file path", "Total length", "FPS", "Subject", "Behavior", "Behavioral category")
-    names = (*first, *modifiers, "Comment", "Status")
-    block = {
-        "Observation id": annotation.observation,
-        "Media file(s)": "",
-        "Player #1": annotation.video,
-        "Observation date": "",
-        "Description": "",
-        "Time offset (s)": "0.0",
-    }
-    shared = observation_cells(annotation)
+    UserError.
 
-    def rows() -> Iterator[dict[str, str]]:
-        yield from ({first[0]: name, first[1]: value} for name, value in itertools.islice(block.items(), 1, None))
-        yield dict(zip(names, names, strict=True))
+    `kept`: as in `write_boris_events`; the block of an old file of this observation goes back row by row.
+    """
+    kept = kept or KeptCells()
+    width = max((len(event.modifiers) for event in annotation.events), default=0)
+    modifiers = tuple(modifier_cells((), width))
+    owned = ("Subject", "Behavior", *modifiers, "Behavior type", "Time", "Comment")
+    first = ("Time", "Media file name", "Media duration (s)", "FPS", "Subject", "Behavior", "Behavioral category")
+    has_block = bool(kept.block.rows) and kept.block.observation == annotation.observation
+    in_block = {*OBSERVATION, *FACTS, *kept.block_names}
+    names = kept.with_own_columns((*first, *modifiers, "Comment", "Behavior type"), "FPS")
+    names = [name for name in names if name not in in_block]
+    shown = {**OLD_NAMES, **{name: f"Modifier {at + 1}" for at, name in enumerate(modifiers)}}
+    offset_s = kept.offset_s(annotation.observation)
+    shared = {**observation_cells(annotation), "Media file name": annotation.video}
+
+    def rows() -> Iterator[Sequence[str]]:
+        block = [row.cells for row in kept.block.rows] if has_block else _new_block(annotation, kept)
+        yield from ((*row, *[""] * (len(names) - len(row))) if any(row) else row for row in block)
+        yield [shown.get(name, name) for name in names]
         for mark in marks_of(annotation.events, f"to write {path}"):
-            yield {
-                "Time": number_text(mark.time_s),
-                "Media file path": annotation.video,
-                "Total length": shared["Media duration (s)"],
-                "FPS": shared["FPS"],
+            cells = {
+                **shared,
                 "Subject": mark.subject,
                 "Behavior": mark.behavior,
-                **{name: part for name, part in zip(modifiers, mark.modifiers, strict=False)},
+                **modifier_cells(mark.modifiers, width),
+                "Behavior type": mark.kind,
+                "Time": number_text(shifted(mark.time_s, offset_s)),
                 "Comment": mark.comment,
-                "Status": mark.kind,
             }
+            filled = kept.filled(annotation, key_of(mark), cells, owned)
+            yield [filled.get(name, "") for name in names]
 
-    top = ["Observation id", block["Observation id"], *[""] * (len(names) - 2)]
-    write_rows(path, names, rows(), delimiter_for(path), top=top)
+    write_cells(path, rows(), delimiter_for(path))
+
+
+def _new_block(annotation: Annotation, kept: KeptCells) -> list[tuple[str, ...]]:
+    """The block of an observation that was not read from an old file."""
+    known = {"Time offset (s)": "0.0", **kept.by_observation.get(annotation.observation, {})}
+    return [
+        ("Observation id", annotation.observation),
+        ("Media file(s)", ""),
+        ("Player #1", annotation.video),
+        *((name, known.get(name, "")) for name in FACTS),
+    ]

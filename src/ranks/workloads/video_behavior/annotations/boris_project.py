@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from ranks.bounded_file import read_text
 from ranks.errors import UserError, nearest
-from ranks.workloads.video_behavior.annotations.boris_columns import ONE_FILE, shifted
+from ranks.workloads.video_behavior.annotations.boris_columns import ONE_FILE, leaving_out, shifted
+from ranks.workloads.video_behavior.annotations.boris_json import (
+    RESAVE,
+    is_array,
+    is_number,
+    is_object,
+    object_of,
+    text_of,
+)
 from ranks.workloads.video_behavior.annotations.delimited import MAX_TIME_S, asked, write_text
 from ranks.workloads.video_behavior.annotations.events import Annotation, same_file
 from ranks.workloads.video_behavior.annotations.pairing import Fail, Kind, Mark, events_of, marks_of
@@ -24,7 +31,6 @@ from ranks.workloads.video_behavior.annotations.pairing import Fail, Kind, Mark,
 BEHAVIORS, OBSERVATIONS, SUBJECTS = "behaviors_conf", "observations", "subjects_conf"
 KEYS = "abcdefghijklmnopqrstuvwxyz0123456789"
 """Keys of a keyboard for behaviours and subjects that are added; BORIS asks which one where several share a key."""
-RESAVE = "open the project in BORIS and save it again"
 
 
 @dataclass(frozen=True)
@@ -36,34 +42,41 @@ class BorisProject:
     """One for each observation, in the order of the file."""
 
 
-def read_boris_project(path: Path, video: str | None = None) -> BorisProject:
+def read_boris_project(path: Path, video: str | None = None, damaged: list[UserError] | None = None) -> BorisProject:
     """Read a project. Raises UserError for damage, for states that do not end and for behaviours that the ethogram
-    lacks. `video`: only the observations of this media file or with this id; the others may be damaged."""
+    lacks. `video`: only the observations of this media file or with this id; the others may be damaged. `damaged`:
+    takes what is wrong with single observations, which are left out; without it, that is raised."""
     try:
         document: Any = json.loads(read_text(path, asked(path), has_lines=False))
     except (ValueError, RecursionError) as error:
         raise UserError(asked(path), f"not a JSON document: {str(error)[:200]}", RESAVE) from None
-    return project_of(document, asked(path), video)
+    return project_of(document, asked(path), video, damaged)
 
 
-def project_of(document: Any, asked: str, video: str | None = None) -> BorisProject:
+def project_of(
+    document: Any, asked: str, video: str | None = None, damaged: list[UserError] | None = None
+) -> BorisProject:
     """The project of a JSON document, with the annotations of one video or of all. Raises UserError."""
-    if not _is_object(document) or OBSERVATIONS not in document or BEHAVIORS not in document:
+    if not is_object(document) or OBSERVATIONS not in document or BEHAVIORS not in document:
         raise UserError(asked, f"no BORIS project: it has no '{OBSERVATIONS}' and '{BEHAVIORS}'", RESAVE)
     is_state = _ethogram(document, asked)
-    observations = _object(document[OBSERVATIONS], OBSERVATIONS, asked)
+    observations = object_of(document[OBSERVATIONS], OBSERVATIONS, asked)
     wanted = [name for name in observations if video is None or name == video or _shows(observations[name], video)]
     if video is not None and not wanted:
         do = nearest(video, list(observations), f"it has {', '.join(list(observations)[:5]) or 'none'}")
         raise UserError(asked, f"no observation of {video}", do)
-    return BorisProject(document, tuple(_annotation(name, observations[name], is_state, asked) for name in wanted))
+    annotations: list[Annotation] = []
+    for name in wanted:
+        with leaving_out(damaged):
+            annotations.append(_annotation(name, observations[name], is_state, asked))
+    return BorisProject(document, tuple(annotations))
 
 
 def _shows(observation: Any, video: str) -> bool:
     """Whether an observation shows a media file, by its name without folders."""
-    files = observation.get("file") if _is_object(observation) else None
+    files = observation.get("file") if is_object(observation) else None
     players: list[Any] = (
-        [file for player in files.values() if _is_array(player) for file in player] if _is_object(files) else []
+        [file for player in files.values() if is_array(player) for file in player] if is_object(files) else []
     )
     return any(isinstance(file, str) and same_file(file, video) for file in players)
 
@@ -71,8 +84,10 @@ def _shows(observation: Any, video: str) -> bool:
 def _ethogram(document: Mapping[str, Any], asked: str) -> dict[str, bool]:
     """Whether each behaviour is a state."""
     found: dict[str, bool] = {}
-    for number, behavior in _object(document[BEHAVIORS], BEHAVIORS, asked).items():
-        code, kind = (_text(_object(behavior, f"behaviour {number}", asked), name, asked) for name in ("code", "type"))
+    for number, behavior in object_of(document[BEHAVIORS], BEHAVIORS, asked).items():
+        code, kind = (
+            text_of(object_of(behavior, f"behaviour {number}", asked), name, asked) for name in ("code", "type")
+        )
         if not kind.lower().startswith(("state", "point")):
             raise UserError(asked, f"behaviour '{code}' is a '{kind}', neither a state nor a point event", RESAVE)
         found[code] = kind.lower().startswith("state")
@@ -80,10 +95,10 @@ def _ethogram(document: Mapping[str, Any], asked: str) -> dict[str, bool]:
 
 
 def _annotation(name: str, observation: Any, is_state: Mapping[str, bool], asked: str) -> Annotation:
-    observation = _object(observation, f"observation '{name}'", asked)
+    observation = object_of(observation, f"observation '{name}'", asked)
     video = _media_file(name, observation, asked)
     events: Any = observation.get("events")
-    if not _is_array(events):
+    if not is_array(events):
         raise UserError(asked, f"observation '{name}' has no list of events", RESAVE)
     offset_s = _offset_s(observation, asked, name)
     marks: list[Mark] = []
@@ -118,8 +133,8 @@ def _media_file(name: str, observation: Mapping[str, Any], asked: str) -> str:
     if observation.get("type") == "IMAGES":
         raise UserError(asked, f"observation '{name}' is of images, which have no time", "give a video's observation")
     files = observation.get("file")
-    first: Any = files.get("1", []) if _is_object(files) else []
-    if not _is_array(first) or not all(isinstance(file, str) for file in first):
+    first: Any = files.get("1", []) if is_object(files) else []
+    if not is_array(first) or not all(isinstance(file, str) for file in first):
         raise UserError(asked, f"observation '{name}': the media files of player 1 are not a list of names", RESAVE)
     if len(first) > 1:
         raise UserError(asked, f"observation '{name}' plays several files: {', '.join(first[:3])}", ONE_FILE)
@@ -128,14 +143,14 @@ def _media_file(name: str, observation: Mapping[str, Any], asked: str) -> str:
 
 def _texts_of(event: Any, where: str, asked: str) -> list[str]:
     """Subject, behaviour, modifiers and comment of an event."""
-    texts: Any = event[1:5] if _is_array(event) else []
+    texts: Any = event[1:5] if is_array(event) else []
     if len(texts) != 4 or not all(isinstance(text, str) for text in texts):
         raise UserError(asked, f"{where} is not [time, subject, behaviour, modifiers, comment]", RESAVE)
     return texts
 
 
 def _time_s(value: Any, offset_s: float, where: str, asked: str) -> float:
-    if not _is_number(value):
+    if not is_number(value):
         raise UserError(asked, f"{where} has no time", "give an observation of a video: events of images have no times")
     time_s = shifted(float(value), -offset_s)
     if not 0 <= time_s <= MAX_TIME_S:
@@ -146,23 +161,33 @@ def _time_s(value: Any, offset_s: float, where: str, asked: str) -> float:
 
 def _offset_s(observation: Mapping[str, Any], asked: str, name: str) -> float:
     value = observation.get("time offset", 0.0)
-    if not _is_number(value):
+    if not is_number(value):
         raise UserError(asked, f"observation '{name}': its time offset is not a number", RESAVE)
     return float(value)
 
 
 def _of_media(info: Any, key: str, video: str) -> float | None:
     """A positive number about a media file, None where the project has none."""
-    values = info.get(key) if _is_object(info) else None
-    value = values.get(video) if _is_object(values) else None
-    return float(value) if _is_number(value) and value > 0 else None
+    values = info.get(key) if is_object(info) else None
+    value = values.get(video) if is_object(values) else None
+    return float(value) if is_number(value) and value > 0 else None
 
 
 def subjects_of(document: Mapping[str, Any]) -> list[str]:
     """The names of the subjects that a project defines."""
     subjects = document.get(SUBJECTS)
-    values = subjects.values() if _is_object(subjects) else ()
-    return [value["name"] for value in values if _is_object(value) and isinstance(value.get("name"), str)]
+    values = subjects.values() if is_object(subjects) else ()
+    return [value["name"] for value in values if is_object(value) and isinstance(value.get("name"), str)]
+
+
+def named_subjects(document: Mapping[str, Any]) -> list[str]:
+    """The names of the subjects that a project defines, or that an event of any observation has."""
+    found = subjects_of(document)
+    for observation in document[OBSERVATIONS].values():
+        events: Any = observation.get("events") if is_object(observation) else None
+        rows: list[Any] = events if is_array(events) else []
+        found += [row[1] for row in rows if is_array(row) and len(row) > 1 and isinstance(row[1], str)]
+    return found
 
 
 def empty_project(name: str = "") -> BorisProject:
@@ -274,28 +299,3 @@ def _add_behaviors(ethogram: dict[str, Any], annotation: Annotation, asked: str)
 def _next(numbered: Mapping[str, Any]) -> str:
     """The first number from 0 on that is no key."""
     return next(str(number) for number in range(len(numbered) + 1) if str(number) not in numbered)
-
-
-def _object(value: Any, what: str, asked: str) -> Mapping[str, Any]:
-    if not _is_object(value):
-        raise UserError(asked, f"{what} is not a JSON object", RESAVE)
-    return value
-
-
-def _text(value: Mapping[str, Any], key: str, asked: str) -> str:
-    found = value.get(key)
-    if not isinstance(found, str):
-        raise UserError(asked, f"a behaviour without the text '{key}'", RESAVE)
-    return found
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_array(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15 and math.isfinite(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import math
 import os
 import re
@@ -40,6 +41,11 @@ class TableRow:
     path: Path
     line: int
     cells: tuple[str, ...]
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no cell holds anything but blanks."""
+        return not any(cell.strip() for cell in self.cells)
 
     def error(self, found: str, do: str) -> UserError:
         """What was found in this row."""
@@ -107,8 +113,11 @@ def delimiter_of(line: str) -> str:
     return max(DELIMITERS, key=line.count)
 
 
-def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[TableRow]:
-    """The rows of a table that are not blank. Raises UserError, also for more than `max_rows` rows."""
+def rows_of(path: Path, delimiter: str, max_rows: int, *, blank: bool = False) -> Iterator[TableRow]:
+    """The rows of a table that are not blank. Raises UserError, also for more than `max_rows` of them.
+
+    `blank`: the blank rows as well.
+    """
     count = 0
     with open_file(path, asked(path)) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         rows, line = csv.reader(text, delimiter=delimiter, strict=True), 0
@@ -123,12 +132,14 @@ def rows_of(path: Path, delimiter: str, max_rows: int) -> Iterator[TableRow]:
                 raise UserError(asked(path), f"line {line}: {error}", "export the file again") from None
             if cells is None:
                 return
-            if any(cell.strip() for cell in cells):
+            row = TableRow(path, line, tuple(cells))
+            if not row.is_blank:
                 count += 1
                 if count > max_rows + 1:  # one is the header
                     found = f"more than {max_rows:,} rows"
                     raise UserError(asked(path), found, "give one file for each video, or a shorter part of it")
-                yield TableRow(path, line, tuple(cells))
+            if blank or not row.is_blank:
+                yield row
 
 
 def table_of(path: Path, rows: Iterator[TableRow]) -> tuple[Header, Iterator[TableRow]]:
@@ -202,22 +213,15 @@ def number_text(value: float) -> str:
     return short if float(short) == value else repr(float(value))
 
 
-def write_rows(
-    path: Path,
-    names: Sequence[str],
-    rows: Iterable[Mapping[str, str]],
-    delimiter: str,
-    *,
-    top: Sequence[str] | None = None,
-) -> None:
-    """Write a table whole or not at all. Raises UserError where the file cannot be written.
+def write_rows(path: Path, names: Sequence[str], rows: Iterable[Mapping[str, str]], delimiter: str) -> None:
+    """Write a table with the columns `names`, whole or not at all. Raises UserError where it cannot be written."""
+    write_cells(path, itertools.chain([names], ([row.get(name, "") for name in names] for row in rows)), delimiter)
 
-    `names`: the columns. `top`: the first row, where it is not the names.
-    """
+
+def write_cells(path: Path, rows: Iterable[Sequence[str]], delimiter: str) -> None:
+    """Write rows of any length whole or not at all. Raises UserError where the file cannot be written."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(names if top is None else top)
-    writer.writerows([row.get(name, "") for name in names] for row in rows)
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     write_text(path, text.getvalue())
 
 

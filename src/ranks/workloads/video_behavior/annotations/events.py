@@ -5,7 +5,7 @@ Times are seconds from the first frame of the video. A state covers start_s <= t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
 
 
@@ -40,6 +40,10 @@ class Annotation:
     """The observation id of BORIS."""
     counts_frames: bool = False
     """Whether the file counts frames. Frame n is then at n / fps seconds, whatever its time stamp."""
+    trials: int = 1
+    """Recordings that were joined in time."""
+    subjects: tuple[str, ...] = field(default=(), compare=False)
+    """All that the file names, also those without an event here. Reading a file fills it in."""
 
 
 def same_file(first: str, second: str) -> bool:

@@ -155,7 +155,7 @@ def _ends_before(state: Event, point: Event) -> bool:
 
 
 def _refuse_overlap(annotation: Annotation, first: Event, second: Event) -> NoReturn:
-    do = "correct one of them, choose one --subject, or train with --labels multi, which lets behaviours overlap"
+    do = "correct one of them, choose one --subject, or give --labels multi, which lets behaviours overlap"
     raise UserError(_asked(annotation), f"{described(first)} and {described(second)} label the same frame", do)
 
 

@@ -1,7 +1,8 @@
 """Tables with one row a frame, or one row a moment.
 
 - Labels: `Frame,Action` and any further columns. Frames count from 0. Where they start again at 0, a new trial of the
-  same video begins, and the trials are joined in time.
+  same video begins, and the trials are joined in time. An action such as lick+shake, of a table with the columns
+  lick_prob and shake_prob, is two behaviours: predict writes it where behaviours overlap.
 - 0/1 columns: the number of the frame, then one column a behaviour (DeepEthogram).
 - Binary table of BORIS: the time in seconds at equal steps, then one column a behaviour.
 """
@@ -30,6 +31,8 @@ from ranks.workloads.video_behavior.annotations.delimited import (
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event
 
+PROBABILITY = "_prob"
+"""Ends the name of the column with a class's probability."""
 UNLABELLED = "-1"
 """What DeepEthogram writes into all columns of a frame that nobody has labelled yet."""
 SAME_STEP = 0.011
@@ -55,8 +58,10 @@ def read_labels(path: Path, delimiter: str, fps: float, max_rows: int = MAX_FRAM
     """Read `Frame,Action`. Raises UserError where frames jump. An empty action is a frame without a code."""
     header, rows = table_of(path, rows_of(path, delimiter, max_rows))
     frame, action = header.required("Frame"), header.required("Action")
-    events, count = _runs(_labels(rows, frame, action), fps)
-    return Annotation("", events, fps, _duration_s(path, count, fps), counts_frames=True)
+    classes = [name.removesuffix(PROBABILITY) for name in header.names if name.endswith(PROBABILITY)]
+    starts = array("q")
+    events, count = _runs(_labels(rows, frame, action, starts), classes, fps)
+    return Annotation("", events, fps, _duration_s(path, count, fps), counts_frames=True, trials=len(starts))
 
 
 def rate_of_times(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) -> float | None:
@@ -72,13 +77,16 @@ def rate_of_times(path: Path, delimiter: str, max_rows: int = MAX_FRAME_ROWS) ->
     return steps / (last_s - first_s) if steps > 0 and last_s > first_s else None
 
 
-def _labels(rows: Iterator[TableRow], frame: int, action: int) -> Iterator[str]:
+def _labels(rows: Iterator[TableRow], frame: int, action: int, starts: array[int]) -> Iterator[str]:
+    """The actions, while the frames are checked and the lines of first frames are noted."""
     expected = 0
     for row in rows:
         found = whole_number(row, frame, "frame")
         if found not in (expected, 0):
             do = "frames count from 0 in steps of 1, and start at 0 again where a new trial begins"
             row.fail(f"frame {found} where {expected} was expected", do)
+        if found == 0:
+            starts.append(row.line)
         expected = found + 1
         yield row.cells[action].strip()
 
@@ -150,18 +158,34 @@ def _duration_s(path: Path, count: int, fps: float) -> float:
     return count / fps
 
 
-def _runs(labels: Iterator[str], fps: float) -> tuple[tuple[Event, ...], int]:
-    """One event for each run of equal labels, and the number of labels. Empty labels are no event."""
+def _runs(labels: Iterator[str], classes: Sequence[str], fps: float) -> tuple[tuple[Event, ...], int]:
+    """One event for each run of frames that show a behaviour, and the number of labels. Empty labels are no event."""
     events: list[Event] = []
-    current, first, at = "", 0, -1
+    since: dict[str, int] = {}
+    current, at = "", -1
     for at, label in enumerate(labels):
-        if label != current:
-            if current:
-                events.append(Event(current, first / fps, at / fps))
-            current, first = label, at
-    if current:
-        events.append(Event(current, first / fps, (at + 1) / fps))
-    return tuple(events), at + 1
+        if label == current:
+            continue
+        current, shown = label, _behaviors_of(label, classes)
+        for behavior in [behavior for behavior in since if behavior not in shown]:
+            events.append(Event(behavior, since.pop(behavior) / fps, at / fps))
+        for behavior in shown:
+            since.setdefault(behavior, at)
+    events += [Event(behavior, first / fps, (at + 1) / fps) for behavior, first in since.items()]
+    return tuple(sorted(events, key=lambda event: event.start_s)), at + 1
+
+
+def _behaviors_of(label: str, classes: Sequence[str]) -> tuple[str, ...]:
+    """("lick", "shake") of "lick+shake", where both are classes. Their order in the label is that of `classes`."""
+    if not label or label in classes:
+        return (label,) if label else ()
+    found: list[str] = []
+    rest = f"{label}+"
+    for name in classes:
+        if name and rest.startswith(f"{name}+"):
+            found.append(name)
+            rest = rest[len(name) + 1 :]
+    return (label,) if rest else tuple(found)
 
 
 def _runs_by_column(rows: Iterator[TableRow], names: Sequence[str]) -> Iterator[tuple[int, int, int]]:
@@ -184,9 +208,13 @@ def _runs_by_column(rows: Iterator[TableRow], names: Sequence[str]) -> Iterator[
 def write_labels(path: Path, labels: Sequence[str], probabilities: Mapping[str, Sequence[float]] | None = None) -> None:
     """Write `Frame,Action`, and the probability of each class as `<class>_prob`. Raises UserError."""
     given = probabilities or {}
-    names = ("Frame", "Action", *(f"{name}_prob" for name in given))
+    names = ("Frame", "Action", *(f"{name}{PROBABILITY}" for name in given))
     rows = (
-        {"Frame": str(at), "Action": label, **{f"{name}_prob": f"{values[at]:.6g}" for name, values in given.items()}}
+        {
+            "Frame": str(at),
+            "Action": label,
+            **{f"{name}{PROBABILITY}": f"{values[at]:.6g}" for name, values in given.items()},
+        }
         for at, label in enumerate(labels)
     )
     write_rows(path, names, rows, delimiter_for(path))

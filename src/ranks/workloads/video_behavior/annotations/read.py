@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -17,11 +17,12 @@ from typing import TypeAlias
 from ranks.errors import UserError, nearest
 from ranks.workloads.video_behavior.annotations.aggregated import is_aggregated, read_aggregated
 from ranks.workloads.video_behavior.annotations.boris_events import (
+    BorisEvents,
     is_boris_events,
     read_boris_events,
     read_old_boris_events,
 )
-from ranks.workloads.video_behavior.annotations.boris_project import read_boris_project, subjects_of
+from ranks.workloads.video_behavior.annotations.boris_project import named_subjects, read_boris_project
 from ranks.workloads.video_behavior.annotations.caltech import is_caltech, read_caltech
 from ranks.workloads.video_behavior.annotations.delimited import asked, delimiter_of, first_line, head_of
 from ranks.workloads.video_behavior.annotations.events import Annotation, Event, same_file
@@ -40,57 +41,101 @@ FORMATS = (
     "or a Caltech annotation"
 )
 Annotations: TypeAlias = tuple[Annotation, ...]
+EventReader: TypeAlias = Callable[[Path, str, str | None, list[UserError] | None], BorisEvents]
 
 
-def read_annotations(path: Path, *, fps: float | None = None) -> Annotations:
+def read_annotations(path: Path, *, fps: float | None = None, damaged: list[UserError] | None = None) -> Annotations:
     """All annotations of a file, or of a folder of `Frame,Action` files, the trials of one video.
 
-    `fps`: for formats that count frames. Raises UserError where the format is not recognised, and for all damage.
+    `fps`: for formats that count frames. `damaged`: takes what is wrong with single observations of a file, which are
+    left out; without it, that is raised. Raises UserError where the format is not recognised, and for all damage.
     """
-    if path.is_dir():
-        return (_trials(path, fps),)
-    return _by_content(path, fps)[0]
+    return (_trials(path, fps),) if path.is_dir() else _by_content(path, fps, None, damaged)
 
 
 def read_annotation(
-    path: Path, subject: str | None = None, *, video: str | None = None, fps: float | None = None
+    path: Path,
+    subject: str | None = None,
+    *,
+    video: str | None = None,
+    fps: float | None = None,
+    missing_ok: bool = False,
 ) -> Annotation:
     """The annotation of one video. Raises UserError.
 
-    `subject`: only the events of this subject. `video`: which observation, by its media file or its id, where a file
-    has several. `fps`: for formats that count frames.
+    `subject`: only the events of this subject; all events of a file that names no subject at all. `missing_ok`: a file
+    that names other subjects only has no event of this one; else that is an error. `video`: which observation, by its
+    media file or its id, where a file has several. `fps`: for formats that count frames.
     """
-    if path.is_dir():
-        return _of_subject(_trials(path, fps), subject, (), path)
-    found, subjects = _by_content(path, fps, video)
-    return _of_subject(_of_video(found, video, path), subject, subjects, path)
+    found = _trials(path, fps) if path.is_dir() else _of_video(_by_content(path, fps, video), video, path)
+    if not missing_ok:
+        check_subject(subject, [found], asked(path))
+    if subject is None or not found.subjects:
+        return found
+    return replace(found, events=tuple(event for event in found.events if event.subject == subject))
 
 
-def _by_content(path: Path, fps: float | None, video: str | None = None) -> tuple[Annotations, Sequence[str]]:
-    """The annotations, and the subjects that the file defines apart from its events."""
+def check_subject(subject: str | None, annotations: Sequence[Annotation], asked: str) -> None:
+    """Raises UserError where the files of these annotations name subjects, but not this one."""
+    subjects = sorted({name for annotation in annotations for name in annotation.subjects})
+    if subject is not None and subjects and subject not in subjects:
+        listed = f"it has {', '.join(subjects[:10])}" + (", ..." if len(subjects) > 10 else "")
+        raise UserError(asked, f"no events of the subject '{subject}'", nearest(subject, subjects, listed))
+
+
+def _by_content(
+    path: Path, fps: float | None, video: str | None = None, damaged: list[UserError] | None = None
+) -> Annotations:
+    """The annotations of a file, with the subjects that it names. `video`: only its observations of this video."""
     head = head_of(path)
     if head.lstrip()[:1] == "{":
-        project = read_boris_project(path, video)
-        return project.annotations, subjects_of(project.document)
+        project = read_boris_project(path, video, damaged)
+        return _with_subjects(project.annotations, named_subjects(project.document))
+    return _of_text(path, head, fps, video, damaged)
+
+
+def _with_subjects(annotations: Annotations, named: Iterable[str]) -> Annotations:
+    """The annotations of a file that names these subjects."""
+    subjects = tuple(sorted({*named} - {""}))
+    return tuple(replace(one, subjects=subjects) for one in annotations)
+
+
+def _of_text(
+    path: Path, head: str, fps: float | None, video: str | None, damaged: list[UserError] | None
+) -> Annotations:
     if is_caltech(head):
-        return (read_caltech(path, _required(fps, path)),), ()
+        found = read_caltech(path, _required(fps, path))
+        return _with_subjects((found,), (event.subject for event in found.events))
     first = first_line(head, path)
     delimiter = delimiter_of(first)
     names = _cells(first, delimiter)
-    if is_boris_events(names):
-        return read_boris_events(path, delimiter).annotations, ()
-    if is_aggregated(names):
-        return read_aggregated(path, delimiter).annotations, ()
-    if names and names[0].strip().casefold() == "observation id":
-        return read_old_boris_events(path, delimiter).annotations, ()
+    read_events = _reader_of(names)
+    if read_events is not None:
+        table = read_events(path, delimiter, video, damaged)
+        return _with_subjects(table.annotations, table.subjects)
     if is_labels(names):
-        return (read_labels(path, delimiter, _required(fps or rate_of_times(path, delimiter), path)),), ()
+        return (read_labels(path, delimiter, _required(fps or rate_of_times(path, delimiter), path)),)
     if is_zero_one(names):
-        return (read_zero_one(path, delimiter, _required(fps, path)),), ()
+        return (read_zero_one(path, delimiter, _required(fps, path)),)
     if is_binary_table(names):
-        return (read_binary_table(path, delimiter),), ()
+        return (read_binary_table(path, delimiter),)
     found = f"a format that is not known: it starts with '{first[:80]}'"
     raise UserError(asked(path), found, f"give {FORMATS}; see docs/video-behavior-files.md")
+
+
+def _reader_of(names: Sequence[str]) -> EventReader | None:
+    """What reads a table of BORIS events with these columns; None where it is none."""
+    if is_boris_events(names):
+        return read_boris_events
+    if is_aggregated(names):
+        return read_aggregated
+    return read_old_boris_events if names and names[0].strip().casefold() == "observation id" else None
+
+
+def is_frame_table(path: Path) -> bool:
+    """Whether a file is a table `Frame,Action`. Raises UserError where it is no text."""
+    first = first_line(head_of(path), path)
+    return is_labels(_cells(first, delimiter_of(first)))
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -112,18 +157,26 @@ def _required(fps: float | None, path: Path) -> float:
     return fps
 
 
+def trial_files(folder: Path) -> list[Path]:
+    """The .csv files of a folder of trials, in the order of the numbers in their names. Hidden ones do not count."""
+    files = (path for path in folder.iterdir() if path.suffix.lower() == ".csv" and not path.name.startswith("."))
+    return sorted(files, key=_natural)
+
+
 def _trials(folder: Path, fps: float | None) -> Annotation:
-    """The `Frame,Action` files of a folder, joined in time in the order of the numbers in their names."""
-    files = sorted((path for path in folder.iterdir() if path.suffix.lower() == ".csv"), key=_natural)
+    """The `Frame,Action` files of a folder, joined in time."""
+    files = trial_files(folder)
     if not files:
         raise UserError(asked(folder), "a folder without .csv files", "give a file, or a folder of trials")
-    end_s = 0.0
+    end_s, count = 0.0, 0
     events: list[Event] = []
     for path in files:
-        (trial,), _ = _by_content(path, fps)
+        trial = _of_video(_by_content(path, fps), None, path)
         events += shifted_events(trial, end_s).events
         end_s += trial.duration_s or 0.0
-    return Annotation("", tuple(events), fps, end_s, counts_frames=True)
+        count += trial.trials
+    joined = Annotation("", tuple(events), fps, end_s, counts_frames=True, trials=count)
+    return _with_subjects((joined,), (event.subject for event in events))[0]
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -145,18 +198,6 @@ def _of_video(annotations: Annotations, video: str | None, path: Path) -> Annota
         found = f"{'no observation' if not matches else f'{len(matches)} observations'} of {video} among {listed}"
         raise UserError(asked(path), found, "give a file with one observation of this video")
     return matches[0]
-
-
-def _of_subject(annotation: Annotation, subject: str | None, defined: Sequence[str], path: Path) -> Annotation:
-    if subject is None:
-        return annotation
-    subjects = sorted({event.subject for event in annotation.events} | set(defined))
-    if annotation.events and subject not in subjects:
-        do = nearest(
-            subject, [name for name in subjects if name], f"it has {', '.join(subjects).strip(', ') or 'none'}"
-        )
-        raise UserError(asked(path), f"no events of the subject '{subject}'", do)
-    return replace(annotation, events=tuple(event for event in annotation.events if event.subject == subject))
 
 
 def shifted_events(annotation: Annotation, offset_s: float) -> Annotation:

@@ -23,21 +23,22 @@ from ranks.workloads.video_behavior.config import AugmentConfig
 
 NUM_RANDOM = 5
 SIDES = {"l": "r", "r": "l", "left": "right", "right": "left"}
-"""Words, between spaces, underscores and hyphens, that a mirror exchanges in the name of a class."""
+"""Words that a mirror exchanges in the name of a class."""
 WORD = re.compile(r"[^\W_]+")
+PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=\d)")
+"""Where a word has parts: turn|Left, L|Turn, left|1; not L1, which may be the name of a lever."""
 
 
 def mirrored_name(name: str) -> str:
-    """'turn_L' -> 'turn_R', 'left paw' -> 'right paw'; another name stays as it is."""
+    """'turn_L' -> 'turn_R', 'LeftPaw' -> 'RightPaw'; another name stays as it is."""
 
-    def other_side(match: re.Match[str]) -> str:
-        word = match.group()
-        other = SIDES.get(word.lower(), word)
-        if word.isupper():
+    def other_side(part: str) -> str:
+        other = SIDES.get(part.lower(), part)
+        if part.isupper():
             return other.upper()
-        return other.capitalize() if word[0].isupper() else other
+        return other.capitalize() if part[:1].isupper() else other
 
-    return WORD.sub(other_side, name)
+    return WORD.sub(lambda word: "".join(map(other_side, PARTS.split(word.group()))), name)
 
 
 def mirrored_classes(classes: Sequence[str]) -> list[int]:

@@ -67,12 +67,13 @@ def class_balance(bouts: ClipBouts, classes: Sequence[str], imbalance: str, powe
 
 
 def study_lines(data: LabelledFrames, balance: ClassBalance) -> list[str]:
-    """What a training starts with: videos, animals and frames of each split, and a table of the classes."""
+    """What a training starts with: videos, trials, animals and frames of each split, and a table of the classes."""
     lines = list[str]()
     for split in SPLITS:
         videos = data.videos_of(split)
         animals = len({video.animal for video in videos})
-        lines.append(f"{split:5}  {len(videos)} videos of {animals} animals, {len(data.frames_of(split)):,} frames")
+        trials, frames = sum(video.trials for video in videos), len(data.frames_of(split))
+        lines.append(f"{split:5}  {len(videos)} videos ({trials} trials) of {animals} animals, {frames:,} frames")
     rows: list[Sequence[Any]] = [
         ("class", *(f"{split} frames" for split in SPLITS), "bouts", "share", "sampled", "weight")
     ]

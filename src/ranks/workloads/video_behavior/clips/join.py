@@ -6,21 +6,22 @@ Legend: N frames, V videos, C classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ranks.errors import UserError
-from ranks.workloads.video_behavior.annotations.frame_labels import exclusive_labels, multi_labels
+from ranks.workloads.video_behavior.annotations.events import Annotation
+from ranks.workloads.video_behavior.annotations.frame_labels import IGNORED, Floats, exclusive_labels, multi_labels
 from ranks.workloads.video_behavior.annotations.read import parse_merge
 from ranks.workloads.video_behavior.clips.labelled import LabelledFrames, LabelledVideo, StoredFrames
 from ranks.workloads.video_behavior.config import Config
 from ranks.workloads.video_behavior.metrics.bouts import multi_label_bouts
 from ranks.workloads.video_behavior.study.class_table import ClassCounts, unit_of
 from ranks.workloads.video_behavior.study.split import SplitStudy, split_study
-from ranks.workloads.video_behavior.study.study import Study, StudyVideo, annotation_of
+from ranks.workloads.video_behavior.study.study import BACKGROUND, Study, StudyVideo, annotation_of
 
 
 class DecodedVideo(Protocol):
@@ -48,7 +49,12 @@ def join(
     A class of the background that no frame shows is left out: with overlapping behaviours, and where frames without a
     code are ignored. Raises UserError where labels do not fit their video, or the study cannot be split.
     """
-    labels = [labels_of(video, part, study, cfg) for video, part in zip(videos, decoded, strict=True)]
+    joined = [
+        JoinedVideo(video, annotation_in(video, part.times_s_N, cfg), part.times_s_N)
+        for video, part in zip(videos, decoded, strict=True)
+    ]
+    study, warnings = background_of_frames(study, joined, cfg)
+    labels = [labels_of(one, study, cfg) for one in joined]
     label_NC = np.concatenate(labels)
     classes = study.classes
     counts = ClassCounts(*(np.zeros((len(videos), len(classes)), np.int64) for _ in range(2)))
@@ -64,12 +70,83 @@ def join(
     split = split_of(study, videos, counts, cfg.split)
     placed = tuple(
         LabelledVideo(
-            row.video.name, unit_of(row), row.group, row.split, part.first_frame, part.num_frames, part.times_s_N
+            row.video.name,
+            unit_of(row),
+            row.group,
+            row.split,
+            part.first_frame,
+            part.num_frames,
+            part.times_s_N,
+            one.annotation.trials,
         )
-        for row, part in zip(split.study.videos, decoded, strict=True)
+        for row, part, one in zip(split.study.videos, decoded, joined, strict=True)
     )
-    data = LabelledFrames(store, label_NC, placed, classes, cfg.labels == "multi", store_sha256, study.background)
-    return data, split.warnings
+    is_behaviour = study.background_is_coded and study.background != BACKGROUND
+    uncoded = "" if is_behaviour else study.background
+    data = LabelledFrames(
+        store, label_NC, placed, classes, cfg.labels == "multi", store_sha256, study.background, uncoded
+    )
+    return data, (*warnings, *length_warnings(joined), *split.warnings)
+
+
+@dataclass(frozen=True)
+class JoinedVideo:
+    """A labelled video, its annotation, and the time stamps of its frames in seconds."""
+
+    row: StudyVideo
+    annotation: Annotation
+    times_s_N: Floats
+
+
+def annotation_in(video: StudyVideo, times_s_N: Floats, cfg: Config) -> Annotation:
+    """The annotation of a labelled video. Raises UserError."""
+    mean_s = float(np.diff(times_s_N).mean()) if len(times_s_N) > 1 else 0.0
+    fps = 1 / mean_s if mean_s > 0 else None
+    found = annotation_of(video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=fps)
+    assert found is not None  # only labelled videos are decoded
+    return found
+
+
+def background_of_frames(study: Study, videos: Sequence[JoinedVideo], cfg: Config) -> tuple[Study, tuple[str, ...]]:
+    """(the study, warnings). Codes may cover all time that annotations know of, so that a behaviour is the background
+    by default, and still not all frames of the videos. The frames without a code then are a class of their own."""
+    by_default = study.background_is_coded and not cfg.background and study.background != BACKGROUND
+    if not by_default or cfg.labels == "multi" or cfg.unlabelled == "ignore":
+        return study, ()
+    uncoded = {one.row.video.name: _uncoded_frames(one, study) for one in videos}
+    uncoded = {name: count for name, count in uncoded.items() if count}
+    if not uncoded:
+        return study, ()
+    shown = ", ".join(f"{name}: {count:,}" for name, count in list(uncoded.items())[:3])
+    warning = (
+        f"warning: frames without a code in {len(uncoded)} of {len(videos)} videos ({shown}): they are the class "
+        f"'{BACKGROUND}'. --unlabelled ignore leaves them out, and --background {study.background} calls them so"
+    )
+    classes = (BACKGROUND, *sorted(study.classes))
+    return replace(study, classes=classes, background=BACKGROUND, background_is_coded=False), (warning,)
+
+
+def _uncoded_frames(video: JoinedVideo, study: Study) -> int:
+    """Frames without a code, where two or more of them lie side by side: one may be lost in rounding."""
+    class_N = exclusive_labels(video.annotation, study.classes, video.times_s_N, unlabelled="ignore")
+    uncoded_N = class_N == IGNORED
+    return int(uncoded_N.sum()) if (uncoded_N[1:] & uncoded_N[:-1]).any() else 0
+
+
+def length_warnings(videos: Sequence[JoinedVideo]) -> tuple[str, ...]:
+    """One warning where annotations that count frames have another number of them than their videos."""
+    differ: list[str] = []
+    for one in videos:
+        annotation, num_frames = one.annotation, len(one.times_s_N)
+        if annotation.counts_frames and annotation.fps and annotation.duration_s and not one.row.offset_s:
+            counted = round(annotation.duration_s * annotation.fps)
+            if counted != num_frames:
+                differ.append(f"{one.row.video.name}: {counted:,} of {num_frames:,}")
+    if not differ:
+        return ()
+    shown = ", ".join(differ[:3]) + (", ..." if len(differ) > 3 else "")
+    what = f"annotations of {len(differ)} videos end at another frame than the video ({shown})"
+    return (f"warning: {what}: check that they belong together and that no frame is missing",)
 
 
 def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, kept: Sequence[str]) -> SplitStudy:
@@ -79,12 +156,12 @@ def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, ke
     gives no split then goes to the test: the run has not learned from it.
     """
     if not kept:
-        return split_study(Study(tuple(videos), study.classes, study.background), counts)
+        return split_study(replace(study, videos=tuple(videos)), counts)
     split_of_unit: dict[str, str] = {}
     for each in kept:
         unit, _, split_of_unit[unit] = each.rpartition(":")
     rows = [replace(video, split=split_of_unit.get(unit_of(video), video.split or "test")) for video in videos]
-    found = split_study(Study(tuple(rows), study.classes, study.background), counts)
+    found = split_study(replace(study, videos=tuple(rows)), counts)
     moved = {
         f"{unit_of(video)} to {video.split}"
         for video, row in zip(videos, rows, strict=True)
@@ -96,15 +173,9 @@ def split_of(study: Study, videos: Sequence[StudyVideo], counts: ClassCounts, ke
     return replace(found, warnings=(*found.warnings, warning))
 
 
-def labels_of(video: StudyVideo, part: DecodedVideo, study: Study, cfg: Config) -> npt.NDArray[np.uint8]:
+def labels_of(video: JoinedVideo, study: Study, cfg: Config) -> npt.NDArray[np.uint8]:
     """uint8[N, C]: 1 where a frame shows a class. Raises UserError."""
-    times_s_N = part.times_s_N
-    mean_s = float(np.diff(times_s_N).mean()) if len(times_s_N) > 1 else 0.0
-    annotation = annotation_of(
-        video, subject=cfg.subject, merge=parse_merge(cfg.merge), video_fps=1 / mean_s if mean_s > 0 else None
-    )
-    assert annotation is not None  # only labelled videos are decoded
     if cfg.labels == "multi":
-        return multi_labels(annotation, study.classes, times_s_N)
-    class_N = exclusive_labels(annotation, study.classes, times_s_N, unlabelled=cfg.unlabelled)
+        return multi_labels(video.annotation, study.classes, video.times_s_N)
+    class_N = exclusive_labels(video.annotation, study.classes, video.times_s_N, unlabelled=cfg.unlabelled)
     return (class_N[:, None] == np.arange(len(study.classes))).astype(np.uint8)

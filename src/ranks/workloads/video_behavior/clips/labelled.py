@@ -49,6 +49,8 @@ class LabelledVideo:
     num_frames: int
     times_s_N: npt.NDArray[np.float64]
     """Time stamps of its frames."""
+    trials: int = 1
+    """Recordings that the annotation has joined in time."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class LabelledFrames:
     store_sha256: str
     background: str
     """The class of frames without a code. It is not in `classes` where no frame shows it."""
+    uncoded: str = ""
+    """The background, where no annotation names it: it is no behaviour. "" where annotations do."""
 
     @property
     def excluded(self) -> tuple[int, ...]:

@@ -102,5 +102,5 @@ def kept_settings(cfg: Config, data: LabelledFrames) -> Config:
     picture = picture_of(cfg.clips, None if cfg.data is None else store_folder(cfg.data, cfg))
     crop = "" if picture.crop is None else ",".join(map(str, picture.crop))
     clips = replace(cfg.clips, fit=picture.fit, crop=crop)
-    kept = dict(classes=data.classes, background=data.background, split=data.split_of_animals)
+    kept = dict(classes=data.classes, background=data.background, uncoded=data.uncoded, split=data.split_of_animals)
     return replace(cfg, clips=clips, **kept)

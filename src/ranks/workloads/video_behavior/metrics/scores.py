@@ -44,6 +44,17 @@ def average_precision(counts_C2B: Ints) -> Floats:
     return np.where(support_C > 0, (gained_CB * precision_CB).sum(1) / np.maximum(support_C, 1), np.nan)
 
 
+def decisions(
+    probability_NC: npt.NDArray[np.floating], truth: Ints
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.bool_]]:
+    """(confidence, whether it is right) of the likeliest class of each frame; with overlapping behaviours, where
+    `truth` is int64[N, C], of each decision whether a behaviour is shown."""
+    if truth.ndim == 1:
+        return probability_NC.max(1), probability_NC.argmax(1) == truth
+    confidence_NC = np.maximum(probability_NC, 1 - probability_NC)
+    return confidence_NC.ravel(), ((probability_NC > 0.5) == (truth > 0)).ravel()
+
+
 def calibration_counts(confidence_N: npt.NDArray[np.floating], right_N: npt.NDArray[np.bool_]) -> Ints:
     """int64[B, 3]: frames, right frames and the sum of confidences (in units of 2**-24) in bins of equal width.
 

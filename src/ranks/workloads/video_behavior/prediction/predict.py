@@ -34,7 +34,7 @@ from ranks.workloads.video_behavior.prediction.written import (
     write_project,
 )
 from ranks.workloads.video_behavior.smoothing.label_rule import LabelRule
-from ranks.workloads.video_behavior.study.study import BACKGROUND, StudyVideo, annotation_of, read_dataset_csv
+from ranks.workloads.video_behavior.study.study import StudyVideo, annotation_of, read_dataset_csv
 from ranks.workloads.video_behavior.video.decode import open_video
 from ranks.workloads.video_behavior.video.picture import Picture
 from ranks.workloads.video_behavior.video.write import write_mp4
@@ -56,8 +56,8 @@ class Prediction:
     def background(self) -> int | None:
         """The class that is no event: frames without a code. A behaviour that people code is one, also where it is the
         background of the training."""
-        exclusive = self.trained.cfg.labels == "exclusive"
-        return self.trained.classes.index(BACKGROUND) if exclusive and BACKGROUND in self.trained.classes else None
+        cfg, classes = self.trained.cfg, self.trained.classes
+        return classes.index(cfg.uncoded) if cfg.labels == "exclusive" and cfg.uncoded in classes else None
 
     def made_from(self, video: StudyVideo) -> dict[str, Any]:
         """What the files of a video depend on, for `read_done`."""
@@ -66,6 +66,7 @@ class Prediction:
         return {
             "weights": self.trained.sha256,
             "rule": repr(self.rule),
+            "subject": self.trained.cfg.subject,
             "picture": repr(self.picture),
             "video": [stat.st_size, stat.st_mtime_ns],
             "annotation": annotation,
@@ -146,7 +147,8 @@ def _one(
     found = _probabilities(prediction, video.video, bar, title)
     labels = prediction.rule.labels(found.probability_NC)
     classes = trained.classes
-    result = predicted_video(name, video.video, found, labels, classes, prediction.background)
+    subject = trained.cfg.subject or ""
+    result = predicted_video(name, video.video, found, labels, classes, prediction.background, subject=subject)
     person = _of_a_person(video, trained, result.fps)
     write_frames(out / f"{name}.csv", found, labels, classes)
     write_boris_events(out / f"{name}.boris.tsv", [result.annotation])

@@ -1,7 +1,7 @@
 """The files of predicted videos: tables by frame, BORIS events and projects, an ethogram, and an overlay.
 
     NAME.csv             Frame,Time,Action,<class>_prob...: one row for each decoded frame
-    NAME.boris.tsv       the bouts as BORIS exports them: tabular events
+    NAME.boris.tsv       the bouts as BORIS exports them: tabular events, of the subject of the run
     NAME.ethogram.png    the net's labels over time, above them a person's
     NAME.overlay.mp4     the video with the label in it (--overlay)
     NAME.done.json       written last: what the others were made from, and the row of the summary
@@ -61,9 +61,17 @@ class PredictedVideo:
 
 
 def predicted_video(
-    name: str, video: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str], background: int | None
+    name: str,
+    video: Path,
+    found: PredictedFrames,
+    labels: Ints,
+    classes: Sequence[str],
+    background: int | None,
+    *,
+    subject: str = "",
 ) -> PredictedVideo:
-    """The events of a video from its labels. `background`: the class that is no event, None where all are."""
+    """The events of a video from its labels. `background`: the class that is no event, None where all are. `subject`:
+    whose events they are, "" where the run has learned from those of all."""
     times_s_N, end_s = found.times_s_N.round(6), round(end_of(found.times_s_N), 6)
     events = list[Event]()
     if labels.ndim == 1:
@@ -73,7 +81,7 @@ def predicted_video(
             shown = events_of_labels(labels[:, c], ("", behavior), times_s_N)
             events += [event for event in shown if event.behavior]
     kept = [event for event in events if background is None or event.behavior != classes[background]]
-    kept = [replace(event, stop_s=round(event.end_s, 6)) for event in kept]
+    kept = [replace(event, stop_s=round(event.end_s, 6), subject=subject) for event in kept]
     kept.sort(key=lambda event: (event.start_s, event.behavior))
     certainty = list[float]()
     for event in kept:
@@ -84,7 +92,8 @@ def predicted_video(
 
 
 def write_frames(path: Path, found: PredictedFrames, labels: Ints, classes: Sequence[str]) -> None:
-    """The table by frame. With behaviours that may overlap, Action lists them with a +. Raises UserError."""
+    """The table by frame. With behaviours that may overlap, Action lists them with a +, in the order of the columns,
+    and `read_labels` takes them apart again. Raises UserError."""
     names = ("Frame", "Time", "Action", *(f"{name}_prob" for name in classes))
 
     def action(row: NDArray[np.int64] | np.int64) -> str:

@@ -18,6 +18,7 @@ from ranks.workloads.video_behavior.metrics.frames import Ints, confusion_counts
 from ranks.workloads.video_behavior.metrics.scores import (
     average_precision,
     calibration_counts,
+    decisions,
     reliability,
     score_counts,
 )
@@ -99,12 +100,7 @@ def draw_reliability(seen: SeenSplit, path: Path) -> None:
     """Accuracy over confidence of the likeliest class, and the number of frames; with overlapping behaviours of every
     decision whether a behaviour is shown."""
     probability_nC, truth, _ = seen.counted()
-    if seen.multi:
-        confidence = np.maximum(probability_nC, 1 - probability_nC).ravel()
-        right = ((probability_nC > 0.5) == (truth > 0)).ravel()
-    else:
-        confidence, right = probability_nC.max(1), probability_nC.argmax(1) == truth
-    found = reliability(calibration_counts(confidence, right))
+    found = reliability(calibration_counts(*decisions(probability_nC, truth)))
     figure, (left, right_panel) = panels(1, 2, (9, 3.4))
     known = found.count_B > 0
     left.plot([0, 1], [0, 1], color="#999999", linestyle=":", linewidth=1)

@@ -104,7 +104,7 @@ def _page(trained: TrainedVideoNet, seen: SeenSplit, split: str, points: Sequenc
     draw_precision_recall(seen, place / "precision_recall.png")
     draw_reliability(seen, place / "reliability.png")
     draw_learning_curve(_validations(trained, seen), points, split, place / "learning_curve.png")
-    sheet = not seen.multi and draw_contact_sheet(seen, trained.cfg.clips, place / "confusions.png")
+    sheet = draw_contact_sheet(seen, trained.cfg.clips, place / "confusions.png")
     warning = "The net or its smoothing was chosen on these animals: the figures flatter it." if split == "val" else ""
     parts: list[Iterable[str]] = [
         table([("", *row) for row in _facts(trained, seen, animals, points[0].labelled_minutes)]),
@@ -122,9 +122,7 @@ def _page(trained: TrainedVideoNet, seen: SeenSplit, split: str, points: Sequenc
         ),
         picture("The worst confusions", place / "confusions.png") if sheet else (),
         paragraph(
-            "The pairs of behaviours that are confused most often, and of each the bouts where the net is surest."
-            if sheet
-            else ""
+            "What is confused most often, and of each confusion the bouts where the net is surest." if sheet else ""
         ),
         picture("Learning curve", place / "learning_curve.png"),
         paragraph(

@@ -1,6 +1,6 @@
 """How probabilities become labels, as it was chosen on the validation videos of a run, and the file that keeps it.
 
-    runs/NAME/label_rule.json        {"weights_sha256": ..., "smoothing": {...}} or {..., "threshold_C": [...]}
+    runs/NAME/label_rule.json        {"weights_sha256": ..., "multi": ..., "smoothings": [{...}, ...]}
 
 Legend: N frames, C classes.
 """
@@ -19,36 +19,34 @@ import numpy as np
 from ranks.engine.files.regular import DamagedFile
 from ranks.engine.files.strict_json import read_object
 from ranks.workloads.video_behavior.metrics.frames import Floats, Ints
-from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing, smoothed_labels
+from ranks.workloads.video_behavior.smoothing.smoothing import Smoothing, shown_or_not, smoothed_labels
 
 FILE = "label_rule.json"
 
 
 @dataclass(frozen=True)
 class LabelRule:
-    """`smoothing`: of behaviours that exclude each other. `threshold_C`: of behaviours that may overlap, without a
-    smoothing."""
+    """`smoothings`: one of all behaviours, which exclude each other. With `multi` one of each behaviour, of the two
+    classes not shown and shown."""
 
-    smoothing: Smoothing | None = None
-    threshold_C: tuple[float, ...] = ()
+    smoothings: tuple[Smoothing, ...]
+    multi: bool = False
 
     @classmethod
     def plain(cls, num_classes: int, multi: bool) -> LabelRule:
         """The likeliest class, or every behaviour that is likelier than not."""
-        return cls(threshold_C=(0.5,) * num_classes) if multi else cls(Smoothing.nothing(num_classes))
+        return cls((Smoothing.nothing(2),) * num_classes if multi else (Smoothing.nothing(num_classes),), multi)
 
     def labels(self, probability_NC: Floats) -> Ints:
         """int64[N], or int64[N, C] with behaviours that may overlap: the labels of one video."""
-        if self.smoothing is None:
-            return (probability_NC >= np.array(self.threshold_C)).astype(np.int64)
-        return smoothed_labels(self.smoothing, probability_NC)
+        if not self.multi:
+            return smoothed_labels(self.smoothings[0], probability_NC)
+        columns = zip(self.smoothings, probability_NC.T, strict=True)
+        return np.stack([smoothed_labels(one, shown_or_not(probability_N)) for one, probability_N in columns], 1)
 
     def write(self, folder: Path, weights_sha256: str) -> None:
         """Keep the rule with the weights that it was chosen for."""
-        content: dict[str, Any] = {"weights_sha256": weights_sha256}
-        content |= (
-            {"threshold_C": self.threshold_C} if self.smoothing is None else {"smoothing": asdict(self.smoothing)}
-        )
+        content = {"weights_sha256": weights_sha256, **asdict(self)}
         temporary = folder / f".{FILE}.tmp-{os.getpid()}"
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         os.replace(temporary, folder / FILE)
@@ -58,11 +56,12 @@ def read_rule(folder: Path, weights_sha256: str, num_classes: int, multi: bool) 
     """The rule that a run keeps; None where there is none for these weights, or where the file is damaged."""
     try:
         content = read_object(folder / FILE)
-        if content.get("weights_sha256") != weights_sha256:
+        given = cast("list[dict[str, Any]]", content["smoothings"])
+        if (content["weights_sha256"], content["multi"]) != (weights_sha256, multi):
             return None
-        if multi:
-            return LabelRule(threshold_C=_numbers(content["threshold_C"], num_classes))
-        return LabelRule(_smoothing(cast("dict[str, Any]", content["smoothing"]), num_classes))
+        if len(given) != (num_classes if multi else 1):
+            return None
+        return LabelRule(tuple(_smoothing(one, 2 if multi else num_classes) for one in given), multi)
     except (DamagedFile, OSError, KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -5,6 +5,7 @@
     labels_N = smoothed_labels(choice.smoothing, probability_NC)
 
 Each step is chosen on the validation videos, with the steps before it fixed, and is left out where it does not help.
+Behaviours that may overlap are smoothed one by one, each as two classes, not shown and shown.
 
 Legend: N frames, C classes.
 """
@@ -25,9 +26,7 @@ from ranks.workloads.video_behavior.metrics.frames import (
     Floats,
     Ints,
     confusion_counts,
-    f1_of,
     frame_metrics,
-    mean_of,
 )
 from ranks.workloads.video_behavior.smoothing.filters import (
     median_filtered,
@@ -51,8 +50,6 @@ ROUNDS = 2
 SHORT_BOUTS = (0.01, 0.05, 0.1)
 """Quantiles of a class's bout lengths in the training labels that are tried as its least length."""
 MAX_MIN_FRAMES = 50
-THRESHOLDS = np.arange(1, 100) / 100
-"""For classes that may overlap."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +95,24 @@ class SmoothingChoice:
     criterion: Criterion
     rows: tuple[SmoothingRow, ...]
 
-    def lines(self) -> list[str]:
+    def lines(self, title: str = "validation") -> list[str]:
         """The table as text."""
-        chosen = "macro event F1 at IoU 0.3" if self.criterion == "event" else "macro-F1"
-        width = max(len("validation"), *(len(row.step) for row in self.rows))
+        width = max(len(title), *(len(row.step) for row in self.rows))
         return [
-            f"{'validation':<{width}}  macro-F1  event F1 0.3  event F1 0.5  count error",
+            f"{title:<{width}}  macro-F1  event F1 0.3  event F1 0.5  count error",
             *(
                 f"{row.step:<{width}}  {row.macro_f1:>8.3f}  {row.event_f1:>12.3f}  {row.event_f1_half:>12.3f}  "
                 f"{row.count_error:>11.1%}"
                 for row in self.rows
             ),
-            f"each step is kept where it raises {chosen} of the validation videos"
-            + (f" and costs at most {MOST_F1_LOST:g} of macro-F1" if self.criterion == "event" else ""),
         ]
+
+    @property
+    def rule(self) -> str:
+        """When a step is kept, in words."""
+        chosen = "macro event F1 at IoU 0.3" if self.criterion == "event" else "macro-F1"
+        least = f" and costs at most {MOST_F1_LOST:g} of macro-F1" if self.criterion == "event" else ""
+        return f"each step is kept where it raises {chosen} of the validation videos{least}"
 
 
 def smoothed_labels(smoothing: Smoothing, probability_NC: Floats) -> Ints:
@@ -129,6 +130,11 @@ def _labels_of(smoothing: Smoothing, probability_NC: Floats) -> Ints:
     else:
         labels_N = weighted_labels(probability_NC, smoothing.threshold_C)
     return without_short_bouts(labels_N, smoothing.min_frames_C) if smoothing.min_frames_C else labels_N
+
+
+def shown_or_not(probability_N: Floats) -> Floats:
+    """float64[N, 2]: the probabilities that a behaviour is not shown, and that it is."""
+    return np.stack([1 - probability_N, probability_N], 1)
 
 
 def choose_smoothing(
@@ -242,40 +248,3 @@ def _row(
         for iou in (EVENT_IOU, 0.5)
     )
     return SmoothingRow(step, frame_metrics(counts_CC).macro_f1, event.macro_f1, half.macro_f1, event.count_error)
-
-
-@dataclass(frozen=True)
-class ThresholdChoice:
-    """Thresholds for classes that may overlap, with the F1 at 0.5 and at the threshold."""
-
-    threshold_C: tuple[float, ...]
-    f1_before_C: tuple[float, ...]
-    f1_after_C: tuple[float, ...]
-
-    def lines(self, classes: Sequence[str]) -> list[str]:
-        """The table before and after as text."""
-        width = max(len("mean"), *map(len, classes))
-        rows = zip(classes, self.threshold_C, self.f1_before_C, self.f1_after_C, strict=True)
-        before, after = (mean_of(np.array(f1_C)) for f1_C in (self.f1_before_C, self.f1_after_C))
-        return [
-            f"{'class':<{width}}  threshold  F1 at 0.5  F1 after",
-            *(f"{name:<{width}}  {at:>9.2f}  {before:>9.3f}  {after:>8.3f}" for name, at, before, after in rows),
-            f"{'mean':<{width}}  {'':>9}  {before:>9.3f}  {after:>8.3f}",
-        ]
-
-
-def choose_thresholds(probability_NC: Floats, truth_NC: Ints) -> ThresholdChoice:
-    """The threshold of each class with the best F1 on the frames of the validation videos: one of 0.01 to 0.99, the
-    nearest to 0.5 of equals. 0.5 for a class that they do not show."""
-    chosen: list[tuple[float, float, float]] = []
-    for c in range(truth_NC.shape[1]):
-        truth_N, probability_N = truth_NC[:, c] > 0, probability_NC[:, c]
-        shown_T = np.array([int((probability_N >= t).sum()) for t in THRESHOLDS])
-        right_T = np.array([int((probability_N[truth_N] >= t).sum()) for t in THRESHOLDS])
-        f1_T = f1_of(np.full(len(THRESHOLDS), truth_N.sum()), shown_T, right_T)
-        middle = len(THRESHOLDS) // 2
-        order = np.lexsort((np.abs(np.arange(len(THRESHOLDS)) - middle), -np.nan_to_num(f1_T)))
-        best = middle if np.isnan(f1_T[0]) else int(order[0])
-        chosen.append((float(THRESHOLDS[best]), float(f1_T[middle]), float(f1_T[best])))
-    threshold_C, before_C, after_C = zip(*chosen, strict=True)
-    return ThresholdChoice(threshold_C, before_C, after_C)

@@ -41,22 +41,25 @@ def unit_of(video: StudyVideo) -> str:
     return video.animal or f"video {video.video.name}"
 
 
-def counts_of_events(study: Study, *, subject: str | None = None, merge: dict[str, str] | None = None) -> ClassCounts:
-    """The counts of a study from its annotations alone, without the videos.
+def counts_of_events(
+    study: Study, *, subject: str | None = None, merge: dict[str, str] | None = None, gaps: bool = True
+) -> ClassCounts:
+    """The counts of a study from its annotations alone, without the videos. `gaps`: whether time without a code counts,
+    as background.
 
     Frames are counted at the frame rate that the row or the annotation names, up to the end that the annotation names
-    or that of its last event. So they are exact only for annotations that give both. Time without a code is background.
+    or that of its last event. So they are exact only for annotations that give both.
     """
     shape = (len(study.videos), len(study.classes))
     counts = ClassCounts(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     for number, video in enumerate(study.videos):
         annotation = annotation_of(video, subject=subject, merge=merge, video_fps=NOMINAL_FPS)
         if annotation is not None:
-            counts.bouts_VC[number], counts.frames_VC[number] = _of_annotation(annotation, video, study)
+            counts.bouts_VC[number], counts.frames_VC[number] = _of_annotation(annotation, video, study, gaps)
     return counts
 
 
-def _of_annotation(annotation: Annotation, video: StudyVideo, study: Study) -> tuple[Labels, Labels]:
+def _of_annotation(annotation: Annotation, video: StudyVideo, study: Study, count_gaps: bool) -> tuple[Labels, Labels]:
     """int64[C] bouts and frames. Overlapping events count for each of their classes."""
     fps = video.fps or annotation.fps or NOMINAL_FPS
     bouts_C, frames_C = (np.zeros(len(study.classes), np.int64) for _ in range(2))
@@ -71,8 +74,9 @@ def _of_annotation(annotation: Annotation, video: StudyVideo, study: Study) -> t
     end_s = annotation.duration_s or covered_s
     if end_s > covered_s + 0.5 / fps:
         open_s, gaps = open_s + end_s - covered_s, gaps + 1
-    bouts_C[0] += gaps
-    frames_C[0] += round(open_s * fps)
+    if count_gaps:
+        bouts_C[0] += gaps
+        frames_C[0] += round(open_s * fps)
     return bouts_C, frames_C
 
 

@@ -6,6 +6,7 @@ Imports NumPy inside the function only, so that `--help` answers at once.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from ranks.errors import UserError
 
@@ -18,6 +19,8 @@ def dataset(
     background: str = "",
     subject: str | None = None,
     merge: str = "",
+    labels: Literal["exclusive", "multi"] = "exclusive",
+    unlabelled: Literal["background", "ignore"] = "background",
     seed: int = 0,
 ) -> int:
     """Write the dataset.csv of a folder of videos and annotations, split by animal; or check the one it has.
@@ -29,6 +32,8 @@ def dataset(
             with the most time where codes cover every frame.
         subject: Count only the events of this subject.
         merge: Behaviours to rename, as 3->1,5->1.
+        labels: exclusive or multi, as in training.
+        unlabelled: Frames without a code are the background, or are left out with ignore.
         seed: Seed of the split; it is used where the column split is empty.
 
     A dataset.csv that is there is read, and its column split is filled in where it is empty. So:
@@ -57,7 +62,9 @@ def dataset(
         found = f"{path} has {len(videos)} videos and no annotation"
         raise UserError(asked, found, "fill in the column annotation, then run the command again")
     study = load_study(path, background=background, subject=subject, merge=names)
-    counts = counts_of_events(study, subject=subject, merge=names)
+    counts = counts_of_events(
+        study, subject=subject, merge=names, gaps=labels == "exclusive" and unlabelled == "background"
+    )
     print(f"{len(videos)} videos, {labelled} with an annotation; background: {study.background}")
     print("\n".join(table_lines(class_table(study, counts))))
     result = split_study(study, counts, seed=seed, asked=asked)

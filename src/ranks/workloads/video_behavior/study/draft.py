@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ranks.errors import UserError
 from ranks.workloads.video_behavior.annotations.events import file_name
-from ranks.workloads.video_behavior.annotations.read import read_annotations
+from ranks.workloads.video_behavior.annotations.read import is_frame_table, read_annotations, trial_files
 from ranks.workloads.video_behavior.study.study import NOMINAL_FPS, StudyVideo
 
 VIDEO_SUFFIXES = frozenset([".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".ts", ".webm", ".wmv"])
@@ -17,6 +17,10 @@ ANNOTATION_SUFFIXES = frozenset([".boris", ".csv", ".tsv", ".txt", ".gz"])
 MAX_FILES = 100_000
 ANIMAL = re.compile(r"(?<![a-z])(animal|mouse|rat|subject|id|m|r|a)[-_ ]?(\d+)(?!\d)", re.IGNORECASE)
 SEPARATORS = ("_", "-", ".", " ")
+PREDICTION = "prediction_"
+"""May stand before the name of a video."""
+TRIAL = re.compile(r"(.*?)(\d+)")
+"""What the name of a trial's file says after the name of its video: a text, and the number of the trial."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,9 @@ def draft_study(folder: Path) -> Draft:
     """Pair the videos below a folder with their annotations.
 
     An annotation belongs to the video that it names, else to the video whose name, without suffix, its own name starts
-    with. The animal is taken from the names of the videos where each has exactly one part such as mouse12 or m3.
-    Raises UserError where there is no video.
+    with, or starts with after "prediction_". A folder of numbered trials of one video is an annotation of its own, in
+    place of its files. The animal is taken from the names of the videos where each has exactly one part such as mouse12
+    or m3. Raises UserError where there is no video.
     """
     files = list(_files(folder))
     videos = [path for path in files if path.suffix.lower() in VIDEO_SUFFIXES]
@@ -41,10 +46,9 @@ def draft_study(folder: Path) -> Draft:
         raise UserError(f"a study of {folder}", found, "give the folder of the videos")
     notes: list[str] = []
     candidates: dict[Path, list[Path]] = {video: [] for video in videos}
-    for path in files:
-        if path.suffix.lower() in ANNOTATION_SUFFIXES and path.name != "dataset.csv":
-            for video in _videos_of(path, videos, notes):
-                candidates[video].append(path)
+    for path, name in _annotations(folder, files, videos).items():
+        for video in _videos_of(path, name, videos, notes):
+            candidates[video].append(path)
     animals = animals_of([video.stem for video in videos])
     rows: list[StudyVideo] = []
     for video, animal in zip(videos, animals, strict=True):
@@ -72,31 +76,77 @@ def _files(folder: Path) -> Iterator[Path]:
     return iter(sorted(found))
 
 
-def _videos_of(path: Path, videos: Sequence[Path], notes: list[str]) -> list[Path]:
-    """The videos that an annotation file belongs to: several for a BORIS project."""
+def _annotations(root: Path, files: Sequence[Path], videos: Sequence[Path]) -> dict[Path, str]:
+    """The annotations, each with the name that says which video it is about: files, and in place of trials the folder.
+    Not the root of a study: dataset.csv is no trial."""
+    found = [path for path in files if path.suffix.lower() in ANNOTATION_SUFFIXES and path.name != "dataset.csv"]
+    names: dict[Path, str] = {}
+    for folder in {path.parent for path in found} - {root}:
+        name = _name_of_trials(folder, videos)
+        if name is not None:
+            names[folder] = name
+    names |= {path: path.name for path in found if path.parent not in names or path.suffix.lower() != ".csv"}
+    return dict(sorted(names.items()))
+
+
+def _name_of_trials(folder: Path, videos: Sequence[Path]) -> str | None:
+    """The name that says which video the trials of a folder are about: of a file, else of the folder.
+
+    None unless all .csv files are tables `Frame,Action`, two or more, of one video, with different numbers at the end
+    of their names and otherwise the same name.
+    """
+    files = trial_files(folder)
+    stem, texts, numbers = None, set[str](), set[int]()
+    for path in files:
+        of_file = next((video.stem for video in _of_name(path.name, videos)), "")
+        stem = of_file if stem is None else stem
+        end = TRIAL.fullmatch(path.stem.removeprefix(PREDICTION).removeprefix(of_file))
+        if of_file != stem or end is None:
+            return None
+        texts.add(end[1])
+        numbers.add(int(end[2]))
+    if len(files) < 2 or len(texts) > 1 or len(numbers) < len(files):
+        return None
+    name = files[0].name if stem else f"{folder.name}."
     try:
-        named = {file_name(one.video) for one in read_annotations(path, fps=NOMINAL_FPS) if one.video}
+        return name if _of_name(name, videos) and all(map(is_frame_table, files)) else None
+    except UserError:
+        return None
+
+
+def _videos_of(path: Path, name: str, videos: Sequence[Path], notes: list[str]) -> list[Path]:
+    """The videos that an annotation belongs to: several for a BORIS project. `name`: says which, where its content does
+    not."""
+    damaged: list[UserError] = []
+    try:
+        read = read_annotations(path, fps=NOMINAL_FPS, damaged=damaged)
     except UserError as error:
-        notes.append(f"{path}: not used: {error.found}")
+        notes.append(f"{path}: not used: {f'{error.asked}: ' if path.is_dir() else ''}{error.found}")
         return []
+    notes.extend(f"{path}: left out: {error.found}" for error in damaged)
+    if damaged and not read:
+        return []
+    named = {file_name(one.video) for one in read if one.video}
     found = [video for video in videos if video.name in named]
     if found or named:
         missing = sorted(named - {video.name for video in found})
-        notes.extend(f"{path}: it is about {name}, which is not here" for name in missing[:3])
+        notes.extend(f"{path}: it is about {media}, which is not here" for media in missing[:3])
     if not found:
-        starts = [video for video in videos if _starts_with(path.name, video.stem)]
-        longest = max((len(video.stem) for video in starts), default=0)
-        found = [video for video in starts if len(video.stem) == longest]
+        found = _of_name(name, videos)
         if not found:
             notes.append(f"{path}: no video of this name")
-    same_folder = [video for video in found if video.parent == path.parent]
+    near = [video for video in found if video.parent in (path, path.parent)]
     repeated = len({video.name for video in found}) < len(found)
-    return same_folder if repeated and same_folder else found
+    return near if repeated and near else found
 
 
-def _starts_with(name: str, stem: str) -> bool:
-    """Whether a file name is a video's stem, alone or followed by a separator: m1_annot.txt, m1.csv, not m10.csv."""
-    return name.startswith(stem) and name[len(stem) : len(stem) + 1] in SEPARATORS
+def _of_name(name: str, videos: Sequence[Path]) -> list[Path]:
+    """The videos with the longest name that a file name starts with, as of m1_annot.txt, m1.csv or prediction_m1_2.csv;
+    m10.csv is none of m1."""
+    ways = (name, name.removeprefix(PREDICTION))
+    starts = [video for video in videos if any(way.startswith(video.stem + end) for way in ways for end in SEPARATORS)]
+    longest = max((len(video.stem) for video in starts), default=0)
+    return [video for video in starts if len(video.stem) == longest]
 
 
 def animals_of(stems: Sequence[str]) -> list[str]:

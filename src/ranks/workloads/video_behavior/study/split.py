@@ -69,16 +69,18 @@ def split_study(
         if lacking is not None:
             split, c = lacking
             found = f"no animal of '{SPLITS[split]}' shows '{study.classes[c]}'; {_animals(units, shown_UC[:, c])} do"
-            raise UserError(asked, found, "move an animal, or empty the column split to get a new one")
+            few = np.count_nonzero(shown_UC[:, c]) < len(SPLITS)
+            do = _join(study, c) if few else "move an animal, or empty the column split to get a new one"
+            raise UserError(asked, found, do)
         return SplitStudy(study, _warnings(study, labelled))
-    _refuse_too_few(study.classes, units, shown_UC, known, asked)
+    _refuse_too_few(study, units, shown_UC, known, asked)
     group_of = {unit_of(study.videos[number]): study.videos[number].group for number in labelled}
     split_U = _best_split(units, shown_UC[:, known], [group_of[unit] for unit in units], seed, shares)
     lacking = _first_lacking(split_U, shown_UC, known)
     if lacking is not None:
         c = lacking[1]
         found = f"found no split with all classes in all of {', '.join(SPLITS)}: '{study.classes[c]}' is shown only by"
-        raise UserError(asked, f"{found} {_animals(units, shown_UC[:, c])}", _JOIN)
+        raise UserError(asked, f"{found} {_animals(units, shown_UC[:, c])}", _join(study, c))
     row_split = dict(zip(labelled, split_U[unit_of_row].tolist(), strict=True))
     videos = tuple(
         replace(video, split=SPLITS[row_split[number]] if number in row_split else "")
@@ -88,7 +90,16 @@ def split_study(
 
 
 _FILL_ALL = "fill in the column split in all rows, or in none"
-_JOIN = "label more animals, join the class with another (--merge), or fill in the column split yourself"
+
+
+def _join(study: Study, c: int) -> str:
+    """What to do where a class cannot be in every split."""
+    if study.classes[c] == study.background and not study.background_is_coded:
+        return (
+            "label all frames, give them to a behaviour (--background NAME), or leave frames without a code out "
+            "(--unlabelled ignore)"
+        )
+    return f"label more animals, or join the class with another (--merge '{study.classes[c]}->NAME')"
 
 
 def _warnings(study: Study, labelled: Sequence[int]) -> tuple[str, ...]:
@@ -103,9 +114,7 @@ def _warnings(study: Study, labelled: Sequence[int]) -> tuple[str, ...]:
     )
 
 
-def _refuse_too_few(
-    classes: Sequence[str], units: Sequence[str], shown_UC: Labels, known: Sequence[int], asked: str
-) -> None:
+def _refuse_too_few(study: Study, units: Sequence[str], shown_UC: Labels, known: Sequence[int], asked: str) -> None:
     """Raise UserError where there are fewer than three animals in all, or that show a class."""
     if len(units) < len(SPLITS):
         number = "1 animal" if len(units) == 1 else f"{len(units)} animals"
@@ -113,8 +122,8 @@ def _refuse_too_few(
         raise UserError(asked, found, "label more animals; fill in the column animal where it is empty")
     for c in known:
         if np.count_nonzero(shown_UC[:, c]) < len(SPLITS):
-            found = f"'{classes[c]}' is shown only by {_animals(units, shown_UC[:, c])}, and it is needed in "
-            raise UserError(asked, f"{found}{', '.join(SPLITS)}", _JOIN)
+            found = f"'{study.classes[c]}' is shown only by {_animals(units, shown_UC[:, c])}, and it is needed in "
+            raise UserError(asked, f"{found}{', '.join(SPLITS)}", _join(study, c))
 
 
 def _animals(units: Sequence[str], shown_U: Labels) -> str:

@@ -29,7 +29,7 @@ from ranks.workloads.video_behavior.annotations.delimited import (
     write_rows,
 )
 from ranks.workloads.video_behavior.annotations.events import Annotation
-from ranks.workloads.video_behavior.annotations.read import merged, read_annotation, shifted_events
+from ranks.workloads.video_behavior.annotations.read import check_subject, merged, read_annotation, shifted_events
 from ranks.workloads.video_behavior.config import SPLITS
 
 COLUMNS = ("video", "annotation", "animal", "group", "fps", "offset_s", "split")
@@ -64,6 +64,8 @@ class Study:
     classes: tuple[str, ...]
     """The background first, the others by name."""
     background: str
+    background_is_coded: bool = False
+    """Whether annotations name the background. It is then a behaviour as well."""
 
 
 def load_study(
@@ -73,17 +75,18 @@ def load_study(
 
     All annotations are read, since the classes are what they name. `background`: the class of frames without a code;
     by default "background", or the behaviour with the most time where codes cover every frame. `subject` and `merge`
-    as in `annotation_of`.
+    as in `annotation_of`; a subject that none of the files names is an error, where some name others.
     """
     path = path / "dataset.csv" if path.is_dir() else path
     videos = read_dataset_csv(path)
     found = [annotation_of(video, subject=subject, merge=merge, video_fps=NOMINAL_FPS) for video in videos]
     annotations = [one for one in found if one is not None]
+    check_subject(subject, annotations, _asked(path))
     if not any(one.events for one in annotations):
         raise UserError(_asked(path), "no annotation with an event", "fill in the column annotation")
     names = {event.behavior for one in annotations for event in one.events}
     background = background or _background(annotations, names)
-    return Study(videos, (background, *sorted(names - {background})), background)
+    return Study(videos, (background, *sorted(names - {background})), background, background in names)
 
 
 def annotation_of(
@@ -95,19 +98,23 @@ def annotation_of(
 ) -> Annotation | None:
     """The annotation of a row in seconds of its video; None where it has none. Raises UserError.
 
-    `subject`: only this subject's events. `merge`: behaviours to rename, as from `parse_merge`. `video_fps`: the frame
-    rate of the video file, for annotations that count frames; the column fps replaces it.
+    `subject`: only this subject's events, none where the file names others only. `merge`: behaviours to rename, as from
+    `parse_merge`. `video_fps`: the frame rate of the video file, for annotations that count frames; the column fps
+    replaces it.
     """
     if video.annotation is None:
         return None
-    read = read_annotation(video.annotation, subject, video=video.video.name, fps=video.fps or video_fps)
+    read = read_annotation(
+        video.annotation, subject, video=video.video.name, fps=video.fps or video_fps, missing_ok=True
+    )
     read = replace(read, video=str(video.video), fps=video.fps or read.fps)
     read = shifted_events(read, video.offset_s)
     return merged(read, merge) if merge else read
 
 
 def _background(annotations: Sequence[Annotation], names: set[str]) -> str:
-    """ "background", or the behaviour with the most time where that is no code and codes cover every frame."""
+    """ "background", or the behaviour with the most time where that is no code and codes cover all time that the
+    annotations know of. `join` looks at the frames of the videos."""
     if BACKGROUND in names or any(has_gap(one) for one in annotations):
         return BACKGROUND
     time_s = dict.fromkeys(sorted(names), 0.0)

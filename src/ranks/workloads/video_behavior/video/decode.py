@@ -40,6 +40,7 @@ DEFAULT_FPS = 25.0
 """Where neither the file nor its time stamps say one."""
 MISSING_S = 1.0
 """A video that ends so much earlier than its header says is warned of: sound may last a little longer."""
+SHIFTED = "behind a missing frame, labels that count frames do not fit"
 DO = "check that the file plays, or convert it: ffmpeg -i FILE -c:v libx264 NEW.mp4"
 
 
@@ -76,11 +77,11 @@ class FrameBlock:
 
 
 class VideoFile:
-    """An open video. `warnings` is complete when all blocks were read."""
+    """An open video. `warnings` and `missing_frames` are complete when all blocks were read."""
 
     def __init__(self, path: Path, container: Any) -> None:
         """Decodes the first frame. Raises UserError where there is none."""
-        self.path, self.warnings = path, list[str]()
+        self.path, self.warnings, self.missing_frames = path, list[str](), 0
         self._asked = f"the video {path}"
         self._container = container
         self._stream = container.streams.video[0]
@@ -175,10 +176,13 @@ class VideoFile:
 
     def _warn(self, total: int, clock: _Clock) -> None:
         promised, duration_s = self.facts.promised_frames, self.facts.duration_s
+        self.missing_frames = max(self._damaged, (promised or 0) - total)
+        shifted = f"; {SHIFTED}" if self.missing_frames else ""
         if promised is not None and promised != total:
-            self.warnings.append(f"{self.path}: the header promises {promised:,} frames, {total:,} can be decoded")
+            found = f"the header promises {promised:,} frames, {total:,} can be decoded"
+            self.warnings.append(f"{self.path}: {found}{shifted}")
         elif self._damaged:
-            self.warnings.append(f"{self.path}: {self._damaged:,} damaged packets or frames are left out")
+            self.warnings.append(f"{self.path}: {self._damaged:,} damaged packets or frames are left out{shifted}")
         if promised is None and duration_s is not None and clock.end_s < duration_s - MISSING_S:
             found = f"the header promises {duration_s:.1f} s, and the last frame ends at {clock.end_s:.1f} s"
             self.warnings.append(f"{self.path}: {found}")

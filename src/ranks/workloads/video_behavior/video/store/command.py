@@ -30,12 +30,11 @@ def cache(
         fit: letterbox keeps the whole frame with black bars; crop keeps its centre.
         crop: Keep only this rectangle of each frame, before it is scaled: x,y,width,height in pixels.
         workers: Decoder processes; by default one for each core.
-        verify: Read the whole store afterwards and compare the checksums.
+        verify: Compare the checksums of the whole store, and decode damaged videos again.
     """
     from ranks.workloads.video_behavior.study.study import read_dataset_csv
     from ranks.workloads.video_behavior.video.picture import LARGEST_SIDE, SMALLEST_SIDE, Crop, Picture
     from ranks.workloads.video_behavior.video.store.cache import cache_videos
-    from ranks.workloads.video_behavior.video.store.frame_store import open_store
 
     if not SMALLEST_SIDE <= size <= LARGEST_SIDE:
         do = f"give {SMALLEST_SIDE} to {LARGEST_SIDE} pixels"
@@ -47,12 +46,13 @@ def cache(
     folder = out or path.parent / f"store-{size}"
     began_s = time.monotonic()
     videos = [(video.video.name, video.video) for video in read_dataset_csv(path)]
-    store = cache_videos(videos, folder, picture, workers=workers)
-    if verify:
-        store = open_store(folder, verify=True)
+    store = cache_videos(videos, folder, picture, workers=workers, verify=verify)
     num, height, width = store.shape
     took_s = time.monotonic() - began_s
     held = f"{num:,} frames of {width} x {height}, {store.nbytes / 1e9:.2f} GB"
+    missing = sum(video.missing_frames for video in store.videos)
+    if missing:
+        held = f"{held}, {missing:,} damaged or missing frames left out"
     print(f"{folder}: {len(store.videos)} videos, {held}, {took_s:.0f} s")
     print(f"sha256 {store.sha256}")
     return 0

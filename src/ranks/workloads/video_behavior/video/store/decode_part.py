@@ -2,8 +2,7 @@
 
     python -m ranks.workloads.video_behavior.video.store.decode_part '{"video": ..., "folder": ..., "key": ..., ...}'
 
-It prints a line of JSON after each block, `{"frames": 640}`, and at the end its warnings. It ends with the process that
-started it.
+It prints a line of JSON after each block, `{"frames": 640}`. It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class PartTask:
         return cls(**given)
 
 
-def decode_part(task: PartTask) -> list[str]:
-    """Write the .npy and then the .json of a video; its warnings. Raises UserError.
+def decode_part(task: PartTask) -> None:
+    """Write the .npy and then the .json of a video. Raises UserError.
 
     Frames go to a temporary file as they are decoded, so memory holds one block.
     """
@@ -74,9 +73,9 @@ def decode_part(task: PartTask) -> list[str]:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
             sha256 = sha256_of(np.load(path, mmap_mode="r"))
-            StorePart(task.key, video, task.size, sha256, np.array(times_s), tuple(opened.warnings)).write(folder)
+            warnings, missing = tuple(opened.warnings), opened.missing_frames
+            StorePart(task.key, video, task.size, sha256, np.array(times_s), warnings, missing).write(folder)
             sync_folder(folder)
-            return opened.warnings
     finally:
         remove(temporary)
 
@@ -86,11 +85,10 @@ def main() -> int:
     task = PartTask.of_json(sys.argv[1])
     end_with(task.parent)
     try:
-        warnings = decode_part(task)
+        decode_part(task)
     except UserError as error:
         print(json.dumps({"asked": error.asked, "found": error.found, "do": error.do}), flush=True)
         return FAILED
-    print(json.dumps({"warnings": warnings}), flush=True)
     return 0
 
 

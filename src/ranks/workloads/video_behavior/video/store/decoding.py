@@ -122,15 +122,12 @@ class _Decoding:
             return
         self.running.remove(one)
         code = one.process.wait()
-        if code == 0:
-            for warning in one.answer.get("warnings", []):
-                bar.line(f"warning: {warning}")
-        elif code == FAILED and "asked" in one.answer:
+        if code == FAILED and "asked" in one.answer:
             error = UserError(one.answer["asked"], one.answer["found"], one.answer["do"])
             if error.asked != _asked(one.task):  # the disk, not the video
                 raise error
             self.bad.append(error)
-        else:
+        elif code != 0:
             ended = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
             self._again(one, f"its decoder ended after {one.frames:,} frames ({ended})", bar)
 

@@ -5,6 +5,7 @@
         8c1e...f2.json    where they come from, their time stamps, the sha256 of the .npy; written last
         store.json        which videos the store has, in order
         sources.json      the sha256 of each video file, so that it is read only when it has changed
+        checked.json      the same of each .npy whose frames were compared with their sha256
 
 The name of a video's files is a hash of the content of the video and of how frames are cut and scaled, so a video that
 has changed is decoded again, and only that one.
@@ -49,6 +50,9 @@ class StoredVideo:
     num_frames: int
     times_s_N: NDArray[np.float64]
     sha256: str
+    warnings: tuple[str, ...]
+    missing_frames: int
+    """Frames that were left out, because they are damaged or the file lacks them."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +137,13 @@ class StoreList:
         except (OSError, ValueError, TypeError, LookupError):
             return None
 
-    def opened(self, folder: Path, *, verify: bool = False) -> FrameStore:
+    def opened(self, folder: Path) -> FrameStore:
         """The store in `folder`. Raises UserError as `open_store`."""
         assert self.picture.size is not None
         parts: list[StorePart] = []
         for name, key in self.videos:
             try:
-                part = StorePart.read(folder, key, verify=verify)
+                part = StorePart.read(folder, key)
             except DamagedPart as damage:
                 found = f"the frames of {name} are missing or damaged: {damage}"
                 raise UserError(f"the store {folder}", found, DO) from None
@@ -155,18 +159,19 @@ def _placed(names: Sequence[str], parts: Sequence[StorePart]) -> list[StoredVide
     placed: list[StoredVideo] = []
     first = 0
     for name, part in zip(names, parts, strict=True):
-        placed.append(StoredVideo(name, part.key, first, part.shape[0], part.times_s_N, part.sha256))
+        about = part.sha256, part.warnings, part.missing_frames
+        placed.append(StoredVideo(name, part.key, first, part.shape[0], part.times_s_N, *about))
         first += part.shape[0]
     return placed
 
 
-def open_store(folder: Path, *, verify: bool = False) -> FrameStore:
-    """Open a store. Raises UserError, which names the file, where one is missing, has another size or is damaged; with
-    `verify`, where a checksum is wrong too, which reads all frames."""
+def open_store(folder: Path) -> FrameStore:
+    """Open a store. Raises UserError, which names the file, where one is missing, damaged or has another size.
+    Checksums are not compared."""
     listed = StoreList.read(folder)
     if listed is None:
         raise UserError(f"the store {folder}", f"no {STORE_FILE} of this version, or it is damaged", DO)
-    return listed.opened(folder, verify=verify)
+    return listed.opened(folder)
 
 
 def key_of(video_sha256: str, picture: str) -> str:

@@ -40,7 +40,9 @@ class StorePart:
     sha256: str
     """Of the frames."""
     times_s_N: NDArray[np.float64]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    missing_frames: int
+    """Frames that were left out, because they are damaged or the file lacks them."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -54,6 +56,7 @@ class StorePart:
             "size": self.size,
             "sha256": self.sha256,
             "warnings": self.warnings,
+            "missing_frames": self.missing_frames,
             "times_s": self.times_s_N.tolist(),
         }
         temporary = temporary_file(folder, self.key)
@@ -61,11 +64,8 @@ class StorePart:
         os.replace(temporary, folder / f"{self.key}.json")
 
     @classmethod
-    def read(cls, folder: Path, key: str, *, verify: bool = False) -> StorePart:
-        """Read the .json, and check that the .npy has its frames. `verify`: read all of them.
-
-        Raises DamagedPart.
-        """
+    def read(cls, folder: Path, key: str) -> StorePart:
+        """Read the .json, and check that the .npy has as many frames. Raises DamagedPart."""
         part = cls._of_json(key, _json_of(folder / f"{key}.json"))
         path = folder / f"{key}.npy"
         try:
@@ -75,8 +75,6 @@ class StorePart:
             raise DamagedPart(f"{path.name} cannot be read ({error.strerror})") from None
         if head != npy_head(part.shape) or num_bytes != HEAD_BYTES + math.prod(part.shape):
             raise DamagedPart(f"{path.name} does not have the {part.shape[0]:,} frames of {key}.json")
-        if verify and sha256_of(np.load(path, mmap_mode="r")) != part.sha256:
-            raise DamagedPart(f"{path.name} has other frames than {key}.json says")
         return part
 
     @classmethod
@@ -86,7 +84,8 @@ class StorePart:
             times_s_N = np.array(facts["times_s"], np.float64)
             whole = times_s_N.ndim == 1 and len(times_s_N) > 0 and bool(np.isfinite(times_s_N).all())
             warnings = tuple(str(warning) for warning in facts["warnings"])
-            part = cls(key, Path(facts["source"]), (int(height), int(width)), str(facts["sha256"]), times_s_N, warnings)
+            source, sha256, missing = Path(facts["source"]), str(facts["sha256"]), int(facts["missing_frames"])
+            part = cls(key, source, (int(height), int(width)), sha256, times_s_N, warnings, missing)
         except (LookupError, TypeError, ValueError) as error:
             raise DamagedPart(f"{key}.json is not what ranks wrote ({type(error).__name__}: {error})") from None
         if not whole:
