@@ -4,10 +4,11 @@
     python benchmarks/forecast_fact.py --workloads ./my_task.py --train="--batch 64" --iterations 100
 
 About five minutes for a workload, on quiet cores. It runs what a user runs, in an empty folder of runs: `ranks forecast
-WORKLOAD --ranks 1,2`, then `ranks train WORKLOAD` for each number of ranks, then `ranks forecast --ledger`. Nothing is
-measured at two ranks before their forecast but the link. With --repeats the runs take turns (1, 2, 1, 2, ...). A start
-continues with the workloads that are missing in the result. Each run keeps the load of the machine before it: other
-programs make facts longer, so a table of a busy machine says nothing. `python benchmarks/figures.py` writes the table.
+WORKLOAD --ranks 1,2`, then `ranks train WORKLOAD` for each number of ranks, all of that --repeats times, then `ranks
+forecast --ledger`, which compares each run with the forecast before it. Nothing is measured at two ranks before their
+forecast but the link. A start continues with the workloads that are missing in the result. Each run keeps the load of
+the machine before it: other programs make facts longer, so a table of a busy machine says nothing. `python
+benchmarks/figures.py` writes the table.
 """
 
 from __future__ import annotations
@@ -49,14 +50,15 @@ def ranks(*argv: str) -> str:
 def measure(
     workload: str, train: Sequence[str], counts: Sequence[int], iterations: int, repeats: int
 ) -> dict[str, Any]:
-    """The forecast, and each run after it."""
+    """So many forecasts, and the runs after each of them."""
     with tempfile.TemporaryDirectory(prefix="ranks-forecast-") as folder:
         same = [f"--iterations={iterations}", f"--runs-dir={folder}"]
         about = [f"--ranks={','.join(map(str, counts))}", f"--train={shlex.join(train)}"]
-        forecast = json.loads(ranks("forecast", workload, *about, *same, "--json"))
-        print(f"forecast of {workload}: done", flush=True)
         loads: dict[str, float] = {}
+        forecasts: list[Any] = []
         for repeat in range(repeats):
+            forecasts += json.loads(ranks("forecast", workload, *about, *same, "--json"))["forecasts"]
+            print(f"forecast of {workload}: done", flush=True)
             for num_ranks in counts:
                 name = f"{num_ranks}-ranks-{repeat}"
                 loads[name] = os.getloadavg()[0]
@@ -68,7 +70,7 @@ def measure(
     return {
         "train": shlex.join(train),
         "iterations": iterations,
-        "forecasts": forecast["forecasts"],
+        "forecasts": forecasts,
         "runs": [row | {"load": loads[row["run"]]} for row in compared],
     }
 

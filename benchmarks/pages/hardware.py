@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pages.results import Result, Row, command, machine, newest, section
@@ -185,7 +185,7 @@ def forecast_table(result: Result) -> Iterator[str]:
     for name, workload in result["workloads"].items():
         for num_ranks in sorted({run["num_ranks"] for run in workload["runs"]}):
             runs = [run for run in workload["runs"] if run["num_ranks"] == num_ranks]
-            each, whole = runs[0]["forecast_s"], runs[0]["forecast_run_s"]
+            each, whole = _median_interval(runs, "forecast_s"), _median_interval(runs, "forecast_run_s")
             factor, unit = (1000, "ms") if each["middle"] < 1 else (1, "s")
             fact_s = statistics.median(run["fact_s"] for run in runs)
             took_s = statistics.median(run["fact_run_s"] for run in runs)
@@ -194,7 +194,14 @@ def forecast_table(result: Result) -> Iterator[str]:
             cells += [f"{each['middle'] / fact_s - 1:+.1%}", _between(whole, 1, "s"), f"{_three(took_s)} s", held]
             yield f"| {' | '.join(cells)} |"
     loads = [run["load"] for workload in result["workloads"].values() for run in workload["runs"]]
-    yield from ["", f"Held: runs in the interval of an iteration. Load before the runs: at most {max(loads):.1f}."]
+    yield ""
+    yield "Medians. Held: runs in the interval of an iteration that was forecast before them. Each forecast comes before"
+    yield f"one run of each number of ranks. Load before the runs: at most {max(loads):.1f}."
+
+
+def _median_interval(runs: Sequence[Result], name: str) -> dict[str, float]:
+    """Low, middle and high, each the median over the runs."""
+    return {part: statistics.median(run[name][part] for run in runs) for part in ("low", "middle", "high")}
 
 
 def _between(interval: dict[str, float], factor: float, unit: str) -> str:

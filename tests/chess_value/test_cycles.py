@@ -7,15 +7,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from ranks import RunConfig, World
+from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.engine.files.jsonl import read_rows
 from ranks.errors import UserError
+from ranks.hardware.forecast.echo_comm import EchoComm
 from ranks.workloads.chess_value.config import PRESETS, Config, LabelConfig
 from ranks.workloads.chess_value.labelling import engine_labels
 from ranks.workloads.chess_value.labelling.engine_labels import EngineLabels
+from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.parts import saved_parts
+from ranks.workloads.chess_value.positions.sourced import SourcedPositions
+from tests.chess_value.boards import random_boards
+from tests.chess_value.labels.label_engine import engine_command
 from tests.chess_value.tiny import CONFIG, train
 
 
@@ -54,7 +62,7 @@ def test_hosts_with_different_engines_are_refused(monkeypatch: pytest.MonkeyPatc
 
     def world(other: str) -> Any:
         def gather(mine: Any) -> list[Any]:
-            return [0, 0] if isinstance(mine, int) else [mine, other]
+            return [(0, 0), (1, 0)] if isinstance(mine, tuple) else [mine, other]
 
         places = SimpleNamespace(local_rank=0)
         comm = SimpleNamespace(gather_objects=gather)
@@ -64,3 +72,21 @@ def test_hosts_with_different_engines_are_refused(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UserError, match=r"they differ: Stockfish 15.1, depth:4; Stockfish 16, depth:4"):
         EngineLabels(LabelConfig(), world("Stockfish 16, depth:4"))
     assert closed == [True]
+
+
+def test_a_forecast_of_two_ranks_labels_each_position_once(tmp_path: Path) -> None:
+    """The second rank does not exist. It is on the host of the first one, whose engines label all positions."""
+    world = World(RunConfig(), ProcessEnv("alone"), torch.device("cpu"), EchoComm(2), "chess-value")
+    world.stop.install()
+    labels = EngineLabels(
+        LabelConfig(engine=engine_command(tmp_path), limit="nodes:30", cache=tmp_path / "cache"), world
+    )
+    try:
+        none = np.zeros(5, np.int8)
+        scores = np.full(5, NO_SCORE, np.int16)
+        found = SourcedPositions(random_boards(5), scores, none, none, none.astype(np.bool_))
+        (part,) = labels.label(found, 1, lambda: pytest.fail("no net plays"))
+        assert part.computed == 5
+    finally:
+        labels.close()
+        world.leave()

@@ -41,8 +41,8 @@ class EngineLabels:
         self._world = world
         self.overlaps = world.device.type != "cpu"
         """Whether a part is labelled while the one before it trains."""
-        local_ranks = world.comm.gather_objects(world.process_env.local_rank)
-        self._hosts = [rank for rank, local in enumerate(local_ranks) if local == 0]
+        places = world.comm.gather_objects((world.rank, world.process_env.local_rank))
+        self._hosts = sorted({rank for rank, local in places if local == 0})
         """The first rank of each host."""
         busy = -(-world.size // len(self._hosts)) if self.overlaps else 0
         self._teacher = on_every_rank(world, lambda: teacher_of(cfg, busy) if world.rank in self._hosts else None)
@@ -65,8 +65,8 @@ class EngineLabels:
         for number, piece in enumerate(pieces, start=1):
             submit_until(number + 1 if self.overlaps else number)
             mine = self._wait_for(submitted[number - 1], number, len(pieces))
-            every = self._world.comm.gather_objects(mine)
-            taught = [labels for labels in every if labels is not None]
+            by_rank = dict(self._world.comm.gather_objects((self._world.rank, mine)))
+            taught = [by_rank[rank] for rank in self._hosts]
             yield labelled(piece, np.concatenate([labels.cp_N for labels in taught]))._replace(
                 cached=sum(labels.cached for labels in taught),
                 computed=sum(labels.computed for labels in taught),
