@@ -32,7 +32,10 @@ SETTINGS: dict[str, tuple[str, int]] = {
     "graph-coloring": ("--preset demo", 100),
     "stock-trading": ("--preset demo", 40),
     "video-behavior": ("--preset demo --eval-every 40", 80),
-    "chess-spiking": ("--preset demo --games-per-iteration 30 --slots 32 --eval-games 8 --eval-every 4", 4),
+    "chess-spiking": (
+        "--preset demo --games-per-iteration 30 --slots 32 --replay.first-positions 0 --eval-games 8 --eval-every 4",
+        4,
+    ),
     "chess-value": ("--preset demo", 3),
 }
 """Flags of `ranks train` and iterations: runs of a minute or two on one core."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import cycle, islice
 from typing import Generic, Protocol, TypeVar
 
 from ranks.engine.distributed.agree import on_every_rank
@@ -47,8 +48,11 @@ def spread(what: str, count: int, make_worker: Callable[[], TaskWorker[T]], worl
     finally:
         rank.stop()
     on_every_rank(world, rank.raise_problem)
-    mine = sorted(rank.results.items())
-    return [result for part in world.comm.gather_objects(mine) for _, result in part]
+    mine = [result for _, result in sorted(rank.results.items())]
+    shares = [len(world.assignment.items_of(each, count)) for each in range(world.size)]
+    # Every rank has results for its share, except those of a forecast, which give what the only one gives.
+    parts = zip(shares, world.comm.gather_objects(mine), strict=True)
+    return [result for share, part in parts for result in islice(cycle(part), share)]
 
 
 class _RankTasks(Generic[T]):

@@ -21,8 +21,6 @@ from ranks.workloads.chess_value.labels.units import clipped_cp
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
 
-POSITIONS_OF_A_TASK = 32
-
 
 class SearchLabels:
     """The scores of the net's own search, computed by the ranks."""
@@ -36,11 +34,10 @@ class SearchLabels:
         """See `Labeller`."""
         for part in cut(found, parts):
             wanted = part.take(unscored(part))
-            tasks = [*cut(wanted, -(-wanted.num_positions // POSITIONS_OF_A_TASK) or 1)]
-            make_worker = SearchWorkers(tasks, open_player)
+            make_worker = SearchWorkers(wanted.boards_N13, open_player)
             began_s = time.perf_counter()
-            scores = spread("labels of a part", len(tasks), make_worker, self._world, self._threads)
-            scored = labelled(part, np.concatenate([np.zeros(0, np.int16), *scores]))
+            scores = spread("labels of a part", wanted.num_positions, make_worker, self._world, self._threads)
+            scored = labelled(part, np.array(scores, np.int16))
             yield scored._replace(computed=wanted.num_positions, seconds=time.perf_counter() - began_s)
 
     def close(self) -> None:
@@ -48,31 +45,28 @@ class SearchLabels:
 
 
 class SearchWorkers:
-    """Makes workers that score parts of positions with a player."""
+    """Makes workers that score positions with a player."""
 
-    def __init__(self, tasks: list[SourcedPositions], open_player: OpenPlayer) -> None:
-        self.tasks, self.open_player = tasks, open_player
+    def __init__(self, boards_N13: NDArray[np.uint64], open_player: OpenPlayer) -> None:
+        self.boards_N13, self.open_player = boards_N13, open_player
 
     def __call__(self) -> SearchWorker:
-        return SearchWorker(self.tasks, self.open_player())
+        return SearchWorker(self.boards_N13, self.open_player())
 
 
 class SearchWorker:
     """Scores positions, each with a cleared table."""
 
-    def __init__(self, tasks: list[SourcedPositions], player: Player) -> None:
-        self._tasks, self._player = tasks, player
+    def __init__(self, boards_N13: NDArray[np.uint64], player: Player) -> None:
+        self._boards_N13, self._player = boards_N13, player
 
-    def run(self, task: int, stopping: Callable[[], bool]) -> NDArray[np.int16]:
-        """int16[N]: the scores of a task's positions."""
-        return np.array([self._score(words_13, stopping) for words_13 in self._tasks[task].boards_N13], np.int16)
-
-    def close(self) -> None:
-        self._player.close()
-
-    def _score(self, words_13: NDArray[np.uint64], stopping: Callable[[], bool]) -> int:
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        """The score of one position, for the side to move."""
         if stopping():
             raise Interrupted
         self._player.new_game(0)
-        choice = self._player.choose(Board(format_fen(words_13)), Limits())
+        choice = self._player.choose(Board(format_fen(self._boards_N13[task])), Limits())
         return clipped_cp(choice.score_cp, choice.mate_in)
+
+    def close(self) -> None:
+        self._player.close()
