@@ -1,6 +1,7 @@
 """Record what one rank of several does: two short runs of the workload in a temporary folder, with `EchoComm`.
 
-The first run has two iterations, an evaluation and a save. The second one has no evaluation and takes a given time.
+The first run has two iterations, an evaluation and a save. The second one has no evaluation, and takes a given time, or
+so many iterations as are needed where they are long.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from ranks.hardware.short_runs.rows import (
 NO_PHASES = ("iteration", "evaluation", "save")
 LEAST, MOST_RUNS = 3, 4
 SPARE = 3
-"""More iterations than `LEAST` for which a run has time: the first one, that of the first update, and the last one."""
+"""More iterations than `LEAST` in a run of long ones: the first one, that of the first update, and the last one."""
 
 
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
@@ -50,7 +51,7 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     `started_s`: when the command began, by `time.time`."""
     first = run_once(job, device, num_ranks, folder / "first", 2, evaluates=True)
     iteration_s = plain_s(first.rows[-1])
-    steady = record_steady(job, device, num_ranks, folder, max(budget_s, (LEAST + SPARE) * iteration_s))
+    steady = record_steady(job, device, num_ranks, folder, budget_s, iteration_s)
     evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)
     saves_s = sum(first.saves_s)
     return replace(
@@ -63,9 +64,11 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     )
 
 
-def record_steady(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float) -> Trace:
-    """The trace without the times of start, evaluation and save."""
-    steady, busy_cores = _steady(job, device, num_ranks, folder / "steady", budget_s)
+def record_steady(
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, iteration_s: float = 0.0
+) -> Trace:
+    """The trace without the times of start, evaluation and save. `iteration_s`: of an iteration, about."""
+    steady, busy_cores = _steady(job, device, num_ranks, folder / "steady", budget_s, iteration_s)
     rows = [row for row, _ in steady]
     iterations = tuple(iteration for _, iteration in steady)
     work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
@@ -104,21 +107,23 @@ def checkpoint_bytes(folder: Path) -> int:
 
 
 def _steady(
-    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, iteration_s: float
 ) -> tuple[Sequence[tuple[Row, IterationTrace]], float | None]:
     """Iterations of a run that does what it will do, those after the first update, and the cores that it keeps busy.
     Self-play may fill its window before that, so a longer run is made where there are too few; one without updates is
     taken as it is."""
     found: Sequence[tuple[Row, IterationTrace]] = ()
     busy_cores: float | None = None
+    iterations = LEAST + SPARE
     for attempt in range(MOST_RUNS):
-        limit = f"{budget_s:.1f}s"
-        run = run_once(job, device, num_ranks, folder / str(attempt), ENDLESS, evaluates=False, max_time=limit)
+        is_long = budget_s < iterations * iteration_s
+        length, limit = (iterations, None) if is_long else (ENDLESS, f"{budget_s:.1f}s")
+        run = run_once(job, device, num_ranks, folder / str(attempt), length, evaluates=False, max_time=limit)
         found, busy_cores = run.iterations(), run.busy_cores
         update = first_update([row for row, _ in found])
         if update is not None and len(found) - update >= LEAST:
             return found[update + 1 :] if len(found) - update > LEAST else found[update:], busy_cores
-        budget_s *= 3
+        budget_s, iterations = 3 * budget_s, 3 * iterations
     if not found:
         asked = f"to record {LEAST} iterations of {job.workload}"
         raise UserError(asked, f"not one ended within {budget_s / 3:.0f} s", "make its iterations shorter")
