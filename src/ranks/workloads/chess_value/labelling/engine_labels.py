@@ -66,7 +66,7 @@ class EngineLabels:
             submit_until(number + 1 if self.overlaps else number)
             mine = self._wait_for(submitted[number - 1], number, len(pieces))
             by_rank = dict(self._world.comm.gather_objects((self._world.rank, mine)))
-            taught = [by_rank[rank] for rank in self._hosts]
+            taught = [labels for _, labels in sorted(by_rank.items()) if labels is not None]
             yield labelled(piece, np.concatenate([labels.cp_N for labels in taught]))._replace(
                 cached=sum(labels.cached for labels in taught),
                 computed=sum(labels.computed for labels in taught),
