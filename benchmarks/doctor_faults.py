@@ -40,7 +40,7 @@ from injected_faults.every import FAULTS
 from injected_faults.hosts import Answer, Host, hosts, run_doctors
 from injected_faults.registry import Fault, NotPossibleHere
 from injected_faults.two_hosts import with_workload
-from measure import RESULTS, origin
+from measure import RESULTS, origin, write_result
 
 CLEAN = {"one host": 0.7, "two hosts": 0.2, "two hosts and a workload": 0.1}
 """Shares of the clean runs."""
@@ -98,9 +98,7 @@ class Result:
 
     def write(self) -> None:
         self.content["summary"] = summary(self.content)
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(self.path)
+        write_result(self.path.stem, self.content, self.path.parent)
 
 
 def summary(content: dict[str, Any]) -> dict[str, Any]:

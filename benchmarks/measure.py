@@ -148,5 +148,7 @@ def write_result(name: str, content: Mapping[str, Any], folder: Path = RESULTS) 
     path = folder / f"{name}.json"
     text = json.dumps(content, indent=2).replace(f"{ROOT}/", "")
     text = re.sub(rf"{re.escape(tempfile.gettempdir())}/[a-z-]+-[a-z0-9_]{{8}}\b", "FOLDER", text)
-    path.write_text(text + "\n", encoding="utf-8")
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(path)
     return path

@@ -195,8 +195,8 @@ def forecast_table(result: Result) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
     loads = [run["load"] for workload in result["workloads"].values() for run in workload["runs"]]
     yield ""
-    yield "Medians. Held: runs in the interval of an iteration that was forecast for them. A forecast comes before each"
-    yield f"run of one and of two ranks. Load before the runs: at most {max(loads):.1f}."
+    yield "Medians. Held: runs whose iteration took what the interval says. A new forecast comes before each run of one"
+    yield f"and of two ranks. Load before the runs: at most {max(loads):.1f}."
 
 
 def _median_interval(runs: Sequence[Result], name: str) -> dict[str, float]:
