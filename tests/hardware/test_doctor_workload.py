@@ -60,6 +60,13 @@ def test_a_workload_that_is_too_large_is_not_run_and_gets_a_micro_batch_that_fit
     assert (found.severity, found.do) == (Severity.FAILURE, "fewer ranks, a smaller model, or more memory")
 
 
+def test_a_workload_that_nearly_fills_the_memory_of_a_cpu_machine_is_not_tried() -> None:
+    """The doctor needs memory of its own, and the kernel would end its dry run. Nothing is said of speed then."""
+    (found,) = judge_workload(dry_run(None, NEED, 12.5), place(1, "cpu"))
+    assert found.severity == Severity.WARNING
+    assert found.found.endswith("its speed was not measured, because the doctor needs memory too")
+
+
 def test_the_micro_batch_that_fits_is_named_when_all_is_well_too() -> None:
     """0.9 of 40 GiB hold 2 GiB and 34 GiB of items."""
     fits = judge_memory(dry_run(trace(), NEED, 40), place(1, "cpu"))

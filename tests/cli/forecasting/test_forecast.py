@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ranks.cli.forecasting.measure import how_it_ended
 from ranks.cli.main import main
 from tests.toys import images
 
@@ -131,6 +132,18 @@ def test_a_workload_that_fails_its_dry_run(
     message = capsys.readouterr().err
     assert "its dry run as rank 0 of 1 ended with exit code 1: ValueError: there is no data at /nowhere" in message
     assert "ranks train ./failing.py" in message
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (2, "ended with exit code 2"),
+        (-9, "was killed (SIGKILL), which the kernel does where memory runs out"),
+        (-11, "was ended by SIGSEGV"),
+    ],
+)
+def test_how_a_dry_run_ended(code: int, expected: str) -> None:
+    assert how_it_ended(code) == expected
 
 
 @pytest.mark.parametrize(

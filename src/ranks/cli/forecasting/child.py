@@ -47,6 +47,7 @@ def main(argv: list[str]) -> None:
 
     from ranks.engine.runs.provenance import cpu_name
     from ranks.hardware.forecast.memory import measure_need
+    from ranks.hardware.forecast.memory_need import TIGHT
     from ranks.hardware.forecast.record import (
         checkpoint_bytes,
         ran_out_of_memory,
@@ -64,9 +65,10 @@ def main(argv: list[str]) -> None:
         if asked.fits_first or asked.memory_only:
             need = measure_need(job, device, asked.num_ranks, folder)
         memory_bytes = capacity_bytes(device, asked.num_ranks)
-        ranks_here = 1 if device.type == "cuda" else asked.num_ranks
-        if asked.memory_only or (need is not None and ranks_here * need.peak_bytes > memory_bytes):
-            pass  # a run that does not fit would end this process, or others
+        # torch splits a pass that a GPU has no memory for; on the CPU the kernel ends this process, or others
+        most_bytes = memory_bytes if device.type == "cuda" else TIGHT * memory_bytes / asked.num_ranks
+        if asked.memory_only or (need is not None and need.peak_bytes > most_bytes):
+            pass  # a run that does not fit is not tried
         elif asked.whole:
             trace = record(job, device, asked.num_ranks, folder, asked.budget_s, asked.started_s)
         else:

@@ -21,7 +21,7 @@ from ranks.hardware.doctor.limited import within
 from ranks.hardware.doctor.workload import RunPlace, WorkloadFacts, judge_workload
 from ranks.launch.gpus import find_gpus
 
-TRACE_S, LIMIT_S, GPUS_S = 3.0, 120.0, 5.0
+TRACE_S, LIMIT_S, GPUS_S = 1.5, 120.0, 5.0
 """Of the recorded iterations, of the whole recording, and of the driver's answer: a driver may hang."""
 OTHERS_KEPT = 3
 """Next to the newest checkpoints: the best, the newest with finite weights, and the one that is being written."""

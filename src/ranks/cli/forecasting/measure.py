@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -108,7 +109,7 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
     line = next((line for line in reversed(child.stdout.splitlines()) if line.startswith(MARK)), None)
     if child.returncode != 0 or line is None:
         last = last_line(child.stderr)
-        found = f"its dry run as rank 0 of {asked.num_ranks} ended with exit code {child.returncode}: {last}"
+        found = f"its dry run as rank 0 of {asked.num_ranks} {how_it_ended(child.returncode)}: {last}"
         raise UserError(f"to profile {workload}", found, do)
     answer = json.loads(line.removeprefix(MARK))
     trace = Trace.of_json(answer["trace"]) if answer["trace"] else None
@@ -124,6 +125,13 @@ def record_trace(workload: str, flags: Sequence[str], asked: TraceRequest, limit
         int(answer["checkpoint_bytes"]),
         answer["code"],
     )
+
+
+def how_it_ended(code: int) -> str:
+    """The exit code of a process in words."""
+    if code == -signal.SIGKILL:
+        return "was killed (SIGKILL), which the kernel does where memory runs out"
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def run(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from ranks.hardware.doctor.finding import Finding, failure, note, ok, warning
 from ranks.hardware.forecast.host import host_bound_s
-from ranks.hardware.forecast.memory_need import MemoryNeed
+from ranks.hardware.forecast.memory_need import TIGHT, MemoryNeed
 from ranks.hardware.forecast.trace import Trace
 from ranks.hardware.units import rate
 from ranks.watch.lines import size
 
 GIB = 2**30
-TIGHT, WAITS = 0.9, 0.2
-"""Shares of the memory in use, and of an iteration spent on loading, above which a warning is given."""
+WAITS = 0.2
+"""Share of an iteration spent on loading, above which a warning is given."""
 LEAST_WAIT = 0.01
 """A smaller share of an iteration is no wait for data."""
 HOST_SLOWER = 1.05
@@ -26,7 +26,7 @@ class WorkloadFacts:
     """What a short run of one rank has shown."""
 
     trace: Trace | None
-    """None where `need`, what one rank needs, is more than there is."""
+    """None where `need`, what one rank needs, is more than there is, or on the CPU nearly all of it."""
     need: MemoryNeed | None
     memory_bytes: int
     """What torch may hold on one GPU, or what the ranks of a CPU machine may hold together."""
@@ -87,6 +87,7 @@ def judge_memory(found: WorkloadFacts, place: RunPlace) -> Finding:
     if sharing * peak > memory_bytes:
         return failure("fits", said, "less than there is", do)
     if sharing * peak > TIGHT * memory_bytes:
+        said += "" if trace else "; its speed was not measured, because the doctor needs memory too"
         return warning("fits", said, f"{TIGHT:.0%} or less", do)
     return ok("fits", said + fitting)
 

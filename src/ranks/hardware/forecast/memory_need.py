@@ -13,6 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TIGHT = 0.9
+"""Share of the memory above which a run has little room."""
+
 
 @dataclass(frozen=True)
 class MemoryNeed:
