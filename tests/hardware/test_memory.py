@@ -51,6 +51,21 @@ def test_the_line_comes_from_passes_and_an_evaluation_is_measured_apart(monkeypa
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
+def test_half_a_pass_makes_the_line_more_exact_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holes in the heap take 100 of an eighth and 200 of a quarter, and nothing more of half a pass."""
+
+    def peak(items: int, _: bool) -> int:
+        return 1000 + 10 * items + {8: 100, 16: 200, 32: 200}[items]
+
+    asked = list[int]()
+    for memory_bytes, expected in ((10_000, 2440.0), (2500, 1840.0), (1000, 2440.0)):
+        monkeypatch.setattr(memory, "capacity_of_rank", lambda *_, limit=memory_bytes: limit)
+        found = measured(monkeypatch, lambda items, evaluates: asked.append(items) or peak(items, evaluates), UPDATE)
+        assert found.peak_bytes == expected
+    assert asked == [8, 16, 8, 8, 16, 8, 32, 8, 16, 8], "half a pass only where it fits, and where it matters"
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no peak of a process is reset here")
 def test_runs_without_an_update_say_nothing_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured(monkeypatch, lambda items, _: items, {"rollout/games": 3.0}) is None
 

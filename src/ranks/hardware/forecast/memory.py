@@ -19,11 +19,15 @@ from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.errors import UserError
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.record import run_once
+from ranks.hardware.short_runs.capacity import capacity_of_rank
 from ranks.hardware.short_runs.job import ENDLESS, Job
 from ranks.hardware.short_runs.rows import first_update
 
 PARTS = (8, 4)
 """The micro-batches of the two runs are these parts of the whole one."""
+HALF, NEAR, HALF_FITS = 2, 0.5, 0.8
+"""The part of a third run, made where the need is above the share `NEAR` of the memory and half a pass takes less than
+`HALF_FITS` of it. A line from an eighth and a quarter makes an error of either peak seven times as large."""
 SHORT = "0.1s"
 """Time of a run without evaluation. The end is agreed on one iteration later, so it has two or more."""
 EVALUATED = 2
@@ -44,16 +48,18 @@ def pass_items(job: Job, num_ranks: int) -> int | None:
 
 
 def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -> MemoryNeed | None:
-    """Two short runs give the line, a third one evaluates. None where passes are too small to make smaller, where no
-    update is made in the short runs (self-play that fills its window first), and on systems that do not reset the peak
-    of a process."""
+    """Two short runs give the line, a third one evaluates. Where the need is near to what there is, a fourth one with
+    half a pass makes the line more exact. None where passes are too small to make smaller, where no update is made in
+    the short runs (self-play that fills its window first), and on systems that do not reset the peak of a process."""
     whole = pass_items(job, num_ranks)
     if whole is None or whole < PARTS[0] or not (device.type == "cuda" or sys.platform == "linux"):
         return None
-    sizes, peaks = [whole // part for part in PARTS], list[int]()
-    for part, items, evaluates in zip((*PARTS, PARTS[0]), (*sizes, sizes[0]), (False, False, True), strict=True):
+
+    def peak(part: int, *, evaluates: bool = False) -> int | None:
+        """Of a run whose passes are this part of the whole one. None: it made no update."""
         _map_buffers_above(LARGEST_IN_HEAP // part)  # as the whole pass will: its buffers are larger by this factor
         reset_peak(device)
+        items = whole // part
         rows = run_once(
             _with_passes_of(items, job, num_ranks),
             device,
@@ -63,13 +69,31 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
             evaluates=False,
             max_time=None if evaluates else SHORT,
         ).rows
-        if first_update(rows) is None:
+        return None if first_update(rows) is None else peak_memory_bytes(device)
+
+    try:
+        small, larger, evaluation = peak(PARTS[0]), peak(PARTS[1]), peak(PARTS[0], evaluates=True)
+        if small is None or larger is None or evaluation is None:
             return None
-        peaks.append(peak_memory_bytes(device))
-    _map_buffers_above(LARGEST_IN_HEAP)
-    reset_peak(device)
-    slope = max(0.0, (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]))
-    return MemoryNeed(whole, peaks[0] - slope * sizes[0], slope, evaluation_bytes=peaks[2])
+        need = _line_through((whole // PARTS[0], small), (whole // PARTS[1], larger), whole, evaluation)
+        if _is_near(need, capacity_of_rank(device, num_ranks)) and (half := peak(HALF)) is not None:
+            need = _line_through((whole // PARTS[1], larger), (whole // HALF, half), whole, evaluation)
+        return need
+    finally:
+        _map_buffers_above(LARGEST_IN_HEAP)
+        reset_peak(device)
+
+
+def _line_through(first: tuple[int, int], second: tuple[int, int], whole: int, evaluation: int) -> MemoryNeed:
+    """From the items and peaks of two runs."""
+    slope = max(0.0, (second[1] - first[1]) / (second[0] - first[0]))
+    return MemoryNeed(whole, first[1] - slope * first[0], slope, evaluation_bytes=evaluation)
+
+
+def _is_near(need: MemoryNeed, memory_bytes: float) -> bool:
+    """Whether it matters how exact the line is, and half a pass surely fits."""
+    half_bytes = need.fixed_bytes + need.pass_items / HALF * need.bytes_per_item
+    return need.peak_bytes > NEAR * memory_bytes and half_bytes < HALF_FITS * memory_bytes
 
 
 def _with_passes_of(items: int, job: Job, num_ranks: int) -> Job:
