@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from ranks.engine.runs.folder import EVENTS_FILE
 from ranks.engine.update.learner import SPLIT_WARNING
 from ranks.hardware.forecast import memory
 from ranks.hardware.forecast.memory_need import MemoryNeed
-from ranks.hardware.forecast.record import ran_out_of_memory
+from ranks.hardware.forecast.record import ran_out_of_memory, run_once
 from ranks.hardware.short_runs.capacity import capacity_bytes
 from ranks.hardware.short_runs.job import Job
 from tests.toys import images
@@ -92,3 +93,22 @@ def test_a_recorded_run_that_ran_out_of_memory(tmp_path: Path) -> None:
     assert not ran_out_of_memory(tmp_path)
     (run / EVENTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert ran_out_of_memory(tmp_path)
+
+
+def test_a_short_run_begins_with_the_memory_of_the_one_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Cycles kept a learner and its batches alive: a doctor's runs took twice the memory, and one was killed."""
+
+    class Held:
+        def __init__(self) -> None:
+            self.me = self
+
+    kept = weakref.ref(Held())
+    assert kept() is not None, "only a collection ends a cycle"
+
+    def train(*_: Any) -> None:
+        assert kept() is None
+        raise StopIteration
+
+    job = Job("images", train, images.Config(iterations=1), RunConfig(runs_dir=tmp_path))
+    with pytest.raises(StopIteration):
+        run_once(job, CPU, 1, tmp_path, 1, evaluates=False)

@@ -6,7 +6,6 @@ So a workload that does not fit is never run at its size. memory_need.py has the
 from __future__ import annotations
 
 import ctypes
-import gc
 import math
 import sys
 from contextlib import suppress
@@ -21,6 +20,7 @@ from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.record import run_once
 from ranks.hardware.short_runs.capacity import capacity_of_rank
 from ranks.hardware.short_runs.job import ENDLESS, Job
+from ranks.hardware.short_runs.release import release_memory
 from ranks.hardware.short_runs.rows import first_update
 
 PARTS = (8, 4)
@@ -117,13 +117,10 @@ def _map_buffers_above(num_bytes: int) -> None:
 
 def reset_peak(device: torch.device) -> None:
     """Give free memory back, and count the peak from now on."""
-    gc.collect()
+    release_memory(device)
     if device.type == "cuda":
         torch.cuda.init()  # to reset the peak does not start CUDA, and fails before it has started
-        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         return
-    with suppress(OSError, AttributeError):  # a C library without malloc_trim
-        ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

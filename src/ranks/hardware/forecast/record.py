@@ -28,6 +28,7 @@ from ranks.hardware.short_runs.clocks import WorkClock
 from ranks.hardware.short_runs.host_use import HostUse
 from ranks.hardware.short_runs.job import ENDLESS, Job
 from ranks.hardware.short_runs.recorded_comm import RecordedComm
+from ranks.hardware.short_runs.release import release_memory
 from ranks.hardware.short_runs.rows import (
     Row,
     first_update,
@@ -165,6 +166,7 @@ def run_once(
     max_time: str | None = None,
 ) -> Recording:
     """Run the workload as rank 0 of `num_ranks` in this process."""
+    release_memory(device)
     short = job.shortened(folder, max_time, iterations, eval_every=1 if evaluates else ENDLESS)
     engine = short.engine
     precision.set_up(engine, device, engine.resolved().threads or default_threads())
