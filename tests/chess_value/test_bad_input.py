@@ -33,6 +33,23 @@ def test_files_of_positions(case: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
+    ("content", "flags", "found"),
+    [
+        ("", [], "no position to label in "),
+        (f"{FEN}\n", ["--cache-mib", "0"], "--cache-mib 0"),
+        (f"{FEN}\n", ["--to", "/proc/positions"], "the folder cannot be made"),
+    ],
+)
+def test_what_cannot_be_labelled(
+    content: str, flags: list[str], found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.epd").write_text(content)
+    argv = ["chess-value", "label", str(tmp_path / "p.epd"), "--to", str(tmp_path / "out"), "--engines", "1", *flags]
+    assert main([*argv, "--engine", engine_command(tmp_path), "--cache", str(tmp_path / "cache")]) == 2
+    assert found in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("content", "found"),
     [(b"damaged", "labels"), (b"", "labels"), (b"\x08\0\0\0\0\0\0\0{}      ", "no file of labels")],
 )

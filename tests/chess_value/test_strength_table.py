@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import torch
 
 from ranks.chess.board import Board
@@ -67,6 +68,9 @@ def test_the_shipped_net_plays_and_knows_what_a_queen_is_worth() -> None:
 def test_the_strengths_that_ship_are_those_of_the_weights_that_ship() -> None:
     """`python benchmarks/chess_strength.py` measures them again."""
     net = Evaluator.of_net(net_arrays(from_files(SHIPPED, "a test").weights))
-    for folder, evaluator in ((ENGINE, Evaluator.of_tables(default_values())), (SHIPPED, net)):
-        if (folder / FILE).exists():
-            assert json.loads((folder / FILE).read_text())["weights_sha256"] == evaluator.sha256
+    measured = {ENGINE / FILE: Evaluator.of_tables(default_values()), SHIPPED / FILE: net}
+    shipped = {path: evaluator for path, evaluator in measured.items() if path.exists()}
+    if not shipped:
+        pytest.skip("no player that ships has measured strengths")
+    for path, evaluator in shipped.items():
+        assert json.loads(path.read_text())["weights_sha256"] == evaluator.sha256

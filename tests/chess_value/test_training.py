@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from ranks import KeptFiles, World
+from ranks import KeptFiles, Learner, OptimConfig, RunConfig, World, stream
 from ranks.chess.board import Board
 from ranks.chess.commands import players
 from ranks.chess.commands.players import make_player
@@ -21,12 +25,18 @@ from ranks.cli.main import main
 from ranks.errors import UserError
 from ranks.workloads import chess_value
 from ranks.workloads.chess_value import Config
+from ranks.workloads.chess_value.batches import to_batch
 from ranks.workloads.chess_value.config import PRESETS, LabelConfig, PlayConfig, RatingConfig
 from ranks.workloads.chess_value.config import ValueNetConfig as NetConfig
 from ranks.workloads.chess_value.cycle_report import strength_lines
-from ranks.workloads.chess_value.labels.label import SOURCES
+from ranks.workloads.chess_value.labels.label import SOURCES, Labelled
+from ranks.workloads.chess_value.net.building import build_net
+from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players import words
+from ranks.workloads.chess_value.source_config import SourceConfig
+from tests.chess_value.boards import random_boards
+from tests.chess_value.labels.label_engine import engine_command
 from tests.chess_value.tiny import CONFIG, run_config, train
 from tests.engine.group import FORKED, run_ranks
 
@@ -94,6 +104,61 @@ def test_two_ranks_train_the_same_net_as_one(tmp_path: Path) -> None:
         alone, two = (rows(tmp_path, f"on-{size}-{number}") for size in (1, 2))
         assert [results(row) for row in alone] == [results(row) for row in two]
     assert {"rollout/games", "train/loss", "val/loss_own", "match/rating"} <= alone[0].keys()
+
+
+def test_labels_of_an_engine_train_the_same_net_on_one_and_two_ranks_cold_and_warm(tmp_path: Path) -> None:
+    """The default mode. Engines of the pool search what no run has labelled before."""
+    found, cached = dict[str, list[str]](), dict[str, list[float]]()
+    for run, size, cache in (("cold", 1, "first"), ("warm", 1, "first"), ("two", 2, "second")):
+        label = LabelConfig(limit="nodes:30", engine=engine_command(tmp_path), cache=tmp_path / cache)
+        cfg = replace(CONFIG, iterations=1, labels="stockfish", label=label)
+        found[run] = run_ranks(size, fingerprints, cfg, config=run_config(tmp_path, run), tmp_path=tmp_path)[0]
+        cached[run] = [row["cycle/cached_share"] for row in rows(tmp_path, f"{run}-0") if "cycle/cached_share" in row]
+    assert found["cold"] == found["warm"] == found["two"]
+    assert cached == {"cold": [0.0], "warm": [1.0], "two": [0.0]}
+
+
+def one_update(world: World, boards_N13: NDArray[np.uint64]) -> tuple[str, int]:
+    """Of 8,190 positions, which 64 shards do not divide: a hash of the weights, and the positions of this rank."""
+    torch.manual_seed(0)
+    items = list[int]()
+    draws = np.random.default_rng(0)
+    cp_N, result_N = draws.integers(-300, 300, 8190).astype(np.int16), draws.integers(-1, 2, 8190).astype(np.int8)
+
+    class Positions:
+        cost = None
+
+        def __len__(self) -> int:
+            return len(boards_N13)
+
+        def gather(self, ids: torch.Tensor) -> ValueBatch:
+            items.append(len(ids))
+            rows_N = ids.numpy()
+            labelled = Labelled(boards_N13[rows_N], cp_N[rows_N], result_N[rows_N], np.zeros(len(ids), np.int8))
+            return to_batch(labelled, "nnue", world.device)
+
+    net = build_net(NetConfig(width=16))
+    learner = Learner(net, OptimConfig(lr=1e-2), world, global_batch=8190, updates=1)
+    learner.step(partial(value_loss, mix=0.5), stream(Positions(), 8190, world).at(0))
+    content = b"".join(tensor.numpy().tobytes() for tensor in net.state_dict().values())
+    return hashlib.sha256(content).hexdigest(), sum(items)
+
+
+def test_a_batch_that_does_not_divide_makes_the_same_update_on_four_ranks(tmp_path: Path) -> None:
+    config = RunConfig(exact=True, threads=1, runs_dir=tmp_path / "runs")
+    boards_N13 = random_boards(8190)
+    (alone,) = run_ranks(1, one_update, boards_N13, config=config, tmp_path=tmp_path)
+    four = run_ranks(4, one_update, boards_N13, config=config, tmp_path=tmp_path)
+    assert {weights for weights, _ in four} == {alone[0]}
+    assert sum(items for _, items in four) == alone[1] == 8190
+    assert len({items for _, items in four}) > 1, "some ranks have one position more"
+
+
+def test_a_run_without_games_whose_file_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "p.epd").write_text("")
+    cfg = replace(CONFIG, games=0, sources=SourceConfig(epd=(tmp_path / "p.epd",)))
+    with pytest.raises(UserError, match="cycle 1 has no position"):
+        train(tmp_path, "empty", cfg)
 
 
 def test_a_run_that_is_killed_in_any_phase_ends_with_the_same_result(tmp_path: Path, trained: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranks.engine.export.about import ExportAbout
-from ranks.hub.card import CardFacts, use_lines
+from ranks.hub.card import CardFacts, train_command, use_lines
 from ranks.workloads import WORKLOADS
 
 EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -24,6 +24,13 @@ def test_the_card_of_a_file_of_one_s_own_installs_the_hub_alone() -> None:
     lines = use_of("mine.py")
     assert lines[0] == "pip install 'ranks[hub]'"
     assert any("ranks train ./mine.py --name more" in line for line in lines)
+
+
+def test_the_training_command_says_what_was_switched_off() -> None:
+    defaults = {"engine": {}, "config": {"sources": {"full_weight_elo": 2400.0}, "width": 64, "kind": "nnue"}}
+    settings = {"engine": {}, "config": {"sources": {"full_weight_elo": None}, "width": 32, "kind": "nnue"}}
+    expected = "ranks train chess-value --sources.full-weight-elo none --width 32"
+    assert train_command("chess-value", settings, defaults) == expected
 
 
 def use_of(workload: str) -> list[str]:

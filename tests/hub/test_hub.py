@@ -214,6 +214,25 @@ def test_what_is_damaged_on_the_way_is_noticed(hub: LocalHub, trained: Path, tmp
         assert f"the sha256 of {name} in me/other is " in err
 
 
+@pytest.mark.parametrize("token", ["hf_abc\ndefSECRET", "hf_abc defSECRET", "hf_abcdéfSECRET"])
+def test_a_token_that_libraries_reject_is_not_printed_by_them(
+    token: str, hub: LocalHub, trained: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    for argv in (["publish", str(trained), "--to", REPO], ["fetch", REPO]):
+        code, out, err = say(*argv)
+        assert (code, hub.requests) == (2, [])
+        assert "a token has ASCII letters, digits and signs only" in err
+        assert "SECRET" not in out + err
+
+
+def test_an_address_that_is_none(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://[bad")
+    code, _, err = say("fetch", REPO)
+    assert code == 2
+    assert "not the address of a hub" in err
+
+
 def test_without_a_network_and_with_wrong_names(
     hub: LocalHub, trained: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,7 @@ def train_command(workload: str, settings: Mapping[str, Any], defaults: Mapping[
     for part in ("engine", "config"):
         before = dict(leaves(defaults[part]))
         for name, value in leaves(settings[part]):
-            if before.get(name) != value and value is not None and (part == "config" or name in ENGINE_FLAGS):
+            if before.get(name) != value and (part == "config" or name in ENGINE_FLAGS):
                 flags += _flag(name.replace("_", "-"), value)
     return shlex.join(["ranks", "train", _file(workload), *flags])
 
@@ -166,4 +166,4 @@ def _flag(name: str, value: Any) -> list[str]:
         return [f"--{name}" if value else f"--{parent}{dot}no-{last}"]
     if isinstance(value, list):
         return [f"--{name}", ",".join(map(str, cast("list[Any]", value)))]
-    return [f"--{name}", str(value)]
+    return [f"--{name}", "none" if value is None else str(value)]

@@ -7,6 +7,7 @@ but into the header of a request to the hub.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,9 +55,12 @@ class HubClient:
         self.asked = asked
         self.endpoint = (environ.get(ENDPOINT) or PUBLIC_HUB).rstrip("/")
         self._token: str | bool = environ.get(TOKEN, "").strip() or False
-        place = urlsplit(self.endpoint)
-        is_http = place.scheme in ("http", "https") and place.hostname
-        if not is_http or (self._token and place.scheme == "http" and place.hostname not in LOOPBACK):
+        if self._token and not re.fullmatch(r"[!-~]+", str(self._token)):  # libraries print a header that they reject
+            found = "a token has ASCII letters, digits and signs only; this one has spaces, line breaks or others"
+            raise UserError(f"the token in {TOKEN}", found, NEW_TOKEN)
+        scheme, host = _place(self.endpoint)
+        is_http = scheme in ("http", "https") and host
+        if not is_http or (self._token and scheme == "http" and host not in LOOPBACK):
             found = "the token would travel unencrypted" if is_http else "not the address of a hub"
             raise UserError(f"{ENDPOINT}={self.endpoint}", found, f"give an https:// address, or unset {ENDPOINT}")
         try:
@@ -160,6 +164,15 @@ class HubClient:
             found = f"{repo_id} has changed meanwhile"
             return UserError(self.asked, found, "run it again")
         return UserError(self.asked, f"{self.endpoint} answers {status}: {_first_line(error)}", "run it again later")
+
+
+def _place(address: str) -> tuple[str, str | None]:
+    """Scheme and host; empty where it is no address."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname
+    except ValueError:
+        return "", None
 
 
 def _first_line(error: BaseException) -> str:

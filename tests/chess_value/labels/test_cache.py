@@ -67,6 +67,24 @@ def test_the_oldest_labels_are_dropped_at_the_limit(tmp_path: Path) -> None:
     assert not found_before[:60].any()
 
 
+def test_an_import_keeps_to_the_limit_and_is_not_lost_at_the_next_label(tmp_path: Path) -> None:
+    """Whole files are dropped, so a large import is several of them."""
+    exported = tmp_path / "labels.safetensors"
+    source = cache_of(tmp_path / "there")
+    source.add(BOARDS[:200], CP[:200])
+    export_labels(source, exported)
+    with pytest.raises(UserError, match="200 labels take "):
+        import_labels(tmp_path / "here", exported, 100 * BYTES_PER_LABEL)
+    said, most_bytes = list[str](), 300 * BYTES_PER_LABEL + 20_000
+    import_labels(tmp_path / "here", exported, most_bytes)
+    cache = LabelCache(tmp_path / "here", ABOUT, most_bytes, said.append)
+    for start in range(200, 300, 5):
+        cache.add(BOARDS[start : start + 5], CP[start : start + 5])
+    assert sum(path.stat().st_size for path in files(cache)) <= most_bytes
+    assert (cache.look_up(BOARDS) != NO_SCORE).sum() >= 150
+    assert all("oldest labels are dropped" in line for line in said)
+
+
 def damaged(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-300] ^= 1

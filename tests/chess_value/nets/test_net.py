@@ -17,8 +17,6 @@ from ranks.chess.engine.nnue.features import output_bucket
 from ranks.chess.engine.nnue.weights import FEATURE_SCALE, OUTPUT_CP, OUTPUT_SCALE, NnueWeights
 from ranks.chess.match.openings import seeded_openings
 from ranks.cli.main import main
-from ranks.engine.sharding.assignment import ShardAssignment
-from ranks.engine.sharding.batch import Shards, StepBatch
 from ranks.errors import UserError
 from ranks.workloads.chess_value.batches import to_batch
 from ranks.workloads.chess_value.config import ValueNetConfig
@@ -139,13 +137,6 @@ def test_the_loss_is_a_sum_over_the_positions() -> None:
     batch = ValueBatch((torch.zeros(2),), torch.tensor([0.0, 1e9]), yes_B, torch.zeros(2), ~yes_B)
     loss = value_loss(Fixed(), batch, mix=0.5)
     assert (float(loss.sum), loss.count) == (0.25, 2)
-
-
-def test_a_batch_that_does_not_divide_is_carried_whole_by_four_ranks() -> None:
-    ids = torch.arange(8190)
-    parts = [Shards.assigned(ids, ShardAssignment.make(64, 4), rank) for rank in range(4)]
-    assert torch.equal(torch.cat([StepBatch(part, lambda ids: ids).shards.ids for part in parts]), ids)
-    assert sorted({len(part.ids) for part in parts}) == [2047, 2048]
 
 
 # The origin's files ---------------------------------------------------------------------------------------------------

@@ -88,5 +88,10 @@ def test_a_fetched_net_is_a_player(folder: Path, capsys: pytest.CaptureFixture[s
 )
 def test_bad_input(flags: list[str], found: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "empty.pgn").write_text("")
+    earlier = [folder / f"{name}-analysis" / "annotated.pgn" for name in ("games", "empty", "missing")]
+    for path in earlier:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("an earlier analysis")
     assert main(["chess-value", "analyse", *flags]) == 2
     assert found in capsys.readouterr().err
+    assert {path.read_text() for path in earlier} == {"an earlier analysis"}

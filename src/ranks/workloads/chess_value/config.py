@@ -216,6 +216,11 @@ class Config:
         return max(1, int((self.reuse * trained + self.final_passes * min(trained, self.window)) / self.global_batch))
 
     @property
+    def labels_no_deeper(self) -> bool:
+        """Whether the net's own search labels positions with no more nodes than its games have."""
+        return self.labels == "search" and self.label.nodes is not None and self.label.nodes <= self.play.nodes
+
+    @property
     def needs_stockfish(self) -> bool:
         """Whether the run plays with Stockfish or has its labels."""
         return self.labels == "stockfish" or self.stockfish_games > 0

@@ -123,6 +123,8 @@ class CycleReport:
         if "rating" in self.scores:
             low, high = self.scores["rating_low"], self.scores["rating_high"]
             parts.append(f"rating {self.scores['rating']:.0f} ({low:.0f} to {high:.0f})")
+        else:
+            parts.append("no match, it saves up nodes for one")
         return f"cycle {self.cycle + 1}: {', '.join(parts)}"
 
 

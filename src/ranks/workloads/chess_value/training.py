@@ -14,6 +14,7 @@ from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
 from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.learner import Learner
+from ranks.errors import UserError
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
@@ -36,6 +37,7 @@ from ranks.workloads.chess_value.window import PositionWindow
 
 FEW_UPDATES = 20
 """A cycle with fewer teaches a net little."""
+MORE_POSITIONS = "give --games, --stockfish-games, more files, or fewer --cycles"
 
 
 def build(cfg: Config) -> ValueNet:
@@ -70,6 +72,11 @@ def train(cfg: Config, world: World) -> Summary:
     ):
         if cfg.needs_stockfish and not engines.rates:
             world.session.note("no program stockfish: the strongest fixed player of the rating has 1384")
+        if cfg.labels_no_deeper:
+            deeper = f"give --label.limit nodes:{4 * cfg.play.nodes}, for example"
+            world.session.warn(
+                f"--labels search looks no deeper than the games, --play.nodes {cfg.play.nodes}: {deeper}"
+            )
         for cycle in run.iterations(cfg.iterations, long=True):
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
@@ -86,6 +93,11 @@ def train(cfg: Config, world: World) -> Summary:
             if cycle == 0 and learner.updates < FEW_UPDATES:
                 few = f"the first cycle has {report.positions:,} positions, so {learner.updates} updates"
                 world.session.warn(f"{few}: give more --games, files of positions, or a smaller --global-batch")
+            if not report.positions and not cfg.games and not cfg.stockfish_games:
+                found = f"cycle {cycle + 1} has no position: no game is played, and no file has one left"
+                if not cycle:
+                    raise UserError("to train chess-value", found, MORE_POSITIONS)
+                world.session.warn(f"{found}: {MORE_POSITIONS}")
             last = cycle + 1 == cfg.iterations
             if last:
                 learn(window.final_batches(cfg.global_batch, cfg.final_passes), report, run)

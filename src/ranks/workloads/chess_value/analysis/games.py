@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from ranks.chess.pgn import PgnGame, SkippedGame, read_games, write_game
 from ranks.chess.players.player import Limits, Player
@@ -30,15 +32,19 @@ class GamesAnalysis:
     skipped: list[SkippedGame] = field(default_factory=list["SkippedGame"])
 
     def run(self, file: Path, only: int | None) -> None:
-        """Analyse the games of a file, or the one with a number. Raises UserError, Forfeit, OSError."""
-        self.place.mkdir(parents=True, exist_ok=True)
+        """Analyse the games of a file, or the one with a number. An earlier analysis stays until the first game of
+        this one is done. Raises UserError, Forfeit, OSError."""
         read = 0
-        with (self.place / PGN).open("w", encoding="utf-8", newline="\n") as pgn:
+        with ExitStack() as closing:
+            pgn: TextIO | None = None
             for game in read_games(file, self._skip):
                 read += 1
                 number = read + len(self.skipped)
                 if only in (None, number):
+                    self.place.mkdir(parents=True, exist_ok=True)
                     analysed = self._analyse(game, number)
+                    if pgn is None:
+                        pgn = closing.enter_context((self.place / PGN).open("w", encoding="utf-8", newline="\n"))
                     write_game(pgn, annotated(analysed, f"ranks, {self.searched}"))
                     pgn.flush()
                 if number == only:

@@ -37,6 +37,7 @@ def cache(
     from ranks.workloads.chess_value.labels.cache_export import caches_in, export_labels, import_labels
     from ranks.workloads.chess_value.labels.label_cache import default_root
 
+    check_size(cache_mib)
     root = cache if cache is not None else default_root()
     if action != "list" and file is None:
         raise UserError(f"ranks chess-value cache {action}", "no file", f"write ranks chess-value cache {action} FILE")
@@ -55,6 +56,12 @@ def cache(
     one = the_only(caches, engine, limit, root)
     print(f"{export_labels(one, file):,} labels of {one.about}: {file}")
     return 0
+
+
+def check_size(cache_mib: int) -> None:
+    """Raises UserError for a cache that could hold nothing."""
+    if cache_mib < 1:
+        raise UserError(f"--cache-mib {cache_mib}", "a cache takes 1 MiB or more", "give --cache-mib 1024")
 
 
 def the_only(caches: list[LabelCache], engine: str | None, limit: str | None, root: Path) -> LabelCache:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.errors import UserError
+from ranks.workloads.chess_value.commands.cache import check_size
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def label(
     order or the number of engines. Returns 0.
     """
     check_flags(files, engines, most, validation_share)
+    check_size(cache_mib)
+    check_place(to)
 
     from ranks.workloads.chess_value.labels.teacher import Teacher, TeacherSettings, engines_here
     from ranks.workloads.chess_value.positions.part_files import TRAIN, VALIDATION, PartWriter
@@ -114,6 +117,9 @@ def label(
         while waiting:
             finish()
     counts = {name: len(writer.end()) for name, writer in writers.items()}
+    if not any(counts.values()):
+        found = f"no position to label in {', '.join(map(str, files))}"
+        raise UserError("ranks chess-value label", found, "see the lines above; --noisy and --min-move 1 take more")
     print(progress.line())
     print(f"{to}: {', '.join(f'{count} files in {name}/' for name, count in counts.items())}")
     return 0
@@ -141,6 +147,15 @@ def check_flags(files: list[Path], engines: int | None, most: int | None, valida
     if not 0 <= validation_share < 1:
         do = "give --validation-share 0.05, for example"
         raise UserError(f"--validation-share {validation_share}", "a share from 0 to below 1", do)
+
+
+def check_place(to: Path) -> None:
+    """Make the folder of the positions before any work. Raises UserError."""
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        found = f"the folder cannot be made: {error.strerror or error}"
+        raise UserError(f"to write positions to {to}", found, "give a writable folder with --to") from None
 
 
 class LabelProgress:

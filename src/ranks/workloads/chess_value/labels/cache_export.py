@@ -11,7 +11,14 @@ from ranks.engine.files.disk import remove, sync_folder, write_durably, writing
 from ranks.engine.files.mapped import map_arrays
 from ranks.engine.files.regular import DamagedFile
 from ranks.errors import UserError
-from ranks.workloads.chess_value.labels.cache_file import FORMAT, CacheAbout, UnfitLabels, about_of, labels_of
+from ranks.workloads.chess_value.labels.cache_file import (
+    BYTES_PER_LABEL,
+    FORMAT,
+    CacheAbout,
+    UnfitLabels,
+    about_of,
+    labels_of,
+)
 from ranks.workloads.chess_value.labels.label_cache import FILES, LabelCache
 
 UNHARMED = "the cache is as it was"
@@ -47,6 +54,10 @@ def import_labels(root: Path, path: Path, most_bytes: int) -> tuple[CacheAbout, 
         found = str(problem) if isinstance(problem, DamagedFile) else f"{path}: {problem}"
         do = "give a file that `ranks chess-value cache export` of this version has written, or copy it again"
         raise UserError(f"to import labels from {path}", found, do) from None
+    if (needed := BYTES_PER_LABEL * len(labels.key_N)) > most_bytes:
+        most = f"the cache may take {most_bytes / 2**20:,.0f}"
+        found = f"{len(labels.key_N):,} labels take {needed / 2**20:,.1f} MiB, {most}"
+        raise UserError(f"to import labels from {path}", found, f"give --cache-mib {2 * needed // 2**20 + 1}")
     LabelCache(root, about, most_bytes).add_labels(labels)
     return about, len(labels.key_N)
 

@@ -32,6 +32,7 @@ from ranks.engine.runs.kept.kept_file import KeptFile
 from ranks.engine.runs.kept.kept_folder import KeptFolder
 from ranks.jit import cache_home
 from ranks.workloads.chess_value.labels.cache_file import (
+    BYTES_PER_LABEL,
     FORMAT,
     CacheAbout,
     CachedLabels,
@@ -111,9 +112,11 @@ class LabelCache:
         """Add labels in the order of their keys. Raises UserError where the disk is full."""
         if not len(labels.key_N):
             return
-        with writing(f"the label cache {self.path}", self.path, KEPT):
-            file = self._write(labels)
-        self._take(file)
+        most = max(1, self._most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))  # whole files are dropped at the limit
+        for begin in range(0, len(labels.key_N), most):
+            with writing(f"the label cache {self.path}", self.path, KEPT):
+                file = self._write(CachedLabels(*(column[begin : begin + most] for column in labels)))
+            self._take(file)
         if self._due():
             self.refresh()
             self._tidy()
@@ -163,8 +166,13 @@ class LabelCache:
                 self._drop([part for part in small if part != file])
                 self._take(file)
             by_age = sorted(self._labels, key=lambda file: file.iteration)
+            dropped = 0
             while self.size_bytes > self._most_bytes and len(by_age) > 1:
+                dropped += len(self._labels[by_age[0]].key_N)
                 self._drop([by_age.pop(0)])
+            if dropped:
+                most = f"{self._most_bytes / 2**20:,.0f} MiB"
+                self._report(f"the label cache {self.path}: the {dropped:,} oldest labels are dropped, to keep {most}")
 
     def _drop(self, files: list[KeptFile]) -> None:
         for file in files:

@@ -48,8 +48,9 @@ def _tensors(path: Path, asked: str) -> Mapping[str, Tensor]:
             return safetensors.torch.load(content)
         found: Any = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file can raise any error in torch
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(asked, f"{path} is no file of weights alone: {first_line}", DO) from None
+        # torch's own text recommends to load the file in a way that runs its code
+        found = f"{path} is damaged, or holds more than weights, which ranks never loads ({type(error).__name__})"
+        raise UserError(asked, found, DO) from None
     for wrapper in WRAPPERS:
         if isinstance(found, Mapping) and wrapper in found:
             found = cast("Mapping[str, Any]", found)[wrapper]
