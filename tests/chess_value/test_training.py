@@ -122,8 +122,8 @@ def one_update(world: World, boards_N13: NDArray[np.uint64]) -> tuple[str, int]:
     """Of 8,190 positions, which 64 shards do not divide: a hash of the weights, and the positions of this rank."""
     torch.manual_seed(0)
     items = list[int]()
-    draws = np.random.default_rng(0)
-    cp_N, result_N = draws.integers(-300, 300, 8190).astype(np.int16), draws.integers(-1, 2, 8190).astype(np.int8)
+    rng = np.random.default_rng(0)
+    cp_N, result_N = rng.integers(-300, 300, 8190).astype(np.int16), rng.integers(-1, 2, 8190).astype(np.int8)
 
     class Positions:
         cost = None

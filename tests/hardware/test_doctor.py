@@ -193,7 +193,7 @@ def nvmlDeviceGetCount(): return 2
 def nvmlDeviceGetHandleByIndex(i): return i
 def nvmlDeviceGetName(handle): return "NVIDIA GeForce RTX 4090"
 def nvmlDeviceGetMemoryInfo(handle): return Memory
-def nvmlDeviceGetComputeRunningProcesses(handle): return [Process] if Memory.used else []
+def nvmlDeviceGetComputeRunningProcesses(handle): return {processes}
 def nvmlDeviceGetCurrentClocksThrottleReasons(handle): return {slowed}
 nvmlClocksThrottleReasonHwThermalSlowdown = 64
 def nvmlDeviceGetTotalEccErrors(handle, kind, counter): return {ecc}
@@ -201,6 +201,7 @@ def nvmlDeviceGetCurrPcieLinkWidth(handle): return {width}
 def nvmlDeviceGetMaxPcieLinkWidth(handle): return 16
 """
 HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "width": 16, "pid": os.getpid()}
+HEALTHY["processes"] = "[Process] if Memory.used else []"
 
 
 @pytest.mark.parametrize(
@@ -213,6 +214,11 @@ HEALTHY: dict[str, Any] = {"init": "pass", "used": 0, "slowed": 0, "ecc": 0, "wi
         ({}, ["--expect", "4090:8"], [("failure", "gpus", "2 x NVIDIA GeForce RTX 4090")]),
         ({"used": 9 * 2**30}, [], [("warning", "gpu 0", "9.0 of 24 GiB"), ("warning", "gpu 1", "are used by")]),
         ({"used": 9 * 2**30, "pid": "os.getpid()"}, [], []),  # a process of the doctor
+        (
+            {"used": 9 * 2**30, "processes": "[]"},
+            [],
+            [("warning", "gpu 0", "driver names no process"), ("warning", "gpu 1", "driver names no process")],
+        ),
         ({"slowed": 64}, [], [("warning", "gpu 0", "too hot"), ("warning", "gpu 1", "too hot")]),
         ({"ecc": 3}, [], [("warning", "gpu 0", "3 uncorrected"), ("warning", "gpu 1", "3 uncorrected")]),
         ({"width": 8}, [], [("warning", "gpu 0", "8 of 16 PCI lanes"), ("warning", "gpu 1", "8 of 16")]),

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from ranks.hardware.catalogue.gpus import catalogue, find
+from ranks.hardware.doctor import probes
 from ranks.hardware.doctor.checks import compute, driver, limits, memory, software
 from ranks.hardware.doctor.doctor import PROBES
 from ranks.hardware.doctor.finding import Asked, Severity
 from tests.hardware.test_doctor import ASKED, doctor, severities
 
 GIB = 2**30
+H200: dict[str, Any] = {"name": "NVIDIA H200", "error": "", "is_right": True, "tflops": 700.0, "memory_tbs": 4.1}
 
 
 def test_memory_and_limits_of_a_container() -> None:
@@ -59,8 +61,38 @@ def test_versions() -> None:
     ],
 )
 def test_what_a_gpu_computes_is_held_to_its_data_sheet(card: dict[str, Any], expected: Severity) -> None:
-    h200 = {"name": "NVIDIA H200", "error": "", "is_right": True, "tflops": 700.0, "memory_tbs": 4.1, **card}
-    assert severities(compute.judge(compute.ComputeFacts("CUDA", "", [h200]), ASKED)) == [expected]
+    assert severities(compute.judge(compute.ComputeFacts("CUDA", "", [H200 | card]), ASKED)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("facts", "asked", "expected"),
+    [
+        (compute.ComputeFacts(), {}, []),
+        (compute.ComputeFacts(on_bus=8), {}, [Severity.WARNING]),
+        (compute.ComputeFacts(on_bus=8), {"gpus": 8}, [Severity.FAILURE]),
+        (compute.ComputeFacts(), {"expect": "B200"}, [Severity.FAILURE]),
+        (compute.ComputeFacts("CUDA", "driver too old"), {}, [Severity.NOTE]),
+        (compute.ComputeFacts("CUDA", "driver too old", on_bus=8), {}, [Severity.WARNING]),
+        (compute.ComputeFacts("CUDA", "driver too old", on_bus=8), {"expect": "B200"}, [Severity.FAILURE]),
+        (compute.ComputeFacts("CUDA", cards=[H200] * 4), {"gpus": 8}, [Severity.FAILURE, *[Severity.OK] * 4]),
+        (compute.ComputeFacts("CUDA", cards=[H200] * 8), {"gpus": 8}, [Severity.OK] * 8),
+    ],
+)
+def test_gpus_that_torch_does_not_see(
+    facts: compute.ComputeFacts, asked: dict[str, Any], expected: list[Severity]
+) -> None:
+    """A run would train on the CPU, or on fewer of them."""
+    assert severities(compute.judge(facts, Asked(1, "runs", **asked))) == expected
+
+
+@pytest.mark.parametrize(("asked", "expected"), [({}, Severity.WARNING), ({"gpus": 2}, Severity.FAILURE)])
+def test_a_check_of_gpus_that_waited_for_a_core_has_not_examined_them(
+    asked: dict[str, Any], expected: Severity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "_ask", lambda *_: probes.Answer("", "", None, 10.0, waited_s=8.0))
+    ((found,),) = probes.examine((probes.Probe("driver", "gpus", 10.0),), Asked(1, "runs", **asked))
+    assert found.severity == expected
+    assert found.found.startswith("not examined: no answer after 10 s")
 
 
 def test_gpus_that_are_on_the_bus_and_without_a_driver() -> None:
@@ -129,7 +161,15 @@ def test_a_card_like_one_of_the_catalogue_is_unknown(name: str) -> None:
 
 def test_a_healthy_v100_of_16_gb_is_no_alarm() -> None:
     """It was once taken for the V100 of 32 GB."""
-    card = {"name": "Tesla V100-SXM2-16GB", "memory": 16160 * 2**20, "used": 0, "users": [], "slowed": [], "ecc": 0}
+    card = {
+        "name": "Tesla V100-SXM2-16GB",
+        "memory": 16160 * 2**20,
+        "used": 0,
+        "users": [],
+        "is_silent": False,
+        "slowed": [],
+        "ecc": 0,
+    }
     facts = driver.DriverFacts({driver.NVIDIA: 1}, "580.1", "13.0", "", [{**card, "width": 16, "max_width": 16}])
     assert severities(driver.judge(facts, ASKED)) == [Severity.OK]
 

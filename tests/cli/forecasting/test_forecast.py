@@ -46,6 +46,7 @@ def test_a_forecast_and_the_run_after_it(
     assert one["replayed"]["exposed_s"] == 0
     assert two["replayed"]["exposed_s"] >= 0.0009, "the all-reduce of one bucket, which nothing hides"
     assert two["iteration_s"]["low"] < two["iteration_s"]["middle"] < two["iteration_s"]["high"]
+    assert main(["forecast", "--ledger", "--runs-dir", "nowhere"]) == 2
     assert main(["forecast", "--ledger"]) == 0
     assert "no run in runs/ has a forecast" in capsys.readouterr().out
     train = ["train", IMAGES, "--iterations", "30", "--gpus", "none", "--ranks", "1", "--threads", "1"]
@@ -80,7 +81,9 @@ def test_a_forecast_and_the_run_after_it(
         (["--ranks", "1", "--profile", "nowhere.json"], "nowhere.json"),
         (["--ranks", "1", "--on", "h100"], "says nothing of a GPU"),
         (["--ranks", "1", "--on", "rtx4091"], "did you mean RTX 4090"),
-        (["--ranks", "1", "--prices", "nowhere.csv"], "nowhere.csv"),
+        (["--gpus", "1", "--prices", "nowhere.csv"], "nowhere.csv"),
+        (["--ranks", "1", "--prices", "nowhere.csv"], "prices are of GPUs"),
+        (["--gpus", "1", "--price", "3", "--watts", "700", "--kwh", "0.3"], "each of them says what the hour costs"),
         (["--ranks", "1", "--link", "1.2.3gbit"], "that is no rate"),
         (["--ranks", "1", "--train=--no-such-flag 3"], "no-such-flag"),
         (["--ranks", "1", "--train=--name 'a"], "close the quotes"),
@@ -152,6 +155,7 @@ def test_how_a_dry_run_ended(code: int, expected: str) -> None:
         ("gpu,cost\nH100,2.5\n", "other columns: cost, gpu"),
         ("AcceleratorName,AcceleratorCount,Price\nH100,8,cheap\n", "line 2: Price is 'cheap', not a number"),
         ("AcceleratorName,AcceleratorCount,Price\nH100,1,299\n", "299 USD per GPU and hour"),  # cents
+        ("AcceleratorName,AcceleratorCount,Price\nL4,1,80\n", "L4 for 80 USD an hour, usual are 0."),  # cents
         ("AcceleratorName,AcceleratorCount,Price\nH100,8,17228\n", "2153.5 USD per GPU and hour"),  # a month
     ],
 )

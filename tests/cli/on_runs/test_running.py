@@ -64,6 +64,8 @@ def test_a_running_run_is_read_compared_and_stopped(trained: Path, capsys: pytes
     assert "engine.name" not in rows
     assert float(rows["train/loss"]["long"]) > 0
     assert main(["compare", first, "long"]) == 0
+    assert main(["compare", "--runs-dir", "runs", first, "--json", "long"]) == 0, "flags before and between"
+    assert main(["compare", first, first]) == 2, "one run"
     assert "config.optim.lr" in capsys.readouterr().out
 
 

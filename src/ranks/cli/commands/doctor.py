@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranks.cli.flags.parse import Positional, parse
+from ranks.cli.flags.settings import resolve
+from ranks.cli.flags.split import split_flags
 from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError, nearest
 from ranks.hardware.catalogue.gpus import catalogue, spelled, squash
@@ -74,6 +76,8 @@ def doctor(argv: Sequence[str]) -> int:
     if flags.checkpoint_gb is not None and not 0 < flags.checkpoint_gb < 1e6:
         raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "give --checkpoint-gb 20")
     gpus, gpu_name = expected_gpus(flags)
+    if flags.workload is not None:
+        resolve(flags.workload, split_flags(flags.train), outline=True)  # a wrong name is no reason to wait
     place = place_of(flags)
     if place is not None and not place.is_first_process:
         return 0

@@ -71,7 +71,7 @@ class ForecastFlags:
     save_profile: Path | None = None
     """Write the profile to a file."""
     profile_seconds: float = 10.0
-    """How long iterations are recorded for each number of ranks; at least four of them are."""
+    """How long iterations are recorded for each number of ranks; at least three of them are."""
     runs_dir: Path = Path("runs")
     """The folder of the run folders. The forecast is noted there for `ranks forecast --ledger`."""
     json: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from ranks.engine.config import seconds
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import Gpu, by_name, cards_of, find
 from ranks.hardware.catalogue.links import DERIVED, catalogued_link, network_link
+from ranks.hardware.catalogue.price_file import read_price_file
 from ranks.hardware.catalogue.prices import age, known_prices, prices_of, read_prices
 from ranks.hardware.forecast.job import Forecast, Speedup
 from ranks.hardware.forecast.other_gpu import speedup
@@ -28,6 +30,8 @@ from ranks.launch.gpus import find_gpus
 CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
 """Of a GPU's memory: what CUDA and NCCL take, and which share of the data sheet's memory can be used."""
 RENTED_SETUP = "5m"
+MUCH_MORE = 10.0
+"""A price so many times the usual one is likely in cents."""
 OTHER_GPU = "rent one such GPU, run this command there with --save-profile FILE, and give --profile FILE here"
 ABOVE_ZERO = ("price", "watts", "kwh", "budget", "hours", "iterations", "cores", "profile_seconds")
 
@@ -41,6 +45,11 @@ def check(flags: ForecastFlags) -> None:
             raise UserError(f"{flag} {value}", "it must be a number above 0", f"give {flag} 2, for example")
     if (flags.watts is None) != (flags.kwh is None):
         raise UserError("--watts and --kwh", "one of them is missing", "give both, or --price")
+    if len(given := [flag for flag in ("price", "prices", "watts") if getattr(flags, flag) is not None]) > 1:
+        found = "each of them says what the hour costs"
+        raise UserError(" and ".join(f"--{flag}" for flag in given), found, f"give --{given[0]} alone, for example")
+    if flags.ranks is not None and flags.prices is not None:
+        raise UserError("--prices with --ranks", "prices are of GPUs", "give --price, what one rank costs an hour")
     if flags.on is not None:
         cards_of(flags.on)
     if flags.profile is None:
@@ -49,10 +58,26 @@ def check(flags: ForecastFlags) -> None:
         found = "a profile has the settings that it was recorded with"
         raise UserError("--profile with --train", found, "leave one of them out")
     if flags.prices is not None:
-        read_prices(flags.prices)
+        check_prices(flags.prices)
     if flags.budget is not None and flags.ranks is not None and flags.price is None and flags.watts is None:
         raise UserError(f"--budget {flags.budget:g}", "no price is known", "give --price, what one rank costs an hour")
     _times(flags)
+
+
+def check_prices(path: Path) -> None:
+    """Say which rows of a file of prices are not used. Raises UserError, also for prices that are likely in another
+    unit."""
+    found = read_price_file(path)
+    if found.num_skipped:
+        said = f"{found.num_skipped:,} rows of {path} are not used: no GPU of the catalogue, a part of one, or no price"
+        print(f"warning: {said}", file=sys.stderr)
+    for price in found.prices:
+        usual = prices_of(price.gpu, price.num_gpus, known_prices()).on_demand
+        asked_usd = price.usd_per_gpu_hour
+        if usual is None or asked_usd is None or asked_usd <= MUCH_MORE * usual.median_usd_per_gpu_hour:
+            continue
+        what = f"{price.gpu.name} for {asked_usd:g} USD an hour, usual are {usual.median_usd_per_gpu_hour:.2f}"
+        raise UserError(f"the prices in {path}", what, "check the unit: USD for one GPU and hour, not cents")
 
 
 def _check_settings(flags: ForecastFlags, settings: Settings) -> None:

@@ -70,6 +70,9 @@ def reached(
 
 def print_ledger(runs_dir: Path, *, in_json: bool) -> int:
     """Print forecasts and facts."""
+    if not runs_dir.is_dir():
+        asked = f"ranks forecast --ledger --runs-dir {runs_dir}"
+        raise UserError(asked, "there is no such folder", "name the folder of the runs")
     found = list(ForecastLedger(runs_dir).compare(run_folders(runs_dir)))
     if in_json:
         print(json.dumps([c.as_json() for c in found], indent=2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,8 +43,8 @@ class CompareFlags:
 
 def compare(argv: Sequence[str]) -> int:
     """Print one column for each run."""
-    runs = list(takewhile(lambda word: not word.startswith("-"), argv))
-    flags = parse(CompareFlags, argv[len(runs) :], prog="ranks compare")
+    runs, others = split_runs(argv)
+    flags = parse(CompareFlags, others, prog="ranks compare")
     asked = " ".join(["ranks compare", *runs])
     if len(runs) < 2:
         raise UserError(asked, f"{len(runs)} runs are nothing to compare", "name two or more; see ranks runs")
@@ -54,6 +53,8 @@ def compare(argv: Sequence[str]) -> int:
         folder.name if len({f.name for f in folders}) == len(folders) else str(folder): folder for folder in folders
     }
     rows = [*setting_rows(columns), *metric_rows(columns)]
+    if len(columns) < 2:
+        raise UserError(asked, "it is one run", "name two or more; see ranks runs")
     if flags.json:
         print(
             json.dumps([{"name": name, **dict(zip(columns, values, strict=True))} for name, values in rows], indent=2)
@@ -62,6 +63,15 @@ def compare(argv: Sequence[str]) -> int:
     head = ["", *(clean(name) for name in columns)]
     print(aligned([head, *([name, *values] for name, values in rows)], left=[0]))
     return 0
+
+
+def split_runs(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(runs, flags with their values): flags may stand before, between and after runs."""
+    runs, others = list[str](), list[str]()
+    for word, before in zip(argv, ["", *argv], strict=False):
+        is_flag = word.startswith("-") or before == "--runs-dir"
+        (others if is_flag else runs).append(word)
+    return runs, others
 
 
 def setting_rows(columns: Mapping[str, Path]) -> list[tuple[str, list[str]]]:

@@ -27,6 +27,8 @@ from ranks.hardware.doctor.finding import Asked, Finding, failure, warning
 
 STARVED = 0.25
 """A check that waited for a core for a larger share of its time did not hang: the machine is busy."""
+GPUS = "gpus"
+"""The topic of the checks of GPUs."""
 KILL_S = 1.0
 """How long to wait for a killed process. One that the kernel holds in a driver does not end."""
 
@@ -113,7 +115,9 @@ def _findings(probe: Probe, answer: Answer, asked: Asked) -> list[Finding]:
     if answer.code is None and answer.waited_s > STARVED * answer.seconds:
         found = f"no answer after {answer.seconds:.0f} s, of which it waited {answer.waited_s:.0f} s for a core"
         do = f"end other programs, or raise the container's share of the cores; then {alone}"
-        return [warning(probe.topic, found, "free cores", do)]
+        if probe.topic == GPUS and (asked.gpus or asked.expect):
+            return [failure(probe.topic, f"not examined: {found}", "an answer, as these GPUs are asked for", do)]
+        return [warning(probe.topic, f"not examined: {found}", "free cores", do)]
     if answer.code is None:
         return [failure(probe.topic, f"no answer after {answer.seconds:.0f} s{_place(answer.errors)}", expected, do)]
     line = next((line for line in reversed(answer.output.splitlines()) if line.startswith(MARK)), None)

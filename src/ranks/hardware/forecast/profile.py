@@ -68,6 +68,9 @@ class Profile:
             whole = [content["iterations"], content["eval_every"] or 1, content["cores"], content["gpus"] + 1]
             if not all(isinstance(n, int) and n > 0 for n in whole) or not isinstance(content["save_every"], str):
                 raise ValueError("iterations, eval_every, save_every, cores or gpus are wrong")
+            texts = [content["workload"], content["device"], content["recorded"]]
+            if not all(isinstance(text, str) for text in texts) or not isinstance(content["settings"], dict):
+                raise ValueError("workload, device, recorded or settings are wrong")
             names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads")]
             return cls(
                 **{name: content[name] for name in names},

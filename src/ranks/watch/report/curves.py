@@ -13,6 +13,8 @@ from ranks.watch.metric_groups import SPEED_GROUP, TIME_HEADING, by_group, headi
 from ranks.watch.report.figures import INK, line, panels, save
 
 COLUMNS, MOST_PANELS = 3, 24
+OTHER_PICTURES = ("ranks", "scale", "time", "speed", "forecast")
+"""Files of a report that hold something else than a group of metrics."""
 
 
 def draw(rows: Sequence[JsonRow], folder: Path) -> list[tuple[str, Path]]:
@@ -22,8 +24,11 @@ def draw(rows: Sequence[JsonRow], folder: Path) -> list[tuple[str, Path]]:
     speeds = groups.pop(SPEED_GROUP, [])
     found: list[tuple[str, Path]] = []
     for group, members in groups.items():
-        found.append((heading(group), folder / f"{group}.png"))
-        _grid(rows, members[:MOST_PANELS], found[-1][1])
+        for number_of_picture, begin in enumerate(range(0, len(members), MOST_PANELS), 1):
+            more = f" ({number_of_picture})" if len(members) > MOST_PANELS else ""
+            name = group if group not in OTHER_PICTURES and not more else f"{group}-metrics{more[2:-1]}"
+            found.append((f"{heading(group)}{more}", folder / f"{name}.png"))
+            _grid(rows, members[begin : begin + MOST_PANELS], found[-1][1])
     phases = [name for name in names if is_phase(name)]
     if phases:
         found.append((TIME_HEADING, folder / "time.png"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ranks.hardware.catalogue.gpus import find
+from ranks.hardware.doctor.checks.driver import NVIDIA, cards_on_bus
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
 from ranks.launch.gpus import gpu_build
 
@@ -31,23 +32,25 @@ class ComputeFacts:
     """name, error, is_right, tflops, memory_tbs"""
     peers: list[list[bool]] = field(default_factory=list[list[bool]])
     """Whether a card reads the memory of another one directly."""
+    on_bus: int = 0
+    """NVIDIA's GPUs on the PCI bus."""
 
 
 def measure(asked: Asked) -> ComputeFacts:
     """Let each GPU work for a moment."""
-    build = gpu_build()
+    build, on_bus = gpu_build(), cards_on_bus().get(NVIDIA, 0)
     if not build:
-        return ComputeFacts()
+        return ComputeFacts(on_bus=on_bus)
     import torch
 
     try:
         torch.cuda.init()
         count = torch.cuda.device_count()
     except (RuntimeError, AssertionError) as error:
-        return ComputeFacts(build, str(error).splitlines()[0])
+        return ComputeFacts(build, str(error).splitlines()[0], on_bus=on_bus)
     cards = [_card(torch, index) for index in range(count)]
     peers = [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)]
-    return ComputeFacts(build, "", cards, peers)
+    return ComputeFacts(build, "", cards, peers, on_bus)
 
 
 def _card(torch: Any, index: int) -> dict[str, Any]:
@@ -91,25 +94,36 @@ def _seconds(torch: Any, work: Any) -> float:
 
 def judge(facts: ComputeFacts, asked: Asked) -> Iterator[Finding]:
     """Each card computes rightly, and about as fast as its kind."""
-    if not facts.build:
-        if asked.gpus:
-            yield failure("torch", "it is built for the CPU", "a build for GPUs", "pip install --force-reinstall torch")
+    if not facts.cards:
+        yield from _judge_none(facts, asked)
         return
-    if facts.error or not facts.cards:
-        found = f"torch, built for {facts.build}, sees no GPU: {facts.error or 'CUDA_VISIBLE_DEVICES hides them'}"
-        if asked.gpus:
-            yield failure(
-                "torch", found, f"{asked.gpus} GPUs", "update the driver, or install torch for its CUDA version"
-            )
-        else:
-            yield note("torch", found)
-        return
+    if asked.gpus and len(facts.cards) < asked.gpus:
+        hidden = "echo $CUDA_VISIBLE_DEVICES, which may hide the others; nvidia-smi; docker run --gpus all"
+        yield failure("torch", f"it sees {len(facts.cards)} GPUs", f"{asked.gpus} GPUs", hidden)
     for index, card in enumerate(facts.cards):
         yield from _judge_card(f"gpu {index}", card)
     apart = [(a, b) for a, row in enumerate(facts.peers) for b, reads in enumerate(row) if not reads and a < b]
     if apart:
         pairs = ", ".join(f"{a}-{b}" for a, b in apart[:8])
         yield note("links", f"these cards reach each other through the host only: {pairs}; all-reduces are slower")
+
+
+def _judge_none(facts: ComputeFacts, asked: Asked) -> Iterator[Finding]:
+    """torch sees no GPU: a run trains on the CPU, whatever the machine has."""
+    there = f", and there are {facts.on_bus} on the PCI bus" if facts.on_bus else ""
+    if facts.build:
+        why = facts.error or "CUDA_VISIBLE_DEVICES hides them"
+        found = f"torch, built for {facts.build}, sees no GPU: {why}{there}"
+        do = "update the driver, or install torch for its CUDA version"
+    else:
+        found = f"it is built for the CPU{there}"
+        do = "pip install --force-reinstall torch, for the CUDA version of the driver (nvidia-smi)"
+    if asked.gpus or asked.expect:
+        yield failure("torch", found, f"{asked.gpus or 'some'} GPUs", do)
+    elif facts.on_bus:
+        yield warning("torch", f"{found}: a run trains on the CPU", "a torch that uses them", do)
+    elif facts.build:
+        yield note("torch", found)
 
 
 def _judge_card(topic: str, card: dict[str, Any]) -> Iterator[Finding]:

@@ -21,6 +21,8 @@ DISPLAY, ACCELERATOR = "0x03", "0x12"
 """How the PCI class of a GPU begins."""
 UNSEEN = "a process outside of this container"
 FOREIGN_BYTES = 300 * 2**20
+OWN_BYTES = 6 * 2**30
+"""More than the doctor's own check of the card takes meanwhile. In a container the driver may name no process."""
 LEAST_OF_MEMORY, MOST_OF_MEMORY = 0.85, 1.1
 """Shares of the data sheet's memory: error correction and the driver take a part, and GiB are not GB."""
 SLOWED = {
@@ -42,15 +44,15 @@ class DriverFacts:
     error: str = ""
     """Why NVML does not answer."""
     cards: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """name, memory and used (bytes), users [(pid, name, bytes)], slowed [reason], ecc (uncorrected errors), width,
-    max_width (PCI lanes)."""
+    """name, memory and used (bytes), users [(pid, name, bytes)], is_silent (the driver names no process), slowed
+    [reason], ecc (uncorrected errors), width, max_width (PCI lanes)."""
     topology: str = ""
     """What `nvidia-smi topo -m` prints of several cards; empty where it does not answer."""
 
 
 def measure(asked: Asked) -> DriverFacts:
     """Count devices on the bus and ask NVML about each card."""
-    on_bus = _on_bus()
+    on_bus = cards_on_bus()
     pynvml: Any = import_module("pynvml")
     try:
         pynvml.nvmlInit()
@@ -69,7 +71,8 @@ def measure(asked: Asked) -> DriverFacts:
         pynvml.nvmlShutdown()
 
 
-def _on_bus() -> dict[str, int]:
+def cards_on_bus() -> dict[str, int]:
+    """Devices of the PCI bus that look like GPUs, by vendor."""
     found: dict[str, int] = {}
     for device in Path("/sys/bus/pci/devices").glob("*"):
         with contextlib.suppress(OSError):
@@ -98,9 +101,10 @@ def _card(pynvml: Any, handle: Any, ours: set[int]) -> dict[str, Any]:
 
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     reasons = ask(0, "nvmlDeviceGetCurrentClocksThrottleReasons")
+    running = ask([], "nvmlDeviceGetComputeRunningProcesses")
     users = [
         (process.pid, _process_name(process.pid), int(process.usedGpuMemory or 0))
-        for process in ask([], "nvmlDeviceGetComputeRunningProcesses")
+        for process in running
         if process.pid not in ours
     ]
     return {
@@ -108,6 +112,7 @@ def _card(pynvml: Any, handle: Any, ours: set[int]) -> dict[str, Any]:
         "memory": int(memory.total),
         "used": int(memory.used),
         "users": users,
+        "is_silent": not running,
         "slowed": [word for word, constant in SLOWED.items() if reasons & getattr(pynvml, constant, 0)],
         "ecc": int(ask(0, "nvmlDeviceGetTotalEccErrors", 1, 0)),  # uncorrected, since the driver was loaded
         "width": int(ask(0, "nvmlDeviceGetCurrPcieLinkWidth")),
@@ -172,6 +177,11 @@ def _judge_card(topic: str, card: dict[str, Any]) -> Iterator[Finding]:
         pids = " ".join(str(pid) for pid, name, _ in card["users"] if name != UNSEEN)
         end = f"nvidia-smi; if it is yours: kill {pids}" if pids else "ask the provider who uses the card"
         yield warning(topic, found, "a free card", f"{end}; or leave the card out: --gpus")
+    elif card["is_silent"] and card["used"] >= OWN_BYTES + 0.05 * card["memory"]:
+        used = f"{card['used'] / 2**30:.1f} of {card['memory'] / 2**30:.0f} GiB"
+        do = "nvidia-smi; end your other programs and containers, or ask the provider who uses the card"
+        found = f"{used} are used, and the driver names no process"
+        yield warning(topic, found, "a free card", f"{do}; or leave the card out: --gpus")
     if card["ecc"]:
         found = f"{card['ecc']} uncorrected memory errors since the driver was loaded"
         yield warning(topic, found, "none", "end this machine and rent another; nvidia-smi -r clears them")
