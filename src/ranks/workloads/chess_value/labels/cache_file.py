@@ -48,6 +48,10 @@ class CachedLabels(NamedTuple):
     check_N: NDArray[np.uint64]
     cp_N: NDArray[np.int16]
 
+    def rows(self, begin: int, end: int) -> CachedLabels:
+        """Consecutive labels."""
+        return CachedLabels(self.key_N[begin:end], self.check_N[begin:end], self.cp_N[begin:end])
+
     def arrays(self, about: CacheAbout) -> dict[str, NDArray[Any]]:
         """The named arrays of a file."""
         text = json.dumps({"format": FORMAT, **about._asdict(), "sha256": self.sha256()}, sort_keys=True)

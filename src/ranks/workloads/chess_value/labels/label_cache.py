@@ -115,7 +115,7 @@ class LabelCache:
         most = max(1, self._most_bytes // (SMALL_SHARE * BYTES_PER_LABEL))  # whole files are dropped at the limit
         for begin in range(0, len(labels.key_N), most):
             with writing(f"the label cache {self.path}", self.path, KEPT):
-                file = self._write(CachedLabels(*(column[begin : begin + most] for column in labels)))
+                file = self._write(labels.rows(begin, begin + most))
             self._take(file)
         if self._due():
             self.refresh()
