@@ -113,7 +113,9 @@ def main(argv: Sequence[str]) -> int:
     0: done. 1: failed. 2: bad input. 3: gave up. 128 + signal number: stopped after a save.
     """
     try:
-        return dispatch(list(argv))
+        code = dispatch(list(argv))
+        print(end="", flush=True)  # at the end of Python a reader that has gone would print an error
+        return code
     except UserError as error:
         print(hide(str(error)), file=sys.stderr)
         return error.exit_code
