@@ -13,6 +13,7 @@ from ranks.hardware.doctor import probes
 from ranks.hardware.doctor.checks import compute, driver, limits, memory, software
 from ranks.hardware.doctor.doctor import PROBES
 from ranks.hardware.doctor.finding import Asked, Severity
+from ranks.hardware.doctor.pci_bus import NVIDIA
 from tests.hardware.test_doctor import ASKED, doctor, severities
 
 GIB = 2**30
@@ -96,7 +97,7 @@ def test_a_check_of_gpus_that_waited_for_a_core_has_not_examined_them(
 
 
 def test_gpus_that_are_on_the_bus_and_without_a_driver() -> None:
-    (found,) = driver.judge(driver.DriverFacts({driver.NVIDIA: 8}, error="Driver Not Loaded"), ASKED)
+    (found,) = driver.judge(driver.DriverFacts({NVIDIA: 8}, error="Driver Not Loaded"), ASKED)
     assert found.severity == Severity.FAILURE
     assert "8 on the PCI bus" in found.found
     assert severities(driver.judge(driver.DriverFacts(), ASKED)) == [Severity.NOTE]
@@ -170,7 +171,7 @@ def test_a_healthy_v100_of_16_gb_is_no_alarm() -> None:
         "slowed": [],
         "ecc": 0,
     }
-    facts = driver.DriverFacts({driver.NVIDIA: 1}, "580.1", "13.0", "", [{**card, "width": 16, "max_width": 16}])
+    facts = driver.DriverFacts({NVIDIA: 1}, "580.1", "13.0", "", [{**card, "width": 16, "max_width": 16}])
     assert severities(driver.judge(facts, ASKED)) == [Severity.OK]
 
 

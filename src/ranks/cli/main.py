@@ -114,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
     """
     try:
         code = dispatch(list(argv))
-        print(end="", flush=True)  # at the end of Python a reader that has gone would print an error
+        print(end="", flush=True)  # what Python flushes at its end is an error there, where the reader has gone
         return code
     except UserError as error:
         print(hide(str(error)), file=sys.stderr)

@@ -155,7 +155,7 @@ def test_how_a_dry_run_ended(code: int, expected: str) -> None:
         ("gpu,cost\nH100,2.5\n", "other columns: cost, gpu"),
         ("AcceleratorName,AcceleratorCount,Price\nH100,8,cheap\n", "line 2: Price is 'cheap', not a number"),
         ("AcceleratorName,AcceleratorCount,Price\nH100,1,299\n", "299 USD per GPU and hour"),  # cents
-        ("AcceleratorName,AcceleratorCount,Price\nL4,1,80\n", "L4 for 80 USD an hour, usual are 0."),  # cents
+        ("AcceleratorName,AcceleratorCount,Price\nL4,1,80\n", "L4 for 80 USD an hour, where 0."),  # cents
         ("AcceleratorName,AcceleratorCount,Price\nH100,8,17228\n", "2153.5 USD per GPU and hour"),  # a month
     ],
 )

@@ -77,7 +77,7 @@ def doctor(argv: Sequence[str]) -> int:
         raise UserError(f"--checkpoint-gb {flags.checkpoint_gb}", "a size above 0 is needed", "give --checkpoint-gb 20")
     gpus, gpu_name = expected_gpus(flags)
     if flags.workload is not None:
-        resolve(flags.workload, split_flags(flags.train), outline=True)  # a wrong name is no reason to wait
+        resolve(flags.workload, split_flags(flags.train), outline=True)  # a wrong name is found before the checks
     place = place_of(flags)
     if place is not None and not place.is_first_process:
         return 0

@@ -73,11 +73,11 @@ def check_prices(path: Path) -> None:
         print(f"warning: {said}", file=sys.stderr)
     for price in found.prices:
         usual = prices_of(price.gpu, price.num_gpus, known_prices()).on_demand
-        asked_usd = price.usd_per_gpu_hour
-        if usual is None or asked_usd is None or asked_usd <= MUCH_MORE * usual.median_usd_per_gpu_hour:
-            continue
-        what = f"{price.gpu.name} for {asked_usd:g} USD an hour, usual are {usual.median_usd_per_gpu_hour:.2f}"
-        raise UserError(f"the prices in {path}", what, "check the unit: USD for one GPU and hour, not cents")
+        highest_usd = max(price.usd_per_gpu_hour or 0.0, price.spot_usd_per_gpu_hour or 0.0)
+        if usual is not None and highest_usd > MUCH_MORE * usual.median_usd_per_gpu_hour:
+            usual_usd = f"{usual.median_usd_per_gpu_hour:.2f}"
+            what = f"{price.gpu.name} for {highest_usd:g} USD an hour, where {usual_usd} is usual"
+            raise UserError(f"the prices in {path}", what, "check the unit: USD for one GPU and hour, not cents")
 
 
 def _check_settings(flags: ForecastFlags, settings: Settings) -> None:

@@ -72,8 +72,11 @@ def measure_need(job: Job, device: torch.device, num_ranks: int, folder: Path) -
         return None if first_update(rows) is None else peak_memory_bytes(device)
 
     try:
-        small, larger, evaluation = peak(PARTS[0]), peak(PARTS[1]), peak(PARTS[0], evaluates=True)
-        if small is None or larger is None or evaluation is None:
+        if (
+            (small := peak(PARTS[0])) is None
+            or (larger := peak(PARTS[1])) is None
+            or (evaluation := peak(PARTS[0], evaluates=True)) is None
+        ):
             return None
         need = _line_through((whole // PARTS[0], small), (whole // PARTS[1], larger), whole, evaluation)
         if _is_near(need, capacity_of_rank(device, num_ranks)) and (half := peak(HALF)) is not None:

@@ -24,10 +24,10 @@ def draw(rows: Sequence[JsonRow], folder: Path) -> list[tuple[str, Path]]:
     speeds = groups.pop(SPEED_GROUP, [])
     found: list[tuple[str, Path]] = []
     for group, members in groups.items():
-        for number_of_picture, begin in enumerate(range(0, len(members), MOST_PANELS), 1):
-            more = f" ({number_of_picture})" if len(members) > MOST_PANELS else ""
-            name = group if group not in OTHER_PICTURES and not more else f"{group}-metrics{more[2:-1]}"
-            found.append((f"{heading(group)}{more}", folder / f"{name}.png"))
+        name = f"{group}-metrics" if group in OTHER_PICTURES else group
+        for begin in range(0, len(members), MOST_PANELS):
+            page = f" {1 + begin // MOST_PANELS}" if len(members) > MOST_PANELS else ""
+            found.append((f"{heading(group)}{page}", folder / f"{name}{page.replace(' ', '-')}.png"))
             _grid(rows, members[begin : begin + MOST_PANELS], found[-1][1])
     phases = [name for name in names if is_phase(name)]
     if phases:

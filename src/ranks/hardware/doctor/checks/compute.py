@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ranks.hardware.catalogue.gpus import find
-from ranks.hardware.doctor.checks.driver import NVIDIA, cards_on_bus
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.hardware.doctor.pci_bus import NVIDIA, cards_on_bus
 from ranks.launch.gpus import gpu_build
 
 SIZE, TIMES = 8192, 10

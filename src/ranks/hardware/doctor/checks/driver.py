@@ -7,18 +7,15 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from ranks.hardware.catalogue.gpus import find, squash
 from ranks.hardware.doctor.finding import Asked, Finding, failure, note, ok, warning
+from ranks.hardware.doctor.pci_bus import NVIDIA, cards_on_bus
 from ranks.hardware.doctor.topology import ask_topology, judge_topology
 
-NVIDIA, AMD = "0x10de", "0x1002"
-DISPLAY, ACCELERATOR = "0x03", "0x12"
-"""How the PCI class of a GPU begins."""
 UNSEEN = "a process outside of this container"
 FOREIGN_BYTES = 300 * 2**20
 OWN_BYTES = 6 * 2**30
@@ -69,17 +66,6 @@ def measure(asked: Asked) -> DriverFacts:
         return DriverFacts(on_bus, error=str(error))
     finally:
         pynvml.nvmlShutdown()
-
-
-def cards_on_bus() -> dict[str, int]:
-    """Devices of the PCI bus that look like GPUs, by vendor."""
-    found: dict[str, int] = {}
-    for device in Path("/sys/bus/pci/devices").glob("*"):
-        with contextlib.suppress(OSError):
-            vendor, kind = (device / "vendor").read_text().strip(), (device / "class").read_text().strip()
-            if vendor in (NVIDIA, AMD) and kind.startswith((DISPLAY, ACCELERATOR)):
-                found[vendor] = found.get(vendor, 0) + 1
-    return found
 
 
 def _ours(doctor: int) -> set[int]:
