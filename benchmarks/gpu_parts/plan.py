@@ -22,6 +22,9 @@ VALUE_BATCHES = {
 }
 """Global batches of the nets of chess-value, on a GPU and on the CPU."""
 
+SELFPLAY_SLOTS = [2048, 4096]
+"""Games of self-play at the same time on a GPU, half of them in a batch."""
+
 
 def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, dict[str, Any]]]:
     """(name, "module:function", arguments)."""
@@ -45,7 +48,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
             sizes = {"batches": large if gpu else small_batches, "positions": 4_000_000 if gpu else 400_000}
             add(f"value {name} {precision}", "value:value_updates", precision=precision, net=name, **sizes)
     if command_line:
-        add("value cycle", "value:cycle", games=400 if gpu else 40, nodes=200 if gpu else 100)
+        add("value cycle", "value:cycle", games=2000 if gpu else 40, nodes=200 if gpu else 100)
     add("making the graphs", "updates:make_graphs")
     for batch in (32, 256, 1024) if gpu else (16, 32):
         for precision in ("fp32", "bf16"):
@@ -71,9 +74,12 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     for net, simulations in (
         {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
     ):
-        sizes = {"slots": 2048 if gpu else 8, "games": 128 if gpu else 4, "simulations": simulations}
-        add(f"selfplay {net}", "selfplay:selfplay", precision=fastest, net=net, **sizes)
+        slots, games = (SELFPLAY_SLOTS, 256) if gpu else ([8], 4)
+        for count in slots:
+            sizes = {"slots": count, "games": games, "simulations": simulations}
+            add(f"selfplay {net} {count}", "selfplay:selfplay", precision=fastest, net=net, **sizes)
         if gpu and net in ("6x64", "default"):
-            name = f"selfplay {net} without CUDA graphs"
+            name = f"selfplay without CUDA graphs, {net} {slots[0]}"
+            sizes = {"slots": slots[0], "games": games, "simulations": simulations}
             add(name, "selfplay:selfplay", precision=fastest, net=net, cuda_graph=False, **sizes)
     return parts

@@ -106,8 +106,8 @@ def test_a_slot_does_not_depend_on_the_other_slots() -> None:
         few.begin_iteration(0)
         memory = BatchMemory(CONNECT_FOUR, 2, world.device)
         group = few.search.group(0, memory.leaves)
-        for _ in range(ticks):
-            few.step(group)
+        for tick in range(ticks):
+            few.step(group, tick)
             memory.evaluation.priors_BM[:] = 1 / np.maximum(memory.leaves.num_moves_B, 1)[:, None]
             group.evaluation = memory.evaluation
         alone = few.end_iteration()

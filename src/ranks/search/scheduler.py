@@ -69,6 +69,7 @@ class GameGroup:
 
     step: Callable[..., int]
     """The kernel `simulate.step`, with the rules and the trees of its search as first arguments."""
+    trees: Trees
     first_slot: int
     end_slot: int
     leaves_per_game: int
@@ -81,6 +82,13 @@ class GameGroup:
     def slots_P(self) -> Int64Array:
         """All slots of the group."""
         return np.arange(self.first_slot, self.end_slot)
+
+    def idle(self) -> Int64Array:
+        """The slots with no simulation left to do and no leaf out for evaluation."""
+        slots = slice(self.first_slot, self.end_slot)
+        slots_P, pending_PL = self.trees.slots_G[slots], self.trees.pending_GL[slots]
+        is_wanted_P = (slots_P["simulations_left"] > 0) | (slots_P["evaluate_root"] != 0)
+        return self.first_slot + np.flatnonzero(~is_wanted_P & (pending_PL == NONE).all(axis=1))
 
     def ranges(self, threads: int, min_games: int) -> list[Int64Array]:
         """The slots of each thread's part: at least `min_games` games, unless there is only one part."""
@@ -142,7 +150,7 @@ class Scheduler:
         self.batch_size = -(-num_games // num_groups) * leaves_per_game
         bounds = [num_games * i // num_groups for i in range(num_groups + 1)]
         self._groups = [
-            GameGroup(step, first, end, leaves_per_game, empty_leaves(game, self.batch_size))
+            GameGroup(step, trees, first, end, leaves_per_game, empty_leaves(game, self.batch_size))
             for first, end in itertools.pairwise(bounds)
         ]
         self._trees, self._threads, self._min_games = trees, threads, min_games
@@ -202,10 +210,8 @@ class Scheduler:
         self._futures = ()
         self.times.waiting_s += time.perf_counter() - started
         group.needs_evaluation = bool(group.leaves.num_moves_B.any())
-        slots = slice(group.first_slot, group.end_slot)
-        no_simulations_P = self._trees.slots_G["simulations_left"][slots] == 0
-        idle_P = no_simulations_P & (self._trees.pending_GL[slots] == NONE).all(axis=1)
-        ended_P = group.first_slot + np.flatnonzero(idle_P & self.searching_G[slots])
+        idle_P = group.idle()
+        ended_P = idle_P[self.searching_G[idle_P]]
         self.searching_G[ended_P] = False
         return ended_P
 

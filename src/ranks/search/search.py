@@ -192,7 +192,7 @@ class Search:
         The caller evaluates the leaves into `group.evaluation` and steps slots with `group.simulate`.
         """
         end = min(self.num_games, first_slot + len(leaves.num_moves_B) // self.config.leaves_per_game)
-        return GameGroup(self._step, first_slot, end, self.config.leaves_per_game, leaves)
+        return GameGroup(self._step, self.trees, first_slot, end, self.config.leaves_per_game, leaves)
 
     def is_idle(self, slots: Sequence[int] | Int64Array | None = None) -> BoolArray:
         """Whether the slot of each row has no simulation left to do and no leaf out for evaluation."""

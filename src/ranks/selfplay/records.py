@@ -71,9 +71,9 @@ class Records:
         rows = {name: getattr(self, name)[entries_E if name.endswith("_E") else index_P] for name in DTYPES}
         return Records(**rows)
 
-    def sorted(self) -> Records:
-        """In the order of game ids, and in a game of plies."""
-        return self.select(np.lexsort((self.ply_P, self.game_P)))
+    def order(self) -> NDArray[np.int64]:
+        """The positions in the order of game ids, and in a game of plies."""
+        return np.lexsort((self.ply_P, self.game_P))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The fields by name."""

@@ -85,7 +85,8 @@ class SelfPlay:
         ids = world.items(slots)
         parts = self._parts(ids, 2 if on_device else 1)
         check_memory(game, len(ids), sum(rows for _, rows in parts), cfg, world)
-        self._slots = Slots(game, ids, cfg, world.seed, torch.get_num_threads() if on_device else 1)
+        threads = torch.get_num_threads() if on_device else 1
+        self._slots = Slots(game, ids, cfg, world.seed, threads, staggered=on_device)
         self._batches = [self._batch(part, rows) for part, rows in parts]
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
         self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None
@@ -160,7 +161,7 @@ class SelfPlay:
     def _play(self, net: Any, evaluator: BatchEvaluator, agreement: Agreement) -> None:
         slots = self._slots
         for group, memory in self._batches:
-            slots.step(group)
+            slots.step(group, 0)
             evaluator.launch(net, memory)
         tick, last = 0, False
         while not last:
@@ -174,7 +175,7 @@ class SelfPlay:
                 evaluator.wait(memory)
                 group.evaluation = memory.evaluation
                 try:
-                    slots.step(group)
+                    slots.step(group, tick + 1)
                 except UserError:
                     check_trees(self.game, slots.search.trees, group.slots_P)
                     check_move_indices(self.game, net, self.encoding, memory.leaves, self.world.device)

@@ -6,6 +6,10 @@ Each slot takes one step a tick, so a slot's clock is the number of its own eval
 does depends on its own history, the weights and the seed, and on nothing else: not on the other
 slots, the number of ranks, the size of batches (but for rounding) or threads.
 
+Most searches take the same number of ticks, so slots that begin together end together, and a device
+waits while all their moves are recorded. Staggered slots begin their first search of an iteration in
+PHASES different ticks: then few moves are recorded in a tick, in less time than a batch takes.
+
 Legend: G slots of this rank, P some of them, M most legal moves of a position.
 """
 
@@ -33,12 +37,17 @@ from ranks.selfplay.times import PlayTimes
 MIN_SLOTS_PER_THREAD = 64
 """A thread steps at least this many trees, because starting its work takes 0.1 ms."""
 
+PHASES = 8
+"""With more, fewer moves are recorded at a time, each at a higher cost: numpy's calls take 1 ms."""
+
 
 class Slots:
     """All slots of one rank: their trees, games and the records of unfinished games."""
 
-    def __init__(self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int) -> None:
-        """`ids`: the slots' numbers among those of all ranks."""
+    def __init__(
+        self, game: Game, ids: range, cfg: SelfPlayConfig, seed: int, threads: int, staggered: bool = False
+    ) -> None:
+        """`ids`: the slots' numbers among those of all ranks. `staggered`: see above."""
         self.game, self.ids, self.cfg, self.seed = game, ids, cfg, seed
         self.search = Search(game, search_config(cfg, seed), len(ids), groups=1)
         self.number_G: Int64Array = np.zeros(len(ids), np.int64)
@@ -48,6 +57,8 @@ class Slots:
         """Whether the running search is a full one."""
         self.opening_G: NDArray[np.bool_] = np.zeros(len(ids), np.bool_)
         """Whether the next move is a random one of the opening, without search."""
+        self.first_tick_G: Int64Array = np.zeros(len(ids), np.int64)
+        """The tick in which each slot begins its first search of this iteration."""
         self.version = 0
         self.ended: list[EndedGame] = []
         """The games that ended in this iteration."""
@@ -55,7 +66,7 @@ class Slots:
         """The moves of running games, from the iterations before."""
         self.times = PlayTimes()
         self._new: list[Records] = []
-        self._threads = threads
+        self._staggered, self._threads = staggered, threads
         self._pool = ThreadPoolExecutor(threads, "trees") if threads > 1 else None
 
     def game_ids(self, slots_P: Int64Array) -> Int64Array:
@@ -65,21 +76,23 @@ class Slots:
     # An iteration -----------------------------------------------------------------------------------------------------
 
     def begin_iteration(self, version: int) -> None:
-        """Begin new searches in all slots, with new trees: the weights have changed."""
+        """Empty all trees: the weights have changed. The searches begin in the first ticks."""
         self.version, self.ended, self._new = version, [], [self.unfinished]
         moves = self.moves_of_unfinished()
         everyone = np.arange(len(self.ids))
         for slot, game in zip(everyone.tolist(), self.game_ids(everyone).tolist(), strict=True):
             self.search.set_root(slot, game, moves[slot])
-        self._begin(everyone)
+        if self._staggered and self.cfg.search != "none":
+            ticks = self.cfg.simulations_at(version) + 1  # of a search, with the evaluation of its root
+            self.first_tick_G = np.arange(self.ids.start, self.ids.stop) % PHASES * ticks // PHASES
 
     def end_iteration(self) -> Records:
         """The moves of the games that have ended, ordered; those of running games stay."""
-        records = Records.cat(self._new).sorted()
-        is_ended_P = np.isin(records.game_P, [game.game for game in self.ended])
-        self.unfinished = records.select(np.flatnonzero(~is_ended_P))
-        self._new = []
-        return records.select(np.flatnonzero(is_ended_P))
+        records = Records.cat(self._new)
+        order_P = records.order()
+        is_ended_P = np.isin(records.game_P[order_P], [game.game for game in self.ended])
+        self.unfinished, self._new = records.select(order_P[~is_ended_P]), []
+        return records.select(order_P[is_ended_P])
 
     def moves_of_unfinished(self) -> list[list[int]]:
         """The move list of each slot's running game."""
@@ -91,21 +104,23 @@ class Slots:
 
     # A tick -----------------------------------------------------------------------------------------------------------
 
-    def step(self, group: GameGroup) -> None:
+    def step(self, group: GameGroup, tick: int) -> None:
         """One tick of a group: back up its evaluations, play where a search has ended, select the next
-        leaves."""
+        leaves. `tick`: ticks of this iteration that are complete."""
         started = time.perf_counter()
         self._simulate(group)
         stepped = time.perf_counter()
         self.times.trees_s += stepped - started
-        slots_P = group.slots_P
-        ended_P = slots_P[self.search.is_idle(slots_P)]
+        idle_P = group.idle()
+        first_tick_P = self.first_tick_G[idle_P]
+        ended_P, begins_P = idle_P[first_tick_P < tick], idle_P[first_tick_P <= tick]
         if len(ended_P):
             self._play(ended_P)
-            self._begin(ended_P)
+        if len(begins_P):
+            self._begin(begins_P)
             self.times.records_s += time.perf_counter() - stepped
             # The new searches select their first leaf in the same tick, so that a batch is full.
-            self.times.trees_s += group.simulate(ended_P)
+            self.times.trees_s += group.simulate(begins_P)
 
     def _simulate(self, group: GameGroup) -> None:
         if self._pool is None:
@@ -150,7 +165,7 @@ class Slots:
         over_P = ~np.isnan(outcome_P)
         resigned_P = ~over_P & resigns_P
         truncated_P = ~over_P & ~resigned_P & (self.ply_G[slots_P] >= self.cfg.max_plies)
-        outcome_P = np.select([resigned_P, truncated_P], [1.0, 0.0], outcome_P)
+        outcome_P = np.where(resigned_P, 1.0, np.where(truncated_P, 0.0, outcome_P))
         for row in np.flatnonzero(over_P | resigned_P | truncated_P).tolist():
             self._end_game(int(slots_P[row]), outcome_P[row], bool(truncated_P[row]), bool(resigned_P[row]))
 
