@@ -7,8 +7,8 @@ GPU it says so and measures smaller cases on the CPU.
 
 Each part runs in a separate process with a time limit. If one fails, its error is recorded and the
 next part runs. The file is written after each part, so it also holds what was measured if the
-script is killed. A second call on the same day adds its parts to the file (`--only selfplay,video`). Parts, in
-gpu_parts:
+script is killed. A call takes over the parts of the newest file of the same kind of device that it does not measure
+again (`--only selfplay,video`); each part has its commit and date. Parts, in gpu_parts:
 
 - updates.py: making the graphs; updates of graph-coloring with prepared batches (fp32, bf16,
   --exact, several batch sizes); its epochs without and its evaluation (5, on the CPU 1, from which
@@ -38,7 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -132,10 +132,14 @@ def chosen_device() -> tuple[str, str]:
     return ("cuda:0", name) if name else ("cpu", "CPU")
 
 
-def earlier_parts(path: Path) -> dict[str, Any]:
-    """What was measured on the same day on the same kind of device."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.read_text(encoding="utf-8"))["parts"]
+def earlier_parts(files: Sequence[Path], names: Container[str]) -> dict[str, Any]:
+    """The parts of the newest file that have been measured, and that there still are."""
+    for path in sorted(files)[-1:]:
+        with suppress(OSError, ValueError):
+            parts = json.loads(path.read_text(encoding="utf-8"))["parts"]
+            return {
+                name: {"date": path.stem[-10:], **part} for name, part in parts.items() if name in names and part["ok"]
+            }
     return {}
 
 
@@ -168,14 +172,15 @@ def main(argv: Sequence[str]) -> int:
     if missing:
         print(f"{' and '.join(missing)} not installed: L3 and survive, which start `ranks` itself, are left out")
     folder, slug = asked.out or RESULTS, re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    result = f"workloads_{slug}_{time.strftime('%Y-%m-%d')}"
-    results = earlier_parts(folder / f"{result}.json")
+    today = time.strftime("%Y-%m-%d")
+    every = plan(device, not missing, asked.full)
+    results = earlier_parts([*folder.glob(f"workloads_{slug}_*.json")], {name for name, _, _ in every})
     path: Path | None = None
     only = ["--only", asked.only] if asked.only and not results else []  # a file of several calls names all parts
     command = " ".join(["python", "benchmarks/gpu.py", *only, *(["--full"] if asked.full else [])])
     content = {"origin": origin_or_error(command), "device": name, "missing_packages": missing, "parts": results}
     texts = asked.only.split(",")
-    parts = [part for part in plan(device, not missing, asked.full) if any(text in part[0] for text in texts)]
+    parts = [part for part in every if any(text in part[0] for text in texts)]
 
     def left_s() -> float:
         return asked.budget - (time.monotonic() - begun)
@@ -190,10 +195,10 @@ def main(argv: Sequence[str]) -> int:
         if left_s() < LEAST_S:
             print(f"{part} and what follows: left out, the time was up")
             break
-        results[part] = {**next(found), "commit": content["origin"].get("commit")}
+        results[part] = {**next(found), "commit": content["origin"].get("commit"), "date": today}
         print(f"{'ok    ' if results[part]['ok'] else 'FAILED'} {part}: {brief(results[part])}", flush=True)
         content["seconds"] = round(time.monotonic() - begun, 1)
-        path = write_result(result, content, folder)
+        path = write_result(f"workloads_{slug}_{today}", content, folder)
     found.close()
     print(f"written: {path}" if path else f"no part has {asked.only!r} in its name")
     return 0 if all(part["ok"] for part in results.values()) else 1

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 
 def measured_parts(benchmarks: dict[str, Result]) -> Iterator[tuple[str, dict[str, Any], Result]]:
-    """The parts of `benchmarks/gpu.py`: name, what was found, and the result file."""
+    """The parts of `benchmarks/gpu.py`: name, what was found, and the result file with the part's own date."""
     for kind, result in benchmarks.items():
         if kind.startswith("workloads_"):
             for name, part in result["parts"].items():
-                yield name, part, result
+                date = part.get("date", result["origin"]["date"])
+                yield name, part, {**result, "origin": {**result["origin"], "date": date}}
 
 
 def same_bits(benchmarks: dict[str, Result]) -> Iterator[Row]:
@@ -75,7 +76,8 @@ def rate(name: str, device: str, found: Result) -> tuple[str, str]:
         speed = f"{found['plies_per_s']:,.0f} plies/s, {found['evaluations_per_s']:,.0f} evaluations/s"
         bare = f", {found['by_bare_forward']:.0%} of the bare forward pass" if "by_bare_forward" in found else ""
         figure = f"{speed}{bare}{busy}"
-        return f"self-play of chess, {name.removeprefix('selfplay ')}, {device}: {found['slots']:,} games", figure
+        net = name.removeprefix("selfplay ").removesuffix(f" {found['slots']}")
+        return f"self-play of chess, {net}, {device}: {found['slots']:,} games", figure
     if "evaluations_per_s" in found:
         what = f"evaluations of chess positions, {name.removeprefix('selfplay evaluations ')}, {device}"
         bare = f"bare forward pass {found['bare_forward_per_s']:,.0f}"

@@ -20,7 +20,7 @@ HEADLINES = (
     "a step against DDP",
     "`--exact` against fast, 2 ranks",
     "stock-trading with",
-    "self-play of chess, default",
+    "self-play of chess, 10x128",
     "forecasts of jobs",
 )
 """The figures of the README, by the beginning of their rows."""

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +68,15 @@ def test_a_part_after_them_has_its_result(found: dict[str, Any]) -> None:
     assert (found["unequal"]["ok"], found["brief"]["unequal"]) == (False, "fingerprints DIFFER")
 
 
-def test_a_second_call_adds_its_parts(tmp_path: Path) -> None:
-    earlier = {"parts": {"other": {"ok": True, "found": {}}}}
-    for day in (0, 1):  # midnight may pass
-        date = time.strftime("%Y-%m-%d", time.localtime(time.time() + day * 86_400))
-        (tmp_path / f"workloads_cpu_{date}.json").write_text(json.dumps(earlier), encoding="utf-8")
+def test_a_call_takes_over_the_parts_of_the_newest_file_that_it_does_not_measure(tmp_path: Path) -> None:
+    for date, found in ("2025-01-01", 1), ("2025-01-02", 2):
+        parts = {name: {"ok": name != "survive", "found": found} for name in ("L3 images", "survive", "of long ago")}
+        (tmp_path / f"workloads_cpu_{date}.json").write_text(json.dumps({"parts": parts}), encoding="utf-8")
     python(str(BENCHMARKS / "gpu.py"), "--only", "synchronising", "--out", str(tmp_path), CUDA_VISIBLE_DEVICES="")
-    written = [json.loads(path.read_text(encoding="utf-8"))["parts"].keys() for path in tmp_path.iterdir()]
-    assert {"other", "synchronising calls"} in written
+    written = json.loads(max(tmp_path.iterdir()).read_text(encoding="utf-8"))["parts"]
+    assert written.keys() == {"L3 images", "synchronising calls"}
+    assert written["L3 images"] == {"ok": True, "found": 2, "date": "2025-01-02"}
+    assert written["synchronising calls"]["date"] > "2026"
 
 
 def test_one_part_from_the_command_to_the_file(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from ranks.launch.gpus import each_card
 
 DRIVER_S = 5.0
 """A driver may hang."""
+BUSY_LOAD = 0.25
+"""The load of each core from which on measured times are not those of a quiet machine."""
 VARIABLES = {
     "RUNPOD_POD_ID": "RunPod",
     "VAST_CONTAINERLABEL": "Vast.ai",
@@ -54,6 +56,14 @@ def provider_of(environ: Mapping[str, str], firmware: Path) -> str:
             text = (firmware / file).read_text(encoding="utf-8", errors="replace")
             named += [name for word, name in FIRMWARE_WORDS.items() if word in text]
     return named[0] if named else ""
+
+
+def load_warning(load: float, cores: int, means: str) -> str | None:
+    """Where other programs use this machine: what that `means` for times measured now. `load`: its load average in the
+    minute before."""
+    if load < BUSY_LOAD * cores:
+        return None
+    return f"the load was {load:.1f} on {cores} cores before: with other programs {means}"
 
 
 def gpu_names() -> tuple[str, ...]:

@@ -28,8 +28,11 @@ def test_a_forecast_and_the_run_after_it(
     monkeypatch.chdir(tmp_path)
     flags = ["--ranks", "1,2", "--link", link, "--profile-seconds", "0.2", "--iterations", "30", "--price", "2"]
     recorded = ["--train=--threads 1", "--save-profile", "p.json"]
+    monkeypatch.setattr("os.getloadavg", lambda: (64.0, 0.0, 0.0))
+    monkeypatch.setattr("ranks.cli.forecasting.inputs.available_cores", lambda: 16)
     assert main(["forecast", IMAGES, *flags, "--hours", "8", *recorded]) == 0
-    text = capsys.readouterr().out
+    text, warnings = capsys.readouterr()
+    assert "the load was 64.0 on 16 cores before: with other programs the forecast is too slow" in warnings
     for part in (
         "30 iterations",
         "measured: ",
@@ -40,7 +43,9 @@ def test_a_forecast_and_the_run_after_it(
     ):
         assert part in text, part
     assert main(["forecast", IMAGES, "--profile", "p.json", *flags, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    text, warnings = capsys.readouterr()
+    assert "the load was" not in warnings, "nothing was measured"
+    found = json.loads(text)
     one, two = found["forecasts"]
     assert (one["num_ranks"], two["num_ranks"]) == (1, 2)
     assert one["replayed"]["exposed_s"] == 0

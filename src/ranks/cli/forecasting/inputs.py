@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from ranks.cli.flags.split import split_flags
 from ranks.cli.forecasting.flags import ForecastFlags
 from ranks.cli.forecasting.measure import measure_profile, probe_link, read_link
 from ranks.engine.config import seconds
+from ranks.engine.distributed.process_env import available_cores
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import Gpu, by_name, cards_of, find
 from ranks.hardware.catalogue.links import DERIVED, catalogued_link, network_link
@@ -25,6 +27,7 @@ from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
 from ranks.hardware.links.curve import Link
+from ranks.hardware.this_machine import load_warning
 from ranks.launch.gpus import find_gpus
 
 CONTEXT_BYTES, FREE_SHARE = 10**9, 0.95
@@ -122,6 +125,9 @@ def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
             raise UserError(asked, f"the profile is of {profile.workload}", f"ranks forecast {profile.workload} ...")
     else:
         settings = settings_of_train(flags)
+        busy = load_warning(os.getloadavg()[0], available_cores(), "the forecast is too slow")
+        if busy is not None:
+            print(f"warning: {busy}", file=sys.stderr)
         profile = measure_profile(settings, split_flags(flags.train), counts, _device(flags), flags.profile_seconds)
         if flags.save_profile is not None:
             profile.write(flags.save_profile)

@@ -21,13 +21,12 @@ from ranks.errors import UserError
 from ranks.hardware.scale.run_rank import read
 from ranks.hardware.scale.split import LEAST_ITERATIONS, ShortRun, TooFewIterations, short_run
 from ranks.hardware.short_runs.rows import rows_of
+from ranks.hardware.this_machine import load_warning
 from ranks.launch.gpus import find_gpus
 from ranks.progress import ProgressBar
 
 TRIES = 3
 """How often a run that was too short is made again, each time longer."""
-MOST_BUSY = 0.25
-"""The load of each core from which on there is a warning."""
 LIMIT_S = 3600.0
 """Of one run with its start."""
 
@@ -61,10 +60,7 @@ class Measurement:
     @property
     def warning(self) -> str | None:
         """Where other programs use this machine, what that means."""
-        cores = available_cores()
-        if self.load < MOST_BUSY * cores:
-            return None
-        return f"the load was {self.load:.1f} on {cores} cores before: with other programs the speeds are too low"
+        return load_warning(self.load, available_cores(), "the speeds are too low")
 
     def run(self, cases: Sequence[Case]) -> dict[str, list[ShortRun]]:
         """The runs of each case by its label, in rounds over all cases. Raises UserError where a run fails."""

@@ -137,8 +137,9 @@ def small() -> Config:
 
 
 def full() -> Config:
-    """For a GPU. It has not run on one."""
-    return Config(net=NetConfig(blocks=10, width=128))
+    """For a GPU: two batches of 1,024 positions. Give --slots 2048 for each GPU. No training with it has run to its
+    end."""
+    return Config(slots=2048, net=NetConfig(blocks=10, width=128))
 
 
 def origin() -> Config:
