@@ -36,7 +36,7 @@ from ranks.selfplay.times import PlayTimes
 
 MIN_SLOTS_PER_THREAD = 128
 """A thread steps at least this many trees, because starting its work takes 0.1 ms of the interpreter's time. (On 16
-cores beside an H200, 6x64 and 2,048 slots: 227,000 evaluations/s with 64, 312,000 with 128, 299,000 with 256.)"""
+cores and an H200, 6x64 and 2,048 slots: 227,000 evaluations/s with 64, 312,000 with 128, 299,000 with 256.)"""
 
 PHASES = 8
 """With more, fewer moves are recorded at a time, each at a higher cost: numpy's calls take 1 ms."""
