@@ -128,7 +128,8 @@ def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
         busy = load_warning(os.getloadavg()[0], available_cores(), "the forecast is too slow")
         if busy is not None:
             print(f"warning: {busy}", file=sys.stderr)
-        profile = measure_profile(settings, split_flags(flags.train), counts, _device(flags), flags.profile_seconds)
+        argv = split_flags(flags.train) + ([] if flags.iterations is None else [f"--iterations={flags.iterations}"])
+        profile = measure_profile(settings, argv, counts, _device(flags), flags.profile_seconds)
         if flags.save_profile is not None:
             profile.write(flags.save_profile)
     return profile if flags.iterations is None else replace(profile, iterations=flags.iterations)

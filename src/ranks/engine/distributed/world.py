@@ -64,6 +64,9 @@ class World:
         self.workload = workload
         self.price: float | None = None
         """What an hour of the machine costs, as --price says. sessions.jsonl has it. No result depends on it."""
+        self.first_iteration = 0
+        """Where a new run begins, if it has no long iterations: each is a function of its number, so one that is only
+        measured can begin anywhere."""
         self.joined_at = time.time()
         self._at_leave: list[Callable[[], object]] = []
 

@@ -117,6 +117,8 @@ class Run:
         Raises Stopped at a boundary, after a save, where a signal asked for it.
         """
         self.total, self.session.long_iterations = total, long
+        if not long and not self._opened.resumed:
+            self.iteration = self.world.first_iteration
         agree_on_iterations(self.world, self.iteration, total)
         self._begin_session()
         self.world.poll()

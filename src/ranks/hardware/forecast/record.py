@@ -1,11 +1,18 @@
-"""Record what one rank of several does: two short runs of the workload in a temporary folder, with `EchoComm`.
+"""Record what one rank of several does: short runs of the workload in a temporary folder, with `EchoComm`.
 
-The first run has two iterations, an evaluation and a save. The second one has no evaluation, and takes a given time, or
-so many iterations as are needed where they are long.
+The first run has two iterations, an evaluation and a save. The others have no evaluation, and take a given time
+together, or so many iterations as are needed where they are long.
+
+    the whole run   0 ........................................................ iterations
+    recorded        |first    |section 0     |section 1     |section 2     |section 3
+
+An iteration that is one update is a function of its number, so each section is a run that begins inside the whole one:
+work that begins late is seen. Games and rollouts follow from those before, so such a run is recorded from its start.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +24,7 @@ import torch
 
 from ranks.engine.distributed import precision
 from ranks.engine.distributed.process_env import ProcessEnv, default_threads
+from ranks.engine.distributed.session import PhaseTimes
 from ranks.engine.distributed.world import World
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.folder import EVENTS_FILE, RUN_FILE, RunFolder, listing
@@ -43,6 +51,8 @@ from ranks.hardware.short_runs.rows import (
 
 NO_PHASES = ("iteration", "evaluation", "save")
 LEAST, MOST_RUNS = 3, 4
+SECTIONS, SECTION_ITERATIONS = 4, 6
+"""The most sections, and the fewest iterations of one."""
 SPARE = 3
 """More iterations than `LEAST` in a run of long ones: the first one, that of the first update, and the last one."""
 
@@ -50,9 +60,15 @@ SPARE = 3
 def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, started_s: float) -> Trace:
     """The trace of rank 0 of `num_ranks`. `budget_s`: of the iterations that are recorded, at least three of them.
     `started_s`: when the command began, by `time.time`."""
+    begun_s = time.time()
     first = run_once(job, device, num_ranks, folder / "first", 2, evaluates=True)
     iteration_s = plain_s(first.rows[-1])
-    steady = record_steady(job, device, num_ranks, folder, budget_s, iteration_s)
+    sections = 0
+    if not first.has_long_iterations:
+        # each section builds the workload again, which should not take much longer than what is recorded
+        most = min(budget_s / (SECTION_ITERATIONS * iteration_s), 2 * budget_s / (first.ended_s - begun_s))
+        sections = max(1, min(SECTIONS, int(most)))
+    steady = record_steady(job, device, num_ranks, folder, budget_s, iteration_s, sections)
     evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)
     saves_s = sum(first.saves_s)
     return replace(
@@ -66,10 +82,20 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
 
 
 def record_steady(
-    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, iteration_s: float = 0.0
+    job: Job,
+    device: torch.device,
+    num_ranks: int,
+    folder: Path,
+    budget_s: float,
+    iteration_s: float = 0.0,
+    sections: int = 0,
 ) -> Trace:
-    """The trace without the times of start, evaluation and save. `iteration_s`: of an iteration, about."""
-    steady, busy_cores = _steady(job, device, num_ranks, folder / "steady", budget_s, iteration_s)
+    """The trace without the times of start, evaluation and save. `iteration_s`: of an iteration, about. `sections`: of
+    the run, in the middle of which iterations are recorded; 0: they are recorded from its start."""
+    steady, busy_cores = _in_sections(job, device, num_ranks, folder / "sections", budget_s, sections)
+    if len(steady) < LEAST:
+        first = middle_of(0, 1, job.config.iterations) if sections else 0
+        steady, busy_cores = _enough(job, device, num_ranks, folder / "steady", budget_s, iteration_s, first)
     rows = [row for row, _ in steady]
     iterations = tuple(iteration for _, iteration in steady)
     work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
@@ -107,19 +133,43 @@ def checkpoint_bytes(folder: Path) -> int:
     return max((sum(file.stat().st_size for file in path.iterdir()) for path in saved), default=0)
 
 
-def _steady(
-    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, iteration_s: float
-) -> tuple[Sequence[tuple[Row, IterationTrace]], float | None]:
-    """Iterations of a run that does what it will do, those after the first update, and the cores that it keeps busy.
-    Self-play may fill its window before that, so a longer run is made where there are too few; one without updates is
-    taken as it is."""
+Steady = tuple[Sequence[tuple[Row, IterationTrace]], float | None]
+"""Iterations of a run that does what it will do, and the cores that it keeps busy."""
+
+
+def _in_sections(
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, sections: int
+) -> Steady:
+    """Iterations from the middle of each of two or more equal sections of the run."""
+    found: list[tuple[Row, IterationTrace]] = []
+    busy_cores: list[float] = []
+    for section in range(sections if sections > 1 else 0):
+        first, limit = middle_of(section, sections, job.config.iterations), f"{budget_s / sections:.1f}s"
+        place = folder / str(section)
+        run = run_once(job, device, num_ranks, place, ENDLESS, evaluates=False, max_time=limit, first_iteration=first)
+        found += run.iterations()
+        busy_cores += [run.busy_cores] if run.busy_cores is not None else []
+    return found, statistics.fmean(busy_cores) if busy_cores else None
+
+
+def middle_of(section: int, sections: int, iterations: int) -> int:
+    """The iteration in the middle of one of the equal sections of a run."""
+    return iterations * (2 * section + 1) // (2 * sections)
+
+
+def _enough(
+    job: Job, device: torch.device, num_ranks: int, folder: Path, budget_s: float, iteration_s: float, first: int
+) -> Steady:
+    """Iterations from number `first` on, those after the first update. Self-play may fill its window before that, so a
+    longer run is made where there are too few; one without updates is taken as it is."""
     found: Sequence[tuple[Row, IterationTrace]] = ()
     busy_cores: float | None = None
     iterations = LEAST + SPARE
     for attempt in range(MOST_RUNS):
         is_long = budget_s < iterations * iteration_s
         length, limit = (iterations, None) if is_long else (ENDLESS, f"{budget_s:.1f}s")
-        run = run_once(job, device, num_ranks, folder / str(attempt), length, evaluates=False, max_time=limit)
+        place, end = folder / str(attempt), first + length
+        run = run_once(job, device, num_ranks, place, end, evaluates=False, max_time=limit, first_iteration=first)
         found, busy_cores = run.iterations(), run.busy_cores
         update = first_update([row for row, _ in found])
         if update is not None and len(found) - update >= LEAST:
@@ -145,6 +195,8 @@ class Recording:
     saves_s: Sequence[float]
     busy_cores: float | None
     """By its processes; None where it had too few iterations."""
+    has_long_iterations: bool
+    """See `Run.iterations`."""
 
     def iterations(self) -> Sequence[tuple[Row, IterationTrace]]:
         """All but the first one, which warms up, and the last one, which the end cuts off."""
@@ -164,8 +216,10 @@ def run_once(
     *,
     evaluates: bool,
     max_time: str | None = None,
+    first_iteration: int = 0,
 ) -> Recording:
-    """Run the workload as rank 0 of `num_ranks` in this process."""
+    """Run the workload as rank 0 of `num_ranks` in this process. `first_iteration`: where a run begins that has no long
+    iterations."""
     release_memory(device)
     short = job.shortened(folder, max_time, iterations, eval_every=1 if evaluates else ENDLESS)
     engine = short.engine
@@ -174,10 +228,17 @@ def run_once(
     clock = WorkClock(device)
     comm = RecordedComm(EchoComm(num_ranks), clock)
     world = World(engine, ProcessEnv("alone"), device, comm, job.workload)
-    comm.iteration = lambda: world.session.times
+    world.first_iteration, session = first_iteration, world.session
+
+    def times() -> PhaseTimes:
+        nonlocal session
+        session = world.session if world.session.attached else session
+        return world.session.times
+
+    comm.iteration = times
     world.stop.install()
     try:
-        with HostUse(lambda: world.session.times) as host_use:
+        with HostUse(times) as host_use:
             job.train(short.config, world)
     finally:
         world.leave()
@@ -194,6 +255,7 @@ def run_once(
         ended_s,
         list(saves),
         host_use.cores,
+        session.long_iterations,
     )
 
 
