@@ -10,8 +10,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ranks import sigterm
@@ -24,8 +26,9 @@ from ranks.errors import UserError
 from ranks.hardware.forecast.ledger import settings_of
 from ranks.hardware.forecast.memory_need import MemoryNeed
 from ranks.hardware.forecast.profile import Profile
+from ranks.hardware.forecast.shared_cores import EQUAL_CORES, SharedCores
 from ranks.hardware.forecast.trace import Trace
-from ranks.hardware.links import probe
+from ranks.hardware.links import cores_probe, probe
 from ranks.hardware.links.curve import AllReduceCurve, Link
 from ranks.launch.gpus import find_gpus
 from ranks.progress import ProgressBar
@@ -46,7 +49,11 @@ def measure_profile(
     traces: dict[int, Trace] = {}
     threads: dict[int, int] = {}
     name, kept = "", dict[str, Any]()
-    with ProgressBar(len(ranks), title="profile", unit="numbers of ranks", stream=sys.stderr) as bar:
+    on_cores = min(2, max(ranks), available_cores()) if device == "cpu" else 0
+    with (
+        ProgressBar(len(ranks), title="profile", unit="numbers of ranks", stream=sys.stderr) as bar,
+        ProbedCores(on_cores) as cores,
+    ):
         for num_ranks in ranks:
             threads[num_ranks] = settings.engine.resolved().threads or max(1, available_cores() // num_ranks)
             flags = [*argv, "--threads", str(threads[num_ranks])]
@@ -67,7 +74,36 @@ def measure_profile(
         available_cores(),
         find_gpus().count,
         traces,
+        cores.found,
     )
+
+
+class ProbedCores:
+    """The cores of this machine, measured at the beginning and at the end of a `with` block. `num_ranks`: 0 for none of
+    it, 1 or 2."""
+
+    def __init__(self, num_ranks: int) -> None:
+        self._num_ranks = num_ranks
+        self._files = list[Path]()
+        self.found = EQUAL_CORES
+
+    def __enter__(self) -> ProbedCores:
+        with ExitStack() as closing:
+            self._folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="ranks-cores-")))
+            self._measure()
+            self._closing = closing.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._closing:
+            if kind is None:
+                self._measure()
+                self.found = SharedCores.of(self._files) if self._files else EQUAL_CORES
+
+    def _measure(self) -> None:
+        if self._num_ranks:
+            self._files.append(self._folder / f"{len(self._files)}.json")
+            probe_ranks(cores_probe, self._num_ranks, "none", self._files[-1], "to measure the cores of this machine")
 
 
 @dataclass(frozen=True)
@@ -144,15 +180,20 @@ def probe_link(gpus: str) -> Link:
     """Two ranks of this machine. Raises UserError where they do not meet."""
     with tempfile.TemporaryDirectory(prefix="ranks-link-") as folder:
         out = Path(folder) / "link.json"
-        command = [sys.executable, "-m", "ranks", "launch", "--ranks", "2", "--gpus", gpus, str(probe.__file__)]
-        asked, do = "to measure the link of two ranks", "ranks doctor, or give --link FILE"
-        try:
-            child = run([*command, str(out)], PROBE_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise UserError(asked, f"no answer after {PROBE_LIMIT_S:.0f} s", do) from None
-        if child.returncode != 0 or not out.exists():
-            raise UserError(asked, last_line(child.stderr), do)
+        probe_ranks(probe, 2, gpus, out, "to measure the link of two ranks", ", or give --link FILE")
         return read_link(out, f"measured with two ranks on {platform.node()}")
+
+
+def probe_ranks(script: ModuleType, num_ranks: int, gpus: str, out: Path, asked: str, instead: str = "") -> None:
+    """Run a script that measures with some ranks of this machine and writes `out`. `instead`: of the measurement, for
+    the error. Raises UserError where they do not meet."""
+    ranks, do = ["--ranks", str(num_ranks), "--gpus", gpus], f"ranks doctor{instead}"
+    try:
+        child = run([sys.executable, "-m", "ranks", "launch", *ranks, str(script.__file__), str(out)], PROBE_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise UserError(asked, f"no answer after {PROBE_LIMIT_S:.0f} s", do) from None
+    if child.returncode != 0 or not out.exists():
+        raise UserError(asked, last_line(child.stderr), do)
 
 
 def read_link(path: Path, source: str | None = None) -> Link:

@@ -12,6 +12,7 @@ from ranks.hardware.forecast.job import Forecast, ForecastInterval, Speedup
 from ranks.hardware.forecast.ledger import ForecastAndFact
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental, save_interval_s
+from ranks.hardware.forecast.shared_cores import SharedCores
 from ranks.hardware.links.curve import Link
 from ranks.hardware.units import rate
 from ranks.progress import duration
@@ -66,6 +67,8 @@ def sources(
         yield f"threads  of a rank: {threads} ranks"
     if faster.reason:
         yield f"GPU      guess: {faster.reason}"
+    if not profile.is_gpu:
+        yield f"cores    {cores_in_words(profile.shared_cores)}"
     for known, counts in _grouped(cores):
         yield f"host     {_of(counts)}{host_in_words(profile, counts or list(cores), known)}"
     for link, counts in _grouped({n: link for n, link in links.items() if n > 1}):
@@ -83,6 +86,14 @@ def job_in_words(rental: Rental) -> Iterator[str]:
     billed = "" if rental.gpu_hour is None else f"; billed by {clock(rental.unit_s)}"
     if rental.around_s or billed:
         yield f"job      set-up {clock(rental.setup_s)}, transfer {clock(rental.transfer_s)}, and the run{billed}"
+
+
+def cores_in_words(shared: SharedCores) -> str:
+    """What the cores of a CPU machine do to its ranks."""
+    together = "two at once were not measured"
+    if shared.spread:
+        together = f"two at once need {shared.slower:.2f} x the time of one, and differ by {shared.spread:.0%}"
+    return f"measured: equal work takes {shared.drift:.0%} more or less from one half second to another; {together}"
 
 
 def host_in_words(profile: Profile, counts: Sequence[int], cores: int | None) -> str:

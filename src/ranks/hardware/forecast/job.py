@@ -12,12 +12,11 @@ from ranks.engine.sharding.assignment import ShardAssignment
 from ranks.hardware.forecast.host import UNCERTAINTY, host_bound_s
 from ranks.hardware.forecast.profile import Profile
 from ranks.hardware.forecast.rental import Rental
-from ranks.hardware.forecast.replay import Replayed, limiting_term, replay
+from ranks.hardware.forecast.replay import Replayed, common_and_spread, limiting_term, replay
+from ranks.hardware.forecast.shared_cores import EQUAL_CORES, Z90, SharedCores
 from ranks.hardware.forecast.trace import IterationTrace, Trace
 from ranks.hardware.links.curve import Link
 
-Z90 = 1.645
-"""Nine of ten cases lie within so many standard deviations (normal distribution)."""
 ANOTHER_DAY = 0.05
 """A guess: the same machine is faster or slower on another day by so much, in nine cases of ten."""
 MEASURED_ONCE = 0.3
@@ -105,11 +104,14 @@ def forecast_run(
 ) -> Forecast:
     """The run of `profile` on `trace.num_ranks` equal ranks that are joined by `link`. `cores`: of the host, which all
     ranks share; None: unknown, so that they limit nothing. Their work is not faster on a faster GPU."""
-    iterations = [_faster(i, faster.middle) for i in trace.iterations]
-    alone = replay(iterations, link, trace.num_ranks)
-    bound_s = host_bound_s(trace.host_cpu_s, trace.num_ranks, cores)
+    shared = profile.shared_cores
+    slower = shared.slower_with(trace.num_ranks)
+    iterations = [_faster(i, faster.middle / slower) for i in trace.iterations]
+    spread = max(shared.spread, common_and_spread([i.work_s for i in iterations])[1])
+    alone = replay(iterations, link, trace.num_ranks, spread=spread)
+    bound_s = slower * host_bound_s(trace.host_cpu_s, trace.num_ranks, cores)
     replayed = alone.at_least(bound_s)
-    of_gpus = iteration_interval(iterations, link, trace.num_ranks, alone.seconds, faster)
+    of_gpus = iteration_interval(iterations, link, trace.num_ranks, alone.seconds, faster, shared=shared)
     return whole_run(
         profile,
         trace,
@@ -168,6 +170,7 @@ def iteration_interval(
     seconds: float,
     faster: Speedup = Speedup(),
     slowness: Sequence[float] | None = None,
+    shared: SharedCores = EQUAL_CORES,
 ) -> ForecastInterval:
     """The replayed `seconds` of an iteration with what the recorded iterations, another day, the link and another GPU
     leave open, as independent errors. `slowness`: of each rank, as for `replay`."""
@@ -175,14 +178,16 @@ def iteration_interval(
     of_mean = statistics.stdev(work) / math.sqrt(len(work)) / statistics.fmean(work) if len(work) > 1 else 0.2
     deviations = statistics.pstdev(work) / statistics.fmean(work)
 
-    def relative(spread: float | None, slower: float) -> float:
+    def relative(spread: float, slower: float) -> float:
         other = replay(iterations, link.slower(slower), num_ranks, spread=spread, slowness=slowness)
         return abs(other.seconds / seconds - 1)
 
-    lower = math.hypot(Z90 * of_mean, ANOTHER_DAY, relative(None, 1 - link.uncertainty))
+    day = max(ANOTHER_DAY, shared.uncertainty)
+    own = max(shared.spread, common_and_spread(work)[1])
+    lower = math.hypot(Z90 * of_mean, day, relative(own, 1 - link.uncertainty))
     # where longer iterations are longer on one rank only, the others wait for it
-    alone = relative(min(0.5, deviations), 1.0) if num_ranks > 1 else 0.0
-    upper = math.hypot(Z90 * of_mean, ANOTHER_DAY, relative(None, 1 + link.uncertainty), alone)
+    alone = relative(min(0.5, max(deviations, own)), 1.0) if num_ranks > 1 else 0.0
+    upper = math.hypot(Z90 * of_mean, day, relative(own, 1 + link.uncertainty), alone)
     return ForecastInterval(
         seconds * (1 - min(0.9, lower)) * min(1.0, faster.middle / faster.high),
         seconds,
@@ -211,8 +216,9 @@ def _weak_efficiency(
         return None
     alone_s = profile.traces[1].work_s / faster.middle
     work_s = sum(iteration.work_s for iteration in iterations) / len(iterations)
-    whole = [_faster(iteration, work_s / alone_s) for iteration in iterations]
-    bound_s = host_bound_s(profile.traces[1].host_cpu_s, num_ranks, cores)
+    slower = profile.shared_cores.slower_with(num_ranks)
+    whole = [_faster(iteration, work_s / (slower * alone_s)) for iteration in iterations]
+    bound_s = slower * host_bound_s(profile.traces[1].host_cpu_s, num_ranks, cores)
     return max(alone_s, host_bound_s(profile.traces[1].host_cpu_s, 1, cores)) / max(
         replay(whole, link, num_ranks).seconds, bound_s
     )

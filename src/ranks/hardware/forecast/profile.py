@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ranks.engine.config import RunConfig
 from ranks.engine.config_file import read_object
 from ranks.errors import UserError
+from ranks.hardware.forecast.shared_cores import EQUAL_CORES, SharedCores
 from ranks.hardware.forecast.trace import Trace
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Profile:
     """GPUs of that machine."""
     traces: Mapping[int, Trace]
     """By the number of ranks."""
+    shared_cores: SharedCores = EQUAL_CORES
+    """What a CPU machine does to ranks that compute on its cores."""
 
     @property
     def num_shards(self) -> int:
@@ -51,6 +54,7 @@ class Profile:
         """Write the file. Raises UserError where the place cannot be written."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
         content |= {"traces": {n: trace.as_json() for n, trace in self.traces.items()}, "format": FORMAT}
+        content |= {"shared_cores": asdict(self.shared_cores)}
         try:
             path.write_text(json.dumps(content) + "\n", encoding="utf-8")
         except OSError as error:
@@ -71,11 +75,12 @@ class Profile:
             texts = [content["workload"], content["device"], content["recorded"]]
             if not all(isinstance(text, str) for text in texts) or not isinstance(content["settings"], dict):
                 raise ValueError("workload, device, recorded or settings are wrong")
-            names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads")]
+            names = [name for name in cls.__dataclass_fields__ if name not in ("traces", "threads", "shared_cores")]
             return cls(
                 **{name: content[name] for name in names},
                 threads={int(n): int(threads) for n, threads in content["threads"].items()},
                 traces={int(n): Trace.of_json(trace) for n, trace in content["traces"].items()},
+                shared_cores=SharedCores(**content["shared_cores"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             what = f"{path} is no profile of `ranks forecast --save-profile`: {error}"

@@ -80,13 +80,13 @@ def replay(
 ) -> Replayed:
     """An iteration of `num_ranks` ranks that are joined by `link`. `spread`: by which share ranks differ, in place of
     what the recorded iterations say. `slowness`: the time of each rank for its work, relative to the trace."""
-    work_s = np.array([iteration.work_s for iteration in iterations])
+    work_s = [iteration.work_s for iteration in iterations]
     if num_ranks == 1:
-        return Replayed(float(work_s.mean()), 0.0, 0.0, 0.0)
+        return Replayed(float(np.mean(work_s)), 0.0, 0.0, 0.0)
     common_s, sigma = common_and_spread(work_s)
     sigma = sigma if spread is None else spread
     chosen = np.linspace(0, len(iterations) - 1, min(len(iterations), MOST)).round().astype(np.int64)
-    level = float(work_s.mean() / common_s[chosen].mean())
+    level = float(np.mean(work_s) / common_s[chosen].mean())
     rng = np.random.Generator(np.random.Philox(seed))
     each = np.ones(num_ranks) if slowness is None else np.asarray(slowness, dtype=np.float64)
     simulation = _Simulation(link, num_ranks)
@@ -98,17 +98,18 @@ def replay(
     return simulation.result(repeats * len(chosen))
 
 
-def common_and_spread(work_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def common_and_spread(work_s: Sequence[float]) -> tuple[NDArray[np.float64], float]:
     """What iterations take on every rank, and by which share a rank differs from that (standard deviation).
 
     What is common is the median of an iteration and its neighbours, or the iteration itself where it differs from that
     by more than `OUTLIER` standard deviations.
     """
-    around = [work_s[max(0, i - NEIGHBOURS) : i + NEIGHBOURS + 1] for i in range(len(work_s))]
+    times_s = np.asarray(work_s)
+    around = [times_s[max(0, i - NEIGHBOURS) : i + NEIGHBOURS + 1] for i in range(len(times_s))]
     medians = np.array([np.median(part) for part in around])
-    deviations = work_s / np.maximum(medians, 1e-12) - 1
+    deviations = times_s / np.maximum(medians, 1e-12) - 1
     sigma = SIGMA_OF_MAD * float(np.median(np.abs(deviations)))
-    return np.where(np.abs(deviations) > OUTLIER * sigma, work_s, medians), sigma
+    return np.where(np.abs(deviations) > OUTLIER * sigma, times_s, medians), sigma
 
 
 class _Simulation:
