@@ -88,7 +88,8 @@ def main() -> int:
     parser.add_argument("--result", type=Path, default=RESULTS / f"forecast_fact_{time.strftime('%Y-%m-%d')}.json")
     asked = parser.parse_args()
     counts = [int(count) for count in asked.ranks.split(",")]
-    content: dict[str, Any] = {"origin": origin(), "workloads": {}}
+    begun = origin()
+    content: dict[str, Any] = {"origin": begun, "workloads": {}}
     if asked.result.exists():
         content = json.loads(asked.result.read_text(encoding="utf-8"))
     for workload in asked.workloads.split(","):
@@ -97,7 +98,7 @@ def main() -> int:
         flags, iterations = SETTINGS.get(workload, ("", 100))
         train = ["--threads=1", *shlex.split(asked.train if asked.train is not None else flags)]
         found = measure(workload, train, counts, asked.iterations or iterations, asked.repeats)
-        content["workloads"][workload] = found
+        content["workloads"][workload] = found | {"date": begun["date"], "commit": begun["commit"]}
         asked.result.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     from pages.hardware import forecast_table
 

@@ -189,14 +189,24 @@ def forecast_table(result: Result) -> Iterator[str]:
             factor, unit = (1000, "ms") if each["middle"] < 1 else (1, "s")
             fact_s = statistics.median(run["fact_s"] for run in runs)
             took_s = statistics.median(run["fact_run_s"] for run in runs)
-            held = f"{sum(run['is_within'] for run in runs)} of {len(runs)}"
+            iterations, whole_runs = sum(run["is_within"] for run in runs), sum(map(_held_whole, runs))
+            held = f"{iterations} and {whole_runs} of {len(runs)}"
             cells = [name, str(num_ranks), _between(each, factor, unit), f"{_three(factor * fact_s)} {unit}"]
             cells += [f"{each['middle'] / fact_s - 1:+.1%}", _between(whole, 1, "s"), f"{_three(took_s)} s", held]
             yield f"| {' | '.join(cells)} |"
     loads = [run["load"] for workload in result["workloads"].values() for run in workload["runs"]]
     yield ""
-    yield "Medians. Held: runs whose iteration took what the interval says. A new forecast comes before each run of one"
-    yield f"and of two ranks. Load before the runs: at most {max(loads):.1f}."
+    yield "Medians. Held: runs whose iteration took what the interval says, and those whose whole time did. A new"
+    yield f"forecast comes before each run of one and of two ranks. Load before the runs: at most {max(loads):.1f}."
+    commit = result["origin"].get("commit")
+    for name, workload in result["workloads"].items():
+        if (other := workload.get("commit", commit)) != commit:
+            yield f"{name} was measured on {workload['date'][:10]}, at {other[:8]}."
+
+
+def _held_whole(run: Result) -> bool:
+    """Whether the whole run took what the interval says."""
+    return run["forecast_run_s"]["low"] <= run["fact_run_s"] <= run["forecast_run_s"]["high"]
 
 
 def _median_interval(runs: Sequence[Result], name: str) -> dict[str, float]:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from ranks import Run, World
 from ranks.cli.forecasting.table import compared, fact_rows
 from ranks.engine.config import RunConfig
+from ranks.engine.liveness.beats import Collective
 from ranks.errors import UserError
 from ranks.hardware.catalogue.gpus import find
 from ranks.hardware.forecast.job import Forecast, ForecastInterval, best, forecast_run, num_saves
 from ranks.hardware.forecast.ledger import ForecastLedger, settings_of
 from ranks.hardware.forecast.other_gpu import speedup
 from ranks.hardware.forecast.profile import Profile
-from ranks.hardware.forecast.record import record
+from ranks.hardware.forecast.record import record, record_steady
 from ranks.hardware.forecast.rental import Rental, save_interval_s
-from ranks.hardware.forecast.trace import IterationTrace, Trace
+from ranks.hardware.forecast.shared_cores import SharedCores
+from ranks.hardware.forecast.trace import Call, IterationTrace, Trace
 from ranks.hardware.links.curve import AllReduceCurve, Link
 from ranks.hardware.short_runs.job import Job
+from ranks.hardware.short_runs.rows import rows_of
 from tests.toys import images
 
 CURVE = AllReduceCurve(2, (8, 1024, 2**20), (1e-4, 1e-4, 1e-3))
@@ -141,6 +147,47 @@ def test_another_gpu_widens_the_interval() -> None:
     assert "H100 SXM" in speedup(h100, b200).reason
 
 
+# The cores of a CPU machine --------------------------------------------------------------------------------------
+
+
+def measured_cores(folder: Path, alone_s: Sequence[float], together_s: Sequence[Sequence[float]]) -> SharedCores:
+    """From one file of four rounds of two pieces each."""
+    content = {"alone_s": [[s, s] for s in alone_s], "together_s": [list(piece) for piece in together_s]}
+    path = folder / "cores.json"
+    path.write_text(json.dumps(content))
+    return SharedCores.of([path])
+
+
+def test_what_two_cores_at_once_need(tmp_path: Path) -> None:
+    found = measured_cores(tmp_path, [1.0] * 4, [(1.1, 1.3)] * 8)
+    assert found.slower == pytest.approx(1.2)
+    assert found.spread == pytest.approx(0.2 / 2**0.5 / 1.2)
+    assert found.drift == pytest.approx(0)
+    assert measured_cores(tmp_path, [1.0] * 4, [(0.9, 0.9)] * 8).slower == 1, "two are not faster than one"
+
+
+def test_how_much_the_speed_changes_with_time(tmp_path: Path) -> None:
+    halves = [1.0, 1.2, 1.0, 1.2]
+    both = measured_cores(tmp_path, halves, [(1.5 * s, 1.5 * s) for s in halves for _ in range(2)])
+    assert both.spread == 0
+    assert both.drift == pytest.approx(0.1 / 1.1, rel=0.1)
+    assert measured_cores(tmp_path, halves, []).drift == pytest.approx(0.1 / 1.1, rel=0.2), "one core alone"
+
+
+def test_a_forecast_of_two_ranks_knows_what_two_cores_at_once_need() -> None:
+    cores = profile(shared_cores=SharedCores(slower=1.2, spread=0.1, drift=0.15))
+    one, two = (forecast_run(cores, trace(n, 1.0), LINK, FREE, cores=2.0).iteration_s for n in (1, 2))
+    assert one.middle == pytest.approx(1.0)
+    assert two.middle == pytest.approx(1.2, rel=0.05)
+    for found in (one, two):
+        assert found.low < (1 - 1.6 * 0.15) * found.middle
+        assert found.high > (1 + 1.6 * 0.15) * found.middle
+    waits = tuple(IterationTrace(1.0, (Call(Collective.ALL_REDUCE, 8, 1.0, 1.0),)) for _ in range(3))
+    of_equal = forecast_run(profile(), replace(trace(2, 1.0), iterations=waits), LINK, FREE)
+    of_cores = forecast_run(cores, replace(trace(2, 1.0), iterations=waits), LINK, FREE)
+    assert of_cores.replayed.skew_s > 0.03 > of_equal.replayed.skew_s, "each rank waits for the core that is slow"
+
+
 # A real workload -------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +220,38 @@ def test_the_exact_sum_is_recorded(tmp_path: Path) -> None:
     assert kinds == [["ALL_TO_ALL", "ALL_GATHER"]] * len(kinds)
 
 
+@dataclass(frozen=True)
+class LongConfig:
+    iterations: int = 1000
+
+
+def long_train(cfg: LongConfig, world: World, *, seen: list[int]) -> None:
+    """A loop of long iterations that notes their numbers."""
+    with Run.open(cfg, world, keep={}) as run:
+        for iteration in run.iterations(cfg.iterations, long=True):
+            seen.append(iteration)
+            time.sleep(0.002)
+
+
+def test_iterations_are_recorded_in_the_middle_of_sections_of_the_run(tmp_path: Path) -> None:
+    """So work that begins late is seen, as the burn-in of graph-coloring from iteration 50 on."""
+    config = images.Config(iterations=1000, global_batch=64, num_images=256)
+    job = Job("images", images.train, config, RunConfig(threads=1))
+    found = record_steady(job, torch.device("cpu"), 1, tmp_path, budget_s=2.0, iteration_s=0.01, sections=4)
+    sections = [[row["iteration"] - 1 for row in rows_of(tmp_path / "sections" / str(i))] for i in range(4)]
+    assert [numbers[0] for numbers in sections] == [125, 375, 625, 875]
+    assert all(after == before + 1 for numbers in sections for before, after in pairwise(numbers))
+    assert len(found.iterations) == sum(len(numbers) - 2 for numbers in sections), "not the first and the last one"
+
+
+def test_long_iterations_follow_from_those_before(tmp_path: Path) -> None:
+    seen: list[int] = []
+    job = Job("long", partial(long_train, seen=seen), LongConfig(), RunConfig(threads=1))
+    record(job, torch.device("cpu"), 1, tmp_path, budget_s=0.03, started_s=0.0)
+    starts = [after for before, after in pairwise([-1, *seen]) if after != before + 1]
+    assert set(starts) == {0}
+
+
 # Files -----------------------------------------------------------------------------------------------------------
 
 
@@ -183,7 +262,7 @@ def test_a_profile_survives_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 99}', '{"format": 2, "traces": 3}', '{"format": 2, "traces": {"1": {}}}']
+    "text", ["", "[]", "{}", '{"format": 99}', '{"format": 3, "traces": 3}', '{"format": 3, "traces": {"1": {}}}']
 )
 def test_a_file_that_is_no_profile(text: str, tmp_path: Path) -> None:
     path = tmp_path / "p.json"

@@ -84,7 +84,7 @@ def test_a_trend_is_no_spread_either() -> None:
 
 def test_small_differences_between_neighbours_are_differences_between_ranks() -> None:
     works = 1 + 0.05 * np.random.Generator(np.random.Philox(0)).standard_normal(2000)
-    common_s, spread = common_and_spread(works)
+    common_s, spread = common_and_spread(works.tolist())
     assert spread == pytest.approx(0.05, rel=0.25)
     assert common_s.mean() == pytest.approx(1.0, abs=0.01)
     assert common_s.std() < 0.04

@@ -80,5 +80,5 @@ def test_staggered_slots_record_few_moves_in_a_tick_and_play_the_same_games() ->
     assert spread[:31] == [slots // PHASES if tick % 2 == 0 and tick >= 16 else 0 for tick in range(31)]
     both = np.intersect1d(together.game_P, staggered.game_P)
     assert len(both) > slots
-    in_both = [records.move_P[np.isin(records.game_P, both)] for records in (together, staggered)]
-    np.testing.assert_array_equal(*in_both)
+    mine, other = (records.move_P[np.isin(records.game_P, both)] for records in (together, staggered))
+    np.testing.assert_array_equal(mine, other)
