@@ -13,8 +13,14 @@ from ranks.search.config import SearchConfig
 from ranks.search.evaluation import Evaluation, Leaves, uniform_evaluator
 from ranks.search.games.connect_four import CONNECT_FOUR
 from ranks.search.games.tictactoe import TICTACTOE
+from ranks.search.scheduler import empty_leaves
 from ranks.search.search import Search
 from tests.search import reference
+
+
+def idle(search: Search) -> list[int]:
+    """The slots with nothing to do."""
+    return search.group(0, empty_leaves(search.game, search.num_games)).idle().tolist()
 
 
 @pytest.mark.parametrize(("games", "groups", "rows"), [(5, 1, 10), (5, 2, 6), (1, 2, 2), (128, None, 128)])
@@ -170,13 +176,13 @@ def test_a_search_without_simulations_evaluates_the_root(root: Literal["puct", "
     for slot in range(3):
         search.set_root(slot, slot, [3] * slot)
     search.begin([0, 1], 0)
-    assert search.is_idle().tolist() == [False, False, True]
+    assert idle(search) == [2]
     ended = [slot for slots_P in search.steps(uniform_evaluator) for slot in slots_P.tolist()]
     assert sorted(ended) == [0, 1]
     result = search.result()
     assert result.num_moves_P.tolist() == [7, 7, 0]
     assert result.visits_PM.sum() == result.simulations_P.sum() == 0
-    assert search.is_idle().all()
+    assert idle(search) == list(range(search.num_games))
     search.begin([0])
     for _ in search.steps(uniform_evaluator):
         pass
@@ -196,7 +202,7 @@ def test_a_loop_of_the_callers_own_equals_steps() -> None:
     assert group.slots_P.tolist() == [1, 2, 3]
     by_hand.begin(group.slots_P)
     group.simulate(group.slots_P)
-    while not by_hand.is_idle(group.slots_P).all():
+    while len(group.idle()) < len(group.slots_P):
         group.evaluation = uniform_evaluator(group.leaves)
         group.simulate(group.slots_P)
     expected = by_steps.result([1, 2, 3])
@@ -217,7 +223,7 @@ def test_without_simulations_every_root_is_evaluated_also_in_the_second_group() 
         for slots_P in search.steps(uniform_evaluator):
             ended += slots_P.tolist()
     assert search.result().num_moves_P.tolist() == [7] * 4
-    assert search.is_idle().all()
+    assert idle(search) == list(range(search.num_games))
     assert ended == [0, 1, 2, 3]
 
 
@@ -229,5 +235,5 @@ def test_a_search_without_simulations_that_was_left_early_is_complete() -> None:
     for _ in search.steps(uniform_evaluator):
         break
     assert search.result().num_moves_P.tolist() == [7] * 4
-    assert search.is_idle().all()
+    assert idle(search) == list(range(search.num_games))
     assert [slot for slots_P in search.steps(uniform_evaluator) for slot in slots_P.tolist()] == [0, 1, 2, 3]

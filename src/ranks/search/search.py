@@ -194,11 +194,6 @@ class Search:
         end = min(self.num_games, first_slot + len(leaves.num_moves_B) // self.config.leaves_per_game)
         return GameGroup(self._step, self.trees, first_slot, end, self.config.leaves_per_game, leaves)
 
-    def is_idle(self, slots: Sequence[int] | Int64Array | None = None) -> BoolArray:
-        """Whether the slot of each row has no simulation left to do and no leaf out for evaluation."""
-        slots_P = self._slots(slots)
-        return ~self._is_wanted(slots_P) & (self.trees.pending_GL[slots_P] == NONE).all(axis=1)
-
     def result(self, slots: Sequence[int] | Int64Array | None = None) -> SearchResult:
         """The results of the last searches of these slots (all if None), in new arrays."""
         return read_result(self.trees, self.sizes, self.params, self._slots(slots))

@@ -32,7 +32,9 @@ def test_a_forecast_and_the_run_after_it(
     monkeypatch.setattr("ranks.cli.forecasting.inputs.available_cores", lambda: 16)
     assert main(["forecast", IMAGES, *flags, "--hours", "8", *recorded]) == 0
     text, warnings = capsys.readouterr()
-    assert "the load was 64.0 on 16 cores before: with other programs the forecast is too slow" in warnings
+    assert (
+        "the load was 64.0 on 16 cores before: with other programs the times of the forecast are too long" in warnings
+    )
     for part in (
         "30 iterations",
         "measured: ",

@@ -125,7 +125,7 @@ def profile_of(flags: ForecastFlags, counts: Sequence[int]) -> Profile:
             raise UserError(asked, f"the profile is of {profile.workload}", f"ranks forecast {profile.workload} ...")
     else:
         settings = settings_of_train(flags)
-        busy = load_warning(os.getloadavg()[0], available_cores(), "the forecast is too slow")
+        busy = load_warning(os.getloadavg()[0], available_cores(), "the times of the forecast are too long")
         if busy is not None:
             print(f"warning: {busy}", file=sys.stderr)
         argv = split_flags(flags.train) + ([] if flags.iterations is None else [f"--iterations={flags.iterations}"])

@@ -66,7 +66,7 @@ def record(job: Job, device: torch.device, num_ranks: int, folder: Path, budget_
     sections = 0
     if not first.has_long_iterations:
         # each section builds the workload again, which should not take much longer than what is recorded
-        most = min(budget_s / (SECTION_ITERATIONS * iteration_s), 2 * budget_s / (first.ended_s - begun_s))
+        most = min(budget_s / max(SECTION_ITERATIONS * iteration_s, 1e-6), 2 * budget_s / (first.ended_s - begun_s))
         sections = max(1, min(SECTIONS, int(most)))
     steady = record_steady(job, device, num_ranks, folder, budget_s, iteration_s, sections)
     evaluations_s = sum(value(row, "time/evaluation_s") for row in first.rows)

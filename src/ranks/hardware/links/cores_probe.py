@@ -23,7 +23,7 @@ ROUNDS, ALONE, TOGETHER = 4, 8, 12
 
 
 def seconds_of_piece(matrix: torch.Tensor, repeats: int) -> float:
-    """Of a matrix product and a function of each element, so many times: half of the time of a net goes into each."""
+    """Of a matrix product and a function of each element, so many times: what nets do, in small."""
     began = time.perf_counter()
     for _ in range(repeats):
         torch.tanh(matrix @ matrix)

@@ -137,8 +137,7 @@ def small() -> Config:
 
 
 def full() -> Config:
-    """For a GPU: two batches of 1,024 positions. Give --slots 2048 for each GPU. No training with it has run to its
-    end."""
+    """For a GPU: two batches of 1,024 positions. Give --slots 2048 for each GPU. All 500 iterations never ran."""
     return Config(slots=2048, net=NetConfig(blocks=10, width=128))
 
 
