@@ -24,6 +24,7 @@ FLOORS = {
     "rl": 2,
     "selfplay": 2,
     "data": 2,
+    "nets": 2,
     "onnx_export": 2,
     "watch": 2,
     "chess": 2,

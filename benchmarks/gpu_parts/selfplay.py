@@ -29,7 +29,7 @@ from ranks.selfplay.times import PlayTimes
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import PRESETS, NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from ranks.workloads.chess_spiking.net.fused import use_fused_kernels
 
 NETS = {
     "6x64": NetConfig(neuron="relu"),
@@ -54,7 +54,7 @@ class Playing:
         self.world = World.join(RunConfig(precision=precision, threads=threads), device=device, workload="selfplay")
         torch.manual_seed(1)
         self.net = build_net(NETS[net]).to(self.world.device)
-        self.fused = use_fused_kernel(self.net, self.world.device)
+        self.fused = use_fused_kernels(self.net, self.world)
         self.encoding = encoding_of(NETS[net], self.world.seed)
 
     def memory(self, batch: int) -> BatchMemory:

@@ -31,6 +31,7 @@ from ranks.chess.board import Board
 from ranks.engine.files.jsonl import read_rows
 from ranks.engine.runs.metrics_rows import peak_memory_bytes
 from ranks.engine.runs.run import Run
+from ranks.nets.channels_last import use_channels_last
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config, ValueNetConfig
 from ranks.workloads.chess_value.labels.label import Labelled
@@ -138,7 +139,9 @@ def value_updates(device: str, precision: str, net: Kind, batches: list[int], po
     with tempfile.TemporaryDirectory(prefix="ranks-benchmark-") as folder:
         place = RunConfig(precision=precision, threads=threads, runs_dir=Path(folder), name="run")
         world = World.join(place, device=device, workload="chess-value")
-        learner = Learner(build_net(cfg.net), cfg.optim, world, global_batch=cfg.global_batch)
+        net_in_training = build_net(cfg.net)
+        use_channels_last(net_in_training, world)
+        learner = Learner(net_in_training, cfg.optim, world, global_batch=cfg.global_batch)
         window = PositionWindow("positions", cfg.window, batches_for(net, world.device), world)
         training = Training(net, world, learner, window, partial(value_loss, mix=cfg.result_mix))
         by_batch: dict[int, dict[str, Any]] = {}

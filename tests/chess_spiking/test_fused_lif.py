@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from ranks.workloads.chess_spiking.building import build
 from ranks.workloads.chess_spiking.config import Config, NetConfig
-from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from ranks.workloads.chess_spiking.net.fused import use_fused_kernels
 from ranks.workloads.chess_spiking.net.lif import LIF, lif_scan
+from tests.video_behavior.example_frames import world_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def test_triton_interpreter() -> None:
 
 def test_without_cuda_a_net_keeps_the_plain_scan() -> None:
     net = build(Config(net=NetConfig(blocks=1, width=8)))
-    assert not use_fused_kernel(net, torch.device("cpu"))
+    assert not use_fused_kernels(net, world_of())
     assert {layer.scan for layer in net.modules() if isinstance(layer, LIF)} == {lif_scan}
 
 

@@ -19,7 +19,7 @@ from ranks.selfplay.times import PlayTimes
 from ranks.workloads.chess_spiking.building import build_net
 from ranks.workloads.chess_spiking.config import NetConfig
 from ranks.workloads.chess_spiking.encoding import encoding_of
-from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from ranks.workloads.chess_spiking.net.fused import use_fused_kernels
 from tests.cuda.gpu import NEEDS_GPU
 from tests.selfplay.fixtures import SmallNet, assert_equal, net_of, selfplay, single_rank
 
@@ -45,13 +45,14 @@ def filled_memory(device: torch.device, first: int) -> BatchMemory:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("neuron", ["relu", "lif"])
+@pytest.mark.parametrize("exact", [False, True])
 def test_a_graph_gives_what_its_kernels_give_and_reads_the_batch_of_now(
-    precision: Literal["fp32", "bf16"], neuron: Literal["relu", "lif"]
+    precision: Literal["fp32", "bf16"], neuron: Literal["relu", "lif"], exact: bool
 ) -> None:
-    with single_rank("cuda:0", precision=precision, exact=True) as world:
+    with single_rank("cuda:0", precision=precision, exact=exact) as world:
         cfg = NetConfig(neuron=neuron, blocks=2, width=32)
         net = build_net(cfg).to(world.device)
-        use_fused_kernel(net, world.device)
+        use_fused_kernels(net, world)
         warnings = list[str]()
         graphs = EvaluationGraphs(warnings.append)
         encoding = encoding_of(cfg, world.seed)

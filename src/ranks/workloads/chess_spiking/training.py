@@ -27,7 +27,7 @@ from ranks.workloads.chess_spiking.config import Config
 from ranks.workloads.chess_spiking.encoding import encoding_of
 from ranks.workloads.chess_spiking.matches.matches import Matches, evaluate_by_matches
 from ranks.workloads.chess_spiking.matches.plan import MatchConfig
-from ranks.workloads.chess_spiking.net.fused import use_fused_kernel
+from ranks.workloads.chess_spiking.net.fused import use_fused_kernels
 from ranks.workloads.chess_spiking.net.measures import measure
 
 
@@ -49,7 +49,7 @@ def train(cfg: Config, world: World) -> Summary:
     net, best, encoding = build(cfg), build(cfg), encoding_of(cfg.net, world.seed)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch)
     for each in (net, best):
-        use_fused_kernel(each, world.device)
+        use_fused_kernels(each, world)
     loss = loss_of(cfg, encoding)
     selfplay = SelfPlay(CHESS, encoding, cfg.slots, cfg.games_per_iteration, cfg.selfplay, world)
     window = ReplayWindow(CHESS, cfg.replay, world)

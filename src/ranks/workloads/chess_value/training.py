@@ -15,6 +15,7 @@ from ranks.engine.runs.summary import Summary
 from ranks.engine.sharding.batch import StepBatch
 from ranks.engine.update.learner import Learner
 from ranks.errors import UserError
+from ranks.nets.channels_last import use_channels_last
 from ranks.workloads.chess_value.batches import batches_for
 from ranks.workloads.chess_value.config import Config
 from ranks.workloads.chess_value.cycle_report import CycleReport, MatchTime, read_rows, strength_lines
@@ -48,6 +49,8 @@ def build(cfg: Config) -> ValueNet:
 def train(cfg: Config, world: World) -> Summary:
     """Train a net in cycles: play, label, learn, and be rated."""
     net, best = build(cfg), build(cfg)
+    for each in (net, best):
+        use_channels_last(each, world)
     learner = Learner(net, cfg.optim, world, global_batch=cfg.global_batch, updates=cfg.full_updates)
     loss = partial(value_loss, mix=cfg.result_mix)
     to_batch = batches_for(cfg.net.kind, world.device)

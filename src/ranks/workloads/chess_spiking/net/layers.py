@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from ranks.nets.group_norm import GroupNorm
 from ranks.workloads.chess_spiking.net.lif import LIF
 
 
@@ -15,16 +16,15 @@ def neurons(neuron: str, tau: float, threshold: float, reset: str, detach_reset:
     return LIF(tau, threshold, reset, detach_reset, alpha) if neuron == "lif" else nn.ReLU()
 
 
-def group_norm(groups: int, channels: int, gain: float) -> nn.GroupNorm:
-    """Group norm (Wu and He 2018) whose output has the standard deviation `gain` before training.
-
-    Unlike batch norm it looks at one position at one time step, so that a result does not depend
-    on the other positions of a batch."""
-    norm = nn.GroupNorm(min(groups, channels), channels)
+def group_norm(groups: int, channels: int, gain: float) -> GroupNorm:
+    """Group norm whose output has the standard deviation `gain` before training. It looks at one position at one
+    time step."""
+    norm = GroupNorm(min(groups, channels), channels)
     nn.init.constant_(norm.weight, gain)
     return norm
 
 
-def each_step(layer: nn.Module, x_TB: Tensor) -> Tensor:
-    """Apply a layer without memory to each time step: [T, B, ...] to [T, B, ...]."""
-    return layer(x_TB.flatten(0, 1)).unflatten(0, x_TB.shape[:2])
+def each_step(layer: nn.Module, x_TB: Tensor, **more_TB: Tensor) -> Tensor:
+    """Apply a layer without memory to each time step: [T, B, ...] to [T, B, ...]. `more_TB`: its further inputs."""
+    more = {name: each_TB.flatten(0, 1) for name, each_TB in more_TB.items()}
+    return layer(x_TB.flatten(0, 1), **more).unflatten(0, x_TB.shape[:2])

@@ -133,7 +133,7 @@ def like_steps(dense_TB: Tensor, dtype: torch.dtype) -> Tensor:
 class LIF(nn.Module):
     """A layer of leaky integrate-and-fire neurons; see the head of this file.
 
-    `scan` computes the spikes: `lif_scan`, or the fused kernel after `use_fused_kernel`."""
+    `scan` computes the spikes: `lif_scan`, or the fused kernel after `use_fused_kernels`."""
 
     def __init__(self, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float) -> None:
         super().__init__()

@@ -16,9 +16,11 @@ is win, draw and loss; the origin has one number through tanh.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
 
+from ranks.nets.channels_last import FirstConv2d
 from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
 
 
@@ -49,10 +51,9 @@ class OriginNet(nn.Module):
         def fire() -> nn.Module:
             return neurons(neuron, tau, threshold, reset, detach_reset, alpha)
 
-        inputs = (planes, *self.channels[:-1])
-        self.convs = nn.ModuleList(
-            nn.Conv2d(c_in, c_out, 3, padding=1, bias=False) for c_in, c_out in zip(inputs, self.channels, strict=True)
-        )
+        first = FirstConv2d(planes, self.channels[0], 3, padding=1, bias=False)
+        others = (nn.Conv2d(c_in, c_out, 3, padding=1, bias=False) for c_in, c_out in pairwise(self.channels))
+        self.convs = nn.ModuleList([first, *others])
         self.norms = nn.ModuleList(group_norm(groups, c, 1.0) if groups else nn.Identity() for c in self.channels)
         self.fires = nn.ModuleList(fire() for _ in self.channels)
         self.policy_linear = nn.Linear(self.channels[-1], policy_hidden, bias=False)

@@ -32,6 +32,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ranks.nets.channels_last import FirstConv2d
 from ranks.workloads.chess_spiking.net.layers import each_step, group_norm, neurons
 
 SQUARES = 64
@@ -40,7 +41,7 @@ PIECES = 12
 
 
 class Block(nn.Module):
-    """What a residual block adds to the current."""
+    """A residual block: current in, current out."""
 
     def __init__(self, width: int, groups: int, gain: float, last_gain: float, fire: list[nn.Module]) -> None:
         super().__init__()
@@ -52,7 +53,8 @@ class Block(nn.Module):
 
     def forward(self, current_TBC88: Tensor) -> Tensor:
         hidden_TBC88 = each_step(self.norm_1, each_step(self.conv_1, self.fire_1(current_TBC88)))
-        return each_step(self.norm_2, each_step(self.conv_2, self.fire_2(hidden_TBC88)))
+        change_TBC88 = each_step(self.conv_2, self.fire_2(hidden_TBC88))
+        return each_step(self.norm_2, change_TBC88, add=current_TBC88)
 
 
 class SpikingNet(nn.Module):
@@ -89,7 +91,7 @@ class SpikingNet(nn.Module):
         def fire() -> nn.Module:
             return neurons(neuron, tau, threshold, reset, detach_reset, alpha)
 
-        self.stem = nn.Conv2d(planes, width, 3, padding=1, bias=False)
+        self.stem = FirstConv2d(planes, width, 3, padding=1, bias=False)
         self.stem_norm = group_norm(groups, width, gain)
         self.tower = nn.ModuleList(Block(width, groups, gain, last_gain, [fire(), fire()]) for _ in range(blocks))
         self.stem_fire, self.tower_fire = fire(), fire()
@@ -117,13 +119,13 @@ class SpikingNet(nn.Module):
             current_TBC88 = current_BC88[None].expand(self.steps, -1, -1, -1, -1)
         stem_spikes_TBC88 = self.stem_fire(current_TBC88)
         for block in self.tower:
-            current_TBC88 = current_TBC88 + block(current_TBC88)
+            current_TBC88 = block(current_TBC88)
         spikes_TBC88 = self.tower_fire(current_TBC88)
 
         policy_TBC88 = self.policy_fire(each_step(self.policy_norm, each_step(self.policy_conv, spikes_TBC88)))
         logits_BA = self.policy_out(policy_TBC88.mean(0)).flatten(1)
 
-        counts_TBC = torch.cat([stem_spikes_TBC88, spikes_TBC88], 2).sum((3, 4)) / math.sqrt(SQUARES)
+        counts_TBC = torch.cat([stem_spikes_TBC88.sum((3, 4)), spikes_TBC88.sum((3, 4))], 2) / math.sqrt(SQUARES)
         hidden_TBH = each_step(self.pooled_linear, counts_TBC)
         if self.value_channels:
             value_TBC88 = self.value_fire(each_step(self.value_norm, each_step(self.value_conv, spikes_TBC88)))

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from ranks.nets.channels_last import FirstConv2d
+from ranks.nets.group_norm import GroupNorm
+
 GROUPS = 8
 VALUE_CHANNELS = 8
 
@@ -17,13 +20,14 @@ class ResidualBlock(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.norm1 = nn.GroupNorm(GROUPS, channels)
+        self.norm1 = GroupNorm(GROUPS, channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.norm2 = nn.GroupNorm(GROUPS, channels)
+        self.norm2 = GroupNorm(GROUPS, channels)
 
     def forward(self, maps: Tensor) -> Tensor:
         """[B, C, 8, 8] -> the same shape."""
-        return (maps + self.norm2(self.conv2(self.norm1(self.conv1(maps)).relu()))).relu()
+        hidden = self.norm1(self.conv1(maps), "relu")
+        return self.norm2(self.conv2(hidden), "relu", add=maps)
 
 
 class ResnetValue(nn.Module):
@@ -32,7 +36,7 @@ class ResnetValue(nn.Module):
     def __init__(self, planes: int, blocks: int, channels: int, hidden: int) -> None:
         super().__init__()
         self.planes, self.blocks, self.channels, self.hidden = planes, blocks, channels, hidden
-        self.stem = nn.Conv2d(planes, channels, 3, padding=1)
+        self.stem = FirstConv2d(planes, channels, 3, padding=1)
         self.tower = nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
         self.squeeze = nn.Conv2d(channels, VALUE_CHANNELS, 1)
         self.fc1 = nn.Linear(VALUE_CHANNELS * 64, hidden)

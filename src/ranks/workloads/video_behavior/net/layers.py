@@ -5,15 +5,16 @@ Legend: B clips, T frames, H height, W width, C channels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranks.nets.group_norm import GroupNorm
+
 Size: TypeAlias = tuple[int, int, int]
-Activation: TypeAlias = Literal["none", "relu", "silu"]
 CHANNELS_PER_GROUP = 8
 STEM_FRAMES = 5
 """Frames that the first convolution sees at once."""
@@ -33,27 +34,11 @@ def grey_and_motion(clips_BTHW: Tensor) -> Tensor:
     return torch.stack([grey, motion], 1)
 
 
-class ClipNorm(nn.GroupNorm):
-    """Group norm with 8 channels in a group (Wu & He 2018, arXiv 1803.08494), then an optional sum and an activation.
-
-    Its statistics are those of one clip, so a result depends on no other clip of the batch. `fused`: a kernel that does
-    all of it at once (layout.py).
-    """
-
-    fused: Callable[..., Tensor] | None = None
+class ClipNorm(GroupNorm):
+    """Group norm with 8 channels in a group."""
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels // CHANNELS_PER_GROUP if channels % CHANNELS_PER_GROUP == 0 else 1, channels)
-
-    def forward(self, input: Tensor, activation: Activation = "none", add: Tensor | None = None) -> Tensor:
-        if self.fused is not None:
-            return self.fused(input, add, self.weight, self.bias, self.num_groups, self.eps, activation)
-        x = super().forward(input)
-        if add is not None:
-            x = x + add
-        if activation == "none":
-            return x
-        return torch.relu(x) if activation == "relu" else F.silu(x)
 
 
 class VideoConv3d(nn.Conv3d):

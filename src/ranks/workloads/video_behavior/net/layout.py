@@ -1,8 +1,8 @@
 """The faster memory layout of a network's activations, measured at the start of a training.
 
 Convolutions in channels_last_3d are faster on some devices and slower on others. PyTorch's group norm copies there, so
-on CUDA a kernel of ours takes its place (fused_norm.py), where Triton is installed. The layout changes the rounding of
-a result, so with --exact or --deterministic it is always contiguous: a resume measures again, and may find another.
+on CUDA a kernel takes its place (ranks/nets/fused_norm.py), where Triton is installed. The layout changes the rounding
+of a result, so with --exact or --deterministic it is always contiguous: a resume measures again, and may find another.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from torch import Tensor
 
 from ranks.engine.distributed.precision import autocast
 from ranks.engine.distributed.world import World
-from ranks.triton_kernels import load_kernels
+from ranks.nets.channels_last import fuse_norms, fused_norm_for
 from ranks.workloads.video_behavior.config import ClipConfig
-from ranks.workloads.video_behavior.net.layers import ClipNorm, StemConv, VideoConv3d
+from ranks.workloads.video_behavior.net.layers import StemConv, VideoConv3d
 from ranks.workloads.video_behavior.net.nets import VideoNet
 
-KERNELS = "ranks.workloads.video_behavior.net.fused_norm"
 REPEATS = 3
 MAX_CLIPS = 16
 
@@ -51,15 +50,6 @@ def choose_layout(net: VideoNet, clips: ClipConfig, batch: int, world: World) ->
     return f"activations are {'channels last' if faster else 'contiguous'}: {found} forwards and backwards"
 
 
-def fused_norm_for(world: World) -> Callable[..., Tensor] | None:
-    """The kernel of group norm for activations in channels_last_3d, where it runs."""
-    if world.config.precision == "fp64":
-        return None
-    x, ones = torch.zeros(1, 8, 1, 1, 1, device=world.device), torch.ones(8, device=world.device)
-    kernels = load_kernels(KERNELS, world.device, lambda module: module.fused_norm(x, None, ones, ones, 1, 1.0, "none"))
-    return None if kernels is None else kernels.fused_norm
-
-
 def set_channels_last(
     net: VideoNet, channels_last: bool, fused: Callable[..., Tensor] | None = None, *, space_to_depth: bool = False
 ) -> None:
@@ -70,10 +60,7 @@ def set_channels_last(
             module.channels_last = channels_last
         if isinstance(module, StemConv):
             module.space_to_depth = channels_last and space_to_depth
-        if isinstance(module, ClipNorm):
-            width = module.num_channels // module.num_groups
-            is_power_of_two = width & (width - 1) == 0  # the kernel has no other groups
-            module.fused = fused if channels_last and is_power_of_two else None
+    fuse_norms(net, fused if channels_last else None)
 
 
 def _pass_s(net: VideoNet, clips_BTHW: torch.Tensor, world: World) -> float:

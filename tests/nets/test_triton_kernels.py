@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from ranks import triton_kernels
-from ranks.triton_kernels import load_kernels
+from ranks.nets import triton_kernels
+from ranks.nets.triton_kernels import load_kernels
 
 
 def test_without_cuda_or_triton_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,13 +21,13 @@ def test_a_kernel_that_does_not_compile_is_not_used(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def attempt(module: ModuleType) -> None:
-        raise RuntimeError(f"Failed to find C compiler.\nWhile compiling {module.__name__}")
+        raise RuntimeError(f"at 11:12:\n    count = {module.__name__}.to(1)\n            ^\nAttributeError('no to')")
 
     monkeypatch.setattr(triton_kernels, "find_spec", lambda name: name)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     assert load_kernels("json", torch.device("cuda"), attempt) is None
     assert capfd.readouterr().err.splitlines() == [
-        "warning: Triton cannot run here, plain torch is slower: Failed to find C compiler."
+        "warning: Triton cannot run here, plain torch is slower: AttributeError('no to')"
     ]
     kernels = load_kernels("json", torch.device("cuda"), lambda module: module.dumps({}))
     assert kernels is not None

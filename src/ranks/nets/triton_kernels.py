@@ -28,7 +28,7 @@ def load_kernels(module: str, device: torch.device, attempt: Callable[[Any], obj
         torch.cuda.synchronize(device)
     except Exception as error:  # a compiler's errors have many types
         if os.environ.get("LOCAL_RANK", "0") == "0":
-            cause = (str(error).strip() or type(error).__name__).splitlines()[0]
+            cause = (str(error).strip() or type(error).__name__).splitlines()[-1]  # a compiler's begin with its source
             print(f"warning: Triton cannot run here, plain torch is slower: {cause}", file=sys.stderr, flush=True)
         return None
     return kernels

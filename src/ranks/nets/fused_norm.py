@@ -1,14 +1,14 @@
-"""Group norm, an optional sum and an activation as two Triton kernels each way, for CUDA and channels_last_3d.
+"""Group norm, an optional sum and an activation as two Triton kernels each way, for CUDA and channels_last.
 
-Imported only where Triton and CUDA are there. The plain version is `ClipNorm` in layers.py; PyTorch's own kernel copies
-activations to the contiguous layout and back, and autocast runs it in float32.
+Imported only where Triton and CUDA are there. The plain version is `GroupNorm` in group_norm.py; PyTorch's own kernel
+copies activations to the contiguous layout and back, and autocast runs it in float32.
 
-A clip is a matrix of S positions (T x H x W) with C channels, which lie next to each other. Each clip is divided into
-K chunks of positions, by its size alone: a result does not depend on the other clips of the batch. A first kernel adds
-up each chunk, a second one adds up the chunks of its clip and writes the result. Arithmetic is in float32, and nothing
-is added in an order that may change.
+A sample is a matrix of S pixels (H x W, or T x H x W) with C channels, which lie next to each other. Each sample is
+divided into K chunks of pixels, by its size alone: a result does not depend on the other samples of the batch. A first
+kernel adds up each chunk, a second one adds up the chunks of its sample and writes the result. Arithmetic is in
+float32, and nothing is added in an order that may change.
 
-Legend: B clips, S positions, C channels, K chunks.
+Legend: B samples, S pixels, C channels, K chunks.
 """
 
 # Triton is in no install, and a kernel's arguments are pointers and numbers that its compiler types.
@@ -24,12 +24,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ranks.workloads.video_behavior.net.layers import Activation
+from ranks.nets.group_norm import Activation
 
 CHUNK = 1 << 14
 """Values of a chunk, about."""
 MAX_CHUNKS, FEW_CHUNKS = 64, 8
-"""Of a clip. Kernels are compiled for these two numbers only."""
+"""Of a sample. Kernels are compiled for these two numbers only."""
 TILE = 4096
 """Values that a program holds at once."""
 ACTIVATIONS: dict[Activation, int] = {"none": 0, "relu": 1, "silu": 2}
@@ -44,10 +44,10 @@ def of_groups(value_C, CHANNELS: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def of_chunks(sums, clip, num_chunks, C, c, CHUNKS: tl.constexpr):
-    """The two sums of a clip over its chunks, for each channel."""
+def of_chunks(sums, sample, num_chunks, C, c, CHUNKS: tl.constexpr):
+    """The two sums of a sample over its chunks, for each channel."""
     k = tl.arange(0, CHUNKS)
-    at = sums + (clip * num_chunks + k[:, None]) * 2 * C + c[None, :]
+    at = sums + (sample * num_chunks + k[:, None]) * 2 * C + c[None, :]
     inside = (k[:, None] < num_chunks) & (c[None, :] < C)
     first = tl.sum(tl.load(at, mask=inside, other=0.0), 0)
     return first, tl.sum(tl.load(at + C, mask=inside, other=0.0), 0)
@@ -67,17 +67,17 @@ def through_activation(grad, z, ACTIVATION: tl.constexpr):
 @triton.jit
 def norm_sums(x, sums, S, C, rows, CHANNELS: tl.constexpr, ROWS: tl.constexpr):
     """float32[B, K, 2, C]: sums of x and of its square."""
-    clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    sample, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
     sum_C = tl.zeros((CHANNELS,), tl.float32)
     square_C = tl.zeros((CHANNELS,), tl.float32)
     for first in range(0, rows, ROWS):
         s = chunk * rows + first + r
         inside = (s[:, None] < S) & (c[None, :] < C)
-        value = tl.load(x + clip * S * C + s[:, None] * C + c[None, :], mask=inside, other=0.0).to(tl.float32)
+        value = tl.load(x + sample * S * C + s[:, None] * C + c[None, :], mask=inside, other=0.0).to(tl.float32)
         sum_C += tl.sum(value, 0)
         square_C += tl.sum(value * value, 0)
-    into = sums + (clip * tl.num_programs(1) + chunk) * 2 * C + c
+    into = sums + (sample * tl.num_programs(1) + chunk) * 2 * C + c
     tl.store(into, sum_C, mask=c < C)
     tl.store(into + C, square_C, mask=c < C)
 
@@ -88,24 +88,24 @@ def norm_apply(
     CHANNELS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, CHUNKS: tl.constexpr,
     ACTIVATION: tl.constexpr, ADD: tl.constexpr,
 ):  # fmt: skip
-    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of a clip, float32[B, 2, C]:
+    """y = activation(weight * (x - mean) / deviation + bias [+ add]). Writes the moments of a sample, float32[B, 2, C]:
     mean and 1 / deviation of the group of a channel."""
-    clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    sample, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
-    sum_C, square_C = of_chunks(sums, clip, tl.num_programs(1), C, c, CHUNKS)
-    count = (S * WIDTH).to(tl.float32)
+    sum_C, square_C = of_chunks(sums, sample, tl.num_programs(1), C, c, CHUNKS)
+    count = S * WIDTH
     mean_C = of_groups(sum_C, CHANNELS, WIDTH) / count
     variance_C = of_groups(square_C, CHANNELS, WIDTH) / count - mean_C * mean_C
     inverse_C = 1.0 / tl.sqrt(tl.maximum(variance_C, 0.0) + eps)
     if chunk == 0:
-        tl.store(moments + clip * 2 * C + c, mean_C, mask=c < C)
-        tl.store(moments + clip * 2 * C + C + c, inverse_C, mask=c < C)
+        tl.store(moments + sample * 2 * C + c, mean_C, mask=c < C)
+        tl.store(moments + sample * 2 * C + C + c, inverse_C, mask=c < C)
     scale_C = inverse_C * tl.load(weight + c, mask=c < C, other=0.0)
     shift_C = tl.load(bias + c, mask=c < C, other=0.0) - mean_C * scale_C
     for first in range(0, rows, ROWS):
         s = chunk * rows + first + r
         inside = (s[:, None] < S) & (c[None, :] < C)
-        at = clip * S * C + s[:, None] * C + c[None, :]
+        at = sample * S * C + s[:, None] * C + c[None, :]
         z = tl.load(x + at, mask=inside, other=0.0).to(tl.float32) * scale_C[None, :] + shift_C[None, :]
         if ADD:
             z += tl.load(add + at, mask=inside, other=0.0).to(tl.float32)
@@ -123,10 +123,10 @@ def norm_grad_sums(
 ):  # fmt: skip
     """float32[B, K, 2, C]: sums of the gradient at the activation's input, and of that times x. After a sum, y tells
     which values the ReLU kept; else x does."""
-    clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    sample, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
-    mean_C = tl.load(moments + clip * 2 * C + c, mask=c < C, other=0.0)
-    scale_C = tl.load(moments + clip * 2 * C + C + c, mask=c < C, other=0.0)
+    mean_C = tl.load(moments + sample * 2 * C + c, mask=c < C, other=0.0)
+    scale_C = tl.load(moments + sample * 2 * C + C + c, mask=c < C, other=0.0)
     scale_C *= tl.load(weight + c, mask=c < C, other=0.0)
     shift_C = tl.load(bias + c, mask=c < C, other=0.0) - mean_C * scale_C
     sum_C = tl.zeros((CHANNELS,), tl.float32)
@@ -134,7 +134,7 @@ def norm_grad_sums(
     for first in range(0, rows, ROWS):
         s = chunk * rows + first + r
         inside = (s[:, None] < S) & (c[None, :] < C)
-        at = clip * S * C + s[:, None] * C + c[None, :]
+        at = sample * S * C + s[:, None] * C + c[None, :]
         value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
         z = value * scale_C[None, :] + shift_C[None, :]
         if ADD:
@@ -142,7 +142,7 @@ def norm_grad_sums(
         dz = through_activation(tl.load(grad + at, mask=inside, other=0.0).to(tl.float32), z, ACTIVATION)
         sum_C += tl.sum(dz, 0)
         product_C += tl.sum(dz * value, 0)
-    into = sums + (clip * tl.num_programs(1) + chunk) * 2 * C + c
+    into = sums + (sample * tl.num_programs(1) + chunk) * 2 * C + c
     tl.store(into, sum_C, mask=c < C)
     tl.store(into + C, product_C, mask=c < C)
 
@@ -153,18 +153,18 @@ def norm_grad_apply(
     CHANNELS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, CHUNKS: tl.constexpr,
     ACTIVATION: tl.constexpr, ADD: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of x and of what was added; those of weight and bias for each clip, float32[B, 2, C]."""
-    clip, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    """The gradients of x and of what was added; those of weight and bias for each sample, float32[B, 2, C]."""
+    sample, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
     c, r = tl.arange(0, CHANNELS), tl.arange(0, ROWS)
-    sum_C, product_C = of_chunks(sums, clip, tl.num_programs(1), C, c, CHUNKS)
-    mean_C = tl.load(moments + clip * 2 * C + c, mask=c < C, other=0.0)
-    inverse_C = tl.load(moments + clip * 2 * C + C + c, mask=c < C, other=0.0)
+    sum_C, product_C = of_chunks(sums, sample, tl.num_programs(1), C, c, CHUNKS)
+    mean_C = tl.load(moments + sample * 2 * C + c, mask=c < C, other=0.0)
+    inverse_C = tl.load(moments + sample * 2 * C + C + c, mask=c < C, other=0.0)
     weight_C = tl.load(weight + c, mask=c < C, other=0.0)
     normed_C = (product_C - mean_C * sum_C) * inverse_C  # the sum of dz times the normed x
     if chunk == 0:
-        tl.store(affine_grad + clip * 2 * C + c, normed_C, mask=c < C)
-        tl.store(affine_grad + clip * 2 * C + C + c, sum_C, mask=c < C)
-    count = (S * WIDTH).to(tl.float32)
+        tl.store(affine_grad + sample * 2 * C + c, normed_C, mask=c < C)
+        tl.store(affine_grad + sample * 2 * C + C + c, sum_C, mask=c < C)
+    count = S * WIDTH
     mean_grad_C = of_groups(sum_C * weight_C, CHANNELS, WIDTH) / count
     mean_normed_C = of_groups(normed_C * weight_C, CHANNELS, WIDTH) / count
     # dx = (weight dz - mean(weight dz) - normed x * mean(weight dz * normed x)) / deviation, as a sum of three products
@@ -175,7 +175,7 @@ def norm_grad_apply(
     for first in range(0, rows, ROWS):
         s = chunk * rows + first + r
         inside = (s[:, None] < S) & (c[None, :] < C)
-        at = clip * S * C + s[:, None] * C + c[None, :]
+        at = sample * S * C + s[:, None] * C + c[None, :]
         value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
         z = value * scale_C[None, :] + shift_C[None, :]
         if ADD:
@@ -188,9 +188,9 @@ def norm_grad_apply(
 
 
 class Division(NamedTuple):
-    """How a clip is divided. `channels` and `chunk_slots` are powers of two."""
+    """How a sample is divided. `channels` and `chunk_slots` are powers of two."""
 
-    positions: int
+    pixels: int
     rows_of_chunk: int
     chunks: int
     channels: int
@@ -198,19 +198,20 @@ class Division(NamedTuple):
     chunk_slots: int
 
     @classmethod
-    def of(cls, x_BCTHW: Tensor) -> Division:
-        positions, channels = x_BCTHW[0, 0].numel(), x_BCTHW.shape[1]
+    def of(cls, x_BCS: Tensor) -> Division:
+        pixels, channels = x_BCS[0, 0].numel(), x_BCS.shape[1]
         slots = triton.next_power_of_2(channels)
         tile = max(1, TILE // slots)
-        chunks = min(MAX_CHUNKS, max(1, positions * channels // CHUNK))
-        rows = triton.cdiv(triton.cdiv(positions, chunks), tile) * tile
-        chunks = triton.cdiv(positions, rows)
-        return cls(positions, rows, chunks, slots, tile, FEW_CHUNKS if chunks <= FEW_CHUNKS else MAX_CHUNKS)
+        chunks = min(MAX_CHUNKS, max(1, pixels * channels // CHUNK))
+        rows = triton.cdiv(triton.cdiv(pixels, chunks), tile) * tile
+        chunks = triton.cdiv(pixels, rows)
+        return cls(pixels, rows, chunks, slots, tile, FEW_CHUNKS if chunks <= FEW_CHUNKS else MAX_CHUNKS)
 
 
-def channels_last(x_BCTHW: Tensor) -> Tensor:
+def channels_last(x_BCS: Tensor) -> Tensor:
     """The tensor in the layout that the kernels read."""
-    return x_BCTHW.contiguous(memory_format=torch.channels_last_3d)
+    layout = torch.channels_last if x_BCS.ndim == 4 else torch.channels_last_3d
+    return x_BCS.contiguous(memory_format=layout)
 
 
 class FusedNorm(torch.autograd.Function):
@@ -218,61 +219,61 @@ class FusedNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x_BCTHW: Tensor, add_BCTHW: Tensor | None, weight_C: Tensor, bias_C: Tensor, groups: int, eps: float,
+        ctx: Any, x_BCS: Tensor, add_BCS: Tensor | None, weight_C: Tensor, bias_C: Tensor, groups: int, eps: float,
         activation: int,
     ) -> Tensor:  # fmt: skip
-        x_BCTHW = channels_last(x_BCTHW)
-        added_BCTHW = x_BCTHW if add_BCTHW is None else channels_last(add_BCTHW)
-        y_BCTHW = torch.empty_like(x_BCTHW)
-        size, (clips, channels) = Division.of(x_BCTHW), x_BCTHW.shape[:2]
-        sums_BK2C = x_BCTHW.new_empty((clips, size.chunks, 2, channels), dtype=torch.float32)
-        moments_B2C = x_BCTHW.new_empty((clips, 2, channels), dtype=torch.float32)
-        grid, width = (clips, size.chunks), channels // groups
+        x_BCS = channels_last(x_BCS)
+        added_BCS = x_BCS if add_BCS is None else channels_last(add_BCS)
+        y_BCS = torch.empty_like(x_BCS)
+        size, (samples, channels) = Division.of(x_BCS), x_BCS.shape[:2]
+        sums_BK2C = x_BCS.new_empty((samples, size.chunks, 2, channels), dtype=torch.float32)
+        moments_B2C = x_BCS.new_empty((samples, 2, channels), dtype=torch.float32)
+        grid, width = (samples, size.chunks), channels // groups
         cast("Any", norm_sums)[grid](
-            x_BCTHW, sums_BK2C, size.positions, channels, size.rows_of_chunk,
+            x_BCS, sums_BK2C, size.pixels, channels, size.rows_of_chunk,
             CHANNELS=size.channels, ROWS=size.rows_of_tile,
         )  # fmt: skip
         cast("Any", norm_apply)[grid](
-            x_BCTHW, added_BCTHW, y_BCTHW, sums_BK2C, moments_B2C, weight_C, bias_C,
-            size.positions, channels, size.rows_of_chunk, eps, CHANNELS=size.channels, WIDTH=width,
-            ROWS=size.rows_of_tile, CHUNKS=size.chunk_slots, ACTIVATION=activation, ADD=add_BCTHW is not None,
+            x_BCS, added_BCS, y_BCS, sums_BK2C, moments_B2C, weight_C, bias_C,
+            size.pixels, channels, size.rows_of_chunk, eps, CHANNELS=size.channels, WIDTH=width,
+            ROWS=size.rows_of_tile, CHUNKS=size.chunk_slots, ACTIVATION=activation, ADD=add_BCS is not None,
         )  # fmt: skip
-        kept = None if add_BCTHW is None else y_BCTHW
-        ctx.save_for_backward(x_BCTHW, kept, moments_B2C, weight_C, bias_C)
-        ctx.settings = width, activation, None if add_BCTHW is None else add_BCTHW.dtype
-        return y_BCTHW
+        kept = None if add_BCS is None else y_BCS
+        ctx.save_for_backward(x_BCS, kept, moments_B2C, weight_C, bias_C)
+        ctx.settings = width, activation, None if add_BCS is None else add_BCS.dtype
+        return y_BCS
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        x_BCTHW, y_BCTHW, moments_B2C, weight_C, bias_C = ctx.saved_tensors
+        x_BCS, y_BCS, moments_B2C, weight_C, bias_C = ctx.saved_tensors
         width, activation, add_dtype = ctx.settings
-        grad_BCTHW, x_grad_BCTHW = channels_last(grad_outputs[0]), torch.empty_like(x_BCTHW)
-        add_grad_BCTHW = None if add_dtype is None else torch.empty_like(x_BCTHW, dtype=add_dtype)
-        size, (clips, channels) = Division.of(x_BCTHW), x_BCTHW.shape[:2]
-        sums_BK2C = x_BCTHW.new_empty((clips, size.chunks, 2, channels), dtype=torch.float32)
+        grad_BCS, x_grad_BCS = channels_last(grad_outputs[0]), torch.empty_like(x_BCS)
+        add_grad_BCS = None if add_dtype is None else torch.empty_like(x_BCS, dtype=add_dtype)
+        size, (samples, channels) = Division.of(x_BCS), x_BCS.shape[:2]
+        sums_BK2C = x_BCS.new_empty((samples, size.chunks, 2, channels), dtype=torch.float32)
         affine_grad_B2C = torch.empty_like(moments_B2C)
-        grid, has_sum = (clips, size.chunks), add_grad_BCTHW is not None
-        y_BCTHW = y_BCTHW if has_sum else x_BCTHW
+        grid, has_sum = (samples, size.chunks), add_grad_BCS is not None
+        y_BCS = y_BCS if has_sum else x_BCS
         cast("Any", norm_grad_sums)[grid](
-            grad_BCTHW, x_BCTHW, y_BCTHW, sums_BK2C, moments_B2C, weight_C, bias_C,
-            size.positions, channels, size.rows_of_chunk,
+            grad_BCS, x_BCS, y_BCS, sums_BK2C, moments_B2C, weight_C, bias_C,
+            size.pixels, channels, size.rows_of_chunk,
             CHANNELS=size.channels, ROWS=size.rows_of_tile, ACTIVATION=activation, ADD=has_sum,
         )  # fmt: skip
         cast("Any", norm_grad_apply)[grid](
-            grad_BCTHW, x_BCTHW, y_BCTHW, x_grad_BCTHW, add_grad_BCTHW if has_sum else x_grad_BCTHW, sums_BK2C,
-            moments_B2C, affine_grad_B2C, weight_C, bias_C, size.positions, channels, size.rows_of_chunk,
+            grad_BCS, x_BCS, y_BCS, x_grad_BCS, add_grad_BCS if has_sum else x_grad_BCS, sums_BK2C,
+            moments_B2C, affine_grad_B2C, weight_C, bias_C, size.pixels, channels, size.rows_of_chunk,
             CHANNELS=size.channels, WIDTH=width, ROWS=size.rows_of_tile, CHUNKS=size.chunk_slots,
             ACTIVATION=activation, ADD=has_sum,
         )  # fmt: skip
         weight_grad_C, bias_grad_C = affine_grad_B2C.sum(0)
-        return x_grad_BCTHW, add_grad_BCTHW, weight_grad_C, bias_grad_C, None, None, None
+        return x_grad_BCS, add_grad_BCS, weight_grad_C, bias_grad_C, None, None, None
 
 
 def fused_norm(
-    x_BCTHW: Tensor, add_BCTHW: Tensor | None, weight_C: Tensor, bias_C: Tensor, groups: int, eps: float,
+    x_BCS: Tensor, add_BCS: Tensor | None, weight_C: Tensor, bias_C: Tensor, groups: int, eps: float,
     activation: Activation,
 ) -> Tensor:  # fmt: skip
-    """`ClipNorm` in two kernels. The channels of a group are a power of two; after a sum the activation is none or
+    """`GroupNorm` in two kernels. The channels of a group are a power of two; after a sum the activation is none or
     relu."""
-    arguments = x_BCTHW, add_BCTHW, weight_C, bias_C, groups, eps, ACTIVATIONS[activation]
+    arguments = x_BCS, add_BCS, weight_C, bias_C, groups, eps, ACTIVATIONS[activation]
     return FusedNorm.apply(*arguments)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,1 @@
+"""Layers that the nets of several workloads share, and their Triton kernels."""
