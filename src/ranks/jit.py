@@ -63,25 +63,29 @@ def cache_home() -> Path:
         return Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
 
 
-def kernel(signature: str | Any, allocates: bool = True) -> Callable[[F], F]:
+def kernel(signature: str | Any, allocates: bool = True, parallel: bool = False) -> Callable[[F], F]:
     """Compile a function now, for one explicit signature, to run without the GIL; cached on disk if it is our own.
 
     With allocates=False it must create no arrays, and it does not count references to its arguments: each count is an
-    atomic instruction, and tuples of arrays need many of them.
+    atomic instruction, and tuples of arrays need many of them. With parallel=True Numba's threads share the passes of
+    its `prange` loops.
     """
 
     def compile_it(function: F) -> F:
         group = group_of(Path(inspect.getfile(function)).resolve())
         if group is not None:
             announce(group)
-        return compiled(function, signature, cache_folder(group) if group is not None else None, allocates)
+        folder = cache_folder(group) if group is not None else None
+        return compiled(function, signature, folder, allocates, parallel)
 
     return compile_it
 
 
-def compiled(function: F, signature: str | Any, folder: Path | None, allocates: bool = True) -> F:
+def compiled(
+    function: F, signature: str | Any, folder: Path | None, allocates: bool = True, parallel: bool = False
+) -> F:
     """Compile a function for one signature, or load it from the cache in `folder`, when that is given and usable."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates, "parallel": parallel}
     dispatcher: Any = numba.njit(**options)(function)
     if folder is not None and usable(folder):
         dispatcher._cache = KernelCache(function, folder)  # the seam that enable_caching() uses

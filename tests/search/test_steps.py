@@ -189,8 +189,9 @@ def test_a_search_without_simulations_evaluates_the_root(root: Literal["puct", "
     assert search.result([0]).simulations_P.tolist() == [8]
 
 
-def test_a_loop_of_the_callers_own_equals_steps() -> None:
-    """A group that is stepped by hand, and slots that begin again in the same tick."""
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_loop_of_the_callers_own_equals_steps(threads: int) -> None:
+    """A group that is stepped by hand, also by more threads than there are slots."""
     searches = [Search(CONNECT_FOUR, SearchConfig(simulations=20, root="gumbel"), 4, groups=1) for _ in range(2)]
     for search in searches:
         for slot in range(4):
@@ -201,16 +202,29 @@ def test_a_loop_of_the_callers_own_equals_steps() -> None:
     group = by_hand.group(1, leaves)
     assert group.slots_P.tolist() == [1, 2, 3]
     by_hand.begin(group.slots_P)
-    group.simulate(group.slots_P)
+    group.simulate(group.slots_P, threads)
     while len(group.idle()) < len(group.slots_P):
         group.evaluation = uniform_evaluator(group.leaves)
-        group.simulate(group.slots_P)
+        group.simulate(group.slots_P, threads)
     expected = by_steps.result([1, 2, 3])
     for name, array in by_hand.result([1, 2, 3])._asdict().items():
         np.testing.assert_array_equal(array, getattr(expected, name), name)
     assert (by_hand.states() == by_hand.states([0])).all()
     by_hand.play([3], [2])
     assert by_hand.states([2]).tolist() == [by_hand.state(2).tolist()] != by_hand.states([1]).tolist()
+
+
+def test_a_bad_evaluation_of_one_of_several_threads_is_named() -> None:
+    search = Search(CONNECT_FOUR, SearchConfig(simulations=8), 8, groups=1)
+    for slot in range(8):
+        search.set_root(slot, slot)
+    search.begin()
+    group = search.group(0, empty_leaves(CONNECT_FOUR, 8))
+    group.simulate(group.slots_P, 4)
+    group.evaluation = uniform_evaluator(group.leaves)
+    group.evaluation.value_B[5] = np.nan
+    with pytest.raises(UserError, match="leaf 5 in a batch of 8"):
+        group.simulate(group.slots_P, 4)
 
 
 def test_without_simulations_every_root_is_evaluated_also_in_the_second_group() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
@@ -67,7 +67,7 @@ def empty_evaluation() -> Evaluation:
 class GameGroup:
     """The games of the slots first_slot to end_slot - 1, whose leaves make one batch."""
 
-    step: Callable[..., int]
+    step: functools.partial[int]
     """The kernel `simulate.step`, with the rules and the trees of its search as first arguments."""
     trees: Trees
     first_slot: int
@@ -95,10 +95,18 @@ class GameGroup:
         parts = max(1, min(threads, len(self.slots_P) // min_games))
         return np.array_split(self.slots_P, parts)
 
-    def simulate(self, slots_P: Int64Array) -> float:
-        """One step of some of the slots: expand and back up their evaluations, select new leaves. Returns seconds."""
+    def simulate(self, slots_P: Int64Array, threads: int = 1) -> float:
+        """One step of some of the slots: expand and back up their evaluations, select new leaves. Returns seconds.
+
+        Several `threads` share the slots; one thread at a time may call it so."""
         started = time.perf_counter()
-        invalid = self.step(slots_P, self.first_slot, *self.leaves, *self.evaluation)
+        batch = (self.first_slot, *self.leaves, *self.evaluation)
+        if threads > 1:
+            from ranks.search.parallel_step import step_in_parallel  # compiles another kernel
+
+            invalid = step_in_parallel(self.step, threads, slots_P, *batch)
+        else:
+            invalid = self.step(slots_P, *batch)
         if invalid != NONE and not self.leaves.num_moves_B[invalid]:
             do = "return the number of legal moves, or LOST, DRAWN or WON"
             raise UserError(f"the legal moves of leaf {invalid}", "legal_moves returned 0", do)
@@ -141,7 +149,7 @@ class Scheduler:
     """Runs the steps of all groups until no simulation is left."""
 
     def __init__(
-        self, step: Callable[..., int], game: Game, trees: Trees, threads: int, groups: int | None, min_games: int
+        self, step: functools.partial[int], game: Game, trees: Trees, threads: int, groups: int | None, min_games: int
     ) -> None:
         """`groups` is 1, 2, or None for the default; a thread gets at least `min_games` games."""
         num_games, leaves_per_game = trees.pending_GL.shape
