@@ -6,7 +6,7 @@ Importing this module compiles the kernel, which takes longer than that of one t
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -18,7 +18,7 @@ from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
 from ranks.search.simulate import MOVES, NUM_MOVES, PRIORS, SLOTS, STATES, VALUES, step
 from ranks.search.trees import NONE, PARAMS, SIZES, TREES, SearchParams, Sizes, Trees
 
-MOST_THREADS = numba.config.NUMBA_NUM_THREADS
+MOST_THREADS = numba.get_num_threads()
 """That Numba starts: the cores of this process."""
 
 
@@ -27,7 +27,7 @@ def step_in_parallel(serial: functools.partial[int], threads: int, slots_P: Int6
     rules and trees of a search. Returns a row whose evaluation is not valid, or NONE."""
     bounds_T = np.linspace(0, len(slots_P), threads + 1).astype(np.int64)
     numba.set_num_threads(min(threads, MOST_THREADS))
-    return parallel_step(*serial.args, slots_P, bounds_T, *batch)
+    return cast("Any", parallel_step)(*serial.args, slots_P, bounds_T, *batch)
 
 
 @kernel(
