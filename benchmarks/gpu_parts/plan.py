@@ -74,7 +74,7 @@ def plan(device: str, command_line: bool, full: bool) -> list[tuple[str, str, di
     for net, simulations in (
         {"10x128": 32, "default": 32, "6x64": 32, "origin": 0}.items() if gpu else {"6x64": 2}.items()
     ):
-        slots, games = (SELFPLAY_SLOTS, 256) if gpu else ([8], 4)
+        slots, games = (SELFPLAY_SLOTS, 512) if gpu else ([8], 4)
         for count in slots:
             sizes = {"slots": count, "games": games, "simulations": simulations}
             add(f"selfplay {net} {count}", "selfplay:selfplay", precision=fastest, net=net, **sizes)

@@ -54,7 +54,7 @@ def parallel_step(
 ) -> int:
     """`step` of the slots from each bound to the next."""
     parts = len(bounds_T) - 1
-    invalid_T = np.full(parts, NONE)
+    invalid_T = np.repeat(NONE, parts)
     for part in numba.prange(parts):
         of_part_P = slots_P[bounds_T[part] : bounds_T[part + 1]]
         invalid_T[part] = step(
