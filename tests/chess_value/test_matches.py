@@ -119,12 +119,12 @@ def test_the_last_match_has_the_games_that_all_nodes_of_the_run_pay_for(monkeypa
     rated: list[int] = []
     tested: list[int] = []
 
-    def play_all(plans: list[PairPlan], opponents: Opponents, world: Any, threads: int) -> list[PlayedPair]:
+    def play_all(plans: list[PairPlan], opponents: Opponents, pool: Any) -> list[PlayedPair]:
         tested.append(len(plans))
         return [PlayedPair(Pair(plan.opponent, 1, 1), 100, 5, 7) for plan in plans]
 
     monkeypatch.setattr(matches, "play_all", play_all)
-    monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, threads: rated.append(games) or [])
+    monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, pool: rated.append(games) or [])
     monkeypatch.setattr(ValueMatches, "_player_of", lambda self, net: None)
     monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: None)
     for whole, left, test_games in ((20.5, 0.0, 2.0), (0.0, -5.0, 2.0), (99.0, 1.0, 2.0 * PAIRS_OF_A_ROUND)):

@@ -6,6 +6,7 @@ Legend: B positions of a batch, N of the sample, C bins of the calibration.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from ranks.workloads.chess_value.net.inputs import to_device
 from ranks.workloads.chess_value.net.losses import target
 from ranks.workloads.chess_value.parts import saved_parts
 from ranks.workloads.chess_value.players.net_player import kind_of, open_net
+from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 VALIDATION = "validation"
 """The folder of kept files with the positions that only validate."""
@@ -99,11 +101,10 @@ def calibration_error(found: Mapping[str, float], bins: int) -> float:
 def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     """A rating from games with fixed opponents, with other openings than in training; and the loss and calibration on
     the positions that the run has kept for validation. Every rank calls it."""
-    threads = torch.get_num_threads()
     open_rungs = rung_players(with_stockfish=has_stockfish())
     rating: float | None = None
     rated: list[PlayedPair] = []
-    with world.session.timed("evaluation"):
+    with world.session.timed("evaluation"), closing(TaskPool(world, in_processes=cfg.net.kind == "nnue")) as pool:
         for games, seed in (
             (cfg.eval_games // 4, SEARCH_SEED),
             (cfg.eval_games - cfg.eval_games // 4, EVALUATION_SEED),
@@ -111,7 +112,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
             words = nearest_rungs(rating, open_rungs)
             players = {NET: open_net(model, NET, cfg.rating.nodes), **{word: open_rungs[word] for word in words}}
             plans = rung_plans(words, max(games, 2), seed)
-            rated = play_all(plans, Opponents(players, cfg.rating.max_plies), world, threads)
+            rated = play_all(plans, Opponents(players, cfg.rating.max_plies), pool)
             ratings = rate_nets([played.pair for played in rated], [], LADDER)
             rating = ratings.rating(NET).value if ratings is not None else rating
     metrics = {f"match/{name}": value for name, value in rating_metrics(rated, ratings).items()}

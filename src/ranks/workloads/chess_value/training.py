@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from contextlib import closing
 from functools import partial
 
-import torch
-
 from ranks.engine.distributed.world import World
 from ranks.engine.runs.run import Run
 from ranks.engine.runs.summary import Summary
@@ -34,6 +32,7 @@ from ranks.workloads.chess_value.net.building import ValueNet, build_net
 from ranks.workloads.chess_value.net.losses import ValueBatch, value_loss
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, open_quantised
 from ranks.workloads.chess_value.positions.sourced import joined
+from ranks.workloads.chess_value.tasks.pool import TaskPool
 from ranks.workloads.chess_value.window import PositionWindow
 
 FEW_UPDATES = 20
@@ -60,7 +59,7 @@ def train(cfg: Config, world: World) -> Summary:
     engines = find_game_engines(cfg, world)
     rungs = rung_players(with_stockfish=engines.rates)
     matches = ValueMatches(net, best, rungs, cfg.rating, world, cost_of_node(cfg.net))
-    threads, match_time = torch.get_num_threads(), MatchTime(cfg.rating.share)
+    match_time = MatchTime(cfg.rating.share)
 
     def learn(batches: Iterable[StepBatch[ValueBatch]], report: CycleReport, run: Run) -> None:
         for batch in batches:
@@ -70,7 +69,8 @@ def train(cfg: Config, world: World) -> Summary:
 
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
-        closing(labeller_of(cfg, world, threads)) as labeller,
+        closing(TaskPool(world, in_processes=cfg.net.kind == "nnue")) as pool,
+        closing(labeller_of(cfg, pool)) as labeller,
         Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity, *files.hashes())) as run,
     ):
         if cfg.needs_stockfish and not engines.rates:
@@ -84,7 +84,7 @@ def train(cfg: Config, world: World) -> Summary:
             report = CycleReport(cycle, time.perf_counter())
             player = present_player(cfg, net, learner.updates)
             with world.session.timed("games"):
-                played = play_cycle(game_plan(cfg, player, cycle, world.seed), world, threads)
+                played = play_cycle(game_plan(cfg, player, cycle, world.seed), pool)
             own = positions_of(played, world.seed, cycle, cfg.validation_share, quiet=used.quiet, mirror=used.mirror)
             found = evenly(joined([own, files.take(cfg.max_positions - own.num_positions)]), cfg.max_positions)
             teacher = present_player(cfg, net, learner.updates, labels=True)
@@ -107,7 +107,7 @@ def train(cfg: Config, world: World) -> Summary:
             run.log(results_of(played.games), prefix="rollout")
             scores = validate(net, held_out, cfg.result_mix, world)
             with report.matching():
-                match = matches.play(cycle, nodes, threads, last=last)
+                match = matches.play(cycle, nodes, pool, last=last)
             report.ended(len(played.games), scores, match)
             run.log(scores, prefix="val")
             run.log(match, prefix="match")
@@ -140,11 +140,11 @@ def present_player(cfg: Config, net: ValueNet, updates: int, *, labels: bool = F
     return open_net(net, "net", nodes, depth)
 
 
-def labeller_of(cfg: Config, world: World, threads: int) -> Labeller:
+def labeller_of(cfg: Config, pool: TaskPool) -> Labeller:
     """What gives positions their labels. Raises UserError where the engine is missing."""
     if cfg.labels == "outcome":
         return OutcomeLabels()
-    return SearchLabels(world, threads) if cfg.labels == "search" else EngineLabels(cfg.label, world)
+    return SearchLabels(pool) if cfg.labels == "search" else EngineLabels(cfg.label, pool.world)
 
 
 def identity_of(*parts: str | None) -> str | None:

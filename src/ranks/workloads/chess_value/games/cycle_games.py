@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from ranks.chess.players.player import Forfeit, Limits, Player
-from ranks.engine.distributed.world import World
 from ranks.engine.sharding import rng
 from ranks.errors import UserError
 from ranks.workloads.chess_value.config import PlayConfig
 from ranks.workloads.chess_value.games.game import FinishedGame, GameSide, OpeningNoise, play_game
-from ranks.workloads.chess_value.games.spread import spread
+from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 ATTEMPTS = 2
 """Of a game whose engine died or hung; then the run ends."""
@@ -66,11 +66,11 @@ class GamePlan:
         return OpeningNoise(plies, self.cfg.random_share, random_D[1:].reshape(-1, 2))
 
 
-def play_cycle(plan: GamePlan, world: World, threads: int) -> CycleGames:
+def play_cycle(plan: GamePlan, pool: TaskPool) -> CycleGames:
     """Play the games of a cycle, spread over the ranks. Every rank calls it and gets all games.
 
     Raises Stopped if a stop was requested; UserError where an engine fails twice in the same game."""
-    played = spread("games", plan.games, lambda: GameWorker(plan), world, threads)
+    played = pool.map("games", plan.games, partial(GameWorker, plan))
     return CycleGames(played, plan.own, sum(game.nodes for game in played))
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ranks.chess.board import Board
 from ranks.chess.players.player import Limits, Player
-from ranks.workloads.chess_value.games.spread import Interrupted
 from ranks.workloads.chess_value.labels.label import NO_RESULT
+from ranks.workloads.chess_value.tasks.worker import Interrupted
 
 RESULTS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
 DECIDED_CP, DECIDED_PLIES = 2500, 4

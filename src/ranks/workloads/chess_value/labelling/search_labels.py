@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ranks.chess.board import Board
 from ranks.chess.fen import format_fen
 from ranks.chess.players.player import Limits, Player
-from ranks.engine.distributed.world import World
-from ranks.workloads.chess_value.games.spread import Interrupted, spread
 from ranks.workloads.chess_value.labelling.labeller import LabelledPart, cut, labelled, unscored
 from ranks.workloads.chess_value.labels.units import clipped_cp
 from ranks.workloads.chess_value.players.net_player import OpenPlayer
 from ranks.workloads.chess_value.positions.sourced import SourcedPositions
+from ranks.workloads.chess_value.tasks.pool import TaskPool
+from ranks.workloads.chess_value.tasks.worker import Interrupted
 
 
 class SearchLabels:
@@ -27,8 +27,8 @@ class SearchLabels:
 
     identity = None
 
-    def __init__(self, world: World, threads: int) -> None:
-        self._world, self._threads = world, threads
+    def __init__(self, pool: TaskPool) -> None:
+        self._pool = pool
 
     def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`."""
@@ -36,7 +36,7 @@ class SearchLabels:
             wanted = part.take(unscored(part))
             make_worker = SearchWorkers(wanted.boards_N13, open_player)
             began_s = time.perf_counter()
-            scores = spread("labels of a part", wanted.num_positions, make_worker, self._world, self._threads)
+            scores = self._pool.map("labels of a part", wanted.num_positions, make_worker)
             scored = labelled(part, np.array(scores, np.int16))
             yield scored._replace(computed=wanted.num_positions, seconds=time.perf_counter() - began_s)
 

@@ -53,7 +53,7 @@ class PoolProcess:
         self._settings, self._report = settings, report
         ours, theirs = socket.socketpair()
         with theirs:
-            argv = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            argv = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
             self._process = subprocess.Popen(
                 dying_with_this_process(argv),
                 pass_fds=(theirs.fileno(),),

@@ -19,6 +19,7 @@ from ranks.workloads.chess_value.matches.budget import NodeBudget
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PlayedPair, openings, play_all
 from ranks.workloads.chess_value.matches.rungs import AT_ONCE, nearest_rungs
 from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net
+from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 PAIRS_OF_A_ROUND = 10
 """The sequential test looks at the score after each pair; so many are played at a time, on all ranks together."""
@@ -45,7 +46,7 @@ class ValueMatches:
         matches = ValueMatches(net, best, rungs, cfg.rating, world)
         with Run.open(cfg, world, keep=dict(learner=learner, ..., matches=matches)) as run:
             ...
-            run.log(matches.play(cycle, nodes, threads), prefix="match")
+            run.log(matches.play(cycle, nodes, pool), prefix="match")
             run.save(score=matches.checkpoint_score)
 
     The newest weights become the best where the test accepts them; the first ones do without a test, and the last ones
@@ -75,7 +76,7 @@ class ValueMatches:
         self._kept = KeptFiles(world, BEST)
         self._pairs_of_best: list[Pair] = []
 
-    def play(self, cycle: int, worked_nodes: int, threads: int, *, last: bool = False) -> dict[str, float]:
+    def play(self, cycle: int, worked_nodes: int, pool: TaskPool, *, last: bool = False) -> dict[str, float]:
         """The match of a cycle in which games and labels searched `worked_nodes`. Returns metrics; none where the
         nodes that are left do not pay for a match.
 
@@ -92,7 +93,7 @@ class ValueMatches:
             return {}
         self.world.session.drain()
         with self.world.session.timed("evaluation"):
-            return self._play(cycle, threads, last)
+            return self._play(cycle, pool, last)
 
     @property
     def _usual_nodes(self) -> int:
@@ -104,11 +105,11 @@ class ValueMatches:
     def _nodes_of_rung_game(self) -> int:
         return MOVES_OF_A_GAME * (self._cost * self.cfg.nodes + RUNG_NODES)
 
-    def _play(self, cycle: int, threads: int, last: bool) -> dict[str, float]:
+    def _play(self, cycle: int, pool: TaskPool, last: bool) -> dict[str, float]:
         cfg = self.cfg
-        rated = self._rate(self._paid_rung_games() if last else cfg.rung_games, threads)
+        rated = self._rate(self._paid_rung_games() if last else cfg.rung_games, pool)
         sprt = Sprt(-cfg.elo1, cfg.elo0) if last else Sprt(cfg.elo0, cfg.elo1)
-        tested = self._test(sprt, cycle, threads) if self._kept.files else None
+        tested = self._test(sprt, cycle, pool) if self._kept.files else None
         pairs = [played.pair for played in rated]
         against_best = [played.pair for played in tested.played] if tested is not None else []
         ratings = rate_nets([*pairs, *against_best], self._pairs_of_best, LADDER)
@@ -132,19 +133,19 @@ class ValueMatches:
         whole = self.budget.whole / self._nodes_of_rung_game
         return int(min(self.cfg.rung_games, max(2 * AT_ONCE, whole)))
 
-    def _rate(self, games: int, threads: int) -> list[PlayedPair]:
+    def _rate(self, games: int, pool: TaskPool) -> list[PlayedPair]:
         """Pairs with the fixed players that are nearest in strength, each with the same openings."""
         words = nearest_rungs(self.rating, self._rungs)
         players = {NET: self._player_of(self.net), **{word: self._rungs[word] for word in words}}
         plans = rung_plans(words, games, RUNG_SEED)
-        played = play_all(plans, Opponents(players, self.cfg.max_plies), self.world, threads)
+        played = play_all(plans, Opponents(players, self.cfg.max_plies), pool)
         self.budget.spent += sum(self._cost * each.nodes + each.other_nodes for each in played)
         return played
 
     def _player_of(self, net: nn.Module) -> OpenPlayer:
         return open_net(net, NET, self.cfg.nodes)
 
-    def _test(self, sprt: Sprt, cycle: int, threads: int) -> SprtResult:
+    def _test(self, sprt: Sprt, cycle: int, pool: TaskPool) -> SprtResult:
         """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left; where
         none are left at its begin, one pair."""
         opponents = Opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)}, self.cfg.max_plies)
@@ -155,7 +156,7 @@ class ValueMatches:
             paid = self.budget.left > 0
             if taken and not paid:
                 break
-            played = play_all(plans[first:][: PAIRS_OF_A_ROUND if paid else 1], opponents, self.world, threads)
+            played = play_all(plans[first:][: PAIRS_OF_A_ROUND if paid else 1], opponents, pool)
             self.budget.spent += self._cost * sum(each.nodes + each.other_nodes for each in played)
             for each in played:
                 taken.append(each)

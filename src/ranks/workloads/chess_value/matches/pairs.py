@@ -16,9 +16,9 @@ from ranks.chess.match.game import Side as MatchSide
 from ranks.chess.match.net_rating import NET, Pair
 from ranks.chess.match.openings import Opening, seeded_openings
 from ranks.chess.players.player import Limits, Player
-from ranks.engine.distributed.world import World
 from ranks.errors import UserError
-from ranks.workloads.chess_value.games.spread import Interrupted, spread
+from ranks.workloads.chess_value.tasks.pool import TaskPool
+from ranks.workloads.chess_value.tasks.worker import Interrupted
 
 
 class PairPlan(NamedTuple):
@@ -48,9 +48,9 @@ class Opponents:
     max_plies: int
 
 
-def play_all(plans: Sequence[PairPlan], opponents: Opponents, world: World, threads: int) -> list[PlayedPair]:
+def play_all(plans: Sequence[PairPlan], opponents: Opponents, pool: TaskPool) -> list[PlayedPair]:
     """The pairs in their order, on every rank. Every rank calls it. Raises Stopped if a stop was requested."""
-    return spread("matches", len(plans), lambda: PairWorker(plans, opponents), world, threads)
+    return pool.map("matches", len(plans), functools.partial(PairWorker, plans, opponents))
 
 
 class PairWorker:

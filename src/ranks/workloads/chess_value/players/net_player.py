@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import safetensors.torch
@@ -84,4 +85,4 @@ def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None =
 
 def open_quantised(weights: NnueWeights | None, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
     """How a thread opens the engine with a net, or with its tables where `weights` is None, with fixed limits."""
-    return lambda: open_engine(name, weights, nodes, depth)
+    return partial(open_engine, name, weights, nodes, depth)

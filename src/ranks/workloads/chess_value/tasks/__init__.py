@@ -1,0 +1,1 @@
+"""Independent tasks, such as games, on all ranks and all cores."""

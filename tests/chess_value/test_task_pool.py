@@ -1,0 +1,166 @@
+"""Tasks that the ranks share: each result once and in order, from threads and from processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from ranks import RunConfig, World
+from ranks.engine.distributed.comm import Comm
+from ranks.engine.distributed.process_env import ProcessEnv
+from ranks.errors import Stopped, UserError
+from ranks.hardware.forecast.echo_comm import EchoComm
+from ranks.workloads.chess_value.tasks.pool import TaskPool
+
+ROOT = Path(__file__).parents[2]
+
+
+class Squares:
+    """A worker."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        return task * task
+
+    def close(self) -> None:
+        pass
+
+
+class Pids(Squares):
+    """Its results: the process that did the task."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        time.sleep(0.02)
+        return os.getpid()
+
+
+class Unlucky(Squares):
+    """Fails in task 3."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        if task == 3:
+            raise UserError("game 3", "no king", "add one")
+        return task
+
+
+class Broken(Squares):
+    """Has a mistake."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        return 1 // (task - task)
+
+
+class Dying(Squares):
+    """Its process is killed."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+
+class Endless(Squares):
+    """Never ends by itself."""
+
+    def run(self, task: int, stopping: Callable[[], bool]) -> int:
+        Path(os.environ["RANKS_TEST_PID"]).write_text(str(os.getpid()))
+        time.sleep(3600)
+        return task
+
+
+@contextmanager
+def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None, *, processes: bool) -> Iterator[TaskPool]:
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'src'}")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    comm = comm or Comm(0, 1, staged=False)
+    world = World(RunConfig(), ProcessEnv("alone"), torch.device("cpu"), comm, "test")
+    world.stop.install()
+    try:
+        with closing(TaskPool(world, in_processes=processes)) as found:
+            yield found
+    finally:
+        world.leave()
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_each_result_once_and_in_order(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool(monkeypatch, processes=processes) as mine:
+        for count in (0, 7, 33):
+            assert mine.map("squares", count, Squares) == [task * task for task in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 7, 33])
+def test_a_forecast_of_several_ranks_has_a_result_of_each_task(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other ranks do not exist, and give what the first one gives."""
+    for ranks in (2, 3):
+        with pool(monkeypatch, EchoComm(ranks), processes=False) as mine:
+            assert len(mine.map("squares", count, Squares)) == count
+
+
+def test_processes_do_the_tasks_stay_for_the_next_ones_and_end_with_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool(monkeypatch, processes=True) as mine:
+        pids = {pid for _ in range(2) for pid in mine.map("pids", 20, Pids)}
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_errors_reach_the_rank_and_the_next_tasks_are_done(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool(monkeypatch, processes=processes) as mine:
+        with pytest.raises(UserError, match="no king"):
+            mine.map("games", 8, Unlucky)
+        with pytest.raises((RuntimeError, ZeroDivisionError), match=r"division|modulo"):
+            mine.map("games", 8, Broken)
+        assert mine.map("squares", 3, Squares) == [0, 1, 4]
+
+
+def test_a_process_that_was_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool(monkeypatch, processes=True) as mine:
+        with pytest.raises(RuntimeError, match="exit code -9"):
+            mine.map("games", 2, Dying)
+        assert mine.map("squares", 2, Squares) == [0, 1], "by other processes"
+
+
+def test_a_stop_ends_a_task_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RANKS_TEST_PID", str(tmp_path / "pid"))
+
+    def stopped() -> None:
+        if (tmp_path / "pid").exists():
+            raise Stopped(signal.SIGTERM)
+
+    with pool(monkeypatch, processes=True) as mine:
+        monkeypatch.setattr(mine.world, "check_stop", stopped)
+        with pytest.raises(Stopped):
+            mine.map("games", 1, Endless)
+        assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def test_a_process_dies_with_its_rank(tmp_path: Path) -> None:
+    """Also in the middle of a task."""
+    program = (
+        "from ranks.workloads.chess_value.tasks.process import TaskProcess\n"
+        "from tests.chess_value.test_task_pool import Endless\n"
+        "TaskProcess().worker(Endless).run(0, lambda: False)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "RANKS_TEST_PID": str(tmp_path / "pid")}
+    rank = subprocess.Popen([sys.executable, "-c", program], env=env)
+    found = eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    rank.kill()
+    rank.wait()
+    assert eventually(lambda: not Path("/proc", str(found)).exists())
+
+
+def eventually(found: Callable[[], object]) -> object:
+    """The first true value of `found()`; the last one after a minute."""
+    deadline_s = time.monotonic() + 60
+    while not (value := found()) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    return value
