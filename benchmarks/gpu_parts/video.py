@@ -37,7 +37,7 @@ from ranks.workloads.video_behavior.net.nets import VideoNet, make_net
 
 CLASSES = ("rest", "active", "walk", "lick", "shake", "withdraw")
 VIDEOS, BOUT_FRAMES = 4, 16
-WARM_UP, LEAST_UPDATES, MEASURED_S = 2, 3, 2.0
+WARM_UP, LEAST_UPDATES, MEASURED_S = 1, 1, 2.0
 COPIED_BYTES = {"cuda": 1 << 30, "cpu": 1 << 26}
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
