@@ -71,7 +71,7 @@ def value_matches(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bool]]:
         mine: Any = ValueMatches.__new__(ValueMatches)
         mine.cfg, mine.rating, mine._kept, mine._pairs_of_best = RatingConfig(), None, kept, []
         mine.budget, mine._cost = NodeBudget(1.0), 1
-        monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, threads: [])
+        monkeypatch.setattr(ValueMatches, "_rate", lambda self, games, pool: [])
         monkeypatch.setattr(matches, "rating_metrics", lambda rated, ratings: {})
         monkeypatch.setattr(matches, "score_of_pairs", lambda pairs: 0.5)
         monkeypatch.setattr(ValueMatches, "_replace_best", lambda self, cycle, pairs: found.append(True))

@@ -19,6 +19,7 @@ from ranks.engine.distributed.comm import Comm
 from ranks.engine.distributed.process_env import ProcessEnv
 from ranks.errors import Stopped, UserError
 from ranks.hardware.forecast.echo_comm import EchoComm
+from ranks.workloads.chess_value.helper_process import HelperLost
 from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,6 @@ class Pids(Squares):
     """Its results: the process that did the task."""
 
     def run(self, task: int, stopping: Callable[[], bool]) -> int:
-        time.sleep(0.02)
         return os.getpid()
 
 
@@ -76,14 +76,14 @@ class Endless(Squares):
 
 
 @contextmanager
-def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None, *, processes: bool) -> Iterator[TaskPool]:
+def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None) -> Iterator[TaskPool]:
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'src'}")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     comm = comm or Comm(0, 1, staged=False)
     world = World(RunConfig(), ProcessEnv("alone"), torch.device("cpu"), comm, "test")
     world.stop.install()
     try:
-        with closing(TaskPool(world, in_processes=processes)) as found:
+        with closing(TaskPool(world)) as found:
             yield found
     finally:
         world.leave()
@@ -91,42 +91,49 @@ def pool(monkeypatch: pytest.MonkeyPatch, comm: Comm | None = None, *, processes
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_each_result_once_and_in_order(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pool(monkeypatch, processes=processes) as mine:
+    with pool(monkeypatch) as mine:
         for count in (0, 7, 33):
-            assert mine.map("squares", count, Squares) == [task * task for task in range(count)]
+            assert mine.map("squares", count, Squares, in_processes=processes) == [task * task for task in range(count)]
 
 
 @pytest.mark.parametrize("count", [0, 7, 33])
 def test_a_forecast_of_several_ranks_has_a_result_of_each_task(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other ranks do not exist, and give what the first one gives."""
     for ranks in (2, 3):
-        with pool(monkeypatch, EchoComm(ranks), processes=False) as mine:
-            assert len(mine.map("squares", count, Squares)) == count
+        with pool(monkeypatch, EchoComm(ranks)) as mine:
+            assert len(mine.map("squares", count, Squares, in_processes=False)) == count
+
+
+def pids_of(mine: TaskPool) -> list[int]:
+    return [process._process.pid for process in mine._processes]
 
 
 def test_processes_do_the_tasks_stay_for_the_next_ones_and_end_with_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pool(monkeypatch, processes=True) as mine:
-        pids = {pid for _ in range(2) for pid in mine.map("pids", 20, Pids)}
-    assert len(pids) == 2
-    assert os.getpid() not in pids
+    with pool(monkeypatch) as mine:
+        found = set(mine.map("pids", 20, Pids, in_processes=True))
+        pids = pids_of(mine)
+        assert len(pids) == 2
+        assert found <= set(pids)
+        assert set(mine.map("pids", 20, Pids, in_processes=True)) <= set(pids)
+        assert pids_of(mine) == pids
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_errors_reach_the_rank_and_the_next_tasks_are_done(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pool(monkeypatch, processes=processes) as mine:
+    with pool(monkeypatch) as mine:
         with pytest.raises(UserError, match="no king"):
-            mine.map("games", 8, Unlucky)
+            mine.map("games", 8, Unlucky, in_processes=processes)
         with pytest.raises((RuntimeError, ZeroDivisionError), match=r"division|modulo"):
-            mine.map("games", 8, Broken)
-        assert mine.map("squares", 3, Squares) == [0, 1, 4]
+            mine.map("games", 8, Broken, in_processes=processes)
+        assert mine.map("squares", 3, Squares, in_processes=processes) == [0, 1, 4]
 
 
 def test_a_process_that_was_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pool(monkeypatch, processes=True) as mine:
-        with pytest.raises(RuntimeError, match="exit code -9"):
-            mine.map("games", 2, Dying)
-        assert mine.map("squares", 2, Squares) == [0, 1], "by other processes"
+    with pool(monkeypatch) as mine:
+        with pytest.raises(HelperLost, match="signal 9"):
+            mine.map("games", 2, Dying, in_processes=True)
+        assert mine.map("squares", 2, Squares, in_processes=True) == [0, 1], "by other processes"
 
 
 def test_a_stop_ends_a_task_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -136,11 +143,23 @@ def test_a_stop_ends_a_task_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         if (tmp_path / "pid").exists():
             raise Stopped(signal.SIGTERM)
 
-    with pool(monkeypatch, processes=True) as mine:
+    with pool(monkeypatch) as mine:
         monkeypatch.setattr(mine.world, "check_stop", stopped)
         with pytest.raises(Stopped):
-            mine.map("games", 1, Endless)
-        assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+            mine.map("games", 1, Endless, in_processes=True)
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def test_a_signal_to_all_processes_of_a_job_leaves_a_process_to_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Slurm and systemd send it: the rank saves first."""
+    with pool(monkeypatch) as mine:
+        mine.map("pids", 20, Pids, in_processes=True)
+        pids = pids_of(mine)
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        assert set(mine.map("pids", 20, Pids, in_processes=True)) <= set(pids)
+        assert pids_of(mine) == pids
+        assert all(process.is_alive for process in mine._processes)
 
 
 def test_a_process_dies_with_its_rank(tmp_path: Path) -> None:
@@ -148,7 +167,7 @@ def test_a_process_dies_with_its_rank(tmp_path: Path) -> None:
     program = (
         "from ranks.workloads.chess_value.tasks.process import TaskProcess\n"
         "from tests.chess_value.test_task_pool import Endless\n"
-        "TaskProcess().worker(Endless).run(0, lambda: False)\n"
+        "TaskProcess().worker(Endless).run(0, bool)\n"
     )
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "RANKS_TEST_PID": str(tmp_path / "pid")}
     rank = subprocess.Popen([sys.executable, "-c", program], env=env)

@@ -99,6 +99,31 @@ def test_a_sample_does_not_change_another_and_bits_stay() -> None:
         torch.testing.assert_close(part, again, rtol=0, atol=0)
 
 
+def test_a_sum_of_another_type_has_the_type_of_the_input() -> None:
+    torch.manual_seed(0)
+    norm = GroupNorm(2, 16).to(DEVICE)
+    norm.fused = fused
+    x, add = (torch.randn(3, 16, 8, 8).to(DEVICE, memory_format=torch.channels_last) for _ in range(2))
+    half, add = x.bfloat16().requires_grad_(), add.requires_grad_()
+    y, *gradients = results_of(norm, half, add, "relu", torch.ones_like(x))
+    assert [each.dtype for each in (y, *gradients[:2])] == [torch.bfloat16, torch.bfloat16, torch.float32]
+    plain = GroupNorm(2, 16).to(DEVICE)
+    wanted = results_of(plain, half.detach().float().requires_grad_(), add, "relu", torch.ones_like(x))
+    for mine, theirs in zip((y, *gradients), wanted, strict=True):
+        assert float((mine - theirs).abs().max()) <= 2e-2 * float(theirs.abs().max())
+
+
+def test_what_the_kernel_cannot_compute_is_refused_and_an_empty_batch_is_not() -> None:
+    norm = GroupNorm(1, 8).to(DEVICE)
+    norm.fused = fused
+    x = torch.zeros(2, 8, 4, 4, device=DEVICE)
+    with pytest.raises(ValueError, match="silu after a sum"):
+        norm(x, "silu", x)
+    with pytest.raises(ValueError, match="groups of 3 channels"):
+        fused(torch.zeros(1, 6, 4, 4, device=DEVICE), None, norm.weight, norm.bias, 2, 1e-5, "none")
+    assert norm(x[:0]).shape == (0, 8, 4, 4)
+
+
 @NEEDS_GPU
 @pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 def test_a_run_on_a_gpu_finds_the_kernels(capsys: pytest.CaptureFixture[str]) -> None:

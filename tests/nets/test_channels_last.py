@@ -38,7 +38,8 @@ class PlainKernel:
     def __call__(
         self, x: Tensor, add: Tensor | None, weight: Tensor, bias: Tensor, groups: int, eps: float, kind: Activation
     ) -> Tensor:
-        self.all_channels_last.append(x.is_contiguous(memory_format=torch.channels_last))
+        for each in (x,) if add is None else (x, add):
+            self.all_channels_last.append(each.is_contiguous(memory_format=torch.channels_last))
         y = nn.functional.group_norm(x, groups, weight, bias, eps)
         y = y if add is None else y + add
         y = y.relu() if kind == "relu" else y

@@ -189,9 +189,9 @@ def test_a_search_without_simulations_evaluates_the_root(root: Literal["puct", "
     assert search.result([0]).simulations_P.tolist() == [8]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_a_loop_of_the_callers_own_equals_steps(threads: int) -> None:
-    """A group that is stepped by hand, also by more threads than there are slots."""
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_a_loop_of_the_callers_own_equals_steps(parts: int) -> None:
+    """A group that is stepped by hand, also in more parts than there are slots."""
     searches = [Search(CONNECT_FOUR, SearchConfig(simulations=20, root="gumbel"), 4, groups=1) for _ in range(2)]
     for search in searches:
         for slot in range(4):
@@ -202,10 +202,10 @@ def test_a_loop_of_the_callers_own_equals_steps(threads: int) -> None:
     group = by_hand.group(1, leaves)
     assert group.slots_P.tolist() == [1, 2, 3]
     by_hand.begin(group.slots_P)
-    group.simulate(group.slots_P, threads)
+    group.simulate(group.slots_P, parts)
     while len(group.idle()) < len(group.slots_P):
         group.evaluation = uniform_evaluator(group.leaves)
-        group.simulate(group.slots_P, threads)
+        group.simulate(group.slots_P, parts)
     expected = by_steps.result([1, 2, 3])
     for name, array in by_hand.result([1, 2, 3])._asdict().items():
         np.testing.assert_array_equal(array, getattr(expected, name), name)

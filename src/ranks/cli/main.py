@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ranks import __version__, sigterm
-from ranks.errors import GaveUp, Stopped, UserError, of_system_limit
+from ranks.errors import GaveUp, ProcessLost, Stopped, UserError, of_system_limit
 from ranks.secrets import hide
 
 COMMANDS = {
@@ -119,6 +119,9 @@ def main(argv: Sequence[str]) -> int:
     except UserError as error:
         print(hide(str(error)), file=sys.stderr)
         return error.exit_code
+    except ProcessLost as lost:  # of a command that is no training: there the launcher starts the ranks again
+        print(f"{lost}; run the same command again", file=sys.stderr)
+        return 1
     except GaveUp as end:
         print(f"gave up: {end}", file=sys.stderr)
         return end.exit_code

@@ -7,7 +7,9 @@ with --exact or --deterministic a net keeps those: the next machine of a run may
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,10 +45,19 @@ def use_channels_last(net: nn.Module, world: World) -> bool:
 
 def fused_norm_for(world: World) -> Callable[..., Tensor] | None:
     """The kernel of group norm for activations in channels_last, where it runs."""
-    if world.config.precision == "fp64":
-        return None
-    x, ones = torch.zeros(1, 8, 1, 1, 1, device=world.device), torch.ones(8, device=world.device)
-    kernels = load_kernels(KERNELS, world.device, lambda module: module.fused_norm(x, None, ones, ones, 1, 1.0, "none"))
+    return None if world.config.precision == "fp64" else _fused_norm_on(world.device)
+
+
+@functools.cache
+def _fused_norm_on(device: torch.device) -> Callable[..., Tensor] | None:
+    """Tried forwards and backwards, once for each device of this process."""
+    ones_8 = torch.ones(8, device=device)
+
+    def attempt(module: Any) -> None:
+        x = torch.zeros(2, 8, 4, 4, device=device, requires_grad=True)
+        module.fused_norm(x, x, ones_8, ones_8, 1, 1.0, "relu").sum().backward()
+
+    kernels = load_kernels(KERNELS, device, attempt)
     return None if kernels is None else kernels.fused_norm
 
 

@@ -199,7 +199,7 @@ class Division(NamedTuple):
 
     @classmethod
     def of(cls, x_BCS: Tensor) -> Division:
-        pixels, channels = x_BCS[0, 0].numel(), x_BCS.shape[1]
+        pixels, channels = x_BCS.shape[2:].numel(), x_BCS.shape[1]
         slots = triton.next_power_of_2(channels)
         tile = max(1, TILE // slots)
         chunks = min(MAX_CHUNKS, max(1, pixels * channels // CHUNK))
@@ -244,7 +244,10 @@ class FusedNorm(torch.autograd.Function):
         return y_BCS
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    @torch.autograd.function.once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator has no types
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor | None, ...]:
         x_BCS, y_BCS, moments_B2C, weight_C, bias_C = ctx.saved_tensors
         width, activation, add_dtype = ctx.settings
         grad_BCS, x_grad_BCS = channels_last(grad_outputs[0]), torch.empty_like(x_BCS)
@@ -274,6 +277,12 @@ def fused_norm(
     activation: Activation,
 ) -> Tensor:  # fmt: skip
     """`GroupNorm` in two kernels. The channels of a group are a power of two; after a sum the activation is none or
-    relu."""
+    relu. Raises ValueError otherwise."""
+    width = x_BCS.shape[1] // groups
+    if width & (width - 1):
+        raise ValueError(f"groups of {width} channels: their number is a power of two")
+    if add_BCS is not None and activation == "silu":
+        raise ValueError("silu after a sum: its gradient needs an input that is not kept")
     arguments = x_BCS, add_BCS, weight_C, bias_C, groups, eps, ACTIVATIONS[activation]
-    return FusedNorm.apply(*arguments)  # pyright: ignore[reportReturnType]
+    with torch.cuda.device_of(x_BCS):  # Triton launches on the current device, which is another one in a new thread
+        return FusedNorm.apply(*arguments)  # pyright: ignore[reportReturnType]

@@ -18,15 +18,18 @@ from ranks.search.game import LEGAL_MOVES_TYPE, PLAY_TYPE
 from ranks.search.simulate import MOVES, NUM_MOVES, PRIORS, SLOTS, STATES, VALUES, step
 from ranks.search.trees import NONE, PARAMS, SIZES, TREES, SearchParams, Sizes, Trees
 
-MOST_THREADS = numba.get_num_threads()
-"""That Numba starts: the cores of this process."""
+
+def start_threads(threads: int) -> None:
+    """Start Numba's threads and let this thread use so many of them.
+
+    They may be OpenMP's. Then this process has another number of OpenMP threads, which torch uses too: set it again."""
+    numba.set_num_threads(min(threads, cast("Any", numba).config.NUMBA_NUM_THREADS))
 
 
-def step_in_parallel(serial: functools.partial[int], threads: int, slots_P: Int64Array, *batch: Any) -> int:
-    """One step of these slots by so many threads, each with its part of them. `serial`: the kernel `step` with the
+def step_in_parallel(serial: functools.partial[int], parts: int, slots_P: Int64Array, *batch: Any) -> int:
+    """One step of these slots in so many parts, by the threads that were started. `serial`: the kernel `step` with the
     rules and trees of a search. Returns a row whose evaluation is not valid, or NONE."""
-    bounds_T = np.linspace(0, len(slots_P), threads + 1).astype(np.int64)
-    numba.set_num_threads(min(threads, MOST_THREADS))
+    bounds_T = np.linspace(0, len(slots_P), parts + 1).astype(np.int64)
     return cast("Any", parallel_step)(*serial.args, slots_P, bounds_T, *batch)
 
 

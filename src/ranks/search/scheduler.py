@@ -95,16 +95,16 @@ class GameGroup:
         parts = max(1, min(threads, len(self.slots_P) // min_games))
         return np.array_split(self.slots_P, parts)
 
-    def simulate(self, slots_P: Int64Array, threads: int = 1) -> float:
+    def simulate(self, slots_P: Int64Array, parts: int = 1) -> float:
         """One step of some of the slots: expand and back up their evaluations, select new leaves. Returns seconds.
 
-        Several `threads` share the slots; one thread at a time may call it so."""
+        Several `parts` are stepped at once, by Numba's threads; one thread at a time may call it so."""
         started = time.perf_counter()
         batch = (self.first_slot, *self.leaves, *self.evaluation)
-        if threads > 1:
+        if parts > 1:
             from ranks.search.parallel_step import step_in_parallel  # compiles another kernel
 
-            invalid = step_in_parallel(self.step, threads, slots_P, *batch)
+            invalid = step_in_parallel(self.step, parts, slots_P, *batch)
         else:
             invalid = self.step(slots_P, *batch)
         if invalid != NONE and not self.leaves.num_moves_B[invalid]:

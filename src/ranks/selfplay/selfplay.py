@@ -87,6 +87,8 @@ class SelfPlay:
         check_memory(game, len(ids), sum(rows for _, rows in parts), cfg, world)
         threads = torch.get_num_threads() if on_device else 1
         self._slots = Slots(game, ids, cfg, world.seed, threads, staggered=on_device)
+        if threads > 1:
+            torch.set_num_threads(threads)  # the threads of trees may have changed it
         self._batches = [self._batch(part, rows) for part, rows in parts]
         has_graphs = world.device.type == "cuda" and cfg.cuda_graph
         self._graphs = EvaluationGraphs(world.session.warn) if has_graphs else None

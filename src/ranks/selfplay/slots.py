@@ -67,6 +67,10 @@ class Slots:
         self.times = PlayTimes()
         self._new: list[Records] = []
         self._staggered, self._threads = staggered, threads
+        if threads > 1:
+            from ranks.search.parallel_step import start_threads  # compiles a kernel, or loads it
+
+            start_threads(threads)
 
     def game_ids(self, slots_P: Int64Array) -> Int64Array:
         """The ids of the running games."""

@@ -28,7 +28,7 @@ from ranks.workloads.chess_value.matches.rungs import has_stockfish, nearest_run
 from ranks.workloads.chess_value.net.inputs import to_device
 from ranks.workloads.chess_value.net.losses import target
 from ranks.workloads.chess_value.parts import saved_parts
-from ranks.workloads.chess_value.players.net_player import kind_of, open_net
+from ranks.workloads.chess_value.players.net_player import kind_of, open_net, plays_in_processes
 from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 VALIDATION = "validation"
@@ -104,7 +104,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
     open_rungs = rung_players(with_stockfish=has_stockfish())
     rating: float | None = None
     rated: list[PlayedPair] = []
-    with world.session.timed("evaluation"), closing(TaskPool(world, in_processes=cfg.net.kind == "nnue")) as pool:
+    with world.session.timed("evaluation"), closing(TaskPool(world)) as pool:
         for games, seed in (
             (cfg.eval_games // 4, SEARCH_SEED),
             (cfg.eval_games - cfg.eval_games // 4, EVALUATION_SEED),
@@ -112,7 +112,7 @@ def evaluate(model: nn.Module, cfg: Config, world: World) -> dict[str, float]:
             words = nearest_rungs(rating, open_rungs)
             players = {NET: open_net(model, NET, cfg.rating.nodes), **{word: open_rungs[word] for word in words}}
             plans = rung_plans(words, max(games, 2), seed)
-            rated = play_all(plans, Opponents(players, cfg.rating.max_plies), pool)
+            rated = play_all(plans, Opponents(players, cfg.rating.max_plies, plays_in_processes(model)), pool)
             ratings = rate_nets([played.pair for played in rated], [], LADDER)
             rating = ratings.rating(NET).value if ratings is not None else rating
     metrics = {f"match/{name}": value for name, value in rating_metrics(rated, ratings).items()}

@@ -69,7 +69,7 @@ def train(cfg: Config, world: World) -> Summary:
 
     keep = dict(learner=learner, files=files, window=window, held_out=held_out, matches=matches)
     with (
-        closing(TaskPool(world, in_processes=cfg.net.kind == "nnue")) as pool,
+        closing(TaskPool(world)) as pool,
         closing(labeller_of(cfg, pool)) as labeller,
         Run.open(cfg, world, keep=keep, data=identity_of(labeller.identity, *engines.identity, *files.hashes())) as run,
     ):
@@ -144,7 +144,9 @@ def labeller_of(cfg: Config, pool: TaskPool) -> Labeller:
     """What gives positions their labels. Raises UserError where the engine is missing."""
     if cfg.labels == "outcome":
         return OutcomeLabels()
-    return SearchLabels(pool) if cfg.labels == "search" else EngineLabels(cfg.label, pool.world)
+    if cfg.labels == "search":
+        return SearchLabels(pool, in_processes=cfg.net.kind == "nnue")
+    return EngineLabels(cfg.label, pool.world)
 
 
 def identity_of(*parts: str | None) -> str | None:

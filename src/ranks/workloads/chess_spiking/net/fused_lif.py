@@ -125,6 +125,7 @@ def fused_lif_scan(
     current_TB: Tensor, tau: float, threshold: float, reset: str, detach_reset: bool, alpha: float
 ) -> Tensor:
     """`lif_scan` with the arctangent surrogate, in one kernel."""
-    return FusedLif.apply(  # pyright: ignore[reportReturnType]
-        current_TB, tau, threshold, reset == "soft", detach_reset, alpha
-    )
+    with torch.cuda.device_of(current_TB):  # Triton launches on the current device, another one in a new thread
+        return FusedLif.apply(  # pyright: ignore[reportReturnType]
+            current_TB, tau, threshold, reset == "soft", detach_reset, alpha
+        )

@@ -54,6 +54,8 @@ class Block(nn.Module):
     def forward(self, current_TBC88: Tensor) -> Tensor:
         hidden_TBC88 = each_step(self.norm_1, each_step(self.conv_1, self.fire_1(current_TBC88)))
         change_TBC88 = each_step(self.conv_2, self.fire_2(hidden_TBC88))
+        if current_TBC88.stride(0) == 0:  # the same memory in each step, which a sum need not copy
+            return current_TBC88 + each_step(self.norm_2, change_TBC88)
         return each_step(self.norm_2, change_TBC88, add=current_TBC88)
 
 

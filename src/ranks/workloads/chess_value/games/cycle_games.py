@@ -70,7 +70,7 @@ def play_cycle(plan: GamePlan, pool: TaskPool) -> CycleGames:
     """Play the games of a cycle, spread over the ranks. Every rank calls it and gets all games.
 
     Raises Stopped if a stop was requested; UserError where an engine fails twice in the same game."""
-    played = pool.map("games", plan.games, partial(GameWorker, plan))
+    played = pool.map("games", plan.games, partial(GameWorker, plan), in_processes=True)
     return CycleGames(played, plan.own, sum(game.nodes for game in played))
 
 

@@ -27,8 +27,9 @@ class SearchLabels:
 
     identity = None
 
-    def __init__(self, pool: TaskPool) -> None:
-        self._pool = pool
+    def __init__(self, pool: TaskPool, *, in_processes: bool) -> None:
+        """`in_processes`: other processes can open the net's player."""
+        self._pool, self._in_processes = pool, in_processes
 
     def label(self, found: SourcedPositions, parts: int, open_player: OpenPlayer) -> Iterator[LabelledPart]:
         """See `Labeller`."""
@@ -36,7 +37,8 @@ class SearchLabels:
             wanted = part.take(unscored(part))
             make_worker = SearchWorkers(wanted.boards_N13, open_player)
             began_s = time.perf_counter()
-            scores = self._pool.map("labels of a part", wanted.num_positions, make_worker)
+            count = wanted.num_positions
+            scores = self._pool.map("labels of a part", count, make_worker, in_processes=self._in_processes)
             scored = labelled(part, np.array(scores, np.int16))
             yield scored._replace(computed=wanted.num_positions, seconds=time.perf_counter() - began_s)
 

@@ -4,14 +4,11 @@
          ◄── scores, a batch every half second, and lines for the user
 
 It is a process of its own because a rank that trains holds Python's lock for milliseconds, and an engine at 1,000 nodes
-needs a new position each millisecond. It imports no torch. The kernel kills it when the rank dies, and the engines when
-it dies.
+needs a new position each millisecond. It imports no torch. The kernel kills the engines when it dies.
 """
 
 from __future__ import annotations
 
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from ranks.die_with_parent import dying_with_this_process
 from ranks.errors import UserError
+from ranks.workloads.chess_value.helper_process import HelperProcess
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.teacher_engine import limits_of
 
@@ -45,55 +42,31 @@ class PoolSettings:
     timeouts: Timeouts = DEFAULT_TIMEOUTS
 
 
-class PoolProcess:
-    """The rank's side. The thread that makes it outlives it; any one thread at a time uses it."""
+class PoolProcess(HelperProcess):
+    """The rank's side."""
 
     def __init__(self, settings: PoolSettings, report: Callable[[str], None]) -> None:
         """Start the process and its first engine. Raises UserError where the program is no engine."""
-        self._settings, self._report = settings, report
-        ours, theirs = socket.socketpair()
-        with theirs:
-            argv = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                dying_with_this_process(argv),
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                process_group=0,  # no Ctrl-C from our terminal: a rank saves before it ends
-            )
-        self._connection = Connection(ours.detach())
+        super().__init__(__name__, f"drives the engines '{settings.command[0]}'")
+        self._report = report
         try:
-            self._connection.send(settings)
-            self.identity: str = self._receive()[1]
+            self.send(settings)
+            self.identity: str = self._answer()[1]
         except BaseException:
-            self.close()
+            self.close(CLOSE_S)
             raise
 
     def score(self, boards_N13: NDArray[np.uint64], on_scores: OnScores) -> None:
         """Score positions; `on_scores` gets indices and scores as they come, NO_SCORE where two engines failed.
-        Raises UserError."""
-        self._connection.send(np.ascontiguousarray(boards_N13))
-        while (batch := self._receive()[1]) is not None:
+        Raises UserError, and as `send`."""
+        self.send(np.ascontiguousarray(boards_N13))
+        while (batch := self._answer()[1]) is not None:
             on_scores(*batch)
 
-    def close(self) -> None:
-        """End the process and the engines."""
-        self._connection.close()
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _receive(self) -> Answer:
+    def _answer(self) -> Answer:
         """The next answer that is no line for the user. Raises UserError."""
         while True:
-            try:
-                answer: Answer = self._connection.recv()
-            except (EOFError, OSError):
-                asked = f"labels of the engine '{self._settings.command[0]}'"
-                do = "run the same command again; cached labels are kept"
-                raise UserError(asked, "the process that drives the engines has ended", do) from None
-            kind, value = answer
+            kind, value = answer = self.receive()
             if kind == "error":
                 raise value
             if kind != "line":

@@ -26,7 +26,7 @@ from ranks.engine.distributed.process_env import available_cores
 from ranks.workloads.chess_value.labels.cache_file import CacheAbout
 from ranks.workloads.chess_value.labels.label import NO_SCORE
 from ranks.workloads.chess_value.labels.label_cache import DEFAULT_BYTES, LabelCache, default_root
-from ranks.workloads.chess_value.labels.pool_process import PoolProcess, PoolSettings
+from ranks.workloads.chess_value.labels.pool_process import CLOSE_S, PoolProcess, PoolSettings
 from ranks.workloads.chess_value.labels.teacher_engine import find_teacher
 
 FLUSH_S = 30.0
@@ -73,7 +73,7 @@ class Teacher:
             root = settings.cache if settings.cache is not None else default_root()
             self._cache = LabelCache(root, self.about, settings.cache_bytes, report)
         except BaseException:
-            self._pool.close()
+            self._pool.close(CLOSE_S)
             raise
         self._thread = ThreadPoolExecutor(1, "labels")
         self.share_done = 0.0
@@ -101,7 +101,7 @@ class Teacher:
     def close(self) -> None:
         """End the engines. What was computed is in the cache."""
         self._thread.shutdown(wait=False, cancel_futures=True)
-        self._pool.close()
+        self._pool.close(CLOSE_S)
         self._thread.shutdown()
 
     def _compute(self, boards_U13: NDArray[np.uint64]) -> NDArray[np.int16]:

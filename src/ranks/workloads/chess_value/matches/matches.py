@@ -18,7 +18,7 @@ from ranks.workloads.chess_value.config import RatingConfig
 from ranks.workloads.chess_value.matches.budget import NodeBudget
 from ranks.workloads.chess_value.matches.pairs import Opponents, PairPlan, PlayedPair, openings, play_all
 from ranks.workloads.chess_value.matches.rungs import AT_ONCE, nearest_rungs
-from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net
+from ranks.workloads.chess_value.players.net_player import OpenPlayer, open_net, plays_in_processes
 from ranks.workloads.chess_value.tasks.pool import TaskPool
 
 PAIRS_OF_A_ROUND = 10
@@ -138,9 +138,12 @@ class ValueMatches:
         words = nearest_rungs(self.rating, self._rungs)
         players = {NET: self._player_of(self.net), **{word: self._rungs[word] for word in words}}
         plans = rung_plans(words, games, RUNG_SEED)
-        played = play_all(plans, Opponents(players, self.cfg.max_plies), pool)
+        played = play_all(plans, self._opponents(players), pool)
         self.budget.spent += sum(self._cost * each.nodes + each.other_nodes for each in played)
         return played
+
+    def _opponents(self, players: Mapping[str, OpenPlayer]) -> Opponents:
+        return Opponents(players, self.cfg.max_plies, in_processes=plays_in_processes(self.net))
 
     def _player_of(self, net: nn.Module) -> OpenPlayer:
         return open_net(net, NET, self.cfg.nodes)
@@ -148,7 +151,7 @@ class ValueMatches:
     def _test(self, sprt: Sprt, cycle: int, pool: TaskPool) -> SprtResult:
         """The sequential test against the best weights, in rounds as long as it is undecided and nodes are left; where
         none are left at its begin, one pair."""
-        opponents = Opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)}, self.cfg.max_plies)
+        opponents = self._opponents({NET: self._player_of(self.net), BEST: self._player_of(self.best)})
         lines = openings(TEST_SEED, -(-self.cfg.games // 2))
         plans = [PairPlan(BEST, line, 1_000_003 * cycle + 4 * pair) for pair, line in enumerate(lines)]
         counts, taken, llr = [0] * 5, list[PlayedPair](), 0.0

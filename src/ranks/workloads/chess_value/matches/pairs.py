@@ -46,11 +46,14 @@ class Opponents:
 
     open_player: Mapping[str, Callable[[], Player]]
     max_plies: int
+    in_processes: bool = False
+    """Whether other processes can open them."""
 
 
 def play_all(plans: Sequence[PairPlan], opponents: Opponents, pool: TaskPool) -> list[PlayedPair]:
     """The pairs in their order, on every rank. Every rank calls it. Raises Stopped if a stop was requested."""
-    return pool.map("matches", len(plans), functools.partial(PairWorker, plans, opponents))
+    make_worker = functools.partial(PairWorker, plans, opponents)
+    return pool.map("matches", len(plans), make_worker, in_processes=opponents.in_processes)
 
 
 class PairWorker:

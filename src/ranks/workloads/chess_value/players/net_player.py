@@ -62,13 +62,18 @@ class ValuePlayer(SearchPlayer):
         return self._net.weights_sha256()
 
 
+def plays_in_processes(model: nn.Module) -> bool:
+    """Whether other processes can open its player: that of a cnn or a resnet uses the model itself, on its device."""
+    return isinstance(model, NnueNet)
+
+
 def kind_of(model: nn.Module) -> Kind:
     """Which kind of net a model is."""
     return "nnue" if isinstance(model, NnueNet) else "cnn" if isinstance(model, CnnNet) else "resnet"
 
 
 def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
-    """How a thread opens the player of a net as it is now, with fixed limits. Later changes of the model do not change
+    """How a worker opens the player of a net as it is now, with fixed limits. Later changes of the model do not change
     the player.
 
     For cnn and resnet nodes are simulations, and there is no depth (see `Config`)."""
@@ -84,5 +89,5 @@ def open_net(model: nn.Module, name: str, nodes: int | None, depth: int | None =
 
 
 def open_quantised(weights: NnueWeights | None, name: str, nodes: int | None, depth: int | None = None) -> OpenPlayer:
-    """How a thread opens the engine with a net, or with its tables where `weights` is None, with fixed limits."""
+    """How a worker opens the engine with a net, or with its tables where `weights` is None, with fixed limits."""
     return partial(open_engine, name, weights, nodes, depth)

@@ -12,6 +12,7 @@ import torch
 
 from ranks.engine.distributed.agree import on_every_rank
 from ranks.engine.distributed.world import World
+from ranks.errors import ProcessLost
 from ranks.workloads.chess_value.tasks.process import TaskProcess
 from ranks.workloads.chess_value.tasks.worker import Interrupted, TaskWorker
 
@@ -23,32 +24,38 @@ WAIT_S = 0.1
 class TaskPool:
     """The workers of a rank, one for each of its threads.
 
-        with closing(TaskPool(world, in_processes=True)) as pool:
-            results = pool.map("games", count, make_worker)
+        with closing(TaskPool(world)) as pool:
+            results = pool.map("games", count, make_worker, in_processes=True)
 
-    The search of a small engine spends as long in Python as in kernels, and Python's lock lets one thread run at a
-    time. So several workers are processes, where `make_worker` can be pickled (`in_processes`)."""
+    A small search of the engine is a third Python, whose lock one thread holds at a time. So several workers are
+    processes, where `make_worker` can be pickled."""
 
-    def __init__(self, world: World, *, in_processes: bool) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
         self._workers = torch.get_num_threads()
-        self._in_processes = in_processes and self._workers > 1
         self._processes: list[TaskProcess] = []
 
-    def map(self, what: str, count: int, make_worker: Callable[[], TaskWorker[T]]) -> list[T]:
+    def map(self, what: str, count: int, make_worker: Callable[[], TaskWorker[T]], *, in_processes: bool) -> list[T]:
         """The results of tasks 0 to count - 1, in this order, on every rank.
 
-        `what`: a word for the tasks, for those who watch. Each rank does those that it carries. Results must not depend
-        on the worker. Every rank calls it. Raises Stopped inside a long iteration if a stop was requested; a UserError
-        of any rank on all ranks."""
+        `what`: a word for the tasks, for those who watch. `in_processes`: `make_worker` and results can be pickled.
+        Each rank does those tasks that it carries. Results must not depend on the worker. Every rank calls it. Raises
+        Stopped inside a long iteration if a stop was requested; a UserError of any rank on all ranks; HelperLost where
+        a process was killed."""
         world = self.world
         rank = _RankTasks[T](list(world.items(count)))
         try:
-            rank.start(self._makers(make_worker, min(self._workers, len(rank.tasks))))
+            workers = min(self._workers, len(rank.tasks))
+            rank.start(self._makers(make_worker, workers) if in_processes else [make_worker] * workers)
             while world.any(rank.is_busy()):
                 rank.wait(WAIT_S)
+                rank.raise_loss()
                 world.check_stop()
                 world.session.progress(what, len(rank.results), len(rank.tasks))
+        except BaseException:
+            for process in self._processes:
+                process.kill()
+            raise
         finally:
             rank.stop()
         on_every_rank(world, rank.raise_problem)
@@ -61,12 +68,13 @@ class TaskPool:
     def close(self) -> None:
         """End the processes."""
         for process in self._processes:
-            process.end()
+            process.kill()
+            process.close()
         self._processes = []
 
     def _makers(self, make_worker: Callable[[], TaskWorker[T]], workers: int) -> Sequence[Callable[[], TaskWorker[T]]]:
         """How each thread makes its worker. Processes start here, since they die with the thread that starts them."""
-        if not self._in_processes:
+        if self._workers == 1:
             return [make_worker] * workers
         self._processes = [process for process in self._processes if process.is_alive]
         while len(self._processes) < workers:
@@ -107,6 +115,11 @@ class _RankTasks(Generic[T]):
 
     def raise_problem(self) -> None:
         if self._problem is not None:
+            raise self._problem
+
+    def raise_loss(self) -> None:
+        """At once, as the launcher ends all ranks then."""
+        if isinstance(self._problem, ProcessLost):
             raise self._problem
 
     def _work(self, make_worker: Callable[[], TaskWorker[T]]) -> None:

@@ -1,0 +1,92 @@
+"""A process that works for a rank over a socket: `python -m MODULE SOCKET`.
+
+The kernel kills it when the rank dies. Signals to a whole group of processes do not reach it: a rank saves before it
+ends, and ends it then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from ranks.die_with_parent import dying_with_this_process
+from ranks.errors import ProcessLost
+
+PACKAGE_FOLDER = str(Path(__file__).parents[3])
+ENDED_S = 10.0
+
+
+class HelperLost(ProcessLost):
+    """A process that worked for a rank was killed."""
+
+
+class HelperProcess:
+    """The rank's side. The thread that makes it outlives it; any one thread at a time talks to it."""
+
+    def __init__(self, module: str, work: str, environ: Mapping[str, str] | None = None) -> None:
+        """`work`: what it does, for errors. `environ`: variables that it has in addition."""
+        self._work = work
+        path = os.pathsep.join(filter(None, [PACKAGE_FOLDER, os.environ.get("PYTHONPATH")]))
+        ours, theirs = socket.socketpair()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            self._process = subprocess.Popen(
+                dying_with_this_process([sys.executable, "-P", "-m", module, str(theirs.fileno())]),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path, **(environ or {})},
+                process_group=0,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            theirs.close()
+        self._connection: Connection[Any, Any] = Connection(ours.detach())
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, request: Any) -> None:
+        """Raises HelperLost where it was killed, and a RuntimeError where it ended with an error."""
+        try:
+            self._connection.send(request)
+        except OSError:
+            raise self._ended() from None
+
+    def receive(self) -> Any:
+        """The next answer. Raises as `send`."""
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            raise self._ended() from None
+
+    def kill(self) -> None:
+        """What it started, such as engines, dies with it. Another thread may be waiting for an answer."""
+        self._process.kill()
+
+    def close(self, grace_s: float = 0.0) -> None:
+        """End the process: it may take `grace_s` after its socket has closed. No thread waits for an answer."""
+        self._connection.close()
+        try:
+            self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ended(self) -> Exception:
+        """It has closed its socket, so it ends."""
+        try:
+            code = self._process.wait(ENDED_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        if code < 0:
+            return HelperLost(f"the process that {self._work} was killed by signal {-code} (9: perhaps out of memory)")
+        return RuntimeError(f"the process that {self._work} ended with exit code {code}")
