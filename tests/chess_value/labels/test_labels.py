@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
-from ranks.errors import UserError
+from ranks.errors import ProcessLost, UserError
 from ranks.workloads.chess_value.labels import teacher
 from ranks.workloads.chess_value.labels.engine_pool import EnginePool
 from ranks.workloads.chess_value.labels.label import NO_SCORE
@@ -154,6 +154,17 @@ def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
     assert (third.result().cached, third.result().computed) == (10, 20)
     taught.close()
     assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_a_killed_process_of_the_engines_is_a_lost_process(tmp_path: Path) -> None:
+    """With which the launcher starts the ranks again; also where it was killed between two labels."""
+    taught = Teacher(TeacherSettings(engine_command(tmp_path), "nodes:1", 1, tmp_path / "labels"))
+    taught.label(BOARDS[:5])
+    taught._pool._process.kill()
+    time.sleep(0.2)
+    with pytest.raises(ProcessLost, match="killed by signal 9"):
+        taught.label(BOARDS[5:10])
+    taught.close()
 
 
 def test_no_engine_is_left_after_kill_9_of_the_run(tmp_path: Path) -> None:

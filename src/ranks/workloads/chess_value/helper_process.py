@@ -20,6 +20,8 @@ from ranks.die_with_parent import dying_with_this_process
 from ranks.errors import ProcessLost
 
 PACKAGE_FOLDER = str(Path(__file__).parents[3])
+START = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), run_name='__main__')"
+"""Runs a module of this package. PYTHONPATH would do so too, but engines that the process starts inherit it."""
 ENDED_S = 10.0
 
 
@@ -33,15 +35,15 @@ class HelperProcess:
     def __init__(self, module: str, work: str, environ: Mapping[str, str] | None = None) -> None:
         """`work`: what it does, for errors. `environ`: variables that it has in addition."""
         self._work = work
-        path = os.pathsep.join(filter(None, [PACKAGE_FOLDER, os.environ.get("PYTHONPATH")]))
         ours, theirs = socket.socketpair()
+        argv = [sys.executable, "-P", "-c", START, PACKAGE_FOLDER, module, str(theirs.fileno())]
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
             self._process = subprocess.Popen(
-                dying_with_this_process([sys.executable, "-P", "-m", module, str(theirs.fileno())]),
+                dying_with_this_process(argv),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path, **(environ or {})},
+                env={**os.environ, **(environ or {})},
                 process_group=0,
             )
         finally:
