@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ranks.chess.commands.players import make_player
 from ranks.chess.fen import format_fen, parse_fen
 from ranks.chess.uci.timeouts import Timeouts
 from ranks.errors import ProcessLost, UserError
@@ -154,6 +155,18 @@ def test_a_second_labelling_comes_from_the_cache(tmp_path: Path) -> None:
     assert (third.result().cached, third.result().computed) == (10, 20)
     taught.close()
     assert processes_of(tmp_path / "engine.py") == []
+
+
+def test_an_engine_that_is_killed_while_it_starts_is_started_once_more(tmp_path: Path) -> None:
+    marker, script = tmp_path / "once", tmp_path / "killed.sh"
+    script.write_text(f"[ -e {marker} ] || {{ touch {marker}; kill -9 $$; }}; exec {engine_command(tmp_path)}\n")
+    assert (scores(f"sh {script}", BOARDS[:3], engines=1) != NO_SCORE).all()
+    marker.unlink()
+    player = make_player(f"uci:sh {script}@5")
+    player.close()
+    script.write_text("kill -9 $$\n")
+    with pytest.raises(UserError, match="died by SIGKILL"):
+        make_player(f"uci:sh {script}@5")
 
 
 def test_a_killed_process_of_the_engines_is_a_lost_process(tmp_path: Path) -> None:

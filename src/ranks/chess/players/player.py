@@ -18,8 +18,10 @@ class Forfeit(Exception):
 
     The text says how, in one line."""
 
-    def __init__(self, reason: str, output: Sequence[str] = ()) -> None:
+    def __init__(self, reason: str, output: Sequence[str] = (), *, killed: bool = False) -> None:
+        """`killed`: a signal ended the engine."""
         super().__init__(reason)
+        self.killed = killed
         self.reason = reason
         self.output = tuple(output)
         """The last lines that the engine wrote."""

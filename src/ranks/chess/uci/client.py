@@ -10,7 +10,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ranks.chess.board import Board, move_to_uci
 from ranks.chess.fen import START_FEN, format_fen
@@ -19,6 +20,8 @@ from ranks.chess.uci.engine_process import EngineProcess, OutputEnded
 from ranks.chess.uci.go import go_command
 from ranks.chess.uci.lines import Option, parse_info, parse_option
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, SearchDeadline, Timeouts
+
+T = TypeVar("T")
 
 POLL_S = 0.01
 
@@ -112,19 +115,21 @@ class UciClient:
         """Kill the process at once and reap it."""
         self.process.kill()
 
-    def forfeit(self, reason: str) -> Forfeit:
+    def forfeit(self, reason: str, *, killed: bool = False) -> Forfeit:
         """Kill the process. Returns the forfeit with the reason and the engine's last line."""
         self.kill()
         last = self.process.last_lines
         text = f"{reason}, after the line '{last[-1][:80]}'" if last else f"{reason}, without any output"
-        return Forfeit(text, last)
+        return Forfeit(text, last, killed=killed)
 
     def gone(self) -> Forfeit:
         """The forfeit of an engine whose output has ended, with how it ended."""
         code = self.process.ended_by(1.0)
         if code is None:
             return self.forfeit("closed its output")
-        return self.forfeit(f"died by {signal.Signals(-code).name}" if code < 0 else f"died with exit code {code}")
+        if code >= 0:
+            return self.forfeit(f"died with exit code {code}")
+        return self.forfeit(f"died by {signal.Signals(-code).name}", killed=True)
 
     def _shake_hands(self) -> None:
         self._send("uci")
@@ -178,3 +183,13 @@ class UciClient:
             self.process.forget_lines()
         except OutputEnded:
             raise self.gone() from None
+
+
+def started(start: Callable[[], T]) -> T:
+    """What `start` returns; where its engine was killed meanwhile, what it returns then. Raises Forfeit."""
+    try:
+        return start()
+    except Forfeit as fault:
+        if not fault.killed:
+            raise
+        return start()

@@ -12,7 +12,7 @@ from pathlib import Path
 from ranks.chess.board import Board
 from ranks.chess.players.player import Choice, Forfeit, Limits
 from ranks.chess.players.spec import nearest
-from ranks.chess.uci.client import UciClient
+from ranks.chess.uci.client import UciClient, started
 from ranks.chess.uci.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from ranks.errors import UserError
 
@@ -41,17 +41,10 @@ class UciPlayer:
         self.name, self.nodes = name, nodes
         self._command, self._options, self._timeouts = list(command), dict(options), timeouts
         try:
-            self._client = self._start()
+            self._client = started(self._open)
         except Forfeit as fault:
-            do = "check that the command is a UCI engine: type it, then `uci`; it answers `uciok`"
+            do = "check that the command is a UCI engine, and its options: type it, then `uci`; it answers `uciok`"
             raise UserError(f"the player '{name}'", f"the engine {fault}", do) from fault
-        try:
-            self._set_options(self._client)
-        except Forfeit as fault:
-            raise UserError(f"the player '{name}'", f"the engine {fault}", "check its options") from fault
-        except UserError:
-            self._client.close()
-            raise
 
     @property
     def program(self) -> str:
@@ -67,8 +60,7 @@ class UciPlayer:
     def new_game(self, seed: int) -> None:
         if not self._client.alive:
             self._client.kill()
-            self._client = self._start()
-            self._set_options(self._client)
+            self._client = self._open()
         self._client.new_game()
 
     def choose(self, board: Board, limits: Limits) -> Choice:
@@ -83,8 +75,14 @@ class UciPlayer:
     def close(self) -> None:
         self._client.close()
 
-    def _start(self) -> UciClient:
-        return UciClient(self._command, self._timeouts, dies_with_us=True)
+    def _open(self) -> UciClient:
+        client = UciClient(self._command, self._timeouts, dies_with_us=True)
+        try:
+            self._set_options(client)
+        except UserError:
+            client.close()
+            raise
+        return client
 
     def _set_options(self, client: UciClient) -> None:
         for given, value in self._options.items():
