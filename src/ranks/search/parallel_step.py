@@ -1,4 +1,4 @@
-"""`simulate.step` on several threads at once. Numba's own threads start in a hundredth of the time of Python's.
+"""`simulate.step` on several threads at once: Numba's own, since Python's take longer to start than the trees to step.
 
 Importing this module compiles the kernel, which takes longer than that of one thread.
 """

@@ -185,7 +185,7 @@ class UciClient:
             raise self.gone() from None
 
 
-def started(start: Callable[[], T]) -> T:
+def start_again_if_killed(start: Callable[[], T]) -> T:
     """What `start` returns; where its engine was killed meanwhile, what it returns then. Raises Forfeit."""
     try:
         return start()

@@ -1,4 +1,4 @@
-"""A process that works for a rank over a socket: `python -m MODULE SOCKET`.
+"""A process that works for a rank over a socket: a module of this package, which gets the socket's number.
 
 The kernel kills it when the rank dies. Signals to a whole group of processes do not reach it: a rank saves before it
 ends, and ends it then.

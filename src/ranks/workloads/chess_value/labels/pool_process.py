@@ -1,4 +1,4 @@
-"""The process that drives the engines: `python -m ranks.workloads.chess_value.labels.pool_process SOCKET`.
+"""The process that drives the engines.
 
     rank ── boards ──► this process ── UCI ──► engines
          ◄── scores, a batch every half second, and lines for the user

@@ -1,4 +1,4 @@
-"""A process that does tasks for a rank: `python -m ranks.workloads.chess_value.tasks.process SOCKET`.
+"""A process that does tasks for a rank.
 
     rank ── how to make a worker, numbers of tasks ──► this process
          ◄── results, or the error of a task
