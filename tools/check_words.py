@@ -10,7 +10,6 @@ uses that have their ordinary meaning.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tokenize
@@ -81,6 +80,7 @@ PROSE = re.compile(
     r"|as far as it goes|its own business|what was none)\b",
     re.IGNORECASE,
 )
+CLASS = re.compile(r" *class (\w+)[:(\[]")
 SHARED_CLASSES = {"Config", "DataConfig", "ModelConfig"}
 """Class names that more than one module has by design: the settings of each workload."""
 SELF = "tools/check_words.py"
@@ -123,16 +123,26 @@ def retired_names(path: str) -> Iterator[Use]:
     rules = [rule for rule in NAMES if path.startswith(rule.rooms)]
     words = [(word, rule.whole) for rule in rules for word in rule.words.split()]
     words = [(word, whole) for word, whole in words if not path.startswith(ALLOWED.get(word, "-"))]
-    for line, name in identifiers(ROOT / path):
-        for word, whole in words:
-            if name == word if whole else f"_{word}_" in parts_of(name):
-                yield Use(path, line, word)
+    letters = (path + (ROOT / path).read_text(encoding="utf-8")).lower().replace("_", "")
+    words = [(word, whole) for word, whole in words if word.lower().replace("_", "") in letters]
+    if not words:
+        return  # most files: reading their tokens takes most of the time
+    names = list(identifiers(ROOT / path))
+    retired = {
+        name: [word for word, whole in words if (name == word if whole else f"_{word}_" in parts_of(name))]
+        for name in {name for _, name in names}
+    }
+    for line, name in names:
+        yield from (Use(path, line, word) for word in retired[name])
 
 
 def retired_prose(path: str) -> Iterator[Use]:
     """The uses of retired words in a page, or in the comments and strings of a Python file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if not PROSE.search(text):
+        return
     if not path.endswith(".py"):
-        lines = list(enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1))
+        lines = list(enumerate(text.splitlines(), 1))
     else:
         kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
         lines = [
@@ -150,9 +160,9 @@ def shared_classes(paths: list[str]) -> Iterator[Use]:
     """Class names of the package that two modules define."""
     homes: defaultdict[str, list[Use]] = defaultdict(list)
     for path in paths:
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and node.name not in SHARED_CLASSES:
-                homes[node.name].append(Use(path, node.lineno, f"class {node.name}"))
+        for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1):
+            if (found := CLASS.match(line)) and found[1] not in SHARED_CLASSES:
+                homes[found[1]].append(Use(path, number, f"class {found[1]}"))
     for uses in homes.values():
         if len(uses) > 1:
             yield from uses
